@@ -1,0 +1,57 @@
+# Everything a developer does is a target here; `make help` lists them.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+BIN := $(CURDIR)/bin
+KUBERNETES := v1.36.3
+FUZZTIME ?= 60s
+TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
+
+# What the control plane says of its version; without it, it says v0.0.0-master.
+VERSIONPKG := k8s.io/component-base/version
+DEVCLUSTER_LDFLAGS := -s -w -X $(VERSIONPKG).gitVersion=$(KUBERNETES) -X $(VERSIONPKG).gitMajor=1 -X $(VERSIONPKG).gitMinor=36
+
+export PATH := $(BIN):$(PATH)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' Makefile
+
+.PHONY: build
+build: ## Build every program into bin/
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 go build -o $(BIN)/ ./cmd/...
+	@echo "building the control plane; the first time takes some minutes"
+	cd devcluster && CGO_ENABLED=0 go build -ldflags "$(DEVCLUSTER_LDFLAGS)" -o $(BIN)/ ./cmd/...
+
+.PHONY: up
+up: build ## Build, and start everything on this machine
+	$(BIN)/credence up
+
+.PHONY: test
+test: build ## Run every test: unit, property, fuzz seeds, command line, real API servers
+	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v /test/)
+	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 30m ./test/...
+	cd devcluster && CGO_ENABLED=0 DEVCLUSTER_BIN=$(BIN)/credence-devcluster go test -count=1 -timeout 15m ./...
+
+.PHONY: verify
+verify: ## Check format, vet, lint, generated code, modules and import rules
+	hack/verify.sh
+
+.PHONY: generate
+generate: ## Make the generated code anew
+	hack/generate.sh
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (60s)
+	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: build ## Run the benchmarks
+	CREDENCE_BIN=$(BIN) go test -run '^$$' -bench . -benchmem ./internal/... ./test/bench/...
+
+.PHONY: clean
+clean: ## Remove what was built, and stop what runs in .credence
+	if [ -x $(BIN)/credence ]; then $(BIN)/credence down; fi
+	rm -rf $(BIN) .credence

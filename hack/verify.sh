@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Checks what a reviewer should not have to: each check says what to run to mend what it found.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+fail() { echo "verify: $*" >&2; exit 1; }
+
+echo "verify: format"
+unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go'))
+[ -z "$unformatted" ] || fail "not formatted, run gofmt -w on: $unformatted"
+
+echo "verify: modules"
+for module in . devcluster tools; do
+  (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
+  (cd "$module" && go mod verify >/dev/null) || fail "modules of $module are not what go.sum says"
+done
+
+echo "verify: vet"
+go vet ./...
+(cd devcluster && CGO_ENABLED=0 go vet ./...)
+for os in darwin windows; do
+  GOOS=$os CGO_ENABLED=0 go vet ./api/... ./cmd/credence/... ./cmd/kubectl-credence/... ./internal/identity/... ./internal/issuer/... ./internal/relyingparty/...
+done
+
+echo "verify: lint"
+go tool -modfile=tools/go.mod staticcheck ./...
+(cd devcluster && CGO_ENABLED=0 go tool -modfile=../tools/go.mod staticcheck ./...)
+
+echo "verify: generated code"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+generated=$(git ls-files --cached --others --exclude-standard '*zz_generated*')
+tar cf "$scratch/before.tar" $generated
+hack/generate.sh
+stale=
+for file in $generated; do
+  tar xOf "$scratch/before.tar" "$file" | cmp -s - "$file" || stale="$stale $file"
+done
+[ -z "$stale" ] || fail "generated code was stale and has been made anew, commit:$stale"
+
+echo "verify: import rules"
+go test -count=1 ./test/arch
+echo "verify: ok"
