@@ -1,0 +1,96 @@
+package keys
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// object is a JSON object whose member names are exact and appear once. encoding/json alone would match names in any
+// case and let the last of two equal ones win.
+type object struct {
+	path    string
+	members map[string]json.RawMessage
+}
+
+// decodeObject reads data as one object that has no members but the known ones. path is the field that data is the
+// value of, empty for the whole document.
+func decodeObject(path string, data []byte, known ...string) (object, error) {
+	o := object{path: path, members: map[string]json.RawMessage{}}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if token, err := decoder.Token(); err != nil {
+		return object{}, o.malformed(err)
+	} else if token != json.Delim('{') {
+		return object{}, o.malformed(errors.New("an object was expected"))
+	}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return object{}, o.malformed(err)
+		}
+		name, isString := token.(string)
+		switch _, twice := o.members[name]; {
+		case !isString:
+			return object{}, o.malformed(errors.New("a member name was expected"))
+		case !slices.Contains(known, name):
+			return object{}, o.malformed(fmt.Errorf("unknown field %.64q, expected one of %q", name, known))
+		case twice:
+			return object{}, fmt.Errorf("%s: field appears twice", o.field(name))
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return object{}, fmt.Errorf("%s: %w", o.field(name), unexpectedEnd(err))
+		}
+		o.members[name] = value
+	}
+	if _, err := decoder.Token(); err != nil {
+		return object{}, o.malformed(err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return object{}, o.malformed(errors.New("data after the end of the document"))
+	}
+	return o, nil
+}
+
+func (o object) has(name string) bool { return o.members[name] != nil }
+
+// decode reads a member, which must be there and not null.
+func (o object) decode(name string, into any) error {
+	value := o.members[name]
+	switch {
+	case value == nil:
+		return fmt.Errorf("%s: missing", o.field(name))
+	case string(value) == "null":
+		return fmt.Errorf("%s: null is not allowed", o.field(name))
+	}
+	if err := json.Unmarshal(value, into); err != nil {
+		return fmt.Errorf("%s: %w", o.field(name), err)
+	}
+	return nil
+}
+
+// field names a known member by its path in the document.
+func (o object) field(name string) string {
+	if o.path == "" {
+		return name
+	}
+	return o.path + "." + name
+}
+
+func (o object) malformed(err error) error {
+	if o.path == "" {
+		return fmt.Errorf("not a ring document: %w", unexpectedEnd(err))
+	}
+	return fmt.Errorf("%s: %w", o.path, unexpectedEnd(err))
+}
+
+// unexpectedEnd says of an io.EOF in the middle of a document what it is.
+func unexpectedEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
