@@ -1,0 +1,155 @@
+//go:build unix
+
+package keystore
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Each case is what a writer leaves behind that is killed before the named step of replacing the first ring by the second.
+func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
+	old, next := testRings()[0], testRings()[1]
+	encoded, err := next.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newKey := next.Keys[3].ID
+	leftovers := []struct {
+		before string
+		files  map[string][]byte
+	}{
+		{"writing the key", map[string][]byte{".tmp-1": nil}},
+		{"renaming the key", map[string][]byte{".tmp-1": encoded.Private[newKey]}},
+		{"writing ring.json", map[string][]byte{keyName(newKey): encoded.Private[newKey], ".tmp-2": encoded.Document[:50]}},
+		{"renaming ring.json", map[string][]byte{keyName(newKey): encoded.Private[newKey], ".tmp-2": encoded.Document}},
+		{"removing the old key", map[string][]byte{keyName(newKey): encoded.Private[newKey], "ring.json": encoded.Document}},
+	}
+	for _, c := range leftovers {
+		t.Run(c.before, func(t *testing.T) {
+			store, _ := filled(t)
+			want := old
+			if c.files[documentName] != nil {
+				want = next
+			}
+			// Somebody else's files stay, also where they look like keys.
+			foreign := map[string][]byte{"README": []byte("mine"), "backup.pem": []byte("mine too")}
+			for _, files := range []map[string][]byte{c.files, foreign} {
+				for name, data := range files {
+					if err := os.WriteFile(store.file(name), data, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			got, version, err := store.Load(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := sameRing(want, got); diff != "" {
+				t.Fatalf("ring after the crash (-want +got):\n%s", diff)
+			}
+			last := withNewSpare(got)
+			if err := store.Save(t.Context(), last, version); err != nil {
+				t.Fatal(err)
+			}
+			files := map[string]bool{".": true, "ring.json": true, ".lock": true, "README": true, "backup.pem": true}
+			for i := range last.Keys {
+				files[keyFile(last, i)] = true
+			}
+			found := map[string]bool{}
+			for name := range modes(t, store.path) {
+				found[name] = true
+			}
+			if diff := cmp.Diff(files, found); diff != "" {
+				t.Errorf("files after the next save (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A first writer that is killed before ring.json exists leaves an empty store, which is filled by the next one.
+func TestCrashOfTheFirstSave(t *testing.T) {
+	store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
+	encoded, err := testRings()[1].Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, data := range encoded.Private {
+		if err := os.WriteFile(store.file(keyName(id)), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ring, _, err := LoadOrBootstrap(t.Context(), store, rsaOnce(), now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := modes(t, store.path)
+	if len(found) != len(ring.Keys)+3 {
+		t.Errorf("directory holds %v, want four keys, ring.json and the lock", found)
+	}
+}
+
+const crashDirectory = "KEYSTORE_TEST_CRASH_DIRECTORY"
+
+// TestMain runs this program as a writer that never stops, for TestKilledWriters.
+func TestMain(m *testing.M) {
+	path := os.Getenv(crashDirectory)
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	store, err := OpenDirectory(path)
+	for err == nil {
+		err = replaceSpare(store)
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func replaceSpare(store *Directory) error {
+	ring, version, err := store.Load(context.Background())
+	if err != nil {
+		return err
+	}
+	if err := store.Save(context.Background(), withNewSpare(ring), version); err != nil {
+		return err
+	}
+	_, err = fmt.Println("saved")
+	return err
+}
+
+// Writers are killed at points that nobody chose; there is a ring to load after each of them.
+func TestKilledWriters(t *testing.T) {
+	store, _ := filled(t)
+	for round := range 10 {
+		writer := exec.CommandContext(t.Context(), os.Args[0])
+		writer.Env = append(os.Environ(), crashDirectory+"="+store.path)
+		writer.Stderr = os.Stderr
+		output, err := writer.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := writer.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(output)
+		for range 1 + round%3 {
+			if !lines.Scan() {
+				t.Fatal("the writer stopped by itself")
+			}
+		}
+		if err := writer.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = writer.Wait() // it was killed
+		if _, _, err := store.Load(t.Context()); err != nil {
+			t.Fatalf("load after round %d: %v", round, err)
+		}
+	}
+}

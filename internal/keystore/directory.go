@@ -1,0 +1,204 @@
+package keystore
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+const (
+	documentName = "ring.json"
+	lockName     = ".lock"
+	keySuffix    = ".pem"
+	tempPrefix   = ".tmp-"
+)
+
+// Directory keeps a ring in files: ring.json, and <kid>.pem for each key. The directory has mode 0700, its files 0600, all
+// belong to the user of this process; anything looser is refused and never repaired, since who could read a key once may
+// still have it. Processes on one machine may share a directory.
+type Directory struct{ path string }
+
+// OpenDirectory returns the store in a directory, which is made if it does not exist.
+func OpenDirectory(path string) (*Directory, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open key directory %s: %w", path, err)
+	}
+	err = os.Mkdir(absolute, 0o700)
+	if err == nil {
+		err = syncDirectory(filepath.Dir(absolute))
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make key directory: %w", err)
+	}
+	if err := checkDirectory(absolute); err != nil {
+		return nil, err
+	}
+	return &Directory{path: absolute}, nil
+}
+
+// Load implements Store. It takes no lock unless it has to, so that readers never keep a writer waiting.
+func (d *Directory) Load(ctx context.Context) (keys.Ring, string, error) {
+	if err := ctx.Err(); err != nil {
+		return keys.Ring{}, "", fmt.Errorf("load ring from %s: %w", d.path, err)
+	}
+	ring, version, err := d.read()
+	if err == nil || errors.Is(err, ErrNotFound) {
+		return ring, version, err
+	}
+	// A writer may have removed a key after ring.json was read: look again while there is none.
+	release, err := d.lock(ctx)
+	if err != nil {
+		return keys.Ring{}, "", err
+	}
+	defer release()
+	return d.read()
+}
+
+func (d *Directory) read() (keys.Ring, string, error) {
+	if err := checkDirectory(d.path); err != nil {
+		return keys.Ring{}, "", err
+	}
+	document, err := d.document()
+	if err != nil {
+		return keys.Ring{}, "", err
+	}
+	ring, err := keys.Decode(document, d.private)
+	if err != nil {
+		return keys.Ring{}, "", fmt.Errorf("read %s: %w", d.file(documentName), err)
+	}
+	return ring, versionOf(document), nil
+}
+
+// Save implements Store. Key files are on disk before ring.json speaks of them, and ring.json is replaced in one step, so
+// that a crash leaves the old ring or the new one. What a crash leaves behind is removed by the next Save.
+func (d *Directory) Save(ctx context.Context, ring keys.Ring, expectedVersion string) error {
+	encoded, err := ring.Encode()
+	if err != nil {
+		return fmt.Errorf("save ring: %w", err)
+	}
+	release, err := d.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := d.expect(expectedVersion); err != nil {
+		return err
+	}
+	if err := d.removeTemporary(); err != nil {
+		return err
+	}
+	for _, key := range ring.Keys {
+		if err := d.write(keyName(key.ID), encoded.Private[key.ID]); err != nil {
+			return err
+		}
+	}
+	if err := syncDirectory(d.path); err != nil {
+		return err
+	}
+	if err := d.write(documentName, encoded.Document); err != nil {
+		return err
+	}
+	if err := syncDirectory(d.path); err != nil {
+		return err
+	}
+	// The ring is saved whatever becomes of the keys that it no longer has: the next Save tries again.
+	_ = d.removeKeysBut(encoded.Private)
+	return nil
+}
+
+// expect returns ErrConflict unless the stored ring has the version.
+func (d *Directory) expect(version string) error {
+	stored := ""
+	document, err := d.document()
+	switch {
+	case err == nil:
+		stored = versionOf(document)
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	if stored != version {
+		return fmt.Errorf("save ring in %s: %w", d.path, ErrConflict)
+	}
+	return nil
+}
+
+// document returns the bytes of ring.json, or ErrNotFound.
+func (d *Directory) document() ([]byte, error) {
+	document, err := readPrivate(d.file(documentName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w", d.path, ErrNotFound)
+	}
+	return document, err
+}
+
+func (d *Directory) private(id identity.KeyID) ([]byte, error) {
+	return readPrivate(d.file(keyName(id)))
+}
+
+func (d *Directory) file(name string) string { return filepath.Join(d.path, name) }
+
+func keyName(id identity.KeyID) string { return string(id) + keySuffix }
+
+// versionOf is the version of a ring in a directory. Equal documents are equal rings, as a kid is a hash of its key: so a
+// ring that was replaced and came back is the same ring, and a writer that did not see it go has nothing to fear.
+func versionOf(document []byte) string {
+	sum := sha256.Sum256(document)
+	return hex.EncodeToString(sum[:])
+}
+
+// write replaces a file in one step, unless it is there with these bytes already.
+func (d *Directory) write(name string, data []byte) error {
+	present, err := readPrivate(d.file(name))
+	if err == nil && bytes.Equal(present, data) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// os.CreateTemp makes files with mode 0600.
+	temp, err := os.CreateTemp(d.path, tempPrefix+"*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", d.file(name), err)
+	}
+	_, err = temp.Write(data)
+	if err == nil {
+		err = temp.Sync()
+	}
+	if closeErr := temp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(temp.Name(), d.file(name))
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name())
+		return fmt.Errorf("write %s: %w", d.file(name), err)
+	}
+	return nil
+}
+
+// syncDirectory makes the names of new and renamed files in a directory last.
+func syncDirectory(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	err = dir.Sync()
+	if closeErr := dir.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+//go:build unix
+
+package keystore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+func TestDirectory(t *testing.T) {
+	testStore(t, func(t *testing.T) func() Store {
+		path := filepath.Join(t.TempDir(), "keys")
+		return func() Store { return openDirectory(t, path) }
+	})
+}
+
+func openDirectory(t *testing.T, path string) *Directory {
+	t.Helper()
+	store, err := OpenDirectory(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// filled returns a directory that holds the first test ring.
+func filled(t *testing.T) (*Directory, string) {
+	t.Helper()
+	store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
+	if err := store.Save(t.Context(), testRings()[0], ""); err != nil {
+		t.Fatal(err)
+	}
+	_, version, err := store.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, version
+}
+
+func keyFile(ring keys.Ring, i int) string { return string(ring.Keys[i].ID) + ".pem" }
+
+// modes returns the modes of a directory and all that is in it.
+func modes(t *testing.T, path string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(path, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(name)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(path, name)
+		found[relative] = info.Mode().String()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestDirectoryLayout(t *testing.T) {
+	// The modes come from the store, not from a friendly umask.
+	previous := syscall.Umask(0)
+	defer syscall.Umask(previous)
+	store, _ := filled(t)
+	want := map[string]string{".": "drwx------", "ring.json": "-rw-------", ".lock": "-rw-------"}
+	for i := range testRings()[0].Keys {
+		want[keyFile(testRings()[0], i)] = "-rw-------"
+	}
+	if diff := cmp.Diff(want, modes(t, store.path)); diff != "" {
+		t.Errorf("directory (-want +got):\n%s", diff)
+	}
+	document, err := os.ReadFile(store.file("ring.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(document, []byte("PRIVATE")) {
+		t.Error("ring.json has private keys")
+	}
+}
+
+func TestDirectoryRefusesWhatOthersCouldRead(t *testing.T) {
+	ring := testRings()[0]
+	cases := []struct {
+		name string
+		// file is loosened; empty stands for the directory.
+		file string
+		mode fs.FileMode
+		want []string
+	}{
+		{"directory for the group", "", 0o750, []string{"key directory", "0750", "chmod 700"}},
+		{"directory to pass through", "", 0o711, []string{"key directory", "0711", "chmod 700"}},
+		{"key for the group", keyFile(ring, 1), 0o640, []string{"key file", "0640", "chmod 600"}},
+		{"key for all", keyFile(ring, 0), 0o604, []string{"key file", "0604", "chmod 600"}},
+		{"key to write for others", keyFile(ring, 3), 0o602, []string{"key file", "0602", "chmod 600"}},
+		{"ring", "ring.json", 0o644, []string{"key file", "0644", "chmod 600"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			store, version := filled(t)
+			path := filepath.Join(store.path, c.file)
+			if err := os.Chmod(path, c.mode); err != nil {
+				t.Fatal(err)
+			}
+			wantAll := func(operation string, err error) {
+				t.Helper()
+				for _, part := range append(c.want, path) {
+					if err == nil || !strings.Contains(err.Error(), part) {
+						t.Errorf("%s: %v, want an error with %q", operation, err, part)
+					}
+				}
+			}
+			_, _, err := store.Load(t.Context())
+			wantAll("load", err)
+			wantAll("save", store.Save(t.Context(), ring, version))
+			if c.file == "" {
+				_, err := OpenDirectory(store.path)
+				wantAll("open", err)
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm() != c.mode {
+				t.Errorf("the mode became %v: a looser mode is never repaired in silence", info.Mode())
+			}
+		})
+	}
+}
+
+func TestDirectoryRefusesWhatIsNoFile(t *testing.T) {
+	ring := testRings()[0]
+	replace := map[string]struct {
+		with func(path string) error
+		want string
+	}{
+		"a symbolic link": {func(path string) error {
+			if err := os.Rename(path, path+".real"); err != nil {
+				return err
+			}
+			return os.Symlink(path+".real", path)
+		}, "is a symbolic link"},
+		"a directory": {func(path string) error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, "is a directory"},
+		"a pipe":      {func(path string) error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "is a device, pipe or socket"},
+		"too large":   {func(path string) error { return os.Truncate(path, 1<<20+1) }, "is larger than"},
+		"missing":     {os.Remove, "no"},
+	}
+	for what, name := range map[string]string{"ring": "ring.json", "key": keyFile(ring, 2)} {
+		for _, how := range slices.Sorted(maps.Keys(replace)) {
+			t.Run(what+" is "+how, func(t *testing.T) {
+				store, _ := filled(t)
+				path := store.file(name)
+				if err := replace[how].with(path); err != nil {
+					t.Fatal(err)
+				}
+				_, _, err := store.Load(t.Context())
+				if err == nil || !strings.Contains(err.Error(), replace[how].want) || !strings.Contains(err.Error(), store.path) {
+					t.Errorf("load: %v, want an error with %q and the path", err, replace[how].want)
+				}
+				if errors.Is(err, ErrNotFound) != (name == "ring.json" && how == "missing") {
+					t.Errorf("load: %v: only a missing ring.json is an empty store", err)
+				}
+			})
+		}
+	}
+}
+
+func TestOpenDirectoryRefusesWhatIsNoDirectory(t *testing.T) {
+	base := t.TempDir()
+	file, link := filepath.Join(base, "file"), filepath.Join(base, "link")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(base, "real"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("real", link); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]string{
+		file:                            "is a regular file",
+		link:                            "is a symbolic link",
+		filepath.Join(base, "no", "no"): "make key directory",
+	}
+	for path, want := range cases {
+		if _, err := OpenDirectory(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("open %s: %v, want an error with %q and the path", path, err, want)
+		}
+	}
+}
+
+func TestDirectoryRefusesOtherOwners(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: only root can give a file to another user")
+	}
+	for _, name := range []string{"", "ring.json", keyFile(testRings()[0], 0)} {
+		store, _ := filled(t)
+		path := filepath.Join(store.path, name)
+		if err := os.Chown(path, 65534, -1); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := store.Load(t.Context()); err == nil || !strings.Contains(err.Error(), path+" belongs to uid 65534") {
+			t.Errorf("load with another owner of %q: %v, want an error that names path and owner", name, err)
+		}
+	}
+}
+
+func TestDirectoryWaitsForTheLock(t *testing.T) {
+	store, version := filled(t)
+	release, err := store.lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	saved := make(chan error)
+	go func() { saved <- store.Save(ctx, testRings()[1], version) }()
+	cancel()
+	if err := <-saved; !errors.Is(err, context.Canceled) {
+		t.Errorf("save under a held lock: %v, want context.Canceled", err)
+	}
+	go func() { saved <- store.Save(t.Context(), testRings()[1], version) }()
+	release()
+	if err := <-saved; err != nil {
+		t.Errorf("save after the lock was released: %v", err)
+	}
+}
+
+// Whatever bytes are found in the files, Load gives a ring that keeps the rules or says which file is wrong.
+func FuzzDirectoryLoad(f *testing.F) {
+	encoded, err := testRings()[0].Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	id := testRings()[0].Keys[2].ID
+	f.Add([]byte(nil), encoded.Private[id])
+	f.Add(encoded.Document, []byte("-----BEGIN PRIVATE KEY-----\n"))
+	f.Add([]byte("{}"), []byte{})
+	f.Fuzz(func(t *testing.T, document, private []byte) {
+		store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
+		files := map[string][]byte{documentName: document}
+		if len(document) == 0 {
+			files[documentName] = encoded.Document
+		}
+		for known, data := range encoded.Private {
+			files[keyName(known)] = data
+		}
+		files[keyName(id)] = private
+		for name, data := range files {
+			if err := os.WriteFile(store.file(name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ring, _, err := store.Load(t.Context())
+		switch {
+		case err == nil:
+			if err := ring.Validate(); err != nil {
+				t.Errorf("loaded a ring that is not valid: %v", err)
+			}
+		case !strings.Contains(err.Error(), store.path):
+			t.Errorf("the error does not name the file: %v", err)
+		}
+	})
+}

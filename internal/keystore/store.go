@@ -1,0 +1,43 @@
+package keystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+// ErrNotFound says that a store holds no ring yet.
+var ErrNotFound = errors.New("no ring of keys is stored")
+
+// ErrConflict says that the stored ring is not of the version that a Save would have replaced. Nothing was written; load
+// the ring and decide again.
+var ErrConflict = errors.New("the stored ring was changed by another writer")
+
+// Store keeps one ring. It is safe for concurrent use, also by several processes.
+type Store interface {
+	// Load returns the stored ring and its version, or ErrNotFound. Versions are opaque, and never empty.
+	Load(ctx context.Context) (ring keys.Ring, version string, err error)
+	// Save replaces the stored ring if its version is still the expected one, and else returns ErrConflict. The empty
+	// version expects that no ring is stored.
+	Save(ctx context.Context, ring keys.Ring, expectedVersion string) error
+}
+
+// LoadOrBootstrap returns the stored ring and its version. Where none is stored it makes the first one; of several
+// processes that start at once one makes it, and the others load it.
+func LoadOrBootstrap(ctx context.Context, store Store, generate keys.Generate, now time.Time) (keys.Ring, string, error) {
+	ring, version, err := store.Load(ctx)
+	if !errors.Is(err, ErrNotFound) {
+		return ring, version, err
+	}
+	first, err := keys.Bootstrap(generate, now)
+	if err != nil {
+		return keys.Ring{}, "", fmt.Errorf("make the first ring: %w", err)
+	}
+	if err := store.Save(ctx, first, ""); err != nil && !errors.Is(err, ErrConflict) {
+		return keys.Ring{}, "", fmt.Errorf("save the first ring: %w", err)
+	}
+	return store.Load(ctx)
+}

@@ -1,0 +1,44 @@
+package keystore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+// removeTemporary removes what writers that were killed have left. It is called under the exclusive lock, so no temporary
+// file is in use.
+func (d *Directory) removeTemporary() error {
+	return d.remove(func(name string) bool { return strings.HasPrefix(name, tempPrefix) })
+}
+
+// removeKeysBut removes the key files of keys that are not in kept. Files of other names belong to somebody else.
+func (d *Directory) removeKeysBut(kept map[identity.KeyID][]byte) error {
+	return d.remove(func(name string) bool {
+		id, isKey := strings.CutSuffix(name, keySuffix)
+		_, isKept := kept[identity.KeyID(id)]
+		return isKey && keys.WellFormed(identity.KeyID(id)) && !isKept
+	})
+}
+
+func (d *Directory) remove(selected func(name string) bool) error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", d.path, err)
+	}
+	var errs []error
+	for _, entry := range entries {
+		if selected(entry.Name()) {
+			errs = append(errs, os.Remove(filepath.Join(d.path, entry.Name())))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("remove unused files in %s: %w", d.path, err)
+	}
+	return nil
+}
