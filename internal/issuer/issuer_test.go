@@ -1,0 +1,540 @@
+package issuer
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+// now has a fraction of a second and a zone, so that tests see both go away.
+func now() time.Time {
+	return time.Date(2026, 3, 1, 13, 0, 0, 987654321, time.FixedZone("CET", 3600))
+}
+
+// testRing is generated once: RSA keys are slow to make.
+var testRing = sync.OnceValue(func() keys.Ring {
+	ring, err := keys.Bootstrap(keys.NewPrivate, now())
+	if err != nil {
+		panic(err)
+	}
+	return ring
+})
+
+func testConfig() Config {
+	return Config{
+		Issuer:   "https://identity.example.com",
+		GardenID: "garden-1",
+		Ring:     testRing,
+		Clock:    now,
+		Random:   rand.Reader,
+	}
+}
+
+func newIssuer(t testing.TB, config Config) *Issuer {
+	t.Helper()
+	issuer, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issuer
+}
+
+func testRequest() Request {
+	return Request{
+		Identity:        Identity{Namespace: "garden-local", Name: "banana-testing", UID: "12b580fe-1f74-4195-852b-e1a74b03496a"},
+		Audiences:       []string{"team-foo"},
+		TargetAlgorithm: identity.ES256,
+	}
+}
+
+func withServiceAccount(r Request) Request {
+	r.Context = &Context{ServiceAccount: &ServiceAccount{Namespace: "shop", Name: "cart", UID: "54d09554-6a68-4f46-a23a-e3592385d820"}}
+	return r
+}
+
+// parts returns the three decoded parts of a token.
+func parts(t testing.TB, token identity.Token) (header, payload, signature []byte) {
+	t.Helper()
+	encoded := strings.Split(token.Reveal(), ".")
+	if len(encoded) != 3 {
+		t.Fatalf("the token has %d parts, want 3", len(encoded))
+	}
+	var decoded [3][]byte
+	for i, part := range encoded {
+		var err error
+		if decoded[i], err = base64.RawURLEncoding.Strict().DecodeString(part); err != nil {
+			t.Fatalf("part %d: %v", i, err)
+		}
+	}
+	return decoded[0], decoded[1], decoded[2]
+}
+
+func mustIssue(t testing.TB, issuer *Issuer, request Request) (*Prepared, identity.Token) {
+	t.Helper()
+	prepared, err := issuer.Prepare(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := issuer.Sign(t.Context(), prepared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prepared, token
+}
+
+func TestClaims(t *testing.T) {
+	cases := []struct {
+		name     string
+		gardenID string
+		request  Request
+		want     string
+	}{
+		{"plain", "garden-1", testRequest(), `{
+			"iss":"https://identity.example.com",
+			"sub":"gardener.cloud:workloadidentity:garden-local:banana-testing:12b580fe-1f74-4195-852b-e1a74b03496a",
+			"aud":["team-foo"],
+			"iat":1772366400,
+			"nbf":1772366400,
+			"exp":1772370000,
+			"jti":"00010203-0405-4607-8809-0a0b0c0d0e0f",
+			"gardener.cloud":{
+				"workloadIdentity":{"name":"banana-testing","namespace":"garden-local","uid":"12b580fe-1f74-4195-852b-e1a74b03496a"},
+				"garden":{"id":"garden-1"}
+			}
+		}`},
+		{"no garden", "", testRequest(), `{
+			"iss":"https://identity.example.com",
+			"sub":"gardener.cloud:workloadidentity:garden-local:banana-testing:12b580fe-1f74-4195-852b-e1a74b03496a",
+			"aud":["team-foo"],
+			"iat":1772366400,
+			"nbf":1772366400,
+			"exp":1772370000,
+			"jti":"00010203-0405-4607-8809-0a0b0c0d0e0f",
+			"gardener.cloud":{
+				"workloadIdentity":{"name":"banana-testing","namespace":"garden-local","uid":"12b580fe-1f74-4195-852b-e1a74b03496a"}
+			}
+		}`},
+		{"with a service account, two audiences and a lifetime", "garden-1", func() Request {
+			r := withServiceAccount(testRequest())
+			r.Audiences = []string{"b", "a"}
+			r.Lifetime = 10*time.Minute + time.Millisecond
+			return r
+		}(), `{
+			"iss":"https://identity.example.com",
+			"sub":"gardener.cloud:workloadidentity:garden-local:banana-testing:12b580fe-1f74-4195-852b-e1a74b03496a",
+			"aud":["b","a"],
+			"iat":1772366400,
+			"nbf":1772366400,
+			"exp":1772367000,
+			"jti":"00010203-0405-4607-8809-0a0b0c0d0e0f",
+			"gardener.cloud":{
+				"workloadIdentity":{"name":"banana-testing","namespace":"garden-local","uid":"12b580fe-1f74-4195-852b-e1a74b03496a"},
+				"garden":{"id":"garden-1"}
+			},
+			"kubernetes.io":{
+				"namespace":"shop",
+				"serviceaccount":{"name":"cart","uid":"54d09554-6a68-4f46-a23a-e3592385d820"}
+			}
+		}`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			config := testConfig()
+			config.GardenID = c.gardenID
+			config.Random = bytes.NewReader([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15})
+			_, token := mustIssue(t, newIssuer(t, config), c.request)
+			_, payload, _ := parts(t, token)
+			var want bytes.Buffer
+			if err := json.Compact(&want, []byte(c.want)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want.String(), string(payload)); diff != "" {
+				t.Errorf("claims (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPreparedReportsWhatIsSigned(t *testing.T) {
+	config := testConfig()
+	config.Lifetimes = identity.Lifetimes{Max: 2 * time.Hour}
+	request := testRequest()
+	request.Lifetime = 3 * time.Hour
+	prepared, token := mustIssue(t, newIssuer(t, config), request)
+	_, payload, _ := parts(t, token)
+	var signed claims
+	if err := json.Unmarshal(payload, &signed); err != nil {
+		t.Fatal(err)
+	}
+	if prepared.JTI() != signed.ID || prepared.Subject() != signed.Subject || !slices.Equal(prepared.Audiences(), signed.Audiences) ||
+		prepared.IssuedAt().Unix() != signed.IssuedAt || prepared.Expiry().Unix() != signed.Expiry {
+		t.Errorf("reported %s %s %s %s %s, signed %+v", prepared.JTI(), prepared.Subject(), prepared.Audiences(), prepared.IssuedAt(), prepared.Expiry(), signed)
+	}
+	if want := time.Date(2026, 3, 1, 14, 0, 0, 0, time.UTC); prepared.Expiry() != want || !prepared.Shortened() {
+		t.Errorf("expires at %s, shortened %v, want %s and shortened", prepared.Expiry(), prepared.Shortened(), want)
+	}
+	if prepared.Algorithm() != identity.ES256 {
+		t.Errorf("algorithm %s, want ES256", prepared.Algorithm())
+	}
+	// What the caller does with its slices afterwards changes nothing.
+	request.Audiences[0], prepared.Audiences()[0] = "other", "other"
+	if got := prepared.Audiences(); got[0] != "team-foo" {
+		t.Errorf("the audience became %q", got)
+	}
+}
+
+func TestTokensVerify(t *testing.T) {
+	issuer := newIssuer(t, testConfig())
+	for _, algorithm := range []identity.Algorithm{identity.RS256, identity.ES256} {
+		request := testRequest()
+		request.TargetAlgorithm = algorithm
+		key, _ := testRing().Signer(algorithm)
+		// One in 128 ECDSA signatures has a number with a leading zero byte.
+		rounds := map[identity.Algorithm]int{identity.RS256: 4, identity.ES256: 600}[algorithm]
+		for range rounds {
+			prepared, token := mustIssue(t, issuer, request)
+			header, payload, _ := parts(t, token)
+			if want := `{"alg":"` + string(algorithm) + `","kid":"` + string(key.ID) + `","typ":"JWT"}`; string(header) != want {
+				t.Fatalf("header %s, want %s", header, want)
+			}
+			if prepared.KeyID() != key.ID {
+				t.Fatalf("reported key %q, want %q", prepared.KeyID(), key.ID)
+			}
+			parsed, err := jose.ParseSignedCompact(token.Reveal(), []jose.SignatureAlgorithm{jose.SignatureAlgorithm(algorithm)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			verified, err := parsed.Verify(key.Private.Public())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(verified, payload) {
+				t.Fatalf("verified %s, want %s", verified, payload)
+			}
+		}
+	}
+}
+
+func TestTokenIDs(t *testing.T) {
+	issuer := newIssuer(t, testConfig())
+	seen := map[string]bool{}
+	for range 200 {
+		prepared, err := issuer.Prepare(testRequest())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := prepared.JTI()
+		if len(id) != 36 || id[14] != '4' || !strings.ContainsRune("89ab", rune(id[19])) || seen[id] {
+			t.Fatalf("token ID %q is not a new UUID of version 4", id)
+		}
+		seen[id] = true
+	}
+	config := testConfig()
+	config.Random = io.LimitReader(rand.Reader, 15)
+	if _, err := newIssuer(t, config).Prepare(testRequest()); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("with too little randomness: %v, want an error", err)
+	}
+}
+
+func TestNewNamesTheSetting(t *testing.T) {
+	cases := []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Issuer = "" }, "issuer is empty"},
+		{func(c *Config) { c.Issuer = "https://identity.example.com/" }, "trailing slash"},
+		{func(c *Config) { c.Issuer = "http://identity.example.com" }, "https://"},
+		{func(c *Config) { c.GardenID = "a b" }, "garden ID"},
+		{func(c *Config) { c.Lifetimes.Min = time.Minute }, "minimum token lifetime"},
+		{func(c *Config) { c.Ring = nil }, "ring"},
+		{func(c *Config) { c.Clock = nil }, "clock"},
+		{func(c *Config) { c.Random = nil }, "randomness"},
+	}
+	for _, c := range cases {
+		config := testConfig()
+		c.change(&config)
+		if _, err := New(config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want one with %q", err, c.want)
+		}
+	}
+}
+
+func TestPrepareSaysWhatIsMissing(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(*Request)
+		want   string
+	}{
+		{"no namespace", func(r *Request) { r.Identity.Namespace = "" }, "namespace"},
+		{"no name", func(r *Request) { r.Identity.Name = "" }, "name"},
+		{"no uid", func(r *Request) { r.Identity.UID = "" }, "uid"},
+		{"subject too long", func(r *Request) { r.Identity.Name = strings.Repeat("n", 200) }, "at most 255"},
+		{"subject not ASCII", func(r *Request) { r.Identity.Name = "nåme" }, "ASCII"},
+		{"colon", func(r *Request) { r.Identity.Name = "a:b" }, "colon"},
+		{"no audience", func(r *Request) { r.Audiences = nil }, "audience"},
+		{"empty audience", func(r *Request) { r.Audiences = []string{"a", ""} }, "audiences[1] is empty"},
+		{"audience that is no text", func(r *Request) { r.Audiences = []string{"a\xff"} }, "audiences[0] is not valid UTF-8"},
+		{"no algorithm", func(r *Request) { r.TargetAlgorithm = "" }, `algorithm ""`},
+		{"other algorithm", func(r *Request) { r.TargetAlgorithm = "none" }, `algorithm "none"`},
+		{"context of nothing", func(r *Request) { r.Context = &Context{} }, "names no object"},
+		{"context without namespace", func(r *Request) { r.Context.ServiceAccount.Namespace = "" }, "namespace"},
+		{"context without name", func(r *Request) { r.Context.ServiceAccount.Name = "" }, "name"},
+		{"context without uid", func(r *Request) { r.Context.ServiceAccount.UID = "" }, "uid"},
+		{"context that is no text", func(r *Request) { r.Context.ServiceAccount.UID = "a\xff" }, "uid"},
+	}
+	issuer := newIssuer(t, testConfig())
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			request := withServiceAccount(testRequest())
+			c.change(&request)
+			prepared, err := issuer.Prepare(request)
+			if prepared != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q", err, c.want)
+			}
+			if errors.Is(err, ErrNoSigningKey) {
+				t.Errorf("%v is not for want of a key", err)
+			}
+		})
+	}
+}
+
+func TestTooShortALifetimeIsItsOwnError(t *testing.T) {
+	for _, requested := range []time.Duration{-time.Hour, 1, 10*time.Minute - 1} {
+		request := testRequest()
+		request.Lifetime = requested
+		_, err := newIssuer(t, testConfig()).Prepare(request)
+		var short *LifetimeError
+		if !errors.As(err, &short) {
+			t.Fatalf("%s: error %v, want a *LifetimeError", requested, err)
+		}
+		if diff := cmp.Diff(LifetimeError{Requested: requested, Min: 10 * time.Minute}, *short); diff != "" {
+			t.Errorf("error (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// onlyRing is a ring that is never checked as a whole, as a broken store could give one.
+func onlyRing(key keys.Key) func() keys.Ring {
+	return func() keys.Ring { return keys.Ring{Keys: []keys.Key{key}} }
+}
+
+func TestNoKeyMaySign(t *testing.T) {
+	active := func() keys.Key { key, _ := testRing().Signer(identity.ES256); return key }
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]func(*keys.Key){
+		"only a spare":         func(k *keys.Key) { k.State = keys.Spare },
+		"no private key":       func(k *keys.Key) { k.Private = nil },
+		"foreign kid":          func(k *keys.Key) { k.ID = testRing().Keys[3].ID },
+		"key of another kind":  func(k *keys.Key) { k.Private = testRing().Keys[0].Private },
+		"key that is no ES256": func(k *keys.Key) { k.Private = edwards },
+		"RSA key under ES256":  func(k *keys.Key) { *k = testRing().Keys[0]; k.Algorithm = identity.ES256 },
+	}
+	for name, change := range cases {
+		key := active()
+		change(&key)
+		config := testConfig()
+		config.Ring = onlyRing(key)
+		if _, err := newIssuer(t, config).Prepare(testRequest()); !errors.Is(err, ErrNoSigningKey) {
+			t.Errorf("%s: %v, want ErrNoSigningKey", name, err)
+		}
+	}
+}
+
+// That a key was good under its own algorithm before does not let it sign under another.
+func TestAKnownKeyDoesNotSignUnderAnotherAlgorithm(t *testing.T) {
+	current := testRing
+	config := testConfig()
+	config.Ring = func() keys.Ring { return current() }
+	issuer := newIssuer(t, config)
+	request := testRequest()
+	request.TargetAlgorithm = identity.RS256
+	mustIssue(t, issuer, request)
+
+	mislabelled, _ := testRing().Signer(identity.RS256)
+	mislabelled.Algorithm = identity.ES256
+	current = onlyRing(mislabelled)
+	if _, err := issuer.Prepare(testRequest()); !errors.Is(err, ErrNoSigningKey) {
+		t.Errorf("%v, want ErrNoSigningKey", err)
+	}
+}
+
+// The ring may lose its key between Prepare and Sign. The lost key does not sign, the claims are not used up, and the key
+// that signs in the end is the one that is reported.
+func TestTheKeyIsThatOfTheRingAtSign(t *testing.T) {
+	current := testRing()
+	config := testConfig()
+	config.Ring = func() keys.Ring { return current }
+	issuer := newIssuer(t, config)
+	prepared, err := issuer.Prepare(testRequest())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	current = keys.Ring{}
+	if _, err := issuer.Sign(t.Context(), prepared); !errors.Is(err, ErrNoSigningKey) {
+		t.Fatalf("sign with an empty ring: %v, want ErrNoSigningKey", err)
+	}
+	if got := prepared.KeyID(); got != "" {
+		t.Errorf("key %s is reported, but nothing was signed", got)
+	}
+
+	promoted := slices.Clone(testRing().Keys)
+	promoted[2].State, promoted[3].State = keys.Spare, keys.Active
+	current = keys.Ring{Keys: promoted}
+	token, err := issuer.Sign(t.Context(), prepared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, _, _ := parts(t, token)
+	if want := promoted[3].ID; prepared.KeyID() != want || !strings.Contains(string(header), string(want)) {
+		t.Errorf("reported key %s, header %s, want %s", prepared.KeyID(), header, want)
+	}
+	parsed, err := jose.ParseSignedCompact(token.Reveal(), []jose.SignatureAlgorithm{jose.ES256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parsed.Verify(promoted[3].Private.Public()); err != nil {
+		t.Errorf("verify with the promoted key: %v", err)
+	}
+}
+
+// An Issuer remembers keys of the current ring only, however many rings it has seen.
+func TestForgetsKeysThatLeftTheRing(t *testing.T) {
+	current := testRing()
+	config := testConfig()
+	config.Ring = func() keys.Ring { return current }
+	issuer := newIssuer(t, config)
+	for range 5 {
+		mustIssue(t, issuer, testRequest())
+		private, err := keys.NewPrivate(identity.ES256)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := slices.Clone(current.Keys)
+		next[2].Private = private
+		if next[2].ID, err = identity.KeyIDOf(private.Public()); err != nil {
+			t.Fatal(err)
+		}
+		current = keys.Ring{Keys: next}
+	}
+	rsa := testRequest()
+	rsa.TargetAlgorithm = identity.RS256
+	mustIssue(t, issuer, rsa)
+	mustIssue(t, issuer, testRequest())
+	if n := len(*issuer.signers.Load()); n != 2 {
+		t.Errorf("%d keys are remembered, want the 2 active ones", n)
+	}
+}
+
+// badSigner is a key whose signatures are not what its public key promises.
+type badSigner struct {
+	public crypto.PublicKey
+	answer func() ([]byte, error)
+}
+
+func (s badSigner) Public() crypto.PublicKey { return s.public }
+
+func (s badSigner) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) { return s.answer() }
+
+func TestAKeyThatMisbehavesGivesNoToken(t *testing.T) {
+	broken := errors.New("device unplugged")
+	answers := map[string]func() ([]byte, error){
+		"an error":           func() ([]byte, error) { return nil, broken },
+		"nothing":            func() ([]byte, error) { return nil, nil },
+		"garbage":            func() ([]byte, error) { return []byte("garbage"), nil },
+		"raw instead of DER": func() ([]byte, error) { return make([]byte, 64), nil },
+		"a long signature":   func() ([]byte, error) { return make([]byte, 257), nil },
+	}
+	for i, algorithm := range map[int]identity.Algorithm{0: identity.RS256, 2: identity.ES256} {
+		for name, answer := range answers {
+			key := testRing().Keys[i]
+			key.Private = badSigner{key.Private.Public(), answer}
+			config := testConfig()
+			config.Ring = onlyRing(key)
+			issuer := newIssuer(t, config)
+			request := testRequest()
+			request.TargetAlgorithm = algorithm
+			prepared, err := issuer.Prepare(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, err := issuer.Sign(t.Context(), prepared)
+			if err == nil || !token.IsZero() || !strings.Contains(err.Error(), string(key.ID)) {
+				t.Errorf("%s that gives %s: token %v, error %v, want an error with the kid", algorithm, name, !token.IsZero(), err)
+			}
+			if name == "an error" && !errors.Is(err, broken) {
+				t.Errorf("%s: %v hides the cause", algorithm, err)
+			}
+			if prepared.KeyID() != "" {
+				t.Errorf("%s that gives %s is reported as the key that signed", algorithm, name)
+			}
+		}
+	}
+}
+
+func TestES256SignaturesOfExternalSigners(t *testing.T) {
+	key, _ := testRing().Signer(identity.ES256)
+	if _, ok := key.Private.(*ecdsa.PrivateKey); !ok {
+		t.Fatalf("the test needs an ECDSA key, not %T", key.Private)
+	}
+	scalar := func(size int, first byte) []byte {
+		value := bytes.Repeat([]byte{0x11}, size)
+		value[0] = first
+		return value
+	}
+	der := func(r, s []byte) []byte {
+		body := slices.Concat([]byte{2, byte(len(r))}, r, []byte{2, byte(len(s))}, s)
+		return slices.Concat([]byte{0x30, byte(len(body))}, body)
+	}
+	full := scalar(32, 0x11)
+	accepted := map[string]struct{ der, want []byte }{
+		"full length":   {der(full, full), slices.Concat(full, full)},
+		"high bit":      {der(append([]byte{0}, scalar(32, 0x80)...), full), slices.Concat(scalar(32, 0x80), full)},
+		"short numbers": {der([]byte{1}, scalar(31, 0x7f)), slices.Concat(make([]byte, 31), []byte{1, 0}, scalar(31, 0x7f))},
+	}
+	for name, c := range accepted {
+		if got, err := rawSignature(c.der); err != nil || !bytes.Equal(got, c.want) {
+			t.Errorf("%s: %x, %v, want %x", name, got, err, c.want)
+		}
+	}
+	refused := map[string][]byte{
+		"empty":               nil,
+		"no sequence":         slices.Concat([]byte{0x31}, der(full, full)[1:]),
+		"length too short":    der(full, full)[:69],
+		"trailing byte":       append(der(full, full), 0),
+		"third number":        slices.Concat([]byte{0x30, 71}, der(full, full)[2:], []byte{2, 1, 1}),
+		"one number":          slices.Concat([]byte{0x30, 34, 2, 32}, full),
+		"negative":            der(scalar(32, 0x80), full),
+		"zero":                der([]byte{0}, full),
+		"empty number":        der(nil, full),
+		"padded without need": der(append([]byte{0}, full...), full),
+		"33 bytes":            der(scalar(33, 0x11), full),
+		"number runs over":    {0x30, 4, 2, 9, 1, 1},
+		"not an integer":      {0x30, 6, 3, 1, 1, 2, 1, 1},
+	}
+	for name, data := range refused {
+		if got, err := rawSignature(data); err == nil {
+			t.Errorf("%s: %x is accepted as %x", name, data, got)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package issuer
+
+import (
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// Sign returns the token of checked claims (a JWT in compact serialization, RFC 7519). It is the only function of Credence
+// that reaches the private key of an issuer. A Prepared is used up by it, unless the error is ErrNoSigningKey or that of
+// ctx.
+func (i *Issuer) Sign(ctx context.Context, prepared *Prepared) (identity.Token, error) {
+	if prepared == nil || prepared.self != prepared || prepared.issuer != i {
+		return identity.Token{}, errors.New("sign token: its claims were not prepared by this issuer")
+	}
+	if err := ctx.Err(); err != nil {
+		return identity.Token{}, fmt.Errorf("sign token: %w", err)
+	}
+	by, err := i.signer(prepared.algorithm)
+	if err != nil {
+		return identity.Token{}, err
+	}
+	if !prepared.redeemed.CompareAndSwap(false, true) {
+		return identity.Token{}, errors.New("sign token: these claims were signed before, prepare them again")
+	}
+	token, err := by.sign(i.config.Random, prepared.payload)
+	if err != nil {
+		return identity.Token{}, fmt.Errorf("sign token with key %s: %w", by.id, err)
+	}
+	prepared.signedBy.Store(by)
+	return token, nil
+}
+
+// sign puts the token together in one buffer: what is signed is the start of what is sent.
+func (s *signer) sign(random io.Reader, payload []byte) (identity.Token, error) {
+	encoding := base64.RawURLEncoding
+	token := make([]byte, 0, len(s.header)+encoding.EncodedLen(len(payload))+1+encoding.EncodedLen(s.signatureSize))
+	token = append(token, s.header...)
+	token = encoding.AppendEncode(token, payload)
+	digest := sha256.Sum256(token)
+	signature, err := s.private.Sign(random, digest[:], crypto.SHA256)
+	if err != nil {
+		return identity.Token{}, err
+	}
+	if s.algorithm == identity.ES256 {
+		signature, err = rawSignature(signature)
+		if err != nil {
+			return identity.Token{}, err
+		}
+	}
+	if len(signature) != s.signatureSize {
+		return identity.Token{}, fmt.Errorf("the key gave a signature of %d bytes, %d were expected", len(signature), s.signatureSize)
+	}
+	token = append(token, '.')
+	return identity.NewToken(string(encoding.AppendEncode(token, signature))), nil
+}
