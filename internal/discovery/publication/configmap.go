@@ -1,0 +1,44 @@
+package publication
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/credence-id/credence/internal/discovery"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// ConfigMap is an existing ConfigMap; it is not created, so that the right to create any is not needed.
+type ConfigMap struct {
+	Client          corev1client.ConfigMapsGetter
+	Namespace, Name string
+}
+
+// String names the place.
+func (c ConfigMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
+
+// Publish implements Place. Keys of others stay; a concurrent change is an error, and the next attempt sees it.
+func (c ConfigMap) Publish(ctx context.Context, documents discovery.Documents) error {
+	current, err := c.Client.ConfigMaps(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("get: %w", err)
+	}
+	want := map[string]string{
+		discovery.ConfigurationKey: string(documents.Configuration()),
+		discovery.JWKSKey:          string(documents.JWKS()),
+	}
+	updated := current.DeepCopy()
+	if updated.Data == nil {
+		updated.Data = map[string]string{}
+	}
+	maps.Copy(updated.Data, want)
+	if maps.Equal(updated.Data, current.Data) {
+		return nil
+	}
+	if _, err := c.Client.ConfigMaps(c.Namespace).Update(ctx, updated, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update: %w", err)
+	}
+	return nil
+}

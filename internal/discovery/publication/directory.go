@@ -1,0 +1,115 @@
+package publication
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/credence-id/credence/internal/discovery"
+)
+
+const (
+	// current is the link whose swap replaces both files at once, as in a volume that the kubelet writes.
+	current = "..data"
+	// versionPrefix starts the names of the folders that current points to, one after the other.
+	versionPrefix = "..version-"
+)
+
+// Directory is a folder; it is created where it is missing.
+type Directory string
+
+// String names the place.
+func (d Directory) String() string { return "directory " + string(d) }
+
+// Publish implements Place: both files are replaced together or not at all.
+func (d Directory) Publish(_ context.Context, documents discovery.Documents) error {
+	files := map[string][]byte{discovery.ConfigurationKey: documents.Configuration(), discovery.JWKSKey: documents.JWKS()}
+	if d.holds(files) {
+		return nil
+	}
+	if err := os.MkdirAll(string(d), 0o755); err != nil {
+		return fmt.Errorf("create folder: %w", err)
+	}
+	version, err := os.MkdirTemp(string(d), versionPrefix)
+	if err != nil {
+		return fmt.Errorf("create version: %w", err)
+	}
+	if err := os.Chmod(version, 0o755); err != nil {
+		return fmt.Errorf("open version to readers: %w", err)
+	}
+	for name, content := range files {
+		if err := writeSynced(filepath.Join(version, name), content); err != nil {
+			return err
+		}
+	}
+	for name := range files {
+		if err := d.link(filepath.Join(current, name), name); err != nil {
+			return err
+		}
+	}
+	if err := d.link(filepath.Base(version), current); err != nil {
+		return err
+	}
+	return d.sweep(filepath.Base(version))
+}
+
+func (d Directory) holds(files map[string][]byte) bool {
+	for name, want := range files {
+		if have, err := os.ReadFile(filepath.Join(string(d), name)); err != nil || !bytes.Equal(have, want) {
+			return false
+		}
+	}
+	return true
+}
+
+// link makes name point to target, replacing what it was in one step.
+func (d Directory) link(target, name string) error {
+	path := filepath.Join(string(d), name)
+	if have, err := os.Readlink(path); err == nil && have == target {
+		return nil
+	}
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove old link: %w", err)
+	}
+	if err := os.Symlink(target, fresh); err != nil {
+		return fmt.Errorf("link %s: %w", name, err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return fmt.Errorf("swap link %s: %w", name, err)
+	}
+	return nil
+}
+
+func (d Directory) sweep(keep string) error {
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return fmt.Errorf("list versions: %w", err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasPrefix(name, versionPrefix) && name != keep {
+			if err := os.RemoveAll(filepath.Join(string(d), name)); err != nil {
+				return fmt.Errorf("remove old version: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func writeSynced(path string, content []byte) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("create file: %w", err)
+	}
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package source
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/credence-id/credence/internal/discovery"
+)
+
+// cacheFile holds both documents, so that a rename replaces them together.
+const cacheFile = "last-good-documents.json"
+
+// maxCacheBytes holds two of the largest documents: a character takes at most six bytes in a JSON string.
+const maxCacheBytes = 2*6*discovery.MaxDocumentBytes + 1<<10
+
+// documentsCache keeps the last good documents on disk, for a start without the API. An empty folder keeps nothing.
+type documentsCache struct{ folder string }
+
+type cached struct {
+	Configuration string `json:"configuration"`
+	JWKS          string `json:"jwks"`
+}
+
+// load returns what was saved last; no error and no data if nothing was.
+func (c documentsCache) load() (configuration, jwks []byte, err error) {
+	if c.folder == "" {
+		return nil, nil, nil
+	}
+	path := filepath.Join(c.folder, cacheFile)
+	data, err := readBounded(path, maxCacheBytes)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read cached documents: %w", err)
+	}
+	var documents cached
+	if err := json.Unmarshal(data, &documents); err != nil {
+		return nil, nil, fmt.Errorf("decode cached documents in %s: %w", path, err)
+	}
+	return []byte(documents.Configuration), []byte(documents.JWKS), nil
+}
+
+// save replaces what is kept, at once and durably.
+func (c documentsCache) save(configuration, jwks []byte) error {
+	if c.folder == "" {
+		return nil
+	}
+	data, err := json.Marshal(cached{Configuration: string(configuration), JWKS: string(jwks)})
+	if err != nil {
+		return fmt.Errorf("encode documents for the cache: %w", err)
+	}
+	path := filepath.Join(c.folder, cacheFile)
+	if saved, err := os.ReadFile(path); err == nil && bytes.Equal(saved, data) {
+		return nil
+	}
+	if err := os.MkdirAll(c.folder, 0o700); err != nil {
+		return fmt.Errorf("create documents cache: %w", err)
+	}
+	if err := replaceFile(path, data); err != nil {
+		return fmt.Errorf("write documents cache: %w", err)
+	}
+	return nil
+}
+
+// replaceFile leaves either the old or the new contents, also after a crash.
+func replaceFile(path string, data []byte) (err error) {
+	folder := filepath.Dir(path)
+	temporary, err := os.CreateTemp(folder, filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temporary.Name())
+		}
+	}()
+	_, err = temporary.Write(data)
+	err = errors.Join(err, temporary.Sync(), temporary.Close())
+	if err != nil {
+		return err
+	}
+	if err = os.Rename(temporary.Name(), path); err != nil {
+		return err
+	}
+	return syncFolder(folder)
+}
+
+func syncFolder(folder string) error {
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,256 @@
+package source
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/credence-id/credence/internal/discovery"
+)
+
+const fakeName = "documents"
+
+func documentData(documents discovery.Documents) map[string]string {
+	return map[string]string{discovery.ConfigurationKey: string(documents.Configuration()), discovery.JWKSKey: string(documents.JWKS())}
+}
+
+func followConfigMap(t *testing.T, api *fakeAPI, cacheFolder string) (served *published, stop func()) {
+	t.Helper()
+	source, err := NewConfigMap(api.config(), fakeNamespace, fakeName, cacheFolder, silent())
+	must(t, err)
+	source.backoff = wait.Backoff{Duration: time.Millisecond, Factor: 2, Jitter: 1, Steps: 5, Cap: 10 * time.Millisecond}
+	served = newPublished()
+	return served, start(t, func(ctx context.Context) error { return source.Run(ctx, served) })
+}
+
+func TestConfigMapIsFollowed(t *testing.T) {
+	api := newFakeAPI(t)
+	served, _ := followConfigMap(t, api, "")
+	eventually(t, "the missing ConfigMap is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == 1 })
+	foreign := newDocuments(t)
+	for range 3 {
+		for range 3 {
+			next := newDocuments(t)
+			api.put("of-others", documentData(foreign))
+			api.put(fakeName, documentData(next))
+			eventually(t, "the ConfigMap's documents are served", func() bool { return served.serves(next) })
+		}
+		last := newDocuments(t)
+		api.put(fakeName, documentData(last))
+		eventually(t, "the last documents are served", func() bool { return served.serves(last) })
+		_, _, before := served.counts()
+		api.remove(fakeName)
+		eventually(t, "the deletion is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == before+1 })
+		if !served.serves(last) {
+			t.Fatal("the last good documents are not served any more after the deletion")
+		}
+	}
+	if served.saw(foreign) {
+		t.Error("documents of another ConfigMap were taken")
+	}
+	api.mu.Lock()
+	defer api.mu.Unlock()
+	if diff := cmp.Diff(map[string]bool{"metadata.name=" + fakeName: true}, api.selectors); diff != "" {
+		t.Errorf("field selectors asked with (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigMapStartsWithoutTheAPI(t *testing.T) {
+	api, folder := newFakeAPI(t), filepath.Join(t.TempDir(), "cache")
+	first, second := newDocuments(t), newDocuments(t)
+	api.put(fakeName, documentData(first))
+	served, stop := followConfigMap(t, api, folder)
+	eventually(t, "documents are served", func() bool { return served.serves(first) })
+	eventually(t, "documents are cached", func() bool { _, err := os.Stat(filepath.Join(folder, cacheFile)); return err == nil })
+	stop()
+
+	api.setAway(true)
+	served, _ = followConfigMap(t, api, folder)
+	eventually(t, "cached documents are served without the API", func() bool { return served.serves(first) })
+	eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
+
+	api.put(fakeName, documentData(second))
+	api.setAway(false)
+	eventually(t, "the API's documents take the place of the cached ones", func() bool { return served.serves(second) })
+}
+
+func TestConfigMapWaitsForTheAPI(t *testing.T) {
+	api := newFakeAPI(t)
+	api.setAway(true)
+	served, _ := followConfigMap(t, api, "")
+	eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
+	if served.Loaded() {
+		t.Error("loaded without an API and a cache")
+	}
+	documents := newDocuments(t)
+	api.put(fakeName, documentData(documents))
+	api.setAway(false)
+	eventually(t, "documents are served when the API is there", func() bool { return served.serves(documents) })
+}
+
+func TestConfigMapSurvivesAnOutage(t *testing.T) {
+	api := newFakeAPI(t)
+	documents := newDocuments(t)
+	api.put(fakeName, documentData(documents))
+	served, _ := followConfigMap(t, api, "")
+	eventually(t, "documents are served", func() bool { return served.serves(documents) })
+	for range 3 {
+		_, _, before := served.counts()
+		api.setAway(true)
+		eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > before })
+		if !served.serves(documents) {
+			t.Fatal("documents are not served during the outage")
+		}
+		loads, _, _ := served.counts()
+		api.setAway(false)
+		eventually(t, "the same documents are loaded again, so that the source is known to be well", func() bool { after, _, _ := served.counts(); return after > loads })
+		documents = newDocuments(t)
+		api.put(fakeName, documentData(documents))
+		eventually(t, "changes after the outage are served", func() bool { return served.serves(documents) })
+	}
+}
+
+// TestConfigMapGoesOnWatching is about an API that is away for as long as it takes to restart: the watch goes on from
+// where it was, so that no list tells the source to be well again.
+func TestConfigMapGoesOnWatching(t *testing.T) {
+	api := newFakeAPI(t)
+	api.put(fakeName, documentData(newDocuments(t)))
+	served, _ := followConfigMap(t, api, "")
+	eventually(t, "it is watched", func() bool { return api.watching() == 1 })
+	documents := newDocuments(t)
+	api.put(fakeName, documentData(documents))
+	eventually(t, "documents are served", func() bool { return served.serves(documents) })
+	loads, _, _ := served.counts()
+	lists := api.listed()
+	api.setRefusing(true)
+	eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
+	api.setRefusing(false)
+	eventually(t, "the documents are loaded again", func() bool { after, _, _ := served.counts(); return after > loads })
+	if api.listed() != lists {
+		t.Error("a list came in between, so that this shows nothing")
+	}
+}
+
+func TestConfigMapListsAgainWhenAWatchExpires(t *testing.T) {
+	api := newFakeAPI(t)
+	documents := newDocuments(t)
+	api.put(fakeName, documentData(documents))
+	served, _ := followConfigMap(t, api, "")
+	for range 3 {
+		before := api.watching()
+		eventually(t, "it is watched", func() bool { return api.watching() > 0 && served.serves(documents) })
+		documents = newDocuments(t)
+		api.put(fakeName, documentData(documents))
+		eventually(t, "documents are served from the watch", func() bool { return served.serves(documents) })
+		documents = newDocuments(t)
+		api.forget()
+		api.put(fakeName, documentData(documents))
+		eventually(t, "documents are served after the watch expired", func() bool { return api.watching() > before && served.serves(documents) })
+	}
+	if _, _, unreadable := served.counts(); unreadable != 0 {
+		t.Error("an expired watch was reported as an outage")
+	}
+	api.mu.Lock()
+	defer api.mu.Unlock()
+	if diff := cmp.Diff(map[string]bool{"": true}, api.versions); diff != "" || api.lists < 2 {
+		t.Errorf("versions that %d lists were content with (-want +got):\n%s", api.lists, diff)
+	}
+}
+
+func TestConfigMapKeepsTheLastGoodDocuments(t *testing.T) {
+	api, folder := newFakeAPI(t), t.TempDir()
+	good := newDocuments(t)
+	api.put(fakeName, documentData(good))
+	served, _ := followConfigMap(t, api, folder)
+	eventually(t, "good documents are cached", func() bool {
+		_, err := os.Stat(filepath.Join(folder, cacheFile))
+		return err == nil && served.serves(good)
+	})
+
+	bad := documentData(good)
+	bad[discovery.JWKSKey] = `{"keys":[]}`
+	api.put(fakeName, bad)
+	eventually(t, "bad documents are refused", func() bool { _, refusals, _ := served.counts(); return refusals == 1 })
+	api.put(fakeName, map[string]string{discovery.JWKSKey: string(good.JWKS())})
+	eventually(t, "a missing key is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == 1 })
+	if !served.serves(good) {
+		t.Error("the good documents are not served any more")
+	}
+	configuration, jwks, err := documentsCache{folder: folder}.load()
+	must(t, err)
+	if string(configuration) != string(good.Configuration()) || string(jwks) != string(good.JWKS()) {
+		t.Error("the cache does not have the last good documents")
+	}
+}
+
+func TestConfigMapDoesNotTrustItsCache(t *testing.T) {
+	foreign := documentData(newDocuments(t))
+	foreign[discovery.ConfigurationKey] = strings.ReplaceAll(foreign[discovery.ConfigurationKey], "identity.example.com", "evil.example.com")
+	for name, write := range map[string]func(t *testing.T, folder string){
+		"garbage":     func(t *testing.T, folder string) { put(t, filepath.Join(folder, cacheFile), []byte("{")) },
+		"empty":       func(t *testing.T, folder string) { put(t, filepath.Join(folder, cacheFile), nil) },
+		"no document": func(t *testing.T, folder string) { put(t, filepath.Join(folder, cacheFile), []byte("{}")) },
+		"a folder":    func(t *testing.T, folder string) { must(t, os.Mkdir(filepath.Join(folder, cacheFile), 0o700)) },
+		"another issuer's": func(t *testing.T, folder string) {
+			must(t, documentsCache{folder: folder}.save([]byte(foreign[discovery.ConfigurationKey]), []byte(foreign[discovery.JWKSKey])))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, folder := newFakeAPI(t), t.TempDir()
+			write(t, folder)
+			api.setAway(true)
+			served, _ := followConfigMap(t, api, folder)
+			eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
+			if served.Loaded() {
+				t.Error("the cached documents were loaded")
+			}
+			documents := newDocuments(t)
+			api.put(fakeName, documentData(documents))
+			api.setAway(false)
+			eventually(t, "the API's documents are served", func() bool { return served.serves(documents) })
+		})
+	}
+}
+
+func TestCacheIsPrivateAndWhole(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "new")
+	cache := documentsCache{folder: folder}
+	for _, text := range []string{"one", "<&>\" \u2028", strings.Repeat("<", discovery.MaxDocumentBytes)} {
+		must(t, cache.save([]byte(text), []byte(text+"2")))
+		configuration, jwks, err := cache.load()
+		must(t, err)
+		if string(configuration) != text || string(jwks) != text+"2" {
+			t.Errorf("what was saved comes back as %.20q and %.20q", configuration, jwks)
+		}
+	}
+	entries, err := os.ReadDir(folder)
+	must(t, err)
+	if len(entries) != 1 {
+		t.Errorf("%d files are in the cache, want 1", len(entries))
+	}
+	info, err := os.Stat(filepath.Join(folder, cacheFile))
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the cache has mode %04o", info.Mode().Perm())
+	}
+}
+
+// FuzzCache reads any file as the cache.
+func FuzzCache(f *testing.F) {
+	f.Add([]byte(`{"configuration":"{}","jwks":"{}"}`))
+	f.Add([]byte(`{"configuration":1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		folder := t.TempDir()
+		put(t, filepath.Join(folder, cacheFile), data)
+		configuration, jwks, err := documentsCache{folder: folder}.load()
+		if err != nil && (configuration != nil || jwks != nil) {
+			t.Error("documents came with an error")
+		}
+	})
+}

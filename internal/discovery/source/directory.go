@@ -1,0 +1,38 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/credence-id/credence/internal/discovery"
+)
+
+// Directory reads the documents from the files openid-configuration.json and jwks.json of one folder, which may be a
+// ConfigMap volume. The folder may be missing, and may come, go and be replaced at any time.
+type Directory struct {
+	Path string
+	Poll time.Duration // between looks that nothing asked for; zero stands for 30 seconds
+	Log  *slog.Logger
+}
+
+// Run publishes the documents and each change of them until ctx is done.
+func (d Directory) Run(ctx context.Context, publisher Publisher) error {
+	folder, err := filepath.Abs(d.Path)
+	if err != nil {
+		return fmt.Errorf("find documents folder %s: %w", d.Path, err)
+	}
+	configuration, jwks := filepath.Join(folder, discovery.ConfigurationKey), filepath.Join(folder, discovery.JWKSKey)
+	feed := &feed{publisher: publisher, log: d.Log.With("folder", folder)}
+	newFileWatch(d.Poll, configuration, jwks).run(ctx, func() {
+		files, err := readTogether(discovery.MaxDocumentBytes, configuration, jwks)
+		if err != nil {
+			feed.fail(err.Error(), err)
+			return
+		}
+		feed.offer(files[0].data, files[1].data)
+	})
+	return nil
+}

@@ -1,0 +1,107 @@
+package source
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+)
+
+// maxPEMBytes is more than any certificate chain or private key has.
+const maxPEMBytes = 1 << 20
+
+// Recorder counts what happens to a key pair.
+type Recorder interface {
+	CertificateLoaded(notAfter time.Time)
+	CertificateRefused()
+}
+
+// KeyPair is a serving certificate with its private key, from two files. The pair in use is always one that matches: a
+// new one that does not, or whose key others can read, is refused and the last good one stays.
+type KeyPair struct {
+	certFile, keyFile string
+	poll              time.Duration
+	recorder          Recorder
+	log               *slog.Logger
+	current           atomic.Pointer[tls.Certificate]
+}
+
+// NewKeyPair loads the pair, or says what is wrong with it.
+func NewKeyPair(certFile, keyFile string, recorder Recorder, log *slog.Logger) (*KeyPair, error) {
+	k := &KeyPair{recorder: recorder, log: log}
+	var err error
+	if k.certFile, err = filepath.Abs(certFile); err != nil {
+		return nil, fmt.Errorf("find certificate file %s: %w", certFile, err)
+	}
+	if k.keyFile, err = filepath.Abs(keyFile); err != nil {
+		return nil, fmt.Errorf("find private key file %s: %w", keyFile, err)
+	}
+	pair, err := k.load()
+	if err != nil {
+		return nil, err
+	}
+	k.use(pair)
+	return k, nil
+}
+
+// GetCertificate is for tls.Config: it returns the pair in use.
+func (k *KeyPair) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return k.current.Load(), nil
+}
+
+// Run follows changes of the files until ctx is done.
+func (k *KeyPair) Run(ctx context.Context) error {
+	refused := ""
+	newFileWatch(k.poll, k.certFile, k.keyFile).run(ctx, func() {
+		pair, err := k.load()
+		switch {
+		case err != nil && err.Error() != refused:
+			refused = err.Error()
+			k.recorder.CertificateRefused()
+			k.log.Error("serving certificate refused, the last good one stays in use", "error", err)
+		case err == nil:
+			refused = ""
+			if !samePair(pair, k.current.Load()) {
+				k.use(pair)
+			}
+		}
+	})
+	return nil
+}
+
+func (k *KeyPair) use(pair *tls.Certificate) {
+	k.current.Store(pair)
+	k.recorder.CertificateLoaded(pair.Leaf.NotAfter)
+	k.log.Info("serving certificate loaded", "subject", pair.Leaf.Subject.String(), "notAfter", pair.Leaf.NotAfter)
+}
+
+func (k *KeyPair) load() (*tls.Certificate, error) {
+	files, err := readTogether(maxPEMBytes, k.certFile, k.keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read serving certificate: %w", err)
+	}
+	if mode := files[1].mode; mode&0o077 != 0 {
+		return nil, fmt.Errorf("private key file %s has mode %04o, so that others than its owner can use it: run chmod 600 %[1]s", k.keyFile, mode)
+	}
+	pair, err := tls.X509KeyPair(files[0].data, files[1].data)
+	if err != nil {
+		return nil, fmt.Errorf("certificate %s with private key %s: %w", k.certFile, k.keyFile, err)
+	}
+	return &pair, nil
+}
+
+// samePair compares the certificates alone: a private key that matches them is the same key.
+func samePair(a, b *tls.Certificate) bool {
+	if len(a.Certificate) != len(b.Certificate) {
+		return false
+	}
+	for i := range a.Certificate {
+		if string(a.Certificate[i]) != string(b.Certificate[i]) {
+			return false
+		}
+	}
+	return true
+}
