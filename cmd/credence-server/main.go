@@ -1,0 +1,38 @@
+// Command credence-server holds every server component of Credence: one subcommand each.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/credence-id/credence/internal/app/apiserver"
+	"github.com/credence-id/credence/internal/app/discovery"
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "credence-server:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	root := &cobra.Command{
+		Use:           "credence-server",
+		Short:         "The server components of Credence",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	api, err := apiserver.NewCommand()
+	if err != nil {
+		return err
+	}
+	root.AddCommand(api, discovery.NewCommand())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return root.ExecuteContext(ctx)
+}

@@ -1,0 +1,93 @@
+package deploy_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/credence-id/credence/deploy"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func clusterRoles(t *testing.T) map[string]*rbacv1.ClusterRole {
+	t.Helper()
+	objects, err := deploy.Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles := map[string]*rbacv1.ClusterRole{}
+	for _, object := range objects {
+		if object.GetKind() != "ClusterRole" {
+			continue
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, role, true); err != nil {
+			t.Fatalf("%s: %v", object.GetName(), err)
+		}
+		roles[role.Name] = role
+	}
+	if len(roles) == 0 {
+		t.Fatal("no ClusterRole among the manifests")
+	}
+	return roles
+}
+
+// What people get through view, edit and admin must neither mint tokens nor lend identities.
+func TestAggregatedRolesNeitherCreateTokensNorUse(t *testing.T) {
+	aggregated := 0
+	for name, role := range clusterRoles(t) {
+		if !slices.ContainsFunc(mapKeys(role.Labels), func(k string) bool {
+			return strings.HasPrefix(k, "rbac.authorization.k8s.io/aggregate-to-")
+		}) {
+			continue
+		}
+		aggregated++
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				if resource != "workloadidentities" {
+					t.Errorf("ClusterRole %s gives people rights on %s", name, resource)
+				}
+			}
+			if slices.Contains(rule.Verbs, "use") || slices.Contains(rule.Verbs, "*") {
+				t.Errorf("ClusterRole %s gives people the verbs %v", name, rule.Verbs)
+			}
+		}
+	}
+	if aggregated != 2 {
+		t.Errorf("found %d aggregated ClusterRoles, want 2", aggregated)
+	}
+}
+
+// A component that could read Secrets, write RBAC or impersonate would be worth stealing.
+func TestComponentsHaveNoDangerousRights(t *testing.T) {
+	objects, err := deploy.Manifests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
+			continue
+		}
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, value := range slices.Concat(rule.Verbs, rule.Resources, rule.APIGroups) {
+				switch value {
+				case "*", "secrets", "impersonate", "bind", "escalate", rbacv1.GroupName:
+					t.Errorf("%s %s has %q in a rule", object.GetKind(), object.GetName(), value)
+				}
+			}
+		}
+	}
+}
+
+func mapKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	return keys
+}

@@ -1,0 +1,132 @@
+package tokenrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/issuer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// ContextKind is one kind of object that may be the context of a token: one row of the table of supported kinds.
+type ContextKind struct {
+	APIVersion, Kind string
+	Resource         schema.GroupVersionResource
+	Namespaced       bool
+	// Find reads the object live. Its errors are API errors, as the API server of the object gave them.
+	Find func(ctx context.Context, namespace, name string) (ContextFacts, error)
+}
+
+// ContextFacts is what is known of a context object.
+type ContextFacts struct {
+	// UID is the uid of the object that exists now.
+	UID types.UID
+	// User is who the object acts as; it must be allowed to use the identity.
+	User user.Info
+	// Context becomes part of the token's claims.
+	Context *issuer.Context
+}
+
+// ServiceAccounts is the row for v1 ServiceAccount.
+func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
+	return ContextKind{
+		APIVersion: "v1",
+		Kind:       "ServiceAccount",
+		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"},
+		Namespaced: true,
+		Find: func(ctx context.Context, namespace, name string) (ContextFacts, error) {
+			account, err := client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return ContextFacts{}, err
+			}
+			info := serviceaccount.UserInfo(namespace, name, string(account.UID))
+			return ContextFacts{
+				UID: account.UID,
+				User: &user.DefaultInfo{
+					Name:   info.GetName(),
+					UID:    info.GetUID(),
+					Groups: append(info.GetGroups(), user.AllAuthenticated),
+				},
+				Context: &issuer.Context{ServiceAccount: &issuer.ServiceAccount{
+					Namespace: namespace, Name: name, UID: string(account.UID),
+				}},
+			}, nil
+		},
+	}
+}
+
+// resolveContext checks, in the order that tells a caller nothing that it may not know: may the caller get the object
+// (403), does it exist (404), is it the one that was meant (409), may it use the identity (403).
+func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1alpha1.ContextObject, wi *v1alpha1.WorkloadIdentity) (*issuer.Context, error) {
+	if kind == nil {
+		return nil, nil
+	}
+	caller, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, apierrors.NewUnauthorized("a token with a context object is issued to authenticated callers only")
+	}
+	resource := kind.Resource.GroupResource()
+	mayGet := authorizer.AttributesRecord{
+		User: caller, Verb: "get", Namespace: object.Namespace, Name: object.Name, ResourceRequest: true,
+		APIGroup: kind.Resource.Group, APIVersion: kind.Resource.Version, Resource: kind.Resource.Resource,
+	}
+	if allowed, err := r.authorized(ctx, mayGet); err != nil {
+		return nil, err
+	} else if !allowed {
+		return nil, apierrors.NewForbidden(resource, object.Name, fmt.Errorf(
+			"user %q may not be given a token with this context: it cannot get resource %q in API group %q in the namespace %q",
+			caller.GetName(), resource.Resource, resource.Group, object.Namespace))
+	}
+	facts, err := kind.Find(ctx, object.Namespace, object.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, apierrors.NewNotFound(resource, object.Name)
+	} else if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("look up context object %s %s/%s: %w", kind.Kind, object.Namespace, object.Name, err))
+	}
+	if facts.UID != object.UID {
+		return nil, apierrors.NewConflict(resource, object.Name, fmt.Errorf(
+			"the context object has uid %q, the request names uid %q: it was deleted and created again", facts.UID, object.UID))
+	}
+	return facts.Context, r.checkUse(ctx, facts.User, wi)
+}
+
+func (r *REST) checkUse(ctx context.Context, info user.Info, wi *v1alpha1.WorkloadIdentity) error {
+	resource := v1alpha1.Resource("workloadidentities")
+	mayUse := authorizer.AttributesRecord{
+		User: info, Verb: "use", Namespace: wi.Namespace, Name: wi.Name, ResourceRequest: true,
+		APIGroup: resource.Group, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: resource.Resource,
+	}
+	if allowed, err := r.authorized(ctx, mayUse); err != nil {
+		return err
+	} else if !allowed {
+		return apierrors.NewForbidden(resource, wi.Name, fmt.Errorf(
+			"context object %q cannot use resource %q in API group %q in the namespace %q: grant it the verb use",
+			info.GetName(), resource.Resource, resource.Group, wi.Namespace))
+	}
+	return nil
+}
+
+// authorized tells a denial from an outage: only the first is an answer.
+func (r *REST) authorized(ctx context.Context, attributes authorizer.AttributesRecord) (bool, error) {
+	decision, _, err := r.Authorizer.Authorize(ctx, attributes)
+	if decision == authorizer.DecisionAllow {
+		return true, nil
+	}
+	if err != nil {
+		if ctxErr := ctx.Err(); ctxErr != nil {
+			err = errors.Join(err, ctxErr)
+		}
+		return false, apierrors.NewInternalError(fmt.Errorf("review whether %q may %s %s: %w", attributes.User.GetName(), attributes.Verb, attributes.Resource, err))
+	}
+	return false, nil
+}

@@ -1,0 +1,183 @@
+// Package tokenrequest serves workloadidentities/token. In goes a TokenRequest of a caller whom the cluster's RBAC lets
+// create it, out comes the same object with a signed token. It stores nothing and never logs a token.
+package tokenrequest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer"
+	"github.com/credence-id/credence/internal/target"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
+)
+
+// Identities finds the WorkloadIdentity of a name in the namespace of the request; its errors are API errors.
+type Identities interface {
+	Identity(ctx context.Context, name string) (*v1alpha1.WorkloadIdentity, error)
+}
+
+// Tokens checks a request for a token and signs what was checked.
+type Tokens interface {
+	Prepare(request issuer.Request) (*issuer.Prepared, error)
+	Sign(ctx context.Context, prepared *issuer.Prepared) (identity.Token, error)
+}
+
+// Recorder counts what became of requests: one of the outcomes of this package, or a status reason of the API machinery.
+type Recorder interface {
+	Issued(algorithm identity.Algorithm)
+	Refused(reason string)
+}
+
+// Config holds what the endpoint needs; every field is required.
+type Config struct {
+	Identities Identities
+	Tokens     Tokens
+	Issuer     identity.Issuer
+	Lifetimes  identity.Lifetimes
+	Authorizer authorizer.UnconditionalAuthorizer
+	Contexts   []ContextKind
+	Recorder   Recorder
+}
+
+// REST serves the subresource workloadidentities/token.
+type REST struct {
+	Config
+}
+
+var (
+	_ rest.NamedCreater             = &REST{}
+	_ rest.GroupVersionKindProvider = &REST{}
+)
+
+// NewREST returns the endpoint.
+func NewREST(config Config) *REST { return &REST{Config: config} }
+
+// New implements rest.Storage.
+func (*REST) New() runtime.Object { return &v1alpha1.TokenRequest{} }
+
+// Destroy implements rest.Storage.
+func (*REST) Destroy() {}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (*REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return v1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
+}
+
+// Create checks the request and issues the token, or with dryRun only checks it.
+func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	out, err := r.create(ctx, name, obj, admit, options)
+	if err != nil {
+		r.Recorder.Refused(string(apierrors.ReasonForError(err)))
+		return nil, err
+	}
+	return out, nil
+}
+
+func (r *REST) create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	tr, ok := obj.(*v1alpha1.TokenRequest)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a TokenRequest", obj))
+	}
+	namespace, ok := request.NamespaceFrom(ctx)
+	if !ok || namespace == "" {
+		return nil, apierrors.NewBadRequest("a TokenRequest needs a namespace in its URL")
+	}
+	// Copied: admission gets the request as it was, and nothing of a client's status survives.
+	tr = tr.DeepCopy()
+	tr.Status = v1alpha1.TokenRequestStatus{}
+	if err := checkName(tr, name); err != nil {
+		return nil, err
+	}
+	tr.Name, tr.Namespace, tr.ManagedFields = name, namespace, nil
+	if admit != nil {
+		if err := admit(ctx, tr.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+	wi, err := r.Identities.Identity(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := r.validate(tr)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkIdentity(wi); err != nil {
+		return nil, err
+	}
+	tokenContext, err := r.resolveContext(ctx, kind, tr.Spec.ContextObject, wi)
+	if err != nil {
+		return nil, err
+	}
+	return r.issue(ctx, tr, wi, tokenContext, isDryRun(options))
+}
+
+func checkName(tr *v1alpha1.TokenRequest, name string) error {
+	if tr.Name == "" || tr.Name == name {
+		return nil
+	}
+	return invalid(tr.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), tr.Name,
+		fmt.Sprintf("must be empty or the name of the WorkloadIdentity in the URL, %q", name))})
+}
+
+func (r *REST) checkIdentity(wi *v1alpha1.WorkloadIdentity) error {
+	resource := v1alpha1.Resource("workloadidentities")
+	if wi.DeletionTimestamp != nil {
+		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("it is being deleted since %s, no more tokens are issued for it", wi.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z")))
+	}
+	// Relying parties were told status.issuer; a token of another issuer would be refused everywhere.
+	if wi.Status.Issuer != string(r.Issuer) {
+		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("it was created under issuer %q, this server issues as %q: start the server with its former issuer, or create the identity anew", wi.Status.Issuer, r.Issuer))
+	}
+	return nil
+}
+
+func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha1.WorkloadIdentity, tokenContext *issuer.Context, dryRun bool) (runtime.Object, error) {
+	var requested metav1.Duration
+	if tr.Spec.Duration != nil {
+		requested = *tr.Spec.Duration
+	}
+	prepared, err := r.Tokens.Prepare(issuer.Request{
+		Identity:        issuer.Identity{Namespace: wi.Namespace, Name: wi.Name, UID: string(wi.UID)},
+		Audiences:       wi.Spec.Audiences,
+		TargetAlgorithm: target.Algorithm(wi.Spec.TargetSystem.Type),
+		Lifetime:        requested.Duration,
+		Context:         tokenContext,
+	})
+	if err != nil {
+		return nil, issueError(err)
+	}
+	if prepared.Shortened() {
+		warning.AddWarning(ctx, "", fmt.Sprintf("requested duration of %s shortened to %s", requested.Duration, r.Lifetimes.Max))
+	}
+	tr.Status.ExpirationTimestamp = metav1.NewTime(prepared.Expiry())
+	if dryRun {
+		return tr, nil
+	}
+	token, err := r.Tokens.Sign(ctx, prepared)
+	if err != nil {
+		return nil, issueError(err)
+	}
+	annotate(ctx, prepared, tr.Spec.ContextObject)
+	r.Recorder.Issued(prepared.Algorithm())
+	tr.Status.Token = token.Reveal()
+	return tr, nil
+}
+
+func isDryRun(options *metav1.CreateOptions) bool {
+	return options != nil && len(options.DryRun) > 0
+}
+
+func invalid(name string, errs field.ErrorList) error {
+	return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), name, errs)
+}

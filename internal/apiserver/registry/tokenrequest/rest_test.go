@@ -1,0 +1,179 @@
+package tokenrequest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+const testIssuer = identity.Issuer("https://issuer.example")
+
+// identities is a namespace "ns" with one identity, "one".
+type identities struct{}
+
+func (identities) Identity(_ context.Context, name string) (*v1alpha1.WorkloadIdentity, error) {
+	if name != "one" {
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("workloadidentities"), name)
+	}
+	return &v1alpha1.WorkloadIdentity{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-one"},
+		Spec:       v1alpha1.WorkloadIdentitySpec{Audiences: []string{"a"}, TargetSystem: v1alpha1.TargetSystem{Type: "aws"}},
+		Status:     v1alpha1.WorkloadIdentityStatus{Issuer: string(testIssuer)},
+	}, nil
+}
+
+// reviews is an authorizer that allows what its function does.
+type reviews func(authorizer.Attributes) (bool, error)
+
+func (r reviews) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	allowed, err := r(a)
+	if allowed {
+		return authorizer.DecisionAllow, "", err
+	}
+	return authorizer.DecisionNoOpinion, "", err
+}
+
+type counter struct {
+	issued  int
+	refused []string
+}
+
+func (c *counter) Issued(identity.Algorithm) { c.issued++ }
+func (c *counter) Refused(reason string)     { c.refused = append(c.refused, reason) }
+
+var testRing = sync.OnceValue(func() keys.Ring {
+	ring, err := keys.Bootstrap(keys.NewPrivate, time.Now())
+	if err != nil {
+		panic(err)
+	}
+	return ring
+})
+
+func newREST(t testing.TB, reviews reviews, ring func() keys.Ring) (*REST, *counter) {
+	t.Helper()
+	tokens, err := issuer.New(issuer.Config{Issuer: testIssuer, GardenID: "garden", Ring: ring, Clock: time.Now, Random: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifetimes, err := identity.Lifetimes{}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "account", UID: "uid-of-account"}})
+	c := &counter{}
+	return NewREST(Config{
+		Identities: identities{}, Tokens: tokens, Issuer: testIssuer, Lifetimes: lifetimes,
+		Authorizer: reviews, Contexts: []ContextKind{ServiceAccounts(client.CoreV1())}, Recorder: c,
+	}), c
+}
+
+func callerContext(t testing.TB) context.Context {
+	ctx := request.WithNamespace(t.Context(), "ns")
+	return request.WithUser(ctx, &user.DefaultInfo{Name: "caller", Groups: []string{user.AllAuthenticated}})
+}
+
+func withContext() *v1alpha1.TokenRequest {
+	return &v1alpha1.TokenRequest{Spec: v1alpha1.TokenRequestSpec{ContextObject: &v1alpha1.ContextObject{
+		APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "account", UID: "uid-of-account",
+	}}}
+}
+
+// An access review that cannot be made is an outage: a caller who takes it for a denial would give up, or be let pass by
+// whoever treats denials as final.
+func TestOutageOfReviewsIsNoDenial(t *testing.T) {
+	outage := errors.New("connection refused")
+	for verb, reviews := range map[string]reviews{
+		"get": func(authorizer.Attributes) (bool, error) { return false, outage },
+		"use": func(a authorizer.Attributes) (bool, error) {
+			if a.GetVerb() == "use" {
+				return false, outage
+			}
+			return true, nil
+		},
+	} {
+		rest, recorder := newREST(t, reviews, testRing)
+		_, err := rest.Create(callerContext(t), "one", withContext(), nil, &metav1.CreateOptions{})
+		if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("outage of the review of %s: %v, want an internal error", verb, err)
+		}
+		if recorder.issued != 0 || len(recorder.refused) != 1 || recorder.refused[0] != string(metav1.StatusReasonInternalError) {
+			t.Errorf("recorded %+v", recorder)
+		}
+	}
+}
+
+// What is asked of the authorizer is what the documents promise: the verb use on this identity, for the account with its
+// three groups.
+func TestReviewOfUse(t *testing.T) {
+	var asked []authorizer.Attributes
+	rest, _ := newREST(t, func(a authorizer.Attributes) (bool, error) {
+		asked = append(asked, a)
+		return true, nil
+	}, testRing)
+	if _, err := rest.Create(callerContext(t), "one", withContext(), nil, &metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(asked) != 2 {
+		t.Fatalf("%d reviews, want 2", len(asked))
+	}
+	get, use := asked[0], asked[1]
+	if get.GetUser().GetName() != "caller" || get.GetVerb() != "get" || get.GetResource() != "serviceaccounts" || get.GetAPIGroup() != "" || get.GetNamespace() != "ns" || get.GetName() != "account" {
+		t.Errorf("first review: %+v", get)
+	}
+	if use.GetUser().GetName() != "system:serviceaccount:ns:account" || use.GetUser().GetUID() != "uid-of-account" ||
+		strings.Join(use.GetUser().GetGroups(), " ") != "system:serviceaccounts system:serviceaccounts:ns system:authenticated" {
+		t.Errorf("second review is of %+v", use.GetUser())
+	}
+	if use.GetVerb() != "use" || use.GetResource() != "workloadidentities" || use.GetAPIGroup() != v1alpha1.GroupName || use.GetNamespace() != "ns" || use.GetName() != "one" || use.GetSubresource() != "" {
+		t.Errorf("second review: %+v", use)
+	}
+}
+
+func TestNoSigningKeyIs503(t *testing.T) {
+	rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, func() keys.Ring { return keys.Ring{} })
+	_, err := rest.Create(callerContext(t), "one", &v1alpha1.TokenRequest{}, nil, &metav1.CreateOptions{})
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusServiceUnavailable || status.Status().Details.RetryAfterSeconds == 0 {
+		t.Errorf("without a key: %v, want 503 with a time to retry", err)
+	}
+}
+
+func TestIdentityOfAnotherIssuer(t *testing.T) {
+	rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, testRing)
+	rest.Issuer = "https://another.example"
+	if _, err := rest.Create(callerContext(t), "one", &v1alpha1.TokenRequest{}, nil, &metav1.CreateOptions{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "https://issuer.example") {
+		t.Errorf("identity created under another issuer: %v, want a conflict that names it", err)
+	}
+}
+
+func TestAdmissionSeesNoTokenAndCanRefuse(t *testing.T) {
+	rest, recorder := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, testRing)
+	refusal := apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), "one", errors.New("by admission"))
+	_, err := rest.Create(callerContext(t), "one", &v1alpha1.TokenRequest{Status: v1alpha1.TokenRequestStatus{Token: "forged"}}, func(_ context.Context, obj runtime.Object) error {
+		if tr := obj.(*v1alpha1.TokenRequest); tr.Name != "one" || tr.Namespace != "ns" || tr.Status.Token != "" {
+			t.Errorf("admission sees %+v", tr)
+		}
+		return refusal
+	}, &metav1.CreateOptions{})
+	if !errors.Is(err, refusal) || recorder.issued != 0 {
+		t.Errorf("refused by admission: %v, %d issued", err, recorder.issued)
+	}
+}

@@ -1,0 +1,83 @@
+package workloadidentity
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/names"
+)
+
+// REST serves the resource workloadidentities.
+type REST struct {
+	*genericregistry.Store
+}
+
+var (
+	_ rest.StandardStorage    = &REST{}
+	_ rest.ShortNamesProvider = &REST{}
+	_ rest.CategoriesProvider = &REST{}
+)
+
+// NewREST returns the storage of WorkloadIdentity objects, all of whose tokens are issued under one issuer.
+func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer identity.Issuer) (*REST, error) {
+	s := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, issuer: issuer}
+	store := &genericregistry.Store{
+		NewFunc:                   newObject,
+		NewListFunc:               newList,
+		DefaultQualifiedResource:  v1alpha1.Resource("workloadidentities"),
+		SingularQualifiedResource: v1alpha1.Resource("workloadidentity"),
+		PredicateFunc:             predicate,
+		CreateStrategy:            s,
+		UpdateStrategy:            s,
+		DeleteStrategy:            s,
+		ResetFieldsStrategy:       s,
+		TableConvertor:            table{},
+		StorageVersioner:          v1alpha1.SchemeGroupVersion,
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
+		return nil, fmt.Errorf("set up storage of workloadidentities: %w", err)
+	}
+	return &REST{Store: store}, nil
+}
+
+// ShortNames implements rest.ShortNamesProvider.
+func (*REST) ShortNames() []string { return []string{"wi"} }
+
+// Categories implements rest.CategoriesProvider.
+func (*REST) Categories() []string { return []string{"credence"} }
+
+// Identity returns the current WorkloadIdentity of a name in the namespace of the request, or the API error that says
+// why there is none.
+func (r *REST) Identity(ctx context.Context, name string) (*v1alpha1.WorkloadIdentity, error) {
+	obj, err := r.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	wi, ok := obj.(*v1alpha1.WorkloadIdentity)
+	if !ok {
+		return nil, fmt.Errorf("storage of workloadidentities returned a %T", obj)
+	}
+	return wi, nil
+}
+
+func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	wi, ok := obj.(*v1alpha1.WorkloadIdentity)
+	if !ok {
+		return nil, nil, fmt.Errorf("a %T is not a WorkloadIdentity", obj)
+	}
+	return wi.Labels, selectableFields(wi), nil
+}
+
+func predicate(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
+	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: attributes}
+}

@@ -1,0 +1,94 @@
+// Package workloadidentity stores WorkloadIdentity objects. In go requests that the API machinery has authorized, out
+// come stored objects whose status names subject and issuer. It never issues tokens.
+package workloadidentity
+
+import (
+	"context"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+	issuer identity.Issuer
+}
+
+var (
+	_ rest.RESTCreateStrategy  = strategy{}
+	_ rest.RESTUpdateStrategy  = strategy{}
+	_ rest.RESTDeleteStrategy  = strategy{}
+	_ rest.ResetFieldsStrategy = strategy{}
+)
+
+func (strategy) NamespaceScoped() bool                         { return true }
+func (strategy) AllowCreateOnUpdate(context.Context) bool      { return false }
+func (strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
+func (strategy) Canonicalize(runtime.Object)                   {}
+
+// PrepareForCreate sets the status, whatever the client sent: by now the server has assigned name, namespace and uid.
+// A subject that is not allowed stays empty; Validate says why.
+func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	wi := obj.(*v1alpha1.WorkloadIdentity)
+	wi.Generation = 1
+	wi.Status = v1alpha1.WorkloadIdentityStatus{Issuer: string(s.issuer)}
+	if subject, err := identity.NewSubject(wi.Namespace, wi.Name, string(wi.UID)); err == nil {
+		wi.Status.Sub = string(subject)
+	}
+}
+
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validate(obj.(*v1alpha1.WorkloadIdentity))
+}
+
+// PrepareForUpdate keeps the status: it never changes after creation.
+func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	newWI, oldWI := obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity)
+	newWI.Status = oldWI.Status
+	newWI.Generation = oldWI.Generation
+	if !equality.Semantic.DeepEqual(newWI.Spec, oldWI.Spec) {
+		newWI.Generation++
+	}
+}
+
+func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validateUpdate(obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity))
+}
+
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+// GetResetFields keeps server-side apply from owning what the server sets.
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
+	}
+}
+
+// TargetTypeField is the field by which identities can be selected, besides name and namespace.
+const TargetTypeField = "spec.targetSystem.type"
+
+func selectableFields(wi *v1alpha1.WorkloadIdentity) fields.Set {
+	return fields.Set{
+		"metadata.name":      wi.Name,
+		"metadata.namespace": wi.Namespace,
+		TargetTypeField:      wi.Spec.TargetSystem.Type,
+	}
+}
+
+func newObject() runtime.Object { return &v1alpha1.WorkloadIdentity{} }
+
+func newList() runtime.Object {
+	return &v1alpha1.WorkloadIdentityList{}
+}

@@ -1,0 +1,48 @@
+// Package apiserver is the aggregated API server: it serves WorkloadIdentity and workloadidentities/token. In go a generic
+// server configuration and an issuer, out comes a server that can be run. It never decides what a token says, and never
+// reads a key.
+package apiserver
+
+import (
+	"fmt"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+)
+
+// NewScheme returns the kinds that the server knows. While one version exists its types are their own internal version.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register %s: %w", v1alpha1.SchemeGroupVersion, err)
+	}
+	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
+	scheme.AddKnownTypes(internal, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{}, &v1alpha1.TokenRequest{})
+	if err := scheme.SetVersionPriority(v1alpha1.SchemeGroupVersion); err != nil {
+		return nil, fmt.Errorf("order versions of %s: %w", v1alpha1.GroupName, err)
+	}
+	unversioned := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, unversioned)
+	scheme.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	kind := v1alpha1.SchemeGroupVersion.WithKind("WorkloadIdentity")
+	if err := scheme.AddFieldLabelConversionFunc(kind, convertFieldLabel); err != nil {
+		return nil, fmt.Errorf("register selectable fields of %s: %w", kind.Kind, err)
+	}
+	return scheme, nil
+}
+
+// NewCodecs returns the codecs of a scheme; unknown and duplicate fields are found where the request asks for it.
+func NewCodecs(scheme *runtime.Scheme) serializer.CodecFactory {
+	return serializer.NewCodecFactory(scheme)
+}
+
+func convertFieldLabel(label, value string) (string, string, error) {
+	if label == workloadidentity.TargetTypeField {
+		return label, value, nil
+	}
+	return runtime.DefaultMetaV1FieldSelectorConversion(label, value)
+}

@@ -1,0 +1,125 @@
+// Package apiserver wires the program credence-server apiserver: flags become options, options become stores, issuer and
+// server, which run until the context ends. It decides nothing.
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	cliflag "k8s.io/component-base/cli/flag"
+)
+
+// storagePrefix is where all objects lie in etcd.
+const storagePrefix = "/registry/authentication.gardener.cloud"
+
+// Options are the flags of the program.
+type Options struct {
+	Recommended *genericoptions.RecommendedOptions
+
+	Issuer           string
+	GardenID         string
+	Lifetimes        identity.Lifetimes
+	KeysDir          string
+	EtcdDataDir      string
+	PublishDir       string
+	PublishConfigMap string
+}
+
+// NewOptions returns the defaults: everything binds to loopback, and nothing is trusted that was not named.
+func NewOptions(codecs serializer.CodecFactory) *Options {
+	lifetimes, _ := identity.Lifetimes{}.Complete()
+	o := &Options{
+		Recommended: genericoptions.NewRecommendedOptions(storagePrefix, codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)),
+		Lifetimes:   lifetimes,
+	}
+	r := o.Recommended
+	r.Etcd.StorageConfig.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: v1alpha1.GroupName})
+	r.SecureServing.BindAddress = net.ParseIP("127.0.0.1")
+	r.SecureServing.BindPort = 6444
+	r.SecureServing.ServerCert.CertDirectory = ""
+	r.SecureServing.ServerCert.PairName = ""
+	r.Features.EnableProfiling = false
+	// Requests come through kube-apiserver, whose priorities have been applied by then.
+	r.Features.EnablePriorityAndFairness = false
+	r.Audit.LogOptions.MaxSize, r.Audit.LogOptions.MaxBackups = 100, 5
+	r.EgressSelector, r.Traces = nil, nil
+	return o
+}
+
+// Flags returns the flags by section, in the order in which help shows them.
+func (o *Options) Flags() cliflag.NamedFlagSets {
+	var sets cliflag.NamedFlagSets
+	tokens := sets.FlagSet("tokens")
+	tokens.StringVar(&o.Issuer, "issuer", o.Issuer, "URL of the issuer, the iss claim of every token: https, without query, fragment, userinfo or trailing slash. Must not be the issuer of the cluster's service accounts. Required.")
+	tokens.StringVar(&o.GardenID, "garden-id", o.GardenID, "The claim gardener.cloud.garden.id of every token. Defaults to the uid of the namespace kube-system.")
+	tokens.DurationVar(&o.Lifetimes.Min, "token-min-duration", o.Lifetimes.Min, "Shortest lifetime of a token; a request for less is refused. At least 10m.")
+	tokens.DurationVar(&o.Lifetimes.Default, "token-default-duration", o.Lifetimes.Default, "Lifetime of a token whose request names none.")
+	tokens.DurationVar(&o.Lifetimes.Max, "token-max-duration", o.Lifetimes.Max, "Longest lifetime of a token; a request for more is shortened to it, with a warning.")
+	keys := sets.FlagSet("keys")
+	keys.StringVar(&o.KeysDir, "keys-dir", o.KeysDir, "Folder with the ring of signing keys, private to this user (0700, files 0600). Made, with new keys, where it is missing. Required.")
+	documents := sets.FlagSet("discovery documents")
+	documents.StringVar(&o.PublishConfigMap, "publish-configmap", o.PublishConfigMap, "NAMESPACE/NAME of an existing ConfigMap that the discovery documents are written to.")
+	documents.StringVar(&o.PublishDir, "publish-dir", o.PublishDir, "Folder that the discovery documents are written to.")
+	storage := sets.FlagSet("etcd")
+	storage.StringVar(&o.EtcdDataDir, "etcd-data-dir", o.EtcdDataDir, "Folder of the embedded etcd, which listens on a unix socket in it. Used where --etcd-servers is not given.")
+	o.Recommended.Etcd.AddFlags(storage)
+	o.Recommended.SecureServing.AddFlags(sets.FlagSet("serving"))
+	o.Recommended.Authentication.AddFlags(sets.FlagSet("authentication"))
+	o.Recommended.Authorization.AddFlags(sets.FlagSet("authorization"))
+	o.Recommended.Audit.AddFlags(sets.FlagSet("audit"))
+	o.Recommended.Features.AddFlags(sets.FlagSet("features"))
+	o.Recommended.CoreAPI.AddFlags(sets.FlagSet("kubernetes API"))
+	o.Recommended.Admission.AddFlags(sets.FlagSet("admission"))
+	return sets
+}
+
+// checked are the options whose text has become a value.
+type checked struct {
+	issuer    identity.Issuer
+	lifetimes identity.Lifetimes
+	configMap [2]string
+}
+
+// Check returns all that is wrong with the options, each with its flag and what to do.
+func (o *Options) check() (checked, error) {
+	var c checked
+	var errs []error
+	var err error
+	if o.Issuer == "" {
+		errs = append(errs, errors.New("--issuer is required: the https URL at which relying parties find the discovery documents"))
+	} else if c.issuer, err = identity.ParseIssuer(o.Issuer); err != nil {
+		errs = append(errs, fmt.Errorf("--issuer: %w", err))
+	}
+	if c.lifetimes, err = o.Lifetimes.Complete(); err != nil {
+		errs = append(errs, fmt.Errorf("--token-min-duration, --token-default-duration, --token-max-duration: %w", err))
+	}
+	if o.KeysDir == "" {
+		errs = append(errs, errors.New("--keys-dir is required: a folder for the signing keys"))
+	}
+	if o.PublishConfigMap == "" && o.PublishDir == "" {
+		errs = append(errs, errors.New("--publish-configmap or --publish-dir is required: relying parties must be able to learn the keys"))
+	}
+	if o.PublishConfigMap != "" {
+		namespace, name, ok := strings.Cut(o.PublishConfigMap, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			errs = append(errs, fmt.Errorf("--publish-configmap %q must be NAMESPACE/NAME", o.PublishConfigMap))
+		}
+		c.configMap = [2]string{namespace, name}
+	}
+	if servers := len(o.Recommended.Etcd.StorageConfig.Transport.ServerList) > 0; servers == (o.EtcdDataDir != "") {
+		errs = append(errs, errors.New("exactly one of --etcd-servers (an external etcd) and --etcd-data-dir (an embedded one) is required"))
+	}
+	cert := o.Recommended.SecureServing.ServerCert.CertKey
+	if cert.CertFile == "" || cert.KeyFile == "" {
+		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file are required"))
+	}
+	return c, errors.Join(errs...)
+}
