@@ -1,0 +1,183 @@
+package arch_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/credence-id/credence"
+
+// pkg is a package of the module, as go list tells it; paths of the module are relative to it.
+type pkg struct {
+	ImportPath string
+	Name       string
+	Doc        string
+	Imports    []string
+	Deps       []string
+}
+
+// rule says what packages matching from must not import, and why. Deep rules hold for imports of imports too.
+type rule struct {
+	from, not string
+	except    string
+	deep      bool
+	why       string
+}
+
+const (
+	core  = `^internal/(issuer|issuer/keys|discovery|target|target/.*|gmsa|securitycontext|profile|admission)$`
+	edges = `^internal/(apiserver|keystore|discovery/source|discovery/publication|admission/webhook|delivery|node|credential)(/|$)`
+	other = `^[a-z0-9-]+(\.[a-z0-9-]+)+/` // packages of other modules
+)
+
+var rules = []rule{
+	{from: `^internal/identity$`, not: other, deep: true, why: "the words of Credence need the standard library only"},
+	{from: `^internal/identity$`, not: `^internal/`, why: "everything else is built of these words"},
+	{from: `^api/`, not: other, except: `^(k8s\.io/apimachinery|sigs\.k8s\.io/structured-merge-diff|k8s\.io/kube-openapi)/`, why: "users of the types must not be given our dependencies"},
+	{from: `^api/`, not: `^internal/`, why: "public types cannot have private ones"},
+	{from: core, not: `^k8s\.io/(client-go|apiserver)/`, deep: true, why: "deciding is pure: clients are at the edge"},
+	{from: core, not: `^(log|k8s\.io/klog/.*)$`, why: "the core logs nothing: its callers know what matters"},
+	{from: `^internal/(issuer|discovery|target|target/.*|gmsa|securitycontext|profile|admission)$`, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, issuer/keys) know how they are logged"},
+	{from: core, not: edges, why: "the core does not know who asks it"},
+	{from: `^internal/target/[^/]+$`, not: `^internal/target/[^/]+$`, why: "one target system knows nothing of another"},
+	{from: `^internal/(identity|issuer|discovery|relyingparty|target|keystore|apiserver)`, not: `^internal/app(/|$)`, why: "wiring is on top"},
+	{from: `^cmd/`, not: `^internal/`, except: `^internal/app/`, why: "a program is flags and app.Run"},
+	{from: `.`, not: `^k8s\.io/apiserver/`, except: `^k8s\.io/apiserver/pkg/server/(dynamiccertificates)$`, why: "k8s.io/apiserver has one door, internal/apiserver, and the wiring of its flags"},
+	{from: `.`, not: `^go\.etcd\.io/etcd/server/`, why: "embedded storage has one door"},
+	{from: `.`, not: `/devcluster(/|$)`, why: "devcluster is a program, not a library"},
+	{from: `^cmd/(credence|kubectl-credence)$`, not: `^(k8s\.io/apiserver|go\.etcd\.io/etcd)/`, deep: true, why: "the command line starts fast and stays small"},
+	{from: `^internal/app/discovery$`, not: `^internal/(issuer|keystore)(/|$)`, deep: true, why: "the discovery server must not be able to read or use a private key"},
+}
+
+// doors are the packages for which a rule with from "." does not hold, by what they may import.
+var doors = map[string]string{
+	`^k8s\.io/apiserver/`:        `^internal/(apiserver|app/apiserver)(/|$)`,
+	`^go\.etcd\.io/etcd/server/`: `^internal/apiserver/storage$`,
+	`/devcluster(/|$)`:           `^$`,
+}
+
+func (r rule) violations(p pkg) []string {
+	if !regexp.MustCompile(r.from).MatchString(p.ImportPath) {
+		return nil
+	}
+	if door, ok := doors[r.not]; ok && regexp.MustCompile(door).MatchString(p.ImportPath) {
+		return nil
+	}
+	imports := p.Imports
+	if r.deep {
+		imports = p.Deps
+	}
+	var found []string
+	for _, i := range imports {
+		if i != p.ImportPath && regexp.MustCompile(r.not).MatchString(i) && (r.except == "" || !regexp.MustCompile(r.except).MatchString(i)) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, r := range rules {
+			for _, i := range r.violations(p) {
+				t.Errorf("%s must not import %s: %s", p.ImportPath, i, r.why)
+			}
+		}
+	}
+}
+
+// TestEdgesStayApart is a rule of its own: an edge may import its own subpackages.
+func TestEdgesStayApart(t *testing.T) {
+	edge := regexp.MustCompile(edges)
+	for _, p := range packages(t) {
+		from := edge.FindString(p.ImportPath)
+		if from == "" {
+			continue
+		}
+		for _, i := range p.Imports {
+			if to := edge.FindString(i); to != "" && strings.TrimSuffix(to, "/") != strings.TrimSuffix(from, "/") {
+				t.Errorf("%s must not import %s: edges know the core, not each other", p.ImportPath, i)
+			}
+		}
+	}
+}
+
+// A rule that can't fail is no rule: each is shown a package that breaks it.
+func TestRulesCanFail(t *testing.T) {
+	for _, broken := range []pkg{
+		{ImportPath: "internal/identity", Deps: []string{"k8s.io/klog/v2"}},
+		{ImportPath: "internal/identity", Imports: []string{"internal/issuer"}},
+		{ImportPath: "api/authentication/v1alpha1", Imports: []string{"github.com/go-jose/go-jose/v4"}},
+		{ImportPath: "api/authentication/v1alpha1", Imports: []string{"internal/identity"}},
+		{ImportPath: "internal/issuer", Deps: []string{"k8s.io/client-go/rest"}},
+		{ImportPath: "internal/discovery", Imports: []string{"log/slog"}},
+		{ImportPath: "internal/issuer/keys", Imports: []string{"internal/keystore"}},
+		{ImportPath: "internal/target/aws", Imports: []string{"internal/target/gcp"}},
+		{ImportPath: "internal/apiserver", Imports: []string{"internal/app/apiserver"}},
+		{ImportPath: "cmd/credence", Imports: []string{"internal/relyingparty"}},
+		{ImportPath: "internal/relyingparty", Imports: []string{"k8s.io/apiserver/pkg/server"}},
+		{ImportPath: "internal/apiserver", Imports: []string{"go.etcd.io/etcd/server/v3/embed"}},
+		{ImportPath: "test/e2e", Imports: []string{module + "/devcluster/internal/pki"}},
+		{ImportPath: "cmd/credence", Deps: []string{"k8s.io/apiserver/pkg/server"}},
+		{ImportPath: "internal/app/discovery", Deps: []string{"internal/issuer/keys"}},
+	} {
+		if !slices.ContainsFunc(rules, func(r rule) bool { return len(r.violations(broken)) > 0 }) {
+			t.Errorf("no rule forbids %+v", broken)
+		}
+	}
+}
+
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	forbidden := []string{"util", "utils", "common", "helper", "helpers", "shared", "base", "manager"}
+	for _, p := range packages(t) {
+		if p.Doc == "" && p.Name != "" {
+			t.Errorf("package %s has no package comment", p.ImportPath)
+		}
+		if slices.Contains(forbidden, path.Base(p.ImportPath)) {
+			t.Errorf("package %s is named after nothing: name what it holds", p.ImportPath)
+		}
+	}
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Name,Doc,Imports,Deps,GoFiles", module+"/...")
+	command.Dir = "../.."
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var list []pkg
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p pkg
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		p.ImportPath = relative(p.ImportPath)
+		for _, imports := range [][]string{p.Imports, p.Deps} {
+			for i := range imports {
+				imports[i] = relative(imports[i])
+			}
+		}
+		list = append(list, p)
+	}
+	if len(list) < 10 {
+		t.Fatalf("go list found %d packages only", len(list))
+	}
+	return list
+}
+
+func relative(importPath string) string { return strings.TrimPrefix(importPath, module+"/") }
