@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// scriptNow is what the clock of every script says.
+const scriptNow = "2026-07-01T12:00:00Z"
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"credence":         runScripted,
+		"kubectl-credence": runScripted,
+	})
+}
+
+// runScripted is the program as scripts run it: with a clock that stands still, and without patience where they ask so.
+func runScripted() {
+	now, err := time.Parse(time.RFC3339, scriptNow)
+	if err != nil {
+		panic(err)
+	}
+	options := Options{Program: os.Args[0], Clock: func() time.Time { return now }}
+	if os.Getenv("IMPATIENT") != "" {
+		options.After = func(_ time.Duration, f func()) func() bool {
+			f()
+			return func() bool { return false }
+		}
+	}
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	os.Exit(Run(context.Background(), New(streams, options), os.Args[1:]))
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		Setup:               setup,
+		RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":   exits,
+			"notoken": noToken,
+		},
+	})
+}
+
+// exits CODE COMMAND... runs a command that must end with that exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	got := "0"
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		got = strconv.Itoa(err.(interface{ ExitCode() int }).ExitCode())
+	}
+	if got != args[0] {
+		ts.Fatalf("exit code %s, want %s", got, args[0])
+	}
+}
+
+// notoken holds the output of the last command to the rule that it shows no token, whole or in its telling part.
+func noToken(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: notoken")
+	}
+	for _, name := range []string{"stdout", "stderr"} {
+		text := ts.ReadFile(name)
+		for _, variable := range tokenVariables() {
+			token := ts.Getenv(variable)
+			signature := token[strings.LastIndex(token, ".")+1:]
+			if strings.Contains(text, token) || strings.Contains(text, signature) {
+				ts.Fatalf("%s shows the token $%s", name, variable)
+			}
+		}
+	}
+}
+
+func tokenVariables() []string {
+	return []string{"TOKEN", "EXPIRED", "FOREIGN", "OLD_KEY", "EVERYTHING", "ESCAPES"}
+}
+
+// setup starts an issuer and an API server for one script, and tells it about them by variables and files.
+func setup(env *testscript.Env) error {
+	issuer, err := newScriptIssuer(env)
+	if err != nil {
+		return err
+	}
+	env.Setenv("NOW", scriptNow)
+	env.Setenv("HOME", env.WorkDir)
+	env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
+	server := httptest.NewUnstartedServer(&clusterFake{token: env.Getenv("TOKEN"), record: filepath.Join(env.WorkDir, "request.json")})
+	server.Config.ErrorLog = issuer.Config.ErrorLog
+	server.StartTLS()
+	env.Defer(server.Close)
+	env.Setenv("API", server.URL)
+	return writeKubeconfig(env, server.URL)
+}
+
+func newScriptIssuer(env *testscript.Env) (*httptest.Server, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	foreign, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ErrorLog = discardLog()
+	server.StartTLS()
+	env.Defer(server.Close)
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"id_token_signing_alg_values_supported":["RS256","ES256"]}`, server.URL, server.URL+"/jwks")
+	})
+	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "current", Algorithm: "ES256", Use: "sig"}}})
+	})
+
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(filepath.Join(env.WorkDir, "ca.crt"), ca, 0o600); err != nil {
+		return nil, err
+	}
+	env.Setenv("ISSUER", server.URL)
+	for variable, token := range map[string]struct {
+		key    *ecdsa.PrivateKey
+		keyID  string
+		claims map[string]any
+	}{
+		"TOKEN":   {key, "current", nil},
+		"EXPIRED": {key, "current", map[string]any{"exp": 1782907140}},
+		"FOREIGN": {foreign, "current", nil},
+		"OLD_KEY": {key, "old", nil},
+		"EVERYTHING": {foreign, "old", map[string]any{
+			"iss": "https://other.example", "aud": []string{"third"}, "exp": 1782907140, "nbf": 1782907800,
+		}},
+		"ESCAPES": {key, "current", map[string]any{"sub": "evil\x1b[2J\u009b31m\u202e", "x": "\U000e0041"}},
+	} {
+		claims := map[string]any{
+			"iss": server.URL, "sub": "gardener.cloud:workloadidentity:team:app:uid", "aud": []string{"one", "two"}, "jti": "id",
+			"iat": 1782906900, "nbf": 1782906900, "exp": 1782910500,
+		}
+		maps.Copy(claims, token.claims)
+		text, err := signClaims(token.key, token.keyID, claims)
+		if err != nil {
+			return nil, err
+		}
+		env.Setenv(variable, text)
+	}
+	return server, os.WriteFile(filepath.Join(env.WorkDir, "token"), []byte(env.Getenv("TOKEN")+"\n"), 0o600)
+}
+
+func signClaims(key *ecdsa.PrivateKey, keyID string, claims map[string]any) (string, error) {
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, (&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", keyID))
+	if err != nil {
+		return "", err
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return "", err
+	}
+	return signed.CompactSerialize()
+}
+
+func writeKubeconfig(env *testscript.Env, server string) error {
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: main
+clusters:
+- {name: cluster, cluster: {server: %q, certificate-authority: ca.crt}}
+users:
+- {name: user, user: {token: bearer}}
+contexts:
+- {name: main, context: {cluster: cluster, user: user, namespace: team}}
+- {name: team/other, context: {cluster: cluster, user: user, namespace: elsewhere}}
+`, server)
+	return os.WriteFile(filepath.Join(env.WorkDir, "kubeconfig"), []byte(text), 0o600)
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+// clusterFake answers as a cluster with Credence would. What it answers follows from the names in the request. It stands
+// for the wire only: the rules of the API are tested against the real one.
+type clusterFake struct {
+	token  string
+	record string // the file that the body of the last token request is written to
+}
+
+func (f *clusterFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case r.Header.Get("Authorization") != "Bearer bearer":
+		refuse(w, metav1.Status{Code: 401, Reason: "Unauthorized", Message: "Unauthorized"})
+	case len(path) == 5 && path[4] == "serviceaccounts":
+		answer(w, http.StatusOK, corev1.ServiceAccountList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccountList"},
+			Items:    []corev1.ServiceAccount{{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}},
+		})
+	case len(path) == 6 && path[4] == "serviceaccounts":
+		serveAccount(w, path[3], path[5])
+	case len(path) == 6 && path[5] == "workloadidentities":
+		answer(w, http.StatusOK, v1alpha1.WorkloadIdentityList{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "WorkloadIdentityList"},
+			Items:    []v1alpha1.WorkloadIdentity{{ObjectMeta: metav1.ObjectMeta{Name: "app"}}, {ObjectMeta: metav1.ObjectMeta{Name: "batch"}}},
+		})
+	case len(path) == 8 && path[5] == "workloadidentities" && path[7] == "token" && r.Method == http.MethodPost:
+		f.serveToken(w, r, path[4], path[6])
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// The paths are /api/v1/namespaces/NS/serviceaccounts/NAME and
+// /apis/authentication.gardener.cloud/v1alpha1/namespaces/NS/workloadidentities/NAME/token.
+func serveAccount(w http.ResponseWriter, namespace, name string) {
+	switch name {
+	case "worker":
+		answer(w, http.StatusOK, corev1.ServiceAccount{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid-of-worker"},
+		})
+	case "hidden":
+		refuse(w, metav1.Status{
+			Code: 403, Reason: "Forbidden", Details: &metav1.StatusDetails{Name: name, Kind: "serviceaccounts"},
+			Message: `serviceaccounts "hidden" is forbidden: User "jane" cannot get resource "serviceaccounts" in API group "" in the namespace "` + namespace + `"`,
+		})
+	default:
+		refuse(w, metav1.Status{
+			Code: 404, Reason: "NotFound", Details: &metav1.StatusDetails{Name: name, Kind: "serviceaccounts"},
+			Message: `serviceaccounts "` + name + `" not found`,
+		})
+	}
+}
+
+func (f *clusterFake) serveToken(w http.ResponseWriter, r *http.Request, namespace, name string) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || os.WriteFile(f.record, append([]byte(namespace+" "), body...), 0o600) != nil {
+		panic("record the request")
+	}
+	details := &metav1.StatusDetails{Group: v1alpha1.GroupName, Kind: "workloadidentities", Name: name}
+	switch name {
+	case "denied":
+		refuse(w, metav1.Status{
+			Code: 403, Reason: "Forbidden", Details: details,
+			Message: `workloadidentities.authentication.gardener.cloud "denied" is forbidden: User "jane" cannot create resource "workloadidentities/token" in API group "authentication.gardener.cloud" in the namespace "` + namespace + `"`,
+		})
+	case "unusable":
+		refuse(w, metav1.Status{Code: 403, Reason: "Forbidden", Details: details, Message: `the service account may not use it`})
+	case "missing":
+		refuse(w, metav1.Status{Code: 404, Reason: "NotFound", Details: details, Message: `workloadidentities.authentication.gardener.cloud "missing" not found`})
+	case "deleted":
+		refuse(w, metav1.Status{Code: 409, Reason: "Conflict", Details: details, Message: `it is being deleted`})
+	case "invalid":
+		refuse(w, metav1.Status{Code: 422, Reason: "Invalid", Message: "m", Details: &metav1.StatusDetails{Kind: "TokenRequest", Name: name, Causes: []metav1.StatusCause{
+			{Field: "spec.duration", Message: "Invalid value: 1m0s: must not be shorter than 10m0s"},
+			{Field: "spec.contextObject.uid", Message: "Required value"},
+		}}})
+	case "too-short":
+		refuse(w, metav1.Status{Code: 422, Reason: "Invalid", Message: "m", Details: &metav1.StatusDetails{Kind: "TokenRequest", Name: name, Causes: []metav1.StatusCause{
+			{Field: "spec.duration", Message: "Invalid value: 1m0s: must not be shorter than 10m0s"},
+		}}})
+	case "down":
+		refuse(w, metav1.Status{Code: 503, Reason: "ServiceUnavailable", Message: "service unavailable, and " + f.token + " is in the message"})
+	case "uninstalled":
+		http.NotFound(w, r)
+	default:
+		f.grant(w, body, name == "empty")
+	}
+}
+
+func (f *clusterFake) grant(w http.ResponseWriter, body []byte, empty bool) {
+	var request v1alpha1.TokenRequest
+	if err := json.Unmarshal(body, &request); err != nil {
+		panic(err)
+	}
+	if d := request.Spec.Duration; d != nil && d.Hours() > 48 {
+		w.Header().Set("Warning", `299 - "spec.duration: shortened from `+d.Duration.String()+` to the maximum 48h0m0s"`)
+	}
+	if !empty {
+		request.Status.Token = f.token
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	answer(w, http.StatusCreated, request)
+}
+
+func refuse(w http.ResponseWriter, status metav1.Status) {
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	status.Status = metav1.StatusFailure
+	answer(w, int(status.Code), status)
+}
+
+func answer(w http.ResponseWriter, code int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		panic(err)
+	}
+}
+
+func discardLog() *log.Logger { return log.New(io.Discard, "", 0) }

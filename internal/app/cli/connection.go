@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/version"
+)
+
+// connection finds the cluster to talk to as kubectl does: from flags, KUBECONFIG, ~/.kube/config, or inside a pod.
+type connection struct {
+	flags *genericclioptions.ConfigFlags
+}
+
+func newConnection() *connection {
+	flags := genericclioptions.NewConfigFlags(true)
+	// A token must not be handed to, or taken from, a server that nobody has verified.
+	flags.Insecure = nil
+	// Nothing is cached on disk.
+	flags.CacheDir = nil
+	return &connection{flags: flags}
+}
+
+func (c *connection) addFlags(flags *pflag.FlagSet) {
+	c.flags.AddFlags(flags)
+	flags.StringVar(c.flags.Context, "kube-context", "",
+		`The same as --context; "token create", where --context is the context of the token, has only this one`)
+}
+
+// namespace returns the namespace chosen by flag, kubeconfig or pod.
+func (c *connection) namespace() (string, error) {
+	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", kubeconfigFailure(err)
+	}
+	return namespace, nil
+}
+
+// requestTimeout bounds a request where --request-timeout does not.
+const requestTimeout = 30 * time.Second
+
+// open returns the API of the cluster. Warnings of the server go to the writer.
+func (c *connection) open(warnings io.Writer) (*api, error) {
+	loader := c.flags.ToRawKubeConfigLoader()
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, kubeconfigFailure(err)
+	}
+	if !rest.IsConfigTransportTLS(*config) {
+		return nil, c.plainFailure(loader, config.Host)
+	}
+	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
+	config.UserAgent = "credence/" + version.Read().Version
+	if config.Timeout == 0 {
+		config.Timeout = requestTimeout
+	}
+	return newAPI(config)
+}
+
+// plainFailure says why there is no TLS: without any configuration the loader falls back to plain http on this machine.
+func (c *connection) plainFailure(loader clientcmd.ClientConfig, host string) *failure {
+	if raw, err := loader.RawConfig(); err == nil && len(raw.Clusters) == 0 && *c.flags.APIServer == "" {
+		return &failure{
+			line: "error: there is no kubeconfig, so no cluster to talk to",
+			hint: "set KUBECONFIG or give --kubeconfig FILE; a cluster on this machine is started by: credence up",
+			code: exitUsage,
+		}
+	}
+	return &failure{
+		line: fmt.Sprintf("error: the API server %s is not https: a token would travel in the clear", host),
+		hint: "give its https URL by --server or in the kubeconfig",
+		code: exitUsage,
+	}
+}
+
+func kubeconfigFailure(err error) *failure {
+	return &failure{
+		line: "error: read the kubeconfig: " + err.Error(),
+		hint: "check KUBECONFIG, --kubeconfig and --kube-context",
+		code: exitUsage, err: err,
+	}
+}
+
+// newAPI returns clients of the two API groups that are needed: a full clientset would double the start-up time.
+func newAPI(config *rest.Config) (*api, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register core types: %w", err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register token types: %w", err)
+	}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, kubeconfigFailure(err)
+	}
+	client := func(apiPath string, group schema.GroupVersion) (rest.Interface, error) {
+		config := rest.CopyConfig(config)
+		config.APIPath, config.GroupVersion = apiPath, &group
+		config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+		client, err := rest.RESTClientForConfigAndClient(config, transport)
+		if err != nil {
+			return nil, kubeconfigFailure(err)
+		}
+		return client, nil
+	}
+	core, err := client("/api", corev1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := client("/apis", v1alpha1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	return &api{core: core, tokens: tokens, host: config.Host}, nil
+}

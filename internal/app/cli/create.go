@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+// create is "token create": the one command that prints a token.
+type create struct {
+	*terminal
+	connection *connection
+
+	duration time.Duration
+	context  string
+	output   string
+}
+
+func newCreateCommand(terminal *terminal, connection *connection) *cobra.Command {
+	c := &create{terminal: terminal, connection: connection}
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a token of a WorkloadIdentity and print it",
+		Long: `Create a token of the WorkloadIdentity NAME and print it, alone and with a line
+break, ready for $(...). The token is not stored anywhere.
+
+With --context the token is asked for on behalf of an object of the same
+namespace, and names it in its claims. You must be allowed to get that object,
+and it must be allowed to use the WorkloadIdentity.
+
+Elsewhere, --context chooses the context of the kubeconfig, as with kubectl. Here
+it does not, because a token has a context of its own: choose the one of the
+kubeconfig by --kube-context, which works with every command.`,
+		Example: `  # A token for an hour, in a variable
+  TOKEN=$(credence token create my-app -n my-team)
+
+  # A shorter one, on behalf of a service account
+  credence token create my-app -n my-team --duration 15m --context serviceaccount/my-app
+
+  # With another context of the kubeconfig
+  credence token create my-app -n my-team --kube-context production`,
+		Args: exactlyOne("the NAME of a WorkloadIdentity"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
+	}
+	cmd.Flags().DurationVar(&c.duration, "duration", 0, "How long the token is to be valid, such as 30m or 12h; default: the server's, 1h")
+	cmd.Flags().StringVar(&c.context, "context", "", "The object on whose behalf the token is used: serviceaccount/NAME. Also --context-object")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "token", "What to print: token, json or yaml (the whole TokenRequest, with the token)")
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "context-object" {
+			name = "context"
+		}
+		return pflag.NormalizedName(name)
+	})
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return connection.completeNames(cmd.Context(), (*api).workloadIdentityNames, "")
+	}
+	completeFlag(cmd, "context", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return connection.completeNames(cmd.Context(), (*api).serviceAccountNames, "serviceaccount/")
+	})
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"token", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (c *create) run(cmd *cobra.Command, name string) error {
+	request, err := c.request(cmd, name)
+	if err != nil {
+		return err
+	}
+	if request.namespace, err = c.connection.namespace(); err != nil {
+		return err
+	}
+	api, err := c.connection.open(c.errOut)
+	if err != nil {
+		return err
+	}
+	defer c.waitingFor("the API server " + api.host)()
+	ctx := cmd.Context()
+	spec, err := c.spec(ctx, cmd, api, request)
+	if err != nil {
+		return err
+	}
+	answer, err := api.createToken(ctx, request.namespace, name, spec)
+	if err != nil {
+		return request.failure(fmt.Sprintf("create a token of WorkloadIdentity %s/%s", request.namespace, name), err)
+	}
+	if answer.Status.Token == "" {
+		return &failure{
+			line: fmt.Sprintf("error: create a token of WorkloadIdentity %s/%s: the server's answer holds no token", request.namespace, name),
+			code: exitOutage,
+		}
+	}
+	return c.print(answer)
+}
+
+// request checks the command line, before anything is asked of the cluster.
+func (c *create) request(cmd *cobra.Command, name string) (tokenRequest, error) {
+	request := tokenRequest{name: name}
+	if err := oneOf(cmd, "output", c.output, "token", "json", "yaml"); err != nil {
+		return request, err
+	}
+	if err := checkName(name); err != nil {
+		return request, usageFailure(cmd, err.Error())
+	}
+	if cmd.Flags().Changed("duration") && c.duration <= 0 {
+		return request, usageFailure(cmd, fmt.Sprintf("--duration is %s, it must be longer than 0", c.duration))
+	}
+	if !cmd.Flags().Changed("context") {
+		return request, nil
+	}
+	var err error
+	if request.context, err = parseContext(c.context); err != nil {
+		failed := usageFailure(cmd, "--context: "+err.Error())
+		failed.hint = "here, --context is the object on whose behalf the token is used; the context of the kubeconfig is chosen by --kube-context"
+		return request, failed
+	}
+	return request, nil
+}
+
+func (c *create) spec(ctx context.Context, cmd *cobra.Command, api *api, request tokenRequest) (v1alpha1.TokenRequestSpec, error) {
+	var spec v1alpha1.TokenRequestSpec
+	if cmd.Flags().Changed("duration") {
+		spec.Duration = &metav1.Duration{Duration: c.duration}
+	}
+	object := request.context
+	if object == nil {
+		return spec, nil
+	}
+	// A token is bound to the object that exists now: a namesake created later has another uid.
+	uid, err := api.serviceAccountUID(ctx, request.namespace, object.name)
+	if err != nil {
+		return spec, request.failure(fmt.Sprintf("look up %s %s/%s", object.kind, request.namespace, object.name), err)
+	}
+	spec.ContextObject = &v1alpha1.ContextObject{
+		APIVersion: object.apiVersion, Kind: object.kind, Namespace: request.namespace, Name: object.name, UID: uid,
+	}
+	return spec, nil
+}
+
+func (c *create) print(answer *v1alpha1.TokenRequest) error {
+	switch c.output {
+	case "json":
+		return printJSON(c.out, answer)
+	case "yaml":
+		text, err := yaml.Marshal(answer)
+		if err != nil {
+			return fmt.Errorf("print the token request: %w", err)
+		}
+		_, err = c.out.Write(text)
+		return err
+	default:
+		_, err := fmt.Fprintln(c.out, answer.Status.Token)
+		return err
+	}
+}

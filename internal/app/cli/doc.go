@@ -1,0 +1,4 @@
+// Package cli is the command tree of the credence program: tokens, version and completion. In go arguments, standard
+// streams and the user's kubeconfig; out come what the command prints and one exit code. Only "token create" ever prints
+// a token, on standard output; everything written to standard error passes a guard that would redact one.
+package cli

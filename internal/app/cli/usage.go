@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// printUsage prints how a command is used. The flags that say which cluster to talk to are the same for every command and
+// would bury the few that matter, so they have their own command, as with kubectl.
+func printUsage(cmd *cobra.Command) error {
+	var text strings.Builder
+	section := func(title, body string) { fmt.Fprintf(&text, "\n%s:\n%s\n", title, strings.TrimRight(body, "\n")) }
+
+	section("Usage", "  "+cmd.UseLine())
+	if cmd.HasExample() {
+		section("Examples", strings.ReplaceAll(cmd.Example, "credence ", cmd.Root().DisplayName()+" "))
+	}
+	if cmd.HasAvailableSubCommands() {
+		var lines strings.Builder
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() || sub.Name() == "help" {
+				fmt.Fprintf(&lines, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
+			}
+		}
+		section("Commands", lines.String())
+	}
+	if flags := cmd.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
+		section("Flags", flags.FlagUsages())
+	}
+	fmt.Fprintf(&text, "\nUse \"%s options\" for the flags that say which cluster to talk to.\n", cmd.Root().DisplayName())
+	_, err := fmt.Fprint(cmd.OutOrStdout(), strings.TrimPrefix(text.String(), "\n"))
+	return err
+}
+
+func newOptionsCommand(terminal *terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:   "options",
+		Short: "Print the flags that say which cluster to talk to",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(terminal.out, "These flags can be given to any command that talks to a cluster:\n\n%s",
+				cmd.Root().PersistentFlags().FlagUsages())
+			return err
+		},
+	}
+}
+
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print the help of a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownCommand(found, rest[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+// exactlyOne accepts one argument, of which what says what it is.
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageFailure(cmd, fmt.Sprintf("wanted is one argument, %s; there are %d", what, len(args)))
+		}
+		if args[0] == "" {
+			return usageFailure(cmd, fmt.Sprintf("wanted is one argument, %s; it is empty", what))
+		}
+		return nil
+	}
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageFailure(cmd, fmt.Sprintf("no argument is wanted, there are %d", len(args)))
+	}
+	return nil
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	failure := usageFailure(cmd, fmt.Sprintf("unknown command %q of %q", name, cmd.CommandPath()))
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		failure.hint = fmt.Sprintf("did you mean %q? %s", near[0], failure.hint)
+	}
+	return failure
+}
+
+// oneOf returns a usage failure unless value is one of the allowed values of a flag.
+func oneOf(cmd *cobra.Command, flag, value string, allowed ...string) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return usageFailure(cmd, fmt.Sprintf("--%s is %q, allowed are %s", flag, value, strings.Join(allowed, ", ")))
+}

@@ -1,0 +1,15 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+)
+
+// patience is how long a network call may take before the user is told what is being waited for.
+const patience = 2 * time.Second
+
+// waitingFor notes on standard error what is being waited for, unless stop is called before patience is over.
+func (t *terminal) waitingFor(what string) (stop func()) {
+	cancel := t.after(patience, func() { fmt.Fprintf(t.errOut, "waiting for %s ...\n", what) })
+	return func() { cancel() }
+}

@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// fieldManager owns the fields that up applies.
+const fieldManager = "credence-up"
+
+// Apply makes each object be as given, by server-side apply: namespaces first, then in the order given.
+func (c *Client) Apply(ctx context.Context, objects []*unstructured.Unstructured) error {
+	objects = slices.Clone(objects)
+	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
+	for _, object := range objects {
+		err := repeat(ctx, temporary, func() error {
+			_, err := c.resource(object).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func rank(object *unstructured.Unstructured) int {
+	if object.GetKind() == "Namespace" {
+		return 0
+	}
+	return 1
+}
+
+// resource guesses the plural by Kubernetes' own rule, which holds for every kind that is shipped; asking the cluster
+// would cost a second.
+func (c *Client) resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
+	plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	if namespace := object.GetNamespace(); namespace != "" {
+		return c.objects.Resource(plural).Namespace(namespace)
+	}
+	return c.objects.Resource(plural)
+}
+
+// pollEvery is the pause between two looks at something that is about to happen.
+const pollEvery = 50 * time.Millisecond
+
+// repeat does something until it succeeds or fails for good, or ctx ends; then the error is that of the last try that
+// was not cut short.
+func repeat(ctx context.Context, again func(error) bool, do func() error) error {
+	var last error
+	for {
+		err := do()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil && last != nil:
+			return fmt.Errorf("%w (%w)", last, context.Cause(ctx))
+		case ctx.Err() != nil || !again(err):
+			return err
+		}
+		last = err
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", last, context.Cause(ctx))
+		}
+	}
+}
+
+func always(error) bool { return true }
+
+// temporary says whether the server, though ready, is not yet able to answer: caches fill, and an object just made (a
+// namespace) may not be seen by admission.
+func temporary(err error) bool {
+	var network net.Error
+	return apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsConflict(err) || apierrors.IsInternalError(err) || errors.As(err, &network)
+}

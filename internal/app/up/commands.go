@@ -1,0 +1,120 @@
+//go:build unix
+
+package up
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/credence-id/credence/internal/app/up/home"
+	"github.com/credence-id/credence/internal/app/up/progress"
+)
+
+const defaultDir = ".credence"
+
+// NewCommands returns the commands up, down and status. Their errors are for the caller to print; each is one line that
+// names what is wrong and what to do.
+func NewCommands(streams genericiooptions.IOStreams) []*cobra.Command {
+	return []*cobra.Command{upCommand(streams), downCommand(streams), statusCommand(streams)}
+}
+
+type upFlags struct {
+	dir    string
+	port   int
+	detach bool
+	// supervise is set by --detach for the process that stays.
+	supervise bool
+}
+
+func upCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	var flags upFlags
+	command := &cobra.Command{
+		Use:   "up",
+		Short: "Run Credence, and a Kubernetes cluster that it serves, on this machine",
+		Long: `Starts a real Kubernetes API, Credence's aggregated API server and its discovery
+server as processes of this machine, and returns to you once a token was issued
+and verified. Ctrl-C stops all of them. All state is in DIR and outlives any kind
+of stop. Everything listens on 127.0.0.1 only.
+
+DIR/kubeconfig, DIR/ca.crt and DIR/endpoints.json tell where everything is,
+DIR/startup.json how long each part of the last start took.`,
+		Example: `  # Run in this terminal until Ctrl-C.
+  credence up
+
+  # Run in the background; returns when everything is ready.
+  credence up --detach
+
+  # A second installation beside the first.
+  credence up --dir /tmp/other --port 18443 --detach`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.SilenceUsage = true
+			return up(cmd.Context(), flags, streams)
+		},
+	}
+	set := command.Flags()
+	set.StringVar(&flags.dir, "dir", defaultDir, "directory of all state, made when missing")
+	set.IntVar(&flags.port, "port", 0, fmt.Sprintf("first of ten ports of 127.0.0.1 to use; it belongs to the issuer's URL and stays as it was at the first start (default %d)", home.DefaultPort))
+	set.BoolVar(&flags.detach, "detach", false, "stay in the background; return when everything is ready")
+	set.BoolVar(&flags.supervise, "supervise", false, "report progress to file descriptor 3")
+	_ = set.MarkHidden("supervise")
+	return command
+}
+
+func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	dir, err := home.Resolve(flags.dir)
+	if err != nil {
+		return err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's file: %w", err)
+	}
+	programs, err := locate(executable)
+	if err != nil {
+		return err
+	}
+	if err := dir.Prepare(); err != nil {
+		return err
+	}
+	r := &run{installation: installation{dir: dir}, programs: programs, now: time.Now}
+	switch {
+	case flags.supervise:
+		return superviseDetached(ctx, r, flags.port, streams)
+	case flags.detach:
+		return detach(ctx, r, executable, flags.port, streams)
+	default:
+		return superviseHere(ctx, r, flags.port, streams)
+	}
+}
+
+// superviseHere runs until Ctrl-C, with progress for who started it.
+func superviseHere(ctx context.Context, r *run, port int, streams genericiooptions.IOStreams) error {
+	first, second, release := interrupts(ctx)
+	defer release()
+	sink, closeSink := display(streams, r.now)
+	defer closeSink()
+	r.tracker = progress.NewTracker(sink, r.now)
+	r.settled = func(r *run) error {
+		r.tracker.Note("ready; Ctrl-C stops everything")
+		return writeSummary(streams.Out, r.installation)
+	}
+	return r.hold(first, second, port)
+}
+
+// display shows progress on stderr, as stdout is for results.
+func display(streams genericiooptions.IOStreams, now func() time.Time) (sink progress.Sink, closeSink func()) {
+	if !progress.IsTerminal(streams.ErrOut) {
+		return progress.NewLines(streams.ErrOut), func() {}
+	}
+	terminal := progress.NewTerminal(streams.ErrOut, now)
+	return terminal, terminal.Close
+}

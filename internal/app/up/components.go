@@ -1,0 +1,163 @@
+//go:build unix
+
+package up
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/credence-id/credence/internal/app/up/cluster"
+	"github.com/credence-id/credence/internal/app/up/home"
+	"github.com/credence-id/credence/internal/app/up/pki"
+)
+
+// installation is what a component's arguments are made of.
+type installation struct {
+	dir    home.Dir
+	config home.Config
+}
+
+// phase is when a component can be started.
+type phase int
+
+const (
+	// ground: first; all others need it to be ready.
+	ground phase = iota
+	// inCluster: once the cluster is ready and holds the component's rights.
+	inCluster
+	// byItself: at once if it has run before, as it then needs no cluster to start; else as inCluster.
+	byItself
+)
+
+// component is one process of an installation.
+type component struct {
+	name    string
+	program string
+	phase   phase
+	// arguments are those of the program; ports are offsets from the installation's first port, with what each is for.
+	arguments func(installation) []string
+	ports     []port
+	// readiness is the offset of the port whose /readyz answers 200 once the component is ready.
+	readiness int
+	// serving is the certificate that it shows, client the one with which it is known to the cluster; nil: none is made.
+	serving, client *pki.Request
+}
+
+type port struct {
+	offset  int
+	purpose string
+}
+
+// Offsets from the first port of an installation.
+const (
+	clusterPort           = 0
+	apiserverPort         = 1
+	discoveryPort         = home.DiscoveryOffset
+	discoveryHealthPort   = 3
+	controllerManagerPort = 9
+)
+
+// publishedDocuments is the ConfigMap through which the apiserver hands its public documents to discovery.
+const publishedDocuments = cluster.Namespace + "/credence-discovery"
+
+// components is everything that runs, in the order in which it is shown. One more component is one more entry.
+var components = []component{
+	{
+		name: "devcluster", program: "credence-devcluster", phase: ground,
+		arguments: func(i installation) []string {
+			return []string{
+				"--dir", i.dir.Path("devcluster"),
+				"--port", i.port(clusterPort),
+				"--controller-manager-port", i.port(controllerManagerPort),
+			}
+		},
+		ports:     []port{{clusterPort, "kube-apiserver"}, {controllerManagerPort, "kube-controller-manager"}},
+		readiness: clusterPort,
+	},
+	{
+		name: "apiserver", program: "credence-server", phase: inCluster,
+		arguments: func(i installation) []string {
+			return []string{
+				"apiserver",
+				"--bind-address", "127.0.0.1",
+				"--secure-port", i.port(apiserverPort),
+				"--tls-cert-file", i.certificateFile("apiserver"),
+				"--tls-private-key-file", i.keyFile("apiserver"),
+				"--kubeconfig", i.kubeconfigFile("apiserver"),
+				"--authentication-kubeconfig", i.kubeconfigFile("apiserver"),
+				"--authorization-kubeconfig", i.kubeconfigFile("apiserver"),
+				"--etcd-data-dir", i.dir.Path("apiserver", "etcd"),
+				"--keys-dir", i.dir.Path("keys"),
+				"--issuer", string(i.config.Issuer),
+				"--publish-configmap", publishedDocuments,
+				"--audit-log-path", i.dir.Path("apiserver-audit.log"),
+				"--audit-log-maxsize", "50",
+				"--audit-log-maxbackup", "3",
+			}
+		},
+		ports:     []port{{apiserverPort, "the aggregated API server"}},
+		readiness: apiserverPort,
+		serving:   serving("credence-apiserver", cluster.ServiceName+"."+cluster.Namespace+".svc"),
+		client:    serviceAccount("credence-apiserver"),
+	},
+	{
+		name: "discovery", program: "credence-server", phase: byItself,
+		arguments: func(i installation) []string {
+			return []string{
+				"discovery",
+				"--bind-address", "127.0.0.1",
+				"--port", i.port(discoveryPort),
+				"--health-port", i.port(discoveryHealthPort),
+				"--tls-cert-file", i.certificateFile("discovery"),
+				"--tls-private-key-file", i.keyFile("discovery"),
+				"--kubeconfig", i.kubeconfigFile("discovery"),
+				"--issuer", string(i.config.Issuer),
+				"--documents-configmap", publishedDocuments,
+				"--documents-cache", i.dir.Path("discovery"),
+			}
+		},
+		ports:     []port{{discoveryPort, "the discovery server"}, {discoveryHealthPort, "the discovery server's health"}},
+		readiness: discoveryHealthPort,
+		serving:   serving("credence-discovery", "credence-discovery."+cluster.Namespace+".svc"),
+		client:    serviceAccount("credence-discovery"),
+	},
+}
+
+// serving is a certificate for a Service's name in the cluster and for this machine.
+func serving(name, serviceHost string) *pki.Request {
+	return &pki.Request{CommonName: name, Hosts: []string{serviceHost, "localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}
+}
+
+// serviceAccount is a client certificate with the name and groups that the service account of the chart has, so that the
+// same roles and bindings serve both.
+func serviceAccount(name string) *pki.Request {
+	return &pki.Request{
+		CommonName:    "system:serviceaccount:" + cluster.Namespace + ":" + name,
+		Organizations: []string{"system:serviceaccounts", "system:serviceaccounts:" + cluster.Namespace},
+	}
+}
+
+func (i installation) port(offset int) string { return strconv.Itoa(i.config.Port + offset) }
+
+// readyURL is where a component says that it is ready.
+func (i installation) readyURL(c component) string {
+	return fmt.Sprintf("https://127.0.0.1:%s/readyz", i.port(c.readiness))
+}
+
+func (i installation) certificateFile(name string) string { return i.dir.Path("pki", name, "tls.crt") }
+func (i installation) keyFile(name string) string         { return i.dir.Path("pki", name, "tls.key") }
+func (i installation) clientCertificateFile(name string) string {
+	return i.dir.Path("pki", name, "client.crt")
+}
+func (i installation) clientKeyFile(name string) string { return i.dir.Path("pki", name, "client.key") }
+func (i installation) kubeconfigFile(name string) string {
+	return i.dir.Path("pki", name, "kubeconfig")
+}
+
+func (i installation) authorityFile() string    { return i.dir.Path("devcluster", "pki", "ca.crt") }
+func (i installation) authorityKeyFile() string { return i.dir.Path("devcluster", "pki", "ca.key") }
+func (i installation) clusterAdminConfig() string {
+	return i.dir.Path("devcluster", "admin.kubeconfig")
+}
+func (i installation) appliedManifestsFile() string { return i.dir.Path("applied.sha256") }

@@ -1,0 +1,120 @@
+//go:build unix
+
+package home
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// DefaultPort is the first port of an installation that was not given one. 17443 to 17452 are assigned to no service and
+// lie below the ports that Linux, macOS and Windows hand out by themselves.
+const DefaultPort = 17443
+
+// DiscoveryOffset, from the first port, is the port of the issuer. portSpan is how many ports an installation may take.
+const (
+	portSpan              = 10
+	DiscoveryOffset       = 2
+	issuerPath            = "/workload-identity"
+	configVersion         = 1
+	lowestPort            = 1024
+	highestPort           = 65535
+	maxConfig       int64 = 1 << 16
+)
+
+// Config is what an installation keeps for life, as every token it issued carries it: config.json.
+type Config struct {
+	Version int             `json:"version"`
+	Port    int             `json:"port"`
+	Issuer  identity.Issuer `json:"issuer"`
+}
+
+// NewConfig returns the Config of a new installation whose first port is port.
+func NewConfig(port int) (Config, error) {
+	if port < lowestPort || port > highestPort-portSpan+1 {
+		return Config{}, fmt.Errorf("--port %d cannot be used: ports %d to %d are taken from it upwards, so choose one from %d to %d",
+			port, port, port+portSpan-1, lowestPort, highestPort-portSpan+1)
+	}
+	issuer, err := identity.ParseIssuer(fmt.Sprintf("https://127.0.0.1:%d%s", port+DiscoveryOffset, issuerPath))
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{Version: configVersion, Port: port, Issuer: issuer}, nil
+}
+
+func (d Dir) configFile() string { return d.Path("config.json") }
+
+// LoadConfig reads the Config of d; found is false if d was never set up.
+func (d Dir) LoadConfig() (config Config, found bool, err error) {
+	data, err := readBounded(d.configFile(), maxConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, false, nil
+	}
+	if err != nil {
+		return Config{}, false, fmt.Errorf("read %s: %w", d.configFile(), cause(err))
+	}
+	config, err = parseConfig(data)
+	if err != nil {
+		return Config{}, false, fmt.Errorf("%s is damaged (%w): restore it, or remove %s to start anew", d.configFile(), err, d)
+	}
+	return config, true, nil
+}
+
+func parseConfig(data []byte) (Config, error) {
+	var config Config
+	if err := json.Unmarshal(data, &config); err != nil {
+		return Config{}, err
+	}
+	if config.Version != configVersion {
+		return Config{}, fmt.Errorf("version %d is not known to this program", config.Version)
+	}
+	want, err := NewConfig(config.Port)
+	if err != nil {
+		return Config{}, err
+	}
+	if config.Issuer != want.Issuer {
+		return Config{}, fmt.Errorf("issuer %q does not belong to port %d", config.Issuer, config.Port)
+	}
+	return config, nil
+}
+
+// Configure returns the Config of d, which is made with port (0: DefaultPort) the first time. A port that differs from
+// the one that d was made with is refused: it is part of the issuer.
+func (d Dir) Configure(port int) (Config, error) {
+	config, found, err := d.LoadConfig()
+	if err != nil {
+		return Config{}, err
+	}
+	if found {
+		if port != 0 && port != config.Port {
+			return Config{}, fmt.Errorf("%s was made with --port %d, which is part of its issuer: leave out --port, or choose another --dir for a second installation", d, config.Port)
+		}
+		return config, nil
+	}
+	if port == 0 {
+		port = DefaultPort
+	}
+	return NewConfig(port)
+}
+
+// SaveConfig remembers config for the next start.
+func (d Dir) SaveConfig(config Config) error {
+	return WriteJSON(d.configFile(), config, 0o600)
+}
+
+// readBounded reads a file of at most limit bytes.
+func readBounded(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("it has %d bytes, at most %d are expected", info.Size(), limit)
+	}
+	return os.ReadFile(path)
+}

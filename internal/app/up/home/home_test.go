@@ -1,0 +1,264 @@
+//go:build unix
+
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func newDir(t *testing.T) Dir {
+	t.Helper()
+	dir, err := Resolve(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func prepared(t *testing.T) Dir {
+	t.Helper()
+	dir := newDir(t)
+	if err := dir.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestPrepareMakesADirectoryPrivate(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	if err := os.Mkdir(string(dir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := dir.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(string(dir)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode is %v (%v), want 0700", info.Mode(), err)
+	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	if _, err := Resolve(""); err == nil {
+		t.Error("an empty path is accepted")
+	}
+	dir, err := Resolve("a/../b")
+	if err != nil || !filepath.IsAbs(string(dir)) || filepath.Base(string(dir)) != "b" {
+		t.Errorf("a/../b is %q (%v)", dir, err)
+	}
+}
+
+func TestATooLongPathIsNamed(t *testing.T) {
+	t.Parallel()
+	dir := Dir(filepath.Join(t.TempDir(), strings.Repeat("x", 300)))
+	if err := dir.Prepare(); err == nil || !strings.Contains(err.Error(), "file name too long") {
+		t.Errorf("a name of 300 characters: %v", err)
+	}
+}
+
+func TestConfigureKeepsPortAndIssuer(t *testing.T) {
+	t.Parallel()
+	dir := prepared(t)
+	first, err := dir.Configure(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{Version: 1, Port: DefaultPort, Issuer: "https://127.0.0.1:17445/workload-identity"}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	if dir.Exists() {
+		t.Error("asking for a config has bound the directory to it")
+	}
+	if err := dir.SaveConfig(first); err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range []int{0, DefaultPort} {
+		if again, err := dir.Configure(port); err != nil || again != first {
+			t.Errorf("port %d: %+v, %v", port, again, err)
+		}
+	}
+	if _, err := dir.Configure(8000); err == nil || !strings.Contains(err.Error(), "--port 17443") {
+		t.Errorf("another port: %v", err)
+	}
+}
+
+func TestDamagedFilesAreNamed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                           "unexpected end",
+		`{"version":2,"port":17443}`: "version 2",
+		`{"version":1,"port":1}`:     "--port 1",
+		`{"version":1,"port":17443,"issuer":"https://evil.example"}`: `issuer "https://evil.example"`,
+		strings.Repeat(" ", int(maxConfig)+1):                        "65537 bytes",
+	} {
+		dir := prepared(t)
+		if err := WriteFile(dir.configFile(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := dir.Configure(0)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir.configFile()) {
+			t.Errorf("%.60q: %v, want %q", text, err, want)
+		}
+	}
+	dir := prepared(t)
+	if err := WriteFile(dir.EndpointsFile(), []byte(`{"components":[{"name":"x","pid":-1}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := dir.LoadEndpoints(); err == nil || !strings.Contains(err.Error(), dir.EndpointsFile()) {
+		t.Errorf("a process id that means every process: %v", err)
+	}
+}
+
+func TestEndpointsComeBackAsWritten(t *testing.T) {
+	t.Parallel()
+	dir := prepared(t)
+	if _, found, err := dir.LoadEndpoints(); found || err != nil {
+		t.Fatalf("endpoints before the first start: found %v, %v", found, err)
+	}
+	config, err := NewConfig(DefaultPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := NewEndpoints(dir, config)
+	want.Components = append(want.Components, Component{Name: "devcluster", PID: 42, LogFile: dir.Log("devcluster")})
+	if err := dir.SaveEndpoints(want); err != nil {
+		t.Fatal(err)
+	}
+	got, found, err := dir.LoadEndpoints()
+	if diff := cmp.Diff(want, got); diff != "" || !found || err != nil {
+		t.Errorf("endpoints: found %v, %v (-want +got):\n%s", found, err, diff)
+	}
+	if c, found := got.Component("devcluster"); !found || c.PID != 42 {
+		t.Errorf("devcluster is %+v, found %v", c, found)
+	}
+	if _, found := got.Component("webhook"); found {
+		t.Error("a component that does not run is found")
+	}
+}
+
+func FuzzState(f *testing.F) {
+	f.Add([]byte(`{"version":1,"port":17443,"issuer":"https://127.0.0.1:17445/workload-identity"}`))
+	f.Add([]byte(`{"components":[{"name":"devcluster","pid":1}]}`))
+	f.Add([]byte(`{"components":[{"pid":99999999999999999999}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if config, err := parseConfig(data); err == nil {
+			if want, err := NewConfig(config.Port); err != nil || config != want {
+				t.Errorf("config %+v is accepted", config)
+			}
+		}
+		if endpoints, err := parseEndpoints(data); err == nil {
+			for _, c := range endpoints.Components {
+				if c.PID <= 1 {
+					t.Errorf("component %+v is accepted", c)
+				}
+			}
+		}
+	})
+}
+
+func TestTheLockHasOneHolder(t *testing.T) {
+	t.Parallel()
+	dir := prepared(t)
+	if _, held, err := dir.Holder(); held || err != nil {
+		t.Fatalf("held before anyone took it: %v, %v", held, err)
+	}
+	lock, err := dir.Acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pid, held, err := dir.Holder(); pid != os.Getpid() || !held || err != nil {
+		t.Errorf("holder is %d, %v, %v", pid, held, err)
+	}
+	var inUse *HeldError
+	if _, err := dir.Acquire(); !errors.As(err, &inUse) || inUse.PID != os.Getpid() || !strings.Contains(err.Error(), fmt.Sprintf("(pid %d)", os.Getpid())) {
+		t.Errorf("taking it once more: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, held, err := dir.Holder(); held || err != nil {
+		t.Errorf("held after its release: %v, %v", held, err)
+	}
+	again, err := dir.Acquire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCheckSpaceNamesWhatIsFree(t *testing.T) {
+	t.Parallel()
+	dir := prepared(t)
+	if err := dir.CheckSpace(1); err != nil {
+		t.Errorf("one byte: %v", err)
+	}
+	err := dir.CheckSpace(1 << 62)
+	if err == nil || !strings.Contains(err.Error(), string(dir)+" has ") || !strings.Contains(err.Error(), "MiB of free disk space") {
+		t.Errorf("more than any disk has: %v", err)
+	}
+}
+
+func TestWriteFileReplacesAsAWhole(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "folder", "file")
+	for _, c := range []struct {
+		text string
+		mode fs.FileMode
+	}{{"one", 0o644}, {"two", 0o600}} {
+		if err := WriteFile(path, []byte(c.text), c.mode); err != nil {
+			t.Fatal(err)
+		}
+		content, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if err != nil || statErr != nil || string(content) != c.text || info.Mode().Perm() != c.mode {
+			t.Errorf("file is %q, %v (%v, %v)", content, info.Mode(), err, statErr)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("left in the folder: %v (%v)", entries, err)
+	}
+}
+
+func TestKeepLeavesWhatIsTheSame(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	inode := func() os.FileInfo {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	keep := func(text string, mode fs.FileMode) {
+		if err := Keep(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep("one", 0o600)
+	first := inode()
+	keep("one", 0o600)
+	if !os.SameFile(first, inode()) {
+		t.Error("a file with the same contents was replaced")
+	}
+	for text, mode := range map[string]fs.FileMode{"two": 0o600, "one": 0o644} {
+		before := inode()
+		keep(text, mode)
+		if os.SameFile(before, inode()) {
+			t.Errorf("the file was not replaced by %q, %v", text, mode)
+		}
+	}
+}

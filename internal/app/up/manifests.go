@@ -1,0 +1,59 @@
+//go:build unix
+
+package up
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/credence-id/credence/deploy"
+	"github.com/credence-id/credence/internal/app/up/home"
+)
+
+// manifests are the objects that components need in the cluster.
+type manifests struct {
+	objects []*unstructured.Unstructured
+	// sum stands for the objects and the cluster; applied says that just these were applied to it before.
+	sum     string
+	applied bool
+}
+
+func (i installation) loadManifests() (manifests, error) {
+	objects, err := deploy.Manifests()
+	if err != nil {
+		return manifests{}, err
+	}
+	content, err := json.Marshal(objects)
+	if err != nil {
+		return manifests{}, fmt.Errorf("encode manifests: %w", err)
+	}
+	authority, err := os.ReadFile(i.authorityFile())
+	if err != nil {
+		return manifests{}, fmt.Errorf("read the certificate authority: %w", err)
+	}
+	sum := sha256.Sum256(append(content, authority...))
+	loaded := manifests{objects: objects, sum: hex.EncodeToString(sum[:])}
+	// A file that is missing or cannot be read only costs the time of applying first.
+	last, _ := os.ReadFile(i.appliedManifestsFile())
+	loaded.applied = strings.TrimSpace(string(last)) == loaded.sum
+	return loaded, nil
+}
+
+func (s *starter) apply(ctx context.Context, m manifests) error {
+	end := s.tracker.Begin("manifests", "applying namespace, roles and bindings")
+	if err := s.admin.Apply(ctx, m.objects); err != nil {
+		return err
+	}
+	if err := home.Keep(s.appliedManifestsFile(), []byte(m.sum+"\n"), 0o600); err != nil {
+		return err
+	}
+	end(fmt.Sprintf("%d objects applied", len(m.objects)))
+	return nil
+}
