@@ -5,10 +5,28 @@ import (
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
 func buildHandlerChain(apiHandler http.Handler, config *genericapiserver.Config) http.Handler {
-	return genericapiserver.DefaultBuildHandlerChain(noStore(apiHandler), config)
+	chain := genericapiserver.DefaultBuildHandlerChain(noStore(apiHandler), config)
+	if proxy := config.Authentication.RequestHeaderConfig; proxy != nil {
+		return untilTrusted(proxy.CAContentProvider, chain)
+	}
+	return chain
+}
+
+// untilTrusted answers 503 until the CA of kube-apiserver's front proxy is known. The generic server listens a moment
+// earlier, and would take every caller for an anonymous one until then: a refusal that nobody could explain.
+func untilTrusted(ca dynamiccertificates.CAContentProvider, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := ca.VerifyOptions(); !ok {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "starting: the certificate authority of the front proxy is not loaded yet", http.StatusServiceUnavailable)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // noStore keeps answers that hold a token out of every cache (RFC 6749, section 5.1).
