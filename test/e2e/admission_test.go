@@ -1,0 +1,67 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// The policies of the cluster hold for what the aggregated API serves, token requests included.
+func TestPoliciesOfTheClusterApply(t *testing.T) {
+	namespace := shared.namespace(t)
+	policies := shared.client(t).AdmissionregistrationV1()
+	name := "e2e-" + namespace
+	if _, err := policies.ValidatingAdmissionPolicies().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{"authentication.gardener.cloud"}, APIVersions: []string{"v1alpha1"},
+						Resources: []string{"workloadidentities", "workloadidentities/token"},
+					},
+				},
+			}}},
+			Validations: []admissionv1.Validation{{
+				Expression: `object.kind == 'TokenRequest' ? !has(object.spec.duration) || duration(object.spec.duration) <= duration('2h') : object.spec.audiences.all(a, a != 'forbidden')`,
+				Message:    "refused by a policy of the cluster",
+			}},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := policies.ValidatingAdmissionPolicyBindings().Create(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+			MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = policies.ValidatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{})
+		_ = policies.ValidatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{})
+	})
+	const refusal = "refused by a policy of the cluster"
+	eventually(t, func() error {
+		got := do(t, shared.config(t), "POST", identitiesPath(namespace)+"?dryRun=All", "application/json", identityJSON("one", "aws", "forbidden"))
+		if got.Code != 422 || !strings.Contains(string(got.Body), refusal) {
+			return fmt.Errorf("identity with a forbidden audience: %d %s", got.Code, got.Body)
+		}
+		return nil
+	})
+	shared.create(t, namespace, "one", "aws", "allowed")
+	if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{"duration":"3h"}`)); got.Code != 422 || !strings.Contains(string(got.Body), refusal) {
+		t.Errorf("token of three hours: %d %s", got.Code, got.Body)
+	}
+	token(t, shared.config(t), namespace, "one", `{"duration":"1h"}`)
+}

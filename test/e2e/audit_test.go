@@ -1,0 +1,142 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+)
+
+// events returns the audit events of a log with this ID.
+func events(t *testing.T, file, id string) []auditv1.Event {
+	t.Helper()
+	log, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	var found []auditv1.Event
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 8<<20)
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(id)) {
+			continue
+		}
+		var event auditv1.Event
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			continue // the last line may be half written
+		}
+		found = append(found, event)
+	}
+	return found
+}
+
+func TestAudit(t *testing.T) {
+	namespace := shared.namespace(t)
+	wi := shared.create(t, namespace, "one", "aws", "a")
+	account, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "account"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.grant(t, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "account", Namespace: namespace}, rbacv1.PolicyRule{
+		APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities"}, Verbs: []string{"use"},
+	})
+	spec := fmt.Sprintf(`{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":"account","namespace":%q,"uid":%q}}`, namespace, account.UID)
+	got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(spec))
+	issued := decodeTokenRequest(t, got).Status.Token
+	header, c := claims(t, issued)
+	id := got.Header.Get("Audit-Id")
+	if id == "" {
+		t.Fatalf("answer without Audit-ID: %v", got.Header)
+	}
+	for _, log := range []string{filepath.Join(shared.Dir, "apiserver-audit.log"), filepath.Join(shared.Dir, "devcluster", "audit.log")} {
+		var found []auditv1.Event
+		eventually(t, func() error {
+			if found = events(t, log, id); len(found) == 0 {
+				return fmt.Errorf("no event %s in %s", id, log)
+			}
+			return nil
+		})
+		for _, event := range found {
+			if event.Level != auditv1.LevelMetadata || event.RequestObject != nil || event.ResponseObject != nil {
+				t.Errorf("%s: an event of a token request at level %s", log, event.Level)
+			}
+		}
+	}
+	event := events(t, filepath.Join(shared.Dir, "apiserver-audit.log"), id)[0]
+	annotations := map[string]string{}
+	for key, value := range event.Annotations {
+		if rest, ok := strings.CutPrefix(key, "token.authentication.gardener.cloud/"); ok {
+			annotations[rest] = value
+		}
+	}
+	want := map[string]string{
+		"jti": c["jti"].(string), "kid": header.KeyID, "sub": wi.Status.Sub,
+		"context": "v1/ServiceAccount/" + namespace + "/account/" + string(account.UID),
+	}
+	if diff := cmp.Diff(want, annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	searchFor(t, shared.Dir, issued)
+}
+
+// searchFor fails if a token, or its signature alone, stands in any file below dir but the databases' own.
+func searchFor(t *testing.T, dir, token string) {
+	t.Helper()
+	signature := []byte(token[strings.LastIndexByte(token, '.')+1:])
+	files := 0
+	if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		if bytes.Contains(content, signature) {
+			t.Errorf("%s holds the token", path)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if files < 10 {
+		t.Fatalf("searched %d files below %s only", files, dir)
+	}
+}
+
+// What stays in etcd, logs and caches must not hold private keys where they don't belong either.
+func TestComponentsHoldLeastRights(t *testing.T) {
+	const discovery = "system:serviceaccount:credence-system:credence-discovery"
+	const apiserver = "system:serviceaccount:credence-system:credence-apiserver"
+	for _, test := range []struct{ who, verb, resource, namespace, want string }{
+		{discovery, "get", "configmaps/credence-discovery", "credence-system", "yes"},
+		{discovery, "update", "configmaps/credence-discovery", "credence-system", "no"},
+		{discovery, "get", "configmaps/other", "credence-system", "no"},
+		{discovery, "get", "secrets", "credence-system", "no"},
+		{discovery, "get", "workloadidentities.authentication.gardener.cloud", "default", "no"},
+		{apiserver, "update", "configmaps/credence-discovery", "credence-system", "yes"},
+		{apiserver, "get", "secrets", "credence-system", "no"},
+		{apiserver, "create", "configmaps", "credence-system", "no"},
+		{apiserver, "impersonate", "users", "", "no"},
+		{apiserver, "create", "serviceaccounts/token", "default", "no"},
+	} {
+		args := []string{"auth", "can-i", test.verb, test.resource, "--as", test.who, "-n", test.namespace}
+		out, _, _ := shared.command(t, "", "kubectl", args...)
+		if got := strings.TrimSpace(out); got != test.want {
+			t.Errorf("%s %s %s: %s, want %s", test.who, test.verb, test.resource, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// portsPerPlane is how many consecutive ports one plane may use.
+const portsPerPlane = 10
+
+// plane is a running identity plane, as `credence up` describes it.
+type plane struct {
+	Dir        string `json:"-"`
+	Kubeconfig string `json:"kubeconfig"`
+	CAFile     string `json:"caFile"`
+	Issuer     string `json:"issuer"`
+	JWKS       string `json:"jwks"`
+	APIServer  string `json:"apiServer"`
+	Components []struct {
+		Name    string `json:"name"`
+		PID     int    `json:"pid"`
+		LogFile string `json:"logFile"`
+	} `json:"components"`
+}
+
+// shared is the plane of all tests that do not stop or break one.
+var shared plane
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var stop func()
+	var err error
+	if shared, stop, err = sharedPlane(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	defer stop()
+	return m.Run()
+}
+
+// sharedPlane uses a plane that runs already where CREDENCE_E2E_DIR names its folder, and starts one otherwise.
+func sharedPlane() (plane, func(), error) {
+	if dir := os.Getenv("CREDENCE_E2E_DIR"); dir != "" {
+		p, err := readPlane(dir)
+		return p, func() {}, err
+	}
+	dir, err := os.MkdirTemp("", "credence-e2e-")
+	if err != nil {
+		return plane{}, nil, err
+	}
+	port, err := freePorts(portsPerPlane)
+	if err != nil {
+		return plane{}, nil, err
+	}
+	out, err := exec.Command(program("credence"), "up", "--dir", dir, "--port", fmt.Sprint(port), "--detach").CombinedOutput()
+	stop := func() {
+		if out, err := exec.Command(program("credence"), "down", "--dir", dir).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "e2e: down: %v\n%s", err, out)
+		}
+		_ = os.RemoveAll(dir)
+	}
+	if err != nil {
+		stop()
+		return plane{}, nil, fmt.Errorf("credence up: %w\n%s", err, out)
+	}
+	p, err := readPlane(dir)
+	return p, stop, err
+}
+
+func readPlane(dir string) (plane, error) {
+	content, err := os.ReadFile(filepath.Join(dir, "endpoints.json"))
+	if err != nil {
+		return plane{}, err
+	}
+	p := plane{Dir: dir}
+	return p, json.Unmarshal(content, &p)
+}
+
+// program returns the path of a program of make build.
+func program(name string) string {
+	bin := os.Getenv("CREDENCE_BIN")
+	if bin == "" {
+		bin = filepath.Join("..", "..", "bin")
+	}
+	path, err := filepath.Abs(filepath.Join(bin, name))
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// freePorts returns the first of n consecutive ports that nobody listens on.
+func freePorts(n int) (int, error) {
+	for base := 20000 + os.Getpid()%500*20; base < 32000; base += n {
+		if allFree(base, n) {
+			return base, nil
+		}
+	}
+	return 0, fmt.Errorf("no %d consecutive free ports", n)
+}
+
+func allFree(base, n int) bool {
+	for port := base; port < base+n; port++ {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return false
+		}
+		_ = listener.Close()
+	}
+	return true
+}
+
+func (p plane) config(t *testing.T) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.Burst = 1000, 1000
+	return config
+}
+
+func (p plane) client(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(p.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// as returns the plane's configuration for another user.
+func (p plane) as(t *testing.T, user string, groups ...string) *rest.Config {
+	t.Helper()
+	config := p.config(t)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:authenticated")}
+	return config
+}
+
+// namespace makes a namespace of the test's own.
+func (p plane) namespace(t *testing.T) string {
+	t.Helper()
+	created, err := p.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.client(t).CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), created.Name, metav1.DeleteOptions{}); err != nil {
+			t.Errorf("delete namespace: %v", err)
+		}
+	})
+	return created.Name
+}
+
+// response is what an HTTP request got.
+type response struct {
+	Code   int
+	Header http.Header
+	Body   []byte
+}
+
+// do sends a request as the user of a configuration, byte for byte.
+func do(t *testing.T, config *rest.Config, method, path, contentType, body string) response {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, config.Host+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	got, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	content, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response{Code: got.StatusCode, Header: got.Header, Body: content}
+}
+
+// command runs a program of the build with the plane's kubeconfig.
+func (p plane) command(t *testing.T, stdin, name string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(name), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig, "PATH="+filepath.Dir(program("credence"))+":"+os.Getenv("PATH"))
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// must runs a program that has to succeed, and returns what it printed.
+func (p plane) must(t *testing.T, stdin, name string, args ...string) string {
+	t.Helper()
+	stdout, stderr, code := p.command(t, stdin, name, args...)
+	if code != 0 {
+		t.Fatalf("%s %s: exit code %d\n%s%s", name, strings.Join(args, " "), code, stdout, stderr)
+	}
+	return stdout
+}
+
+// eventually waits until a condition holds; it gives up after a minute and says what the condition last complained of.
+func eventually(t *testing.T, condition func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("gave up waiting: %v", err)
+		}
+	}
+}

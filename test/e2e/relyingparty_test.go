@@ -1,0 +1,283 @@
+package e2e_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// trust is the configuration by which another cluster accepts tokens of workload identities.
+const trust = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer:
+    url: %s
+    audiences: [second-cluster]
+    certificateAuthority: |
+%s
+  claimMappings:
+    username:
+      claim: sub
+      prefix: "workload:"
+anonymous:
+  enabled: true
+  conditions:
+  - path: /readyz
+`
+
+func indent(text, by string) string {
+	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
+}
+
+// secondCluster starts a control plane that trusts the shared plane's issuer, and returns its admin configuration.
+func secondCluster(t *testing.T) *rest.Config {
+	t.Helper()
+	dir := t.TempDir()
+	ca, err := os.ReadFile(shared.CAFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	configuration := filepath.Join(dir, "trust.yaml")
+	if err := os.WriteFile(configuration, fmt.Appendf(nil, trust, shared.Issuer, indent(string(ca), "      ")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port, err := freePorts(portsPerPlane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := filepath.Join(dir, "cluster")
+	cmd := exec.CommandContext(t.Context(), program("credence-devcluster"), "--dir", cluster, "--port", fmt.Sprint(port), "--authentication-config", configuration)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	t.Cleanup(func() {
+		// The test's context ends after its cleanups: stop the cluster first, so that its folder can be removed.
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-exited
+	})
+	var config *rest.Config
+	eventually(t, func() error {
+		select {
+		case err := <-exited:
+			exited <- err
+			return fmt.Errorf("second cluster ended: %v\n%s", err, log.String())
+		default:
+		}
+		if config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(cluster, "admin.kubeconfig")); err != nil {
+			return err
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
+	})
+	return config
+}
+
+// whoami asks a cluster who the bearer of a token is.
+func whoami(t *testing.T, cluster *rest.Config, token string) (string, error) {
+	t.Helper()
+	config := rest.AnonymousClientConfig(cluster)
+	config.BearerToken = token
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// foreign signs the claims of a token anew with a key that the issuer never published, under a kid of its choice.
+func foreign(t *testing.T, token, keyID string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resign(t, token, key, keyID, func(map[string]any) {})
+}
+
+// genuine signs changed claims with the very key of the token, taken from the plane's folder.
+func genuine(t *testing.T, token string, change func(map[string]any)) string {
+	t.Helper()
+	header, _ := claims(t, token)
+	content, err := os.ReadFile(filepath.Join(shared.Dir, "keys", header.KeyID+".pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(content)
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resign(t, token, key.(*ecdsa.PrivateKey), header.KeyID, change)
+}
+
+func resign(t *testing.T, token string, key *ecdsa.PrivateKey, keyID string, change func(map[string]any)) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: keyID}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, c := claims(t, token)
+	change(c)
+	signed, err := jwt.Signed(signer).Claims(c).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed
+}
+
+func TestAnotherClusterAcceptsTheToken(t *testing.T) {
+	namespace := shared.namespace(t)
+	cluster := secondCluster(t)
+	for _, target := range []string{"kubernetes", "aws"} {
+		wi := shared.create(t, namespace, target, target, "second-cluster")
+		good := token(t, shared.config(t), namespace, target, `{}`).Status.Token
+		name, err := whoami(t, cluster, good)
+		if err != nil {
+			t.Fatalf("%s: the second cluster refused the token: %v", target, err)
+		}
+		if want := "workload:" + wi.Status.Sub; name != want {
+			t.Errorf("%s: the second cluster sees %q, want %q", target, name, want)
+		}
+	}
+	shared.create(t, namespace, "other", "aws", "another-audience")
+	good := token(t, shared.config(t), namespace, "aws", `{}`).Status.Token
+	header, _ := claims(t, good)
+	if _, err := whoami(t, cluster, genuine(t, good, func(map[string]any) {})); err != nil {
+		t.Fatalf("the same claims signed by the test with the same key: %v", err)
+	}
+	for name, bad := range map[string]string{
+		"wrong audience":           token(t, shared.config(t), namespace, "other", `{}`).Status.Token,
+		"expired":                  genuine(t, good, func(c map[string]any) { c["exp"] = time.Now().Add(-time.Hour).Unix() }),
+		"foreign key, unknown kid": foreign(t, good, "unknown"),
+		"foreign key, our kid":     foreign(t, good, header.KeyID),
+		"tampered signature":       good[:len(good)-4] + "AAAA",
+	} {
+		if who, err := whoami(t, cluster, bad); err == nil {
+			t.Errorf("%s: the second cluster took the bearer for %q", name, who)
+		}
+	}
+}
+
+func TestTheHostClusterRefusesTheToken(t *testing.T) {
+	namespace := shared.namespace(t)
+	shared.create(t, namespace, "one", "kubernetes", "https://kubernetes.default.svc.cluster.local", "https://kubernetes.default.svc")
+	issued := token(t, shared.config(t), namespace, "one", `{}`).Status.Token
+	if who, err := whoami(t, shared.config(t), issued); err == nil {
+		t.Errorf("the cluster that hosts Credence took the bearer for %q", who)
+	}
+	review, err := shared.client(t).AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: issued},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if review.Status.Authenticated {
+		t.Errorf("TokenReview of the host cluster: %+v", review.Status.User)
+	}
+}
+
+// publicClient trusts the plane's CA and nothing else.
+func (p plane) publicClient(t *testing.T) *http.Client {
+	t.Helper()
+	ca, err := os.ReadFile(p.CAFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		t.Fatalf("no certificate in %s", p.CAFile)
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+}
+
+func TestOIDCLibraryAcceptsTheToken(t *testing.T) {
+	namespace := shared.namespace(t)
+	ctx := oidc.ClientContext(t.Context(), shared.publicClient(t))
+	provider, err := oidc.NewProvider(ctx, shared.Issuer)
+	if err != nil {
+		t.Fatalf("discovery: %v", err)
+	}
+	for _, target := range []string{"generic", "gcp"} {
+		wi := shared.create(t, namespace, target, target, "relying-party", "someone-else")
+		issued := token(t, shared.config(t), namespace, target, `{}`).Status.Token
+		verified, err := provider.Verifier(&oidc.Config{ClientID: "relying-party"}).Verify(ctx, issued)
+		if err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+		if diff := cmp.Diff([]string{"relying-party", "someone-else"}, verified.Audience); diff != "" || verified.Subject != wi.Status.Sub {
+			t.Errorf("%s: subject %q, audiences (-want +got):\n%s", target, verified.Subject, diff)
+		}
+		if _, err := provider.Verifier(&oidc.Config{ClientID: "third-party"}).Verify(ctx, issued); err == nil {
+			t.Errorf("%s: accepted for another audience", target)
+		}
+		late := func() time.Time { return time.Now().Add(2 * time.Hour) }
+		if _, err := provider.Verifier(&oidc.Config{ClientID: "relying-party", Now: late}).Verify(ctx, issued); err == nil {
+			t.Errorf("%s: accepted an hour after expiry", target)
+		}
+		header, _ := claims(t, issued)
+		if _, err := provider.Verifier(&oidc.Config{ClientID: "relying-party"}).Verify(ctx, foreign(t, issued, header.KeyID)); err == nil {
+			t.Errorf("%s: accepted with the signature of a stranger", target)
+		}
+	}
+}
+
+func TestDocumentsHoldWhatTheRingHas(t *testing.T) {
+	var set struct {
+		Keys []map[string]string `json:"keys"`
+	}
+	got, err := shared.publicClient(t).Get(shared.JWKS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	if err := json.NewDecoder(got.Body).Decode(&set); err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, key := range set.Keys {
+		count[key["alg"]]++
+		if key["d"] != "" {
+			t.Errorf("key %s is published with its private part", key["kid"])
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"RS256": 2, "ES256": 2}, count); diff != "" {
+		t.Errorf("published keys by algorithm, one that signs and one spare each (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,268 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// upIn starts a plane of the test's own in the background, and stops it when the test ends.
+func upIn(t *testing.T, dir string, port int) plane {
+	t.Helper()
+	t.Cleanup(func() { down(t, dir) })
+	if out, err := exec.CommandContext(t.Context(), program("credence"), "up", "--dir", dir, "--port", fmt.Sprint(port), "--detach").CombinedOutput(); err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	p, err := readPlane(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func down(t *testing.T, dir string) {
+	t.Helper()
+	if out, err := exec.Command(program("credence"), "down", "--dir", dir).CombinedOutput(); err != nil {
+		t.Errorf("down: %v\n%s", err, out)
+	}
+}
+
+func status(dir string) error {
+	if out, err := exec.Command(program("credence"), "status", "--dir", dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("status: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func ports(t *testing.T) int {
+	t.Helper()
+	port, err := freePorts(portsPerPlane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// processesOf returns the live processes whose command line names a folder.
+func processesOf(t *testing.T, dir string) map[int]string {
+	t.Helper()
+	found := map[int]string{}
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no processes under /proc: %v", err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(content, []byte(dir)) {
+			continue
+		}
+		var pid int
+		if _, err := fmt.Sscanf(file, "/proc/%d/", &pid); err == nil && pid != os.Getpid() {
+			found[pid] = strings.ReplaceAll(string(content), "\x00", " ")
+		}
+	}
+	return found
+}
+
+// facts are what must be the same after any stop.
+type facts struct {
+	Issuer, UID, Sub string
+	JWKS             string
+}
+
+func factsOf(t *testing.T, p plane) facts {
+	t.Helper()
+	got := do(t, p.config(t), "GET", identitiesPath("default")+"/kept", "", "")
+	var wi struct {
+		Metadata struct{ UID string }
+		Status   struct{ Sub, Issuer string }
+	}
+	if err := json.Unmarshal(got.Body, &wi); err != nil || got.Code != 200 {
+		t.Fatalf("get identity: %d %s", got.Code, got.Body)
+	}
+	keys, err := p.publicClient(t).Get(p.JWKS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Body.Close()
+	var jwks bytes.Buffer
+	if _, err := jwks.ReadFrom(keys.Body); err != nil {
+		t.Fatal(err)
+	}
+	return facts{Issuer: wi.Status.Issuer, UID: wi.Metadata.UID, Sub: wi.Status.Sub, JWKS: jwks.String()}
+}
+
+func TestStateOutlivesEveryStop(t *testing.T) {
+	dir, port := t.TempDir(), ports(t)
+	p := upIn(t, dir, port)
+	p.create(t, "default", "kept", "aws", "a")
+	want := factsOf(t, p)
+	old := token(t, p.config(t), "default", "kept", `{"duration":"48h"}`).Status.Token
+	same := func(p plane) {
+		t.Helper()
+		if diff := cmp.Diff(want, factsOf(t, p)); diff != "" {
+			t.Errorf("after a stop (-before +after):\n%s", diff)
+		}
+		p.must(t, old, "credence", "token", "verify", "-", "--issuer", p.Issuer, "--audience", "a", "--ca-file", p.CAFile)
+		token(t, p.config(t), "default", "kept", `{}`)
+	}
+	for _, component := range p.Components {
+		t.Run("kill "+component.Name, func(t *testing.T) {
+			// The supervisor starts it anew, and the others find it again.
+			current, err := readPlane(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range current.Components {
+				if c.Name == component.Name {
+					kill(t, c.PID)
+				}
+			}
+			eventually(t, func() error {
+				now, err := readPlane(dir)
+				if err != nil {
+					return err
+				}
+				for _, c := range now.Components {
+					if c.Name == component.Name && c.PID == component.PID {
+						return fmt.Errorf("%s has not been started anew", c.Name)
+					}
+				}
+				return status(dir)
+			})
+			same(p)
+		})
+	}
+	t.Run("kill everything", func(t *testing.T) {
+		for pid := range processesOf(t, dir) {
+			kill(t, pid)
+		}
+		eventually(t, func() error {
+			if left := processesOf(t, dir); len(left) > 0 {
+				return fmt.Errorf("still running: %v", left)
+			}
+			return nil
+		})
+		if status(dir) == nil {
+			t.Error("status is healthy with everything killed")
+		}
+		same(upIn(t, dir, port))
+	})
+	t.Run("down and up", func(t *testing.T) {
+		down(t, dir)
+		if left := processesOf(t, dir); len(left) > 0 {
+			t.Errorf("after down still running: %v", left)
+		}
+		same(upIn(t, dir, port))
+	})
+}
+
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+		t.Fatal(err)
+	}
+}
+
+// Two planes run beside each other, and each interrupt ends one of them whole.
+func TestInterruptLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(program("credence"), "up", "--dir", dir, "--port", fmt.Sprint(ports(t)))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { return status(dir) })
+	if err := status(shared.Dir); err != nil {
+		t.Errorf("the plane beside it: %v", err)
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if left := processesOf(t, dir); len(left) > 0 {
+		t.Errorf("after Ctrl-C still running: %v\n%s", left, out.String())
+	}
+	if err := status(shared.Dir); err != nil {
+		t.Errorf("the plane beside it: %v", err)
+	}
+}
+
+func TestUpRefuses(t *testing.T) {
+	refused := func(t *testing.T, want []string, binary string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), binary, append([]string{"up", "--detach"}, args...)...)
+		cmd.WaitDelay = time.Minute
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			t.Fatalf("up %v succeeded:\n%s", args, out)
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		for _, text := range want {
+			if !strings.Contains(lines[len(lines)-1], text) {
+				t.Errorf("up %v ends with %q, which does not name %q", args, lines[len(lines)-1], text)
+			}
+		}
+	}
+	var sharedPort int
+	if _, err := fmt.Sscanf(shared.APIServer, "https://127.0.0.1:%d", &sharedPort); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("folder in use", func(t *testing.T) {
+		refused(t, []string{shared.Dir}, program("credence"), "--dir", shared.Dir)
+	})
+	t.Run("busy port", func(t *testing.T) {
+		dir := t.TempDir()
+		refused(t, []string{fmt.Sprint(sharedPort)}, program("credence"), "--dir", dir, "--port", fmt.Sprint(sharedPort))
+		if left := processesOf(t, dir); len(left) > 0 {
+			t.Errorf("still running: %v", left)
+		}
+	})
+	t.Run("no other programs", func(t *testing.T) {
+		alone := filepath.Join(t.TempDir(), "credence")
+		content, err := os.ReadFile(program("credence"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(alone, content, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PATH", "/usr/bin:/bin")
+		refused(t, []string{"credence-devcluster", "make build"}, alone, "--dir", t.TempDir())
+	})
+	t.Run("folder that cannot be made", func(t *testing.T) {
+		refused(t, []string{"/proc/credence"}, program("credence"), "--dir", "/proc/credence")
+	})
+	t.Run("folder is a file", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, []string{file}, program("credence"), "--dir", file)
+	})
+	t.Run("full disk", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
+			t.Skipf("mounting a small file system needs root: %v", err)
+		}
+		t.Cleanup(func() {
+			if err := syscall.Unmount(dir, 0); err != nil {
+				t.Errorf("unmount: %v", err)
+			}
+		})
+		refused(t, []string{dir, "free"}, program("credence"), "--dir", dir, "--port", fmt.Sprint(ports(t)))
+		if left := processesOf(t, dir); len(left) > 0 {
+			t.Errorf("still running: %v", left)
+		}
+	})
+}
