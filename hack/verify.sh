@@ -2,6 +2,7 @@
 # Checks what a reviewer should not have to: each check says what to run to mend what it found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export CGO_ENABLED=0
 fail() { echo "verify: $*" >&2; exit 1; }
 
 echo "verify: format"
@@ -16,14 +17,14 @@ done
 
 echo "verify: vet"
 go vet ./...
-(cd devcluster && CGO_ENABLED=0 go vet ./...)
+(cd devcluster && go vet ./...)
 for os in darwin windows; do
-  GOOS=$os CGO_ENABLED=0 go vet ./api/... ./cmd/credence/... ./cmd/kubectl-credence/... ./internal/identity/... ./internal/issuer/... ./internal/relyingparty/...
+  GOOS=$os go vet ./api/... ./cmd/credence/... ./cmd/kubectl-credence/... ./internal/identity/... ./internal/issuer/... ./internal/relyingparty/... ./internal/discovery/... ./internal/app/cli/... ./internal/app/up/...
 done
 
 echo "verify: lint"
 go tool -modfile=tools/go.mod staticcheck ./...
-(cd devcluster && CGO_ENABLED=0 go tool -modfile=../tools/go.mod staticcheck ./...)
+(cd devcluster && go tool -modfile=../tools/go.mod staticcheck ./...)
 
 echo "verify: generated code"
 scratch=$(mktemp -d)

@@ -79,7 +79,7 @@ func (c Config) validate() error {
 	case c.TLSPrivateKeyFile == "":
 		return errors.New("--tls-private-key-file is missing: give the file of the serving certificate's private key")
 	case net.ParseIP(c.BindAddress) == nil:
-		return fmt.Errorf("--bind-address %q is not an IP address: give one, such as 127.0.0.1 or ::", c.BindAddress)
+		return fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", c.BindAddress)
 	case c.Port < 0 || c.Port > 65535:
 		return fmt.Errorf("--port %d is not a port: give 1 to 65535, or 0 for a free one", c.Port)
 	case c.HealthPort < 0 || c.HealthPort > 65535:

@@ -74,8 +74,8 @@ func put(t testing.TB, path string, data []byte) {
 
 func putDocuments(t testing.TB, folder string, documents discovery.Documents) {
 	t.Helper()
-	put(t, filepath.Join(folder, source.ConfigurationKey), documents.Configuration())
-	put(t, filepath.Join(folder, source.JWKSKey), documents.JWKS())
+	put(t, filepath.Join(folder, discovery.ConfigurationKey), documents.Configuration())
+	put(t, filepath.Join(folder, discovery.JWKSKey), documents.JWKS())
 }
 
 // authority signs the certificates of a test.
