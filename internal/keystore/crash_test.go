@@ -4,12 +4,14 @@ package keystore
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -74,7 +76,8 @@ func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 	}
 }
 
-// A first writer that is killed before ring.json exists leaves an empty store, which is filled by the next one.
+// A first writer that is killed before ring.json exists leaves an empty store, which is filled by the next one. The key
+// files stay until the ring changes for the first time: they could as well be those of a ring.json that was lost.
 func TestCrashOfTheFirstSave(t *testing.T) {
 	store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
 	encoded, err := testRings()[1].Encode()
@@ -86,13 +89,21 @@ func TestCrashOfTheFirstSave(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ring, _, err := LoadOrBootstrap(t.Context(), store, rsaOnce(), now())
+	ring, version, err := LoadOrBootstrap(t.Context(), store, rsaOnce(), now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := modes(t, store.path)
-	if len(found) != len(ring.Keys)+3 {
-		t.Errorf("directory holds %v, want four keys, ring.json and the lock", found)
+	for id, data := range encoded.Private {
+		if kept, err := os.ReadFile(store.file(keyName(id))); err != nil || !bytes.Equal(kept, data) {
+			t.Errorf("key file %s, of a ring that may be restored: %v", keyName(id), err)
+		}
+	}
+	ring.Keys[0].PublishedAt = ring.Keys[0].PublishedAt.Add(-time.Hour)
+	if err := store.Save(t.Context(), ring, version); err != nil {
+		t.Fatal(err)
+	}
+	if found := modes(t, store.path); len(found) != len(ring.Keys)+3 {
+		t.Errorf("after a change directory holds %v, want four keys, ring.json and the lock", found)
 	}
 }
 
