@@ -1,0 +1,63 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestRefusesToStart(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	port := fmt.Sprint(busy.Addr().(*net.TCPAddr).Port)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	free := t.TempDir()
+
+	tests := map[string]struct {
+		args []string
+		want string
+	}{
+		"no directory":                {nil, "give one with --dir"},
+		"a directory it cannot write": {[]string{"--dir", file, "--port", "0"}, "cannot use directory " + file},
+		"a busy port":                 {[]string{"--dir", free, "--port", port}, "port " + port + " of 127.0.0.1 is in use"},
+		"a busy second port":          {[]string{"--dir", free, "--port", "0", "--controller-manager-port", port}, "choose another port with --controller-manager-port"},
+		"an unknown feature gate":     {[]string{"--dir", free, "--port", "0", "--feature-gates", "Nonsense=true"}, "unrecognized feature gate: Nonsense"},
+		"an unknown component flag":   {[]string{"--dir", free, "--port", "0", "--apiserver-arg=--nonsense"}, "unknown flag: --nonsense"},
+		"no authentication config":    {[]string{"--dir", free, "--port", "0", "--authentication-config", "/nowhere"}, "/nowhere"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			refused(t, test.want, test.args...)
+		})
+	}
+}
+
+// refused checks that the program does not start, and says want in its last and only line.
+func refused(t *testing.T, want string, args ...string) {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), os.Getenv("DEVCLUSTER_BIN"), args...)
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("%v, want exit code 1", err)
+	}
+	if text := stderr.String(); !strings.Contains(text, want) || strings.Count(text, "\n") != 1 {
+		t.Errorf("stderr:\n%s\nwant one line with %q", text, want)
+	}
+}

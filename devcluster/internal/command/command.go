@@ -1,0 +1,93 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	etcdversion "go.etcd.io/etcd/api/v3/version"
+	kubeversion "k8s.io/component-base/version"
+
+	"github.com/credence-id/credence/devcluster/internal/controllermanager"
+	"github.com/credence-id/credence/devcluster/internal/controlplane"
+)
+
+// New is the command. Its log goes to stderr.
+func New(stdout, stderr io.Writer) *cobra.Command {
+	config := controlplane.Config{
+		Now: time.Now,
+		Log: slog.New(slog.NewTextHandler(stderr, nil)),
+	}
+	root := &cobra.Command{
+		Use:   "credence-devcluster --dir DIR",
+		Short: "A real Kubernetes control plane on this machine",
+		Long: `Runs the real kube-apiserver with its etcd, and the real
+kube-controller-manager, in the foreground until SIGTERM or Ctrl-C.
+
+All state is in DIR and outlives any kind of stop. The cluster is ready when
+https://127.0.0.1:PORT/readyz answers 200 (authority: DIR/pki/ca.crt); then
+DIR/admin.kubeconfig is there. Everything listens on 127.0.0.1 only.`,
+		Version:       fmt.Sprintf("Kubernetes %s, etcd v%s", kubeversion.Get().GitVersion, etcdversion.Version),
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return run(cmd.Context(), config)
+		},
+	}
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.CompletionOptions.DisableDefaultCmd = true
+	addFlags(root, &config)
+	root.AddCommand(controllerManager())
+	return root
+}
+
+func addFlags(root *cobra.Command, config *controlplane.Config) {
+	flags := root.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&config.Dir, "dir", "", "directory of all state, made when missing (required)")
+	flags.IntVar(&config.Port, "port", 6443, "port of kube-apiserver; 0 takes a free one")
+	flags.IntVar(&config.ControllerManagerPort, "controller-manager-port", 0,
+		"port of kube-controller-manager's /healthz and /metrics; 0 takes a free one (its URL is in DIR/controller-manager.url)")
+	flags.StringVar(&config.AuthenticationConfigFile, "authentication-config", "",
+		"AuthenticationConfiguration file (apiserver.config.k8s.io/v1), reloaded on change")
+	flags.StringVar(&config.FeatureGates, "feature-gates", "", "Name=true|false,… for both components")
+	flags.StringVar(&config.AuditPolicyFile, "audit-policy-file", "", "audit Policy file (default: everything at level Metadata)")
+	flags.StringArrayVar(&config.APIServerArgs, "apiserver-arg", nil, "one more flag of kube-apiserver, as --apiserver-arg=--v=2 (repeatable)")
+	flags.StringArrayVar(&config.ControllerManagerArgs, "controller-manager-arg", nil, "one more flag of kube-controller-manager (repeatable)")
+	// Kubernetes has a global flag of this name and another type, which would win over cobra's own.
+	flags.Bool("version", false, "print the versions of Kubernetes and etcd")
+}
+
+func run(ctx context.Context, config controlplane.Config) error {
+	if config.Dir == "" {
+		return errors.New("no directory for the cluster's state: give one with --dir")
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	// A second signal is not waited for.
+	context.AfterFunc(ctx, stop)
+	return controlplane.Run(ctx, config)
+}
+
+// controllerManager is the child's side of controllermanager.Supervise.
+func controllerManager() *cobra.Command {
+	return &cobra.Command{
+		Use:                controllermanager.Subcommand,
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
+			defer stop()
+			return controllermanager.Run(ctx, args)
+		},
+	}
+}

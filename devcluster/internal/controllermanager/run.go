@@ -1,0 +1,91 @@
+package controllermanager
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/spf13/pflag"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/cli/globalflag"
+	"k8s.io/component-base/logs"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+
+	"github.com/credence-id/credence/devcluster/internal/componentlog"
+)
+
+// Run is the child: args are kube-controller-manager's flags, the listener and
+// the parent's lifeline are inherited from Supervise. It returns when ctx ends;
+// the process ends when the parent does.
+func Run(ctx context.Context, args []string) error {
+	go dieWithParent(os.Stdin)
+	listener, err := inheritedListener()
+	if err != nil {
+		return err
+	}
+	opts, err := options.NewKubeControllerManagerOptions()
+	if err != nil {
+		return fmt.Errorf("kube-controller-manager defaults: %w", err)
+	}
+	if err := parse(opts, args); err != nil {
+		return fmt.Errorf("kube-controller-manager settings: %w", err)
+	}
+	opts.SecureServing.Listener = listener
+	opts.SecureServing.BindPort = listener.Addr().(*net.TCPAddr).Port
+
+	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
+		return fmt.Errorf("kube-controller-manager feature gates: %w", err)
+	}
+	if err := componentlog.Apply(opts.Logs, utilfeature.DefaultFeatureGate); err != nil {
+		return err
+	}
+	// It watches every API of the cluster, deprecated ones too.
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+
+	config, err := opts.Config(ctx, app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
+	if err != nil {
+		return fmt.Errorf("kube-controller-manager settings: %w", err)
+	}
+	return app.Run(ctx, config.Complete())
+}
+
+func parse(opts *options.KubeControllerManagerOptions, args []string) error {
+	flags := pflag.NewFlagSet("kube-controller-manager", pflag.ContinueOnError)
+	named := opts.Flags(app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases())
+	opts.ParsedFlags = &named
+	globalflag.AddGlobalFlags(named.FlagSet("global"), flags.Name(), logs.SkipLoggingConfigurationFlags())
+	for _, set := range named.FlagSets {
+		flags.AddFlagSet(set)
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if extra := flags.Args(); len(extra) > 0 {
+		return fmt.Errorf("%q is not a flag", extra[0])
+	}
+	return nil
+}
+
+// dieWithParent ends the process at the end of lifeline, a pipe whose other end
+// only the parent holds: the kernel closes it even when the parent is killed.
+func dieWithParent(lifeline io.Reader) {
+	_, _ = io.Copy(io.Discard, lifeline)
+	os.Exit(1)
+}
+
+func inheritedListener() (net.Listener, error) {
+	file := os.NewFile(listenerFD, "listener")
+	if file == nil {
+		return nil, fmt.Errorf("file descriptor %d is not the parent's listener", listenerFD)
+	}
+	defer file.Close()
+	listener, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("take over the parent's listener: %w", err)
+	}
+	return listener, nil
+}

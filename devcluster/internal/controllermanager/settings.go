@@ -1,0 +1,48 @@
+package controllermanager
+
+import "github.com/credence-id/credence/devcluster/internal/pki"
+
+// Settings is what differs from one cluster to the next.
+type Settings struct {
+	PKI           pki.Files
+	Kubeconfig    string // user system:kube-controller-manager
+	ServiceCIDR   string
+	VolumePlugins string   // directory of volume plugins, so that none of the machine's is used
+	FeatureGates  string   // as on the command line, may be empty
+	Extra         []string // more flags, after and so above all others
+}
+
+func (s Settings) args() []string {
+	args := []string{
+		"--bind-address=127.0.0.1",
+		"--kubeconfig=" + s.Kubeconfig,
+		"--authentication-kubeconfig=" + s.Kubeconfig,
+		"--authorization-kubeconfig=" + s.Kubeconfig,
+		// The authorities are given here, so they need not be looked up in the cluster.
+		"--authentication-skip-lookup=true",
+		"--client-ca-file=" + s.PKI.Authority.Cert,
+		"--requestheader-client-ca-file=" + s.PKI.FrontProxy.Cert,
+		"--requestheader-allowed-names=" + pki.FrontProxyUser,
+		"--tls-cert-file=" + s.PKI.ControllerManager.Cert,
+		"--tls-private-key-file=" + s.PKI.ControllerManager.Key,
+
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + s.PKI.ServiceAccount.Key,
+		"--root-ca-file=" + s.PKI.Authority.Cert,
+		"--cluster-signing-cert-file=" + s.PKI.Authority.Cert,
+		"--cluster-signing-key-file=" + s.PKI.Authority.Key,
+		"--service-cluster-ip-range=" + s.ServiceCIDR,
+		"--flex-volume-plugin-dir=" + s.VolumePlugins,
+
+		"--leader-elect=false",
+		"--profiling=false",
+		// Nobody else calls this server: don't let it wait for its own rate limit.
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+		"--controller-shutdown-timeout=2s",
+	}
+	if s.FeatureGates != "" {
+		args = append(args, "--feature-gates="+s.FeatureGates)
+	}
+	return append(args, s.Extra...)
+}

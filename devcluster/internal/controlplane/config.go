@@ -1,0 +1,37 @@
+package controlplane
+
+import (
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Config is what a user chooses.
+type Config struct {
+	// Dir holds all state. Required.
+	Dir string
+	// Port is kube-apiserver's. 0 takes a free one.
+	Port int
+	// ControllerManagerPort serves kube-controller-manager's health and metrics. 0 takes a free one.
+	ControllerManagerPort int
+	// AuthenticationConfigFile is an AuthenticationConfiguration (apiserver.config.k8s.io/v1).
+	// When empty, client certificates and service account tokens authenticate, and nobody else.
+	AuthenticationConfigFile string
+	// AuditPolicyFile is a Policy (audit.k8s.io/v1). When empty, everything is logged at level Metadata.
+	AuditPolicyFile string
+	// FeatureGates is given to both components, as on their command line.
+	FeatureGates string
+	// APIServerArgs and ControllerManagerArgs are more flags of the two.
+	APIServerArgs, ControllerManagerArgs []string
+
+	// Now is the clock by which certificates are made.
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+const serviceCIDR = "10.96.0.0/16"
+
+// serviceIP is the cluster IP of Service default/kubernetes: the first of serviceCIDR.
+func serviceIP() net.IP {
+	return net.IPv4(10, 96, 0, 1)
+}

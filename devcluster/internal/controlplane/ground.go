@@ -1,0 +1,110 @@
+package controlplane
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/credence-id/credence/devcluster/internal/apiserver"
+	"github.com/credence-id/credence/devcluster/internal/controllermanager"
+	"github.com/credence-id/credence/devcluster/internal/kubeconfig"
+	"github.com/credence-id/credence/devcluster/internal/pki"
+	"github.com/credence-id/credence/devcluster/internal/state"
+)
+
+// ground is what a control plane stands on: its directory and its ports, taken,
+// and the files that its parts are given.
+type ground struct {
+	config                    Config
+	dir                       *state.Dir
+	listener, managerListener *net.TCPListener
+
+	files             pki.Files
+	probe             prober
+	authentication    string
+	audit             string
+	managerKubeconfig string
+}
+
+// prepare takes what only one cluster can have, until the process ends, then
+// writes what is missing. Nothing runs yet.
+func prepare(config Config) (*ground, error) {
+	g := &ground{config: config}
+	if err := g.take(); err != nil {
+		return nil, err
+	}
+	if err := g.write(); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *ground) take() error {
+	var err error
+	if g.dir, err = state.Open(g.config.Dir); err != nil {
+		return err
+	}
+	if g.listener, err = listen(g.config.Port, "--port"); err != nil {
+		return err
+	}
+	g.managerListener, err = listen(g.config.ControllerManagerPort, "--controller-manager-port")
+	return err
+}
+
+func (g *ground) write() error {
+	var err error
+	if g.files, err = pki.Ensure(g.dir.Path("pki"), serviceIP(), g.config.Now()); err != nil {
+		return err
+	}
+	if g.probe, err = newProber(g.files); err != nil {
+		return err
+	}
+	g.authentication, err = orDefault(g.config.AuthenticationConfigFile, g.dir.Path("authentication-config.yaml"), authenticationConfig)
+	if err != nil {
+		return err
+	}
+	if g.audit, err = orDefault(g.config.AuditPolicyFile, g.dir.Path("audit-policy.yaml"), auditPolicy); err != nil {
+		return err
+	}
+	if err := state.WriteFile(g.dir.Path("controller-manager.url"), []byte(g.managerURL()+"\n"), 0o644); err != nil {
+		return err
+	}
+	g.managerKubeconfig = g.dir.Path("controller-manager.kubeconfig")
+	return kubeconfig.Write(g.managerKubeconfig, g.url(), "system:kube-controller-manager",
+		g.files.Authority.Cert, g.files.ControllerManagerClient)
+}
+
+func (g *ground) url() string {
+	return fmt.Sprintf("https://%s", g.listener.Addr())
+}
+
+func (g *ground) managerURL() string {
+	return fmt.Sprintf("https://%s", g.managerListener.Addr())
+}
+
+func (g *ground) adminKubeconfig() string {
+	return g.dir.Path("admin.kubeconfig")
+}
+
+func (g *ground) apiServerSettings(etcd string) apiserver.Settings {
+	return apiserver.Settings{
+		PKI:                      g.files,
+		Etcd:                     etcd,
+		ServiceCIDR:              serviceCIDR,
+		AuthenticationConfigFile: g.authentication,
+		AuditPolicyFile:          g.audit,
+		AuditLogFile:             g.dir.Path("audit.log"),
+		FeatureGates:             g.config.FeatureGates,
+		Extra:                    g.config.APIServerArgs,
+	}
+}
+
+func (g *ground) controllerManagerSettings() controllermanager.Settings {
+	return controllermanager.Settings{
+		PKI:           g.files,
+		Kubeconfig:    g.managerKubeconfig,
+		ServiceCIDR:   serviceCIDR,
+		VolumePlugins: g.dir.Path("volume-plugins"),
+		FeatureGates:  g.config.FeatureGates,
+		Extra:         g.config.ControllerManagerArgs,
+	}
+}

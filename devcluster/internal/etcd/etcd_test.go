@@ -1,0 +1,144 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+func TestStateOutlivesAStop(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+
+	server := start(ctx, t, dir)
+	if _, err := client(t, server).Put(ctx, "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+
+	server = start(ctx, t, dir)
+	defer server.Close()
+	got, err := client(t, server).Get(ctx, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "v" {
+		t.Errorf("k is %v, want v", got.Kvs)
+	}
+}
+
+func TestListensOnSocketsInItsDirectoryOnly(t *testing.T) {
+	dir := t.TempDir()
+	server := start(t.Context(), t, dir)
+	defer server.Close()
+	var addresses []string
+	for _, listener := range server.etcd.Clients {
+		addresses = append(addresses, listener.Addr().String())
+	}
+	for _, peer := range server.etcd.Peers {
+		addresses = append(addresses, peer.Addr().String())
+	}
+	slices.Sort(addresses)
+	want := []string{filepath.Join(dir, "run", "client.sock"), filepath.Join(dir, "run", "http.sock")}
+	if diff := cmp.Diff(want, addresses); diff != "" {
+		t.Errorf("listeners (-want +got):\n%s", diff)
+	}
+}
+
+func TestSocketDirectory(t *testing.T) {
+	base := t.TempDir()
+	short := filepath.Join(base, "run")
+	if err := os.Mkdir(short, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		dir       string
+		temporary bool
+	}{
+		"one that fits is used and closed to others": {dir: short},
+		"one that is too long is not used":           {dir: filepath.Join(base, strings.Repeat("x", maxSocketPath)), temporary: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := openSockets(test.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.temporary != test.temporary || (got.dir == test.dir) == test.temporary {
+				t.Errorf("directory %s, temporary %t", got.dir, got.temporary)
+			}
+			if info, err := os.Stat(got.dir); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("mode %v, error %v; want 0700", info.Mode(), err)
+			}
+			got.remove()
+			if _, err := os.Stat(got.dir); os.IsNotExist(err) != test.temporary {
+				t.Errorf("removed at the end: %t, want %t", os.IsNotExist(err), test.temporary)
+			}
+		})
+	}
+}
+
+func TestAFatalEntryIsReturned(t *testing.T) {
+	end := make(ending, 1)
+	log := logger(zap.NewAtomicLevelAt(zap.WarnLevel), end)
+	finished := make(chan bool, 2)
+	for _, write := range []func(string, ...zap.Field){log.Fatal, log.Panic} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			write("failed to save entries", zap.Int("size", 1), zap.Error(syscall.ENOSPC))
+			finished <- true
+		}()
+		<-done
+		err := <-end
+		if !errors.Is(err, syscall.ENOSPC) || err.Error() != "failed to save entries: no space left on device" {
+			t.Errorf("error %q, want the entry with its cause", err)
+		}
+		explained := (&Server{dataDir: "/data"}).explain(err).Error()
+		if want := err.Error() + " (its data is in /data): make room on that disk, or choose another one with --dir"; explained != want {
+			t.Errorf("error %q, want %q", explained, want)
+		}
+	}
+	if len(finished) != 0 {
+		t.Error("the code after a fatal entry was run")
+	}
+}
+
+func TestStartReturnsWhatEndsIt(t *testing.T) {
+	dir := t.TempDir()
+	server := start(t.Context(), t, dir)
+	server.end <- errors.New("disk on fire")
+	defer server.Close()
+	if err := server.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "disk on fire") {
+		t.Errorf("error %v, want the one that etcd ended with", err)
+	}
+}
+
+func start(ctx context.Context, t *testing.T, dir string) *Server {
+	t.Helper()
+	server, err := Start(ctx, filepath.Join(dir, "etcd"), filepath.Join(dir, "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func client(t *testing.T, server *Server) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Endpoint()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
