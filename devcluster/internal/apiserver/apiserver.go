@@ -23,8 +23,8 @@ type Server struct {
 
 // New parses and checks the settings. Nothing is started; the listener is
 // served, and closed, by Run. There can be one Server in a process: feature
-// gates and logging of Kubernetes are global.
-func New(ctx context.Context, settings Settings, listener net.Listener) (*Server, error) {
+// gates and logging of Kubernetes are global. ctx ends when the user stops the cluster.
+func New(ctx context.Context, settings Settings, listener *net.TCPListener) (*Server, error) {
 	opts := options.NewServerRunOptions()
 	if err := parse(opts, settings.args()); err != nil {
 		return nil, fmt.Errorf("kube-apiserver settings: %w", err)
@@ -36,7 +36,7 @@ func New(ctx context.Context, settings Settings, listener net.Listener) (*Server
 	if err := registry.Set(); err != nil {
 		return nil, fmt.Errorf("kube-apiserver feature gates: %w", err)
 	}
-	if err := componentlog.Apply(opts.Logs, registry.FeatureGateFor("kube")); err != nil {
+	if err := componentlog.Apply(ctx, opts.Logs, registry.FeatureGateFor("kube")); err != nil {
 		return nil, err
 	}
 	// The server's calls to itself use what it also warns about.

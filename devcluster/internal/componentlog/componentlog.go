@@ -2,10 +2,12 @@
 //
 // In goes the logging configuration made of the component's own flags; its log
 // then goes to stderr. Without --v only the warnings and errors do that ask
-// something of the reader. It never changes what is logged at --v=1 and above.
+// something of the reader, and none while it is being stopped. It never changes
+// what is logged at --v=1 and above.
 package componentlog
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -18,11 +20,12 @@ import (
 	"github.com/credence-id/credence/devcluster/internal/quiet"
 )
 
-// Apply sets the logging of this process, once.
-func Apply(config *logs.Options, gates featuregate.FeatureGate) error {
+// Apply sets the logging of this process, once. ctx ends when the component is
+// told to stop.
+func Apply(ctx context.Context, config *logs.Options, gates featuregate.FeatureGate) error {
 	var stderr io.Writer = os.Stderr
 	if config.Verbosity == 0 {
-		stderr = aboveInfo{quiet.Writer{To: os.Stderr, Routine: routine()}}
+		stderr = essence{to: quiet.Writer{To: os.Stderr, Routine: routine()}, stopping: ctx.Done()}
 		// The server makes and drops connections to etcd as it starts; gRPC warns of each.
 		grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
 	}
@@ -33,29 +36,34 @@ func Apply(config *logs.Options, gates featuregate.FeatureGate) error {
 	return nil
 }
 
-// aboveInfo drops informational entries. An entry arrives in one Write, its
-// severity as the first letter (the klog text format).
-type aboveInfo struct {
-	to io.Writer
+// essence drops informational entries, and all when the component is being
+// stopped: it then reports the end of each of its connections as an error. An
+// entry arrives in one Write, its severity as the first letter (the klog text format).
+type essence struct {
+	to       io.Writer
+	stopping <-chan struct{}
 }
 
-func (w aboveInfo) Write(entry []byte) (int, error) {
+func (w essence) Write(entry []byte) (int, error) {
+	select {
+	case <-w.stopping:
+		return len(entry), nil
+	default:
+	}
 	if len(entry) > 0 && entry[0] == 'I' {
 		return len(entry), nil
 	}
 	return w.to.Write(entry)
 }
 
-// routine is in the warnings and errors of every good start or stop.
+// routine is in the warnings and errors of every good start.
 func routine() []string {
 	return []string{
-		"because it has no resources",                          // one for each API version that is off by default
-		"The manifest file is empty, ignoring",                 // a file for metrics that is optional
-		"Flexvolume plugin directory",                          // ours, empty; made the first time
-		"removed previous endpoints on kubernetes",             // there are none: a loopback address may not be in them
-		`namespaces \"kube-system\" not found`,                 // the server itself makes it a moment later
-		"default/kubernetes is not allocated; repair",          // the first time: it is then
-		"Terminating all watchers from cacher",                 // clients watched when it was stopped
-		"Failed to shutdown server: context deadline exceeded", // likewise
+		"because it has no resources",                 // one for each API version that is off by default
+		"The manifest file is empty, ignoring",        // a file for metrics that is optional
+		"Flexvolume plugin directory",                 // ours, empty; made the first time
+		"removed previous endpoints on kubernetes",    // there are none: a loopback address may not be in them
+		`namespaces \"kube-system\" not found`,        // the server itself makes it a moment later
+		"default/kubernetes is not allocated; repair", // the first time: it is then
 	}
 }

@@ -16,11 +16,16 @@ func TestKeepsWhatAsksForAction(t *testing.T) {
 		failure = "E1120 18:07:09.261108   28860 controller.go:156] Info about an error\n"
 	)
 	var out bytes.Buffer
-	log := aboveInfo{quiet.Writer{To: &out, Routine: routine()}}
+	stopping := make(chan struct{})
+	log := essence{to: quiet.Writer{To: &out, Routine: routine()}, stopping: stopping}
 	for _, entry := range []string{skipped, info, warning, failure} {
 		if n, err := fmt.Fprint(log, entry); n != len(entry) || err != nil {
 			t.Errorf("write of %q: %d, %v; want all of it", entry, n, err)
 		}
+	}
+	close(stopping)
+	if n, err := fmt.Fprint(log, failure); n != len(failure) || err != nil {
+		t.Errorf("write while stopping: %d, %v; want all of it", n, err)
 	}
 	if got, want := out.String(), warning+failure; got != want {
 		t.Errorf("log:\n%s\nwant:\n%s", got, want)

@@ -40,7 +40,7 @@ func Run(ctx context.Context, args []string) error {
 	if err := opts.ComponentGlobalsRegistry.Set(); err != nil {
 		return fmt.Errorf("kube-controller-manager feature gates: %w", err)
 	}
-	if err := componentlog.Apply(opts.Logs, utilfeature.DefaultFeatureGate); err != nil {
+	if err := componentlog.Apply(ctx, opts.Logs, utilfeature.DefaultFeatureGate); err != nil {
 		return err
 	}
 	// It watches every API of the cluster, deprecated ones too.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	healthTimeout = 60 * time.Second
+	healthTimeout = 2 * time.Minute
 	healthPoll    = 50 * time.Millisecond
 )
 

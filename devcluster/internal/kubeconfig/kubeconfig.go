@@ -1,6 +1,6 @@
 // Package kubeconfig writes the files by which clients find the API server.
 //
-// In go the server's URL, its authority and a client certificate, as PEM files;
+// In go the server's URL, and its authority and a client certificate as PEM files;
 // out comes one self-contained kubeconfig (mode 0600). It never refers to
 // another file, so it can be copied, and never turns verification off.
 package kubeconfig
@@ -22,7 +22,7 @@ const Context = "credence"
 
 // Write makes the kubeconfig at path lead to server as user. A file that
 // already says so is left alone.
-func Write(path, server, user string, authority string, client pki.Pair) error {
+func Write(path, server, user, authority string, client pki.Pair) error {
 	content, err := render(server, user, authority, client)
 	if err != nil {
 		return fmt.Errorf("make kubeconfig %s: %w", path, err)
