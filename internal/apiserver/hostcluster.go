@@ -16,11 +16,13 @@ import (
 func CheckHostCluster(ctx context.Context, client restclient.Interface, issuer identity.Issuer, keys []identity.PublicKey) error {
 	const hint = "grant this server the ClusterRole system:service-account-issuer-discovery and make sure that the API server is reachable"
 	var configuration struct {
-		Issuer  string `json:"issuer"`
-		JWKSURI string `json:"jwks_uri"`
+		Issuer string `json:"issuer"`
 	}
 	if err := fetch(ctx, client, "/.well-known/openid-configuration", &configuration); err != nil {
 		return fmt.Errorf("find the issuer of the cluster's service accounts: %w; %s", err, hint)
+	}
+	if configuration.Issuer == "" {
+		return fmt.Errorf("the cluster does not say which issuer its service accounts have; %s", hint)
 	}
 	if configuration.Issuer == string(issuer) {
 		return fmt.Errorf("issuer %q is the issuer of the cluster's service accounts: workload identities need an issuer of their own, set another --issuer", issuer)
@@ -28,6 +30,9 @@ func CheckHostCluster(ctx context.Context, client restclient.Interface, issuer i
 	var set jose.JSONWebKeySet
 	if err := fetch(ctx, client, "/openid/v1/jwks", &set); err != nil {
 		return fmt.Errorf("find the keys of the cluster's service accounts: %w; %s", err, hint)
+	}
+	if len(set.Keys) == 0 {
+		return fmt.Errorf("the cluster does not say which keys its service accounts have; %s", hint)
 	}
 	own := map[identity.KeyID]bool{}
 	for _, key := range keys {

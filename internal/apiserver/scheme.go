@@ -44,5 +44,9 @@ func convertFieldLabel(label, value string) (string, string, error) {
 	if label == workloadidentity.TargetTypeField {
 		return label, value, nil
 	}
-	return runtime.DefaultMetaV1FieldSelectorConversion(label, value)
+	label, value, err := runtime.DefaultMetaV1FieldSelectorConversion(label, value)
+	if err != nil {
+		return "", "", fmt.Errorf("%w, and %q", err, workloadidentity.TargetTypeField)
+	}
+	return label, value, nil
 }

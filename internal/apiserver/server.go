@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/openapi"
@@ -15,6 +16,9 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
+
+// watchTerminationGracePeriod is how long watches may take to end when the server is stopped.
+const watchTerminationGracePeriod = 2 * time.Second
 
 // Config is what the server is made of; every field is required.
 type Config struct {
@@ -38,6 +42,8 @@ func Prepare(generic *genericapiserver.RecommendedConfig, scheme *runtime.Scheme
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config.Info.Title = "Credence"
 	generic.BuildHandlerChainFunc = buildHandlerChain
+	// Watches never end by themselves: without a grace period of its own each would hold up the shutdown for a minute.
+	generic.ShutdownWatchTerminationGracePeriod = watchTerminationGracePeriod
 }
 
 // New returns the server, ready to run.
@@ -51,6 +57,7 @@ func New(config Config) (*genericapiserver.GenericAPIServer, error) {
 		return nil, err
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, config.Scheme, runtime.NewParameterCodec(config.Scheme), config.Codecs)
+	group.NegotiatedSerializer = newNegotiation(config.Scheme, group.NegotiatedSerializer)
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
 		"workloadidentities": identities,
 		"workloadidentities/token": tokenrequest.NewREST(tokenrequest.Config{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -50,6 +51,9 @@ func NewOptions(codecs serializer.CodecFactory) *Options {
 	// Requests come through kube-apiserver, whose priorities have been applied by then.
 	r.Features.EnablePriorityAndFairness = false
 	r.Audit.LogOptions.MaxSize, r.Audit.LogOptions.MaxBackups = 100, 5
+	// The cluster decides on everybody, its administrators included: were they let pass here, nobody would notice that
+	// this server cannot ask any more.
+	r.Authorization.AlwaysAllowGroups = nil
 	r.EgressSelector, r.Traces = nil, nil
 	return o
 }
@@ -103,6 +107,9 @@ func (o *Options) check() (checked, error) {
 	}
 	if o.KeysDir == "" {
 		errs = append(errs, errors.New("--keys-dir is required: a folder for the signing keys"))
+	}
+	if o.PublishDir != "" && filepath.Clean(o.PublishDir) == filepath.Clean(o.KeysDir) {
+		errs = append(errs, errors.New("--publish-dir must not be --keys-dir: one is for everybody, the other for nobody"))
 	}
 	if o.PublishConfigMap == "" && o.PublishDir == "" {
 		errs = append(errs, errors.New("--publish-configmap or --publish-dir is required: relying parties must be able to learn the keys"))

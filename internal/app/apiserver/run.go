@@ -21,6 +21,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 )
@@ -34,10 +35,11 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err != nil {
 		return err
 	}
-	ring, err := loadRing(ctx, o.KeysDir)
+	ring, err := loadRing(ctx, o.KeysDir, log)
 	if err != nil {
 		return err
 	}
+	stopped := ctx.Err
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if o.EtcdDataDir != "" {
@@ -62,16 +64,19 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err := server.PrepareRun().RunWithContext(ctx); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
-	if cause := context.Cause(ctx); cause != nil && cause != context.Canceled {
-		return cause
+	if stopped() != nil {
+		return nil
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
-func loadRing(ctx context.Context, dir string) (keys.Ring, error) {
+func loadRing(ctx context.Context, dir string, log *slog.Logger) (keys.Ring, error) {
 	store, err := keystore.OpenDirectory(dir)
 	if err != nil {
 		return keys.Ring{}, fmt.Errorf("open key store: %w", err)
+	}
+	if _, _, err := store.Load(ctx); errors.Is(err, keystore.ErrNotFound) {
+		log.WarnContext(ctx, "no signing keys found: making new ones; tokens signed by others before are valid no longer", "keysDir", dir)
 	}
 	ring, _, err := keystore.LoadOrBootstrap(ctx, store, keys.NewPrivate, time.Now())
 	if err != nil {
@@ -85,7 +90,10 @@ func assemble(ctx context.Context, o *Options, c checked, ring keys.Ring, scheme
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(generic.ClientConfig)
+	// No limit of our own: it would be shared by all callers. What they may ask for is limited where they come in.
+	clientConfig := rest.CopyConfig(generic.ClientConfig)
+	clientConfig.QPS = -1
+	client, err := kubernetes.NewForConfig(clientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
@@ -157,5 +165,6 @@ func genericConfig(o *Options, scheme *runtime.Scheme, codecs serializer.CodecFa
 		return nil, fmt.Errorf("apply flags: %w", err)
 	}
 	generic.AuditPolicyRuleEvaluator = apiserver.CapAudit(generic.AuditPolicyRuleEvaluator)
+	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(generic.Authentication.Authenticator)
 	return generic, nil
 }

@@ -55,8 +55,9 @@ type REST struct {
 }
 
 var (
-	_ rest.NamedCreater             = &REST{}
-	_ rest.GroupVersionKindProvider = &REST{}
+	_ rest.NamedCreater                   = &REST{}
+	_ rest.GroupVersionKindProvider       = &REST{}
+	_ rest.SubresourceObjectMetaPreserver = &REST{}
 )
 
 // NewREST returns the endpoint.
@@ -72,6 +73,10 @@ func (*REST) Destroy() {}
 func (*REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
 	return v1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
 }
+
+// PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate implements rest.SubresourceObjectMetaPreserver: a uid in the
+// request is a precondition.
+func (*REST) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
 
 // Create checks the request and issues the token, or with dryRun only checks it.
 func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
@@ -112,7 +117,7 @@ func (r *REST) create(ctx context.Context, name string, obj runtime.Object, admi
 	if err != nil {
 		return nil, err
 	}
-	if err := r.checkIdentity(wi); err != nil {
+	if err := r.checkIdentity(tr, wi); err != nil {
 		return nil, err
 	}
 	tokenContext, err := r.resolveContext(ctx, kind, tr.Spec.ContextObject, wi)
@@ -126,12 +131,18 @@ func checkName(tr *v1alpha1.TokenRequest, name string) error {
 	if tr.Name == "" || tr.Name == name {
 		return nil
 	}
+	if len(tr.Name) > maxFieldLength {
+		return invalid(name, field.ErrorList{field.TooLong(field.NewPath("metadata", "name"), "", maxFieldLength)})
+	}
 	return invalid(tr.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), tr.Name,
 		fmt.Sprintf("must be empty or the name of the WorkloadIdentity in the URL, %q", name))})
 }
 
-func (r *REST) checkIdentity(wi *v1alpha1.WorkloadIdentity) error {
+func (r *REST) checkIdentity(tr *v1alpha1.TokenRequest, wi *v1alpha1.WorkloadIdentity) error {
 	resource := v1alpha1.Resource("workloadidentities")
+	if tr.UID != "" && tr.UID != wi.UID {
+		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("the request is for uid %q, the identity has uid %q: it was deleted and created again", abbreviate(string(tr.UID)), wi.UID))
+	}
 	if wi.DeletionTimestamp != nil {
 		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("it is being deleted since %s, no more tokens are issued for it", wi.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z")))
 	}

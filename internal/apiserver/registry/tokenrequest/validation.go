@@ -70,12 +70,21 @@ func validateNamespace(kind *ContextKind, object *v1alpha1.ContextObject, path *
 		return field.ErrorList{field.Required(path, "a "+kind.Kind+" has a namespace")}
 	case !kind.Namespaced && object.Namespace != "":
 		return field.ErrorList{field.Forbidden(path, "a "+kind.Kind+" has no namespace")}
+	case kind.Namespaced && len(object.Namespace) > maxFieldLength:
+		return field.ErrorList{field.TooLong(path, "", maxFieldLength)}
 	case kind.Namespaced:
 		if messages := validation.ValidateNamespaceName(object.Namespace, false); len(messages) > 0 {
 			return field.ErrorList{field.Invalid(path, strings.ToValidUTF8(object.Namespace, "?"), strings.Join(messages, ", "))}
 		}
 	}
 	return nil
+}
+
+func abbreviate(s string) string {
+	if len(s) > maxFieldLength {
+		return s[:maxFieldLength] + "…"
+	}
+	return s
 }
 
 func (r *REST) supportedContexts() []string {

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -22,8 +25,11 @@ func validateProviderConfig(raw []byte, path *field.Path) field.ErrorList {
 	if len(raw) > maxProviderConfigBytes {
 		return field.ErrorList{field.Invalid(path, fmt.Sprintf("%d bytes", len(raw)), fmt.Sprintf("must not be larger than %d bytes", maxProviderConfigBytes))}
 	}
-	if len(raw) == 0 || bytes.TrimSpace(raw)[0] != '{' {
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
 		return field.ErrorList{field.Invalid(path, abbreviate(string(raw)), "must be an object with apiVersion and kind")}
+	}
+	if !utf8.Valid(raw) {
+		return field.ErrorList{field.Invalid(path, "", "must be valid UTF-8")}
 	}
 	if err := checkJSON(raw); err != nil {
 		return field.ErrorList{field.Invalid(path, abbreviate(string(raw)), err.Error())}
@@ -36,13 +42,32 @@ func validateProviderConfig(raw []byte, path *field.Path) field.ErrorList {
 	apiVersion, err := requiredString(typed, path, "apiVersion")
 	if err != nil {
 		errs = append(errs, err)
-	} else if _, err := schema.ParseGroupVersion(apiVersion); err != nil {
+	} else if gv, err := schema.ParseGroupVersion(apiVersion); err != nil || len(utilvalidation.IsDNS1035Label(gv.Version)) > 0 || gv.Group != "" && len(utilvalidation.IsDNS1123Subdomain(gv.Group)) > 0 {
 		errs = append(errs, field.Invalid(path.Child("apiVersion"), abbreviate(apiVersion), "must be a group and a version, such as aws.authentication.gardener.cloud/v1alpha1"))
 	}
-	if _, err := requiredString(typed, path, "kind"); err != nil {
+	kind, err := requiredString(typed, path, "kind")
+	if err != nil {
 		errs = append(errs, err)
+	} else if len(utilvalidation.IsDNS1035Label(strings.ToLower(kind))) > 0 {
+		errs = append(errs, field.Invalid(path.Child("kind"), abbreviate(kind), "must be the name of a kind, such as Config"))
+	}
+	for key := range typed {
+		for _, name := range []string{"apiVersion", "kind"} {
+			if key != name && strings.EqualFold(key, name) {
+				errs = append(errs, field.Invalid(path.Child(abbreviate(key)), "", "differs from "+name+" in case only"))
+			}
+		}
 	}
 	return errs
+}
+
+// CheckProviderConfigKeys checks what can be said of a part of a configuration, as a patch has it: no key stands twice.
+func CheckProviderConfigKeys(raw []byte) field.ErrorList {
+	path := targetPath.Child("providerConfig")
+	if err := checkJSON(raw); err != nil {
+		return field.ErrorList{field.Invalid(path, abbreviate(string(raw)), err.Error())}
+	}
+	return nil
 }
 
 func requiredString(object map[string]json.RawMessage, path *field.Path, key string) (string, *field.Error) {

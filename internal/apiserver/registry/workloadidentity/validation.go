@@ -30,15 +30,18 @@ func validate(wi *v1alpha1.WorkloadIdentity) field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), wi.Name, err.Error()))
 		}
 	}
-	errs = append(errs, validateAudiences(wi.Spec.Audiences, specPath.Child("audiences"))...)
-	errs = append(errs, validateTarget(wi.Spec.TargetSystem, targetPath)...)
-	return errs
+	return append(errs, validateSpec(wi.Spec)...)
+}
+
+func validateSpec(spec v1alpha1.WorkloadIdentitySpec) field.ErrorList {
+	errs := validateAudiences(spec.Audiences, specPath.Child("audiences"))
+	return append(errs, validateTarget(spec.TargetSystem, targetPath)...)
 }
 
 func validateUpdate(wi, old *v1alpha1.WorkloadIdentity) field.ErrorList {
-	errs := validation.ValidateObjectMetaUpdate(&wi.ObjectMeta, &old.ObjectMeta, field.NewPath("metadata"))
-	errs = append(errs, validation.ValidateImmutableField(wi.Spec.TargetSystem.Type, old.Spec.TargetSystem.Type, targetPath.Child("type"))...)
-	return append(errs, validate(wi)...)
+	// The machinery has compared the metadata by now.
+	errs := validation.ValidateImmutableField(wi.Spec.TargetSystem.Type, old.Spec.TargetSystem.Type, targetPath.Child("type"))
+	return append(errs, validateSpec(wi.Spec)...)
 }
 
 func validateAudiences(audiences []string, path *field.Path) field.ErrorList {

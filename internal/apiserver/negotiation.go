@@ -1,0 +1,83 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+)
+
+// negotiation is the API machinery's, less what our types cannot do, and with a closer look at what is decoded.
+type negotiation struct {
+	runtime.NegotiatedSerializer
+	strict runtime.Decoder
+}
+
+func newNegotiation(scheme *runtime.Scheme, serializer runtime.NegotiatedSerializer) negotiation {
+	return negotiation{
+		NegotiatedSerializer: serializer,
+		// YAML takes JSON too.
+		strict: jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{Yaml: true, Strict: true}),
+	}
+}
+
+// SupportedMediaTypes implements runtime.NegotiatedSerializer without protobuf, which our types have no encoding for.
+// Offered all the same, it would be chosen by the cluster's own controllers, and no namespace could ever be deleted.
+func (n negotiation) SupportedMediaTypes() []runtime.SerializerInfo {
+	return slices.DeleteFunc(slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
+		return info.MediaType == runtime.ContentTypeProtobuf
+	})
+}
+
+// DecoderToVersion implements runtime.NegotiatedSerializer.
+func (n negotiation) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
+	return carefulDecoder{Decoder: n.NegotiatedSerializer.DecoderToVersion(decoder, version), strict: n.strict}
+}
+
+// carefulDecoder refuses what would mean something else, or nothing, further on.
+type carefulDecoder struct {
+	runtime.Decoder
+	strict runtime.Decoder
+}
+
+// Decode implements runtime.Decoder.
+func (d carefulDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
+	if obj == nil {
+		return obj, gvk, err
+	}
+	switch typed := obj.(type) {
+	case *v1alpha1.TokenRequest:
+		// A misspelt or repeated contextObject must not become a token without context, whatever fieldValidation says.
+		if refusal := d.refuseUnlessStrict(data, gvk, &v1alpha1.TokenRequest{}); refusal != nil {
+			return nil, gvk, refusal
+		}
+	case *v1alpha1.WorkloadIdentity:
+		if config := typed.Spec.TargetSystem.ProviderConfig; config != nil {
+			// A number that no reader can hold would make the machinery panic before validation sees it.
+			var value any
+			if invalid := json.Unmarshal(config.Raw, &value); invalid != nil {
+				return nil, gvk, fmt.Errorf("spec.targetSystem.providerConfig: %w", invalid)
+			}
+			if !json.Valid(data) {
+				// YAML has lost its duplicate keys by now; where it has a providerConfig it must not have had any.
+				if refusal := d.refuseUnlessStrict(data, gvk, &v1alpha1.WorkloadIdentity{}); refusal != nil {
+					return nil, gvk, refusal
+				}
+			}
+		}
+	}
+	return obj, gvk, err
+}
+
+func (d carefulDecoder) refuseUnlessStrict(data []byte, gvk *schema.GroupVersionKind, into runtime.Object) error {
+	if _, _, err := d.strict.Decode(data, gvk, into); runtime.IsStrictDecodingError(err) {
+		// Made anew: as a strict decoding error it would be no more than a warning.
+		return fmt.Errorf("decode %s: %s", gvk.Kind, err.Error())
+	}
+	return nil
+}
