@@ -20,10 +20,10 @@ type ConfigMap struct {
 func (c ConfigMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
 
 // Publish implements Place. Keys of others stay; a concurrent change is an error, and the next attempt sees it.
-func (c ConfigMap) Publish(ctx context.Context, documents discovery.Documents) error {
+func (c ConfigMap) Publish(ctx context.Context, documents discovery.Documents) (bool, error) {
 	current, err := c.Client.ConfigMaps(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("get: %w", err)
+		return false, fmt.Errorf("get: %w", err)
 	}
 	want := map[string]string{
 		discovery.ConfigurationKey: string(documents.Configuration()),
@@ -35,10 +35,10 @@ func (c ConfigMap) Publish(ctx context.Context, documents discovery.Documents) e
 	}
 	maps.Copy(updated.Data, want)
 	if maps.Equal(updated.Data, current.Data) {
-		return nil
+		return false, nil
 	}
 	if _, err := c.Client.ConfigMaps(c.Namespace).Update(ctx, updated, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("update: %w", err)
+		return false, fmt.Errorf("update: %w", err)
 	}
-	return nil
+	return true, nil
 }

@@ -27,35 +27,35 @@ type Directory string
 func (d Directory) String() string { return "directory " + string(d) }
 
 // Publish implements Place: both files are replaced together or not at all.
-func (d Directory) Publish(_ context.Context, documents discovery.Documents) error {
+func (d Directory) Publish(_ context.Context, documents discovery.Documents) (bool, error) {
 	files := map[string][]byte{discovery.ConfigurationKey: documents.Configuration(), discovery.JWKSKey: documents.JWKS()}
 	if d.holds(files) {
-		return nil
+		return false, nil
 	}
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
-		return fmt.Errorf("create folder: %w", err)
+		return false, fmt.Errorf("create folder: %w", err)
 	}
 	version, err := os.MkdirTemp(string(d), versionPrefix)
 	if err != nil {
-		return fmt.Errorf("create version: %w", err)
+		return false, fmt.Errorf("create version: %w", err)
 	}
 	if err := os.Chmod(version, 0o755); err != nil {
-		return fmt.Errorf("open version to readers: %w", err)
+		return false, fmt.Errorf("open version to readers: %w", err)
 	}
 	for name, content := range files {
 		if err := writeSynced(filepath.Join(version, name), content); err != nil {
-			return err
+			return false, err
 		}
 	}
 	for name := range files {
 		if err := d.link(filepath.Join(current, name), name); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := d.link(filepath.Base(version), current); err != nil {
-		return err
+		return false, err
 	}
-	return d.sweep(filepath.Base(version))
+	return true, d.sweep(filepath.Base(version))
 }
 
 func (d Directory) holds(files map[string][]byte) bool {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Place is where documents are published. Publish does nothing where they stand already.
+// Place is where documents are published. Publish does nothing where they stand already, and says whether it did something.
 type Place interface {
-	Publish(ctx context.Context, documents discovery.Documents) error
+	Publish(ctx context.Context, documents discovery.Documents) (changed bool, err error)
 	String() string
 }
 
@@ -66,8 +66,14 @@ func (p *Publisher) publish(ctx context.Context) error {
 		return fmt.Errorf("make documents: %w", err)
 	}
 	for _, place := range p.places {
-		if err := place.Publish(ctx, documents); err != nil {
+		changed, err := place.Publish(ctx, documents)
+		if err != nil {
 			return fmt.Errorf("publish in %s: %w", place, err)
+		}
+		if changed && p.published.Load() {
+			p.log.WarnContext(ctx, "documents had been changed by somebody else, and were published again", "place", place.String())
+		} else if changed {
+			p.log.InfoContext(ctx, "documents published", "place", place.String())
 		}
 	}
 	return nil
