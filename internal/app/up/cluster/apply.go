@@ -23,15 +23,25 @@ func (c *Client) Apply(ctx context.Context, objects []*unstructured.Unstructured
 	objects = slices.Clone(objects)
 	slices.SortStableFunc(objects, func(a, b *unstructured.Unstructured) int { return rank(a) - rank(b) })
 	for _, object := range objects {
-		err := repeat(ctx, temporary, func() error {
-			_, err := c.resource(object).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
-			return err
-		})
+		applied, err := c.apply(ctx, object)
+		if err == nil && applied.GetDeletionTimestamp() != nil && object.GetKind() == "Namespace" {
+			if err = c.awaitEnd(ctx, object); err == nil {
+				_, err = c.apply(ctx, object)
+			}
+		}
 		if err != nil {
 			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
 	return nil
+}
+
+func (c *Client) apply(ctx context.Context, object *unstructured.Unstructured) (applied *unstructured.Unstructured, err error) {
+	err = repeat(ctx, temporary, func() error {
+		applied, err = c.resource(object).Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		return err
+	})
+	return applied, err
 }
 
 func rank(object *unstructured.Unstructured) int {
