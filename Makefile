@@ -7,8 +7,8 @@ FUZZTIME ?= 60s
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
 # What the control plane says of its version; without it, it says v0.0.0-master.
-VERSIONPKG := k8s.io/component-base/version
-DEVCLUSTER_LDFLAGS := -s -w -X $(VERSIONPKG).gitVersion=$(KUBERNETES) -X $(VERSIONPKG).gitMajor=1 -X $(VERSIONPKG).gitMinor=36
+version_flags = -X $(1).gitVersion=$(KUBERNETES) -X $(1).gitMajor=1 -X $(1).gitMinor=36
+DEVCLUSTER_LDFLAGS := -s -w $(call version_flags,k8s.io/component-base/version) $(call version_flags,k8s.io/client-go/pkg/version)
 
 # Static programs, and one build cache for build, vet and tests; only the race detector needs cgo.
 export CGO_ENABLED := 0

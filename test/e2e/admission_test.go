@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
@@ -64,4 +66,52 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 		t.Errorf("token of three hours: %d %s", got.Code, got.Body)
 	}
 	token(t, shared.config(t), namespace, "one", `{"duration":"1h"}`)
+}
+
+// The cluster's own controllers delete what a namespace holds through our API: a namespace that stays is a cluster that
+// nobody can clean up.
+func TestNamespacesCanBeDeleted(t *testing.T) {
+	client := shared.client(t).CoreV1().Namespaces()
+	namespace, err := client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-deleted-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.create(t, namespace.Name, "one", "aws", "a")
+	shared.create(t, namespace.Name, "two", "aws", "a")
+	if err := client.Delete(t.Context(), namespace.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		left, err := client.Get(t.Context(), namespace.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("namespace is still there: %v, %v", left.Status.Conditions, err)
+	})
+	list := do(t, shared.config(t), "GET", identitiesPath(namespace.Name), "", "")
+	if list.Code != 200 || strings.Contains(string(list.Body), `"name":"one"`) {
+		t.Errorf("identities of the deleted namespace: %d %s", list.Code, list.Body)
+	}
+}
+
+// The garbage collector follows owner references through our API.
+func TestOwnedIdentitiesAreCollected(t *testing.T) {
+	namespace := shared.namespace(t)
+	owner, err := shared.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := strings.Replace(identityJSON("owned", "aws", "a"), `"name":"owned"`, fmt.Sprintf(`"name":"owned","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":%q}]`, owner.UID), 1)
+	if got := do(t, shared.config(t), "POST", identitiesPath(namespace), "application/json", body); got.Code != 201 {
+		t.Fatalf("create: %d %s", got.Code, got.Body)
+	}
+	if err := shared.client(t).CoreV1().ConfigMaps(namespace).Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if got := do(t, shared.config(t), "GET", identitiesPath(namespace)+"/owned", "", ""); got.Code != 404 {
+			return fmt.Errorf("owned identity: %d", got.Code)
+		}
+		return nil
+	})
 }

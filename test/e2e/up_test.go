@@ -173,6 +173,45 @@ func kill(t *testing.T, pid int) {
 	}
 }
 
+// Whoever deletes Credence's namespace finds it again after the next up, identities and all.
+func TestUpHealsADeletedNamespace(t *testing.T) {
+	dir, port := t.TempDir(), ports(t)
+	p := upIn(t, dir, port)
+	p.create(t, "default", "kept", "aws", "a")
+	want := factsOf(t, p)
+	p.must(t, "", "kubectl", "delete", "namespace", "credence-system", "--wait=false")
+	down(t, dir)
+	if diff := cmp.Diff(want, factsOf(t, upIn(t, dir, port))); diff != "" {
+		t.Errorf("after the namespace was deleted (-before +after):\n%s", diff)
+	}
+}
+
+// A watch that somebody holds open does not hold up the end.
+func TestDownWithAnOpenWatch(t *testing.T) {
+	dir := t.TempDir()
+	p := upIn(t, dir, ports(t))
+	watch := exec.Command(program("kubectl"), "--kubeconfig", p.Kubeconfig, "get", "wi", "-A", "--watch")
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = watch.Process.Kill(); _ = watch.Wait() })
+	eventually(t, func() error {
+		audit, err := os.ReadFile(filepath.Join(dir, "apiserver-audit.log"))
+		if err == nil && !bytes.Contains(audit, []byte(`"stage":"ResponseStarted"`)) {
+			err = fmt.Errorf("no watch has begun")
+		}
+		return err
+	})
+	out, err := exec.CommandContext(t.Context(), program("credence"), "down", "--dir", dir).CombinedOutput()
+	if err != nil || strings.Contains(string(out), "killed") {
+		t.Errorf("down: %v\n%s", err, out)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "logs", "apiserver.log"))
+	if err != nil || !bytes.Contains(log, []byte("Shutting down controller")) {
+		t.Errorf("the API server did not shut down by itself: %v", err)
+	}
+}
+
 // Two planes run beside each other, and each interrupt ends one of them whole.
 func TestInterruptLeavesNothing(t *testing.T) {
 	dir := t.TempDir()

@@ -1,0 +1,187 @@
+package e2e_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// direct returns the configuration for the aggregated server's own port, which is the next after kube-apiserver's.
+func (p plane) direct(t *testing.T) *rest.Config {
+	t.Helper()
+	var port int
+	if _, err := fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &port); err != nil {
+		t.Fatal(err)
+	}
+	config := p.config(t)
+	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port+1)
+	return config
+}
+
+func TestNobodyComesPastTheCluster(t *testing.T) {
+	anonymous := rest.AnonymousClientConfig(shared.direct(t))
+	if got := do(t, anonymous, "GET", "/apis", "", ""); got.Code != 401 {
+		t.Errorf("anonymous on the direct port: %d, want 401", got.Code)
+	}
+	if got := do(t, anonymous, "GET", "/readyz", "", ""); got.Code != 200 {
+		t.Errorf("health check: %d, want 200", got.Code)
+	}
+	// Headers of the front proxy count for nothing without its certificate.
+	ca, err := os.ReadFile(shared.CAFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+	request, err := http.NewRequestWithContext(t.Context(), "GET", anonymous.Host+identitiesPath("default"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Remote-User", "credence-admin")
+	request.Header.Set("X-Remote-Group", "system:masters")
+	got, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Body.Close()
+	if got.StatusCode != 401 {
+		t.Errorf("forged front-proxy headers: %d, want 401", got.StatusCode)
+	}
+	issued := token(t, shared.config(t), makeIdentity(t), "one", `{}`).Status.Token
+	anonymous.BearerToken = issued
+	if got := do(t, anonymous, "GET", identitiesPath("default"), "", ""); got.Code != 401 {
+		t.Errorf("a workload identity's token on the direct port: %d, want 401", got.Code)
+	}
+}
+
+func makeIdentity(t *testing.T) (namespace string) {
+	t.Helper()
+	namespace = shared.namespace(t)
+	shared.create(t, namespace, "one", "aws", "a")
+	return namespace
+}
+
+// The published keys are what everybody trusts: not even an administrator writes them by hand.
+func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
+	configMaps := shared.client(t).CoreV1().ConfigMaps("credence-system")
+	current, err := configMaps.Get(t.Context(), "credence-discovery", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := current.DeepCopy()
+	forged.Data["jwks.json"] = `{"keys":[]}`
+	if _, err := configMaps.Update(t.Context(), forged, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "written by the Credence API server alone") {
+		t.Errorf("an administrator changed the documents: %v", err)
+	}
+	labelled := current.DeepCopy()
+	labelled.Labels = map[string]string{"example.com/kept": "yes"}
+	if _, err := configMaps.Update(t.Context(), labelled, metav1.UpdateOptions{}); err != nil {
+		t.Errorf("metadata is free: %v", err)
+	}
+}
+
+func TestNothingIsLostInDecoding(t *testing.T) {
+	namespace := makeIdentity(t)
+	admin := shared.config(t)
+	context := `{"apiVersion":"v1","kind":"ServiceAccount","name":"default","namespace":"` + namespace + `","uid":"u"}`
+	for name, body := range map[string]string{
+		"context twice, the last null": `{"spec":{"contextObject":` + context + `,"contextObject":null}}`,
+		"context in the wrong case":    `{"spec":{"contextobject":` + context + `}}`,
+		"context one level too high":   `{"contextObject":` + context + `}`,
+		"unknown field":                `{"spec":{"context":` + context + `}}`,
+	} {
+		for _, validation := range []string{"Ignore", "Warn", "Strict"} {
+			if got := do(t, admin, "POST", tokenPath(namespace, "one")+"?fieldValidation="+validation, "application/json", body); got.Code != 400 {
+				t.Errorf("%s with fieldValidation=%s: %d, want 400: %s", name, validation, got.Code, got.Body)
+			}
+		}
+	}
+	providerConfig := func(config string) string {
+		return strings.Replace(identityJSON("x", "aws", "a"), `"type"`, `"providerConfig":`+config+`,"type"`, 1)
+	}
+	const double = `{"apiVersion":"a/v1","kind":"K","x":1,"x":2}`
+	for name, test := range map[string]struct {
+		method, path, contentType, body string
+		code                            int
+	}{
+		"number that no float holds": {"POST", "", "application/json", providerConfig(`{"apiVersion":"a/v1","kind":"K","x":1e400}`), 400},
+		"the same in an update":      {"PUT", "/one", "application/json", strings.Replace(providerConfig(`{"apiVersion":"a/v1","kind":"K","x":[-1e999]}`), `"x"}`, `"one"}`, 1), 400},
+		"invalid UTF-8":              {"POST", "", "application/json", providerConfig("{\"apiVersion\":\"a/v1\",\"kind\":\"K\",\"x\":\"\xff\xfe\"}"), 422},
+		"key twice":                  {"POST", "", "application/json", providerConfig(double), 422},
+		"key twice in YAML":          {"POST", "", "application/yaml", "apiVersion: authentication.gardener.cloud/v1alpha1\nkind: WorkloadIdentity\nmetadata: {name: x}\nspec:\n  audiences: [a]\n  targetSystem:\n    type: aws\n    providerConfig: {apiVersion: a/v1, kind: K, x: 1, x: 2}\n", 400},
+		"key twice in a merge patch": {"PATCH", "/one", "application/merge-patch+json", `{"spec":{"targetSystem":{"providerConfig":` + double + `}}}`, 422},
+		"key twice in JSON to apply": {"PATCH", "/one?fieldManager=x", "application/apply-patch+yaml", `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"name":"one"},"spec":{"targetSystem":{"type":"aws","providerConfig":` + double + `}}}`, 422},
+		"key twice in YAML to apply": {"PATCH", "/one?fieldManager=x", "application/apply-patch+yaml", "apiVersion: authentication.gardener.cloud/v1alpha1\nkind: WorkloadIdentity\nmetadata: {name: one}\nspec:\n  targetSystem: {type: aws, providerConfig: {apiVersion: a/v1, kind: K, x: 1, x: 2}}\n", 400},
+		"key twice in a JSON patch":  {"PATCH", "/one", "application/json-patch+json", `[{"op":"add","path":"/spec/targetSystem/providerConfig","value":` + double + `}]`, 422},
+		"patch too large":            {"PATCH", "/one", "application/merge-patch+json", `{"spec":{"audiences":["` + strings.Repeat("a", 4<<20) + `"]}}`, 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			separator := "?"
+			if strings.Contains(test.path, "?") {
+				separator = "&"
+			}
+			got := do(t, admin, test.method, identitiesPath(namespace)+test.path+separator+"fieldValidation=Ignore", test.contentType, test.body)
+			if got.Code != test.code || !json.Valid(got.Body) {
+				t.Errorf("code %d, want %d: %.400s", got.Code, test.code, got.Body)
+			}
+		})
+	}
+}
+
+func TestTokenRequestForAnotherUID(t *testing.T) {
+	namespace := makeIdentity(t)
+	body := func(uid string) string {
+		return strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"uid":"`+uid+`"},"spec"`, 1)
+	}
+	if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body("another")); got.Code != 409 {
+		t.Errorf("another uid: %d, want 409: %s", got.Code, got.Body)
+	}
+	var wi metav1.PartialObjectMetadata
+	if err := json.Unmarshal(do(t, shared.config(t), "GET", identitiesPath(namespace)+"/one", "", "").Body, &wi); err != nil {
+		t.Fatal(err)
+	}
+	if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body(string(wi.UID))); got.Code != 201 {
+		t.Errorf("the identity's uid: %d, want 201: %s", got.Code, got.Body)
+	}
+}
+
+// An answer must not be made large by the one who asks: what is echoed is logged, and logs are bounded.
+func TestRefusalsAreShort(t *testing.T) {
+	namespace := makeIdentity(t)
+	long := strings.Repeat("x", 2<<20)
+	for _, body := range []string{
+		strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"name":"`+long+`"},"spec"`, 1),
+		strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"uid":"`+long+`"},"spec"`, 1),
+		tokenRequest(`{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":"a","namespace":"` + long + `","uid":"u"}}`),
+		tokenRequest(`{"contextObject":{"apiVersion":"v1","kind":"` + long + `","name":"a","namespace":"b","uid":"u"}}`),
+	} {
+		if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body); got.Code < 400 || len(got.Body) > 8<<10 {
+			t.Errorf("code %d, %d bytes: %.200s", got.Code, len(got.Body), got.Body)
+		}
+	}
+}
+
+// The role by which an administrator lets the API server read parameters of policies gives nothing by itself.
+func TestRoleForParametersIsEmpty(t *testing.T) {
+	client, err := kubernetes.NewForConfig(shared.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "credence:admission-params", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if role.AggregationRule == nil || len(role.Rules) != 0 {
+		t.Errorf("the role for parameters of policies is not empty by default: %+v", role.Rules)
+	}
+}
