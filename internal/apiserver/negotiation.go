@@ -14,15 +14,19 @@ import (
 // negotiation is the API machinery's, less what our types cannot do, and with a closer look at what is decoded.
 type negotiation struct {
 	runtime.NegotiatedSerializer
-	strict runtime.Decoder
+	strict strictDecoders
+}
+
+// strictDecoders report unknown and duplicate fields.
+type strictDecoders struct {
+	json, yaml runtime.Decoder
 }
 
 func newNegotiation(scheme *runtime.Scheme, serializer runtime.NegotiatedSerializer) negotiation {
-	return negotiation{
-		NegotiatedSerializer: serializer,
-		// YAML takes JSON too.
-		strict: jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{Yaml: true, Strict: true}),
+	strict := func(yaml bool) runtime.Decoder {
+		return jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{Yaml: yaml, Strict: true})
 	}
+	return negotiation{NegotiatedSerializer: serializer, strict: strictDecoders{json: strict(false), yaml: strict(true)}}
 }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer without protobuf, which our types have no encoding for.
@@ -41,7 +45,7 @@ func (n negotiation) DecoderToVersion(decoder runtime.Decoder, version runtime.G
 // carefulDecoder refuses what would mean something else, or nothing, further on.
 type carefulDecoder struct {
 	runtime.Decoder
-	strict runtime.Decoder
+	strict strictDecoders
 }
 
 // Decode implements runtime.Decoder.
@@ -75,7 +79,11 @@ func (d carefulDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, i
 }
 
 func (d carefulDecoder) refuseUnlessStrict(data []byte, gvk *schema.GroupVersionKind, into runtime.Object) error {
-	if _, _, err := d.strict.Decode(data, gvk, into); runtime.IsStrictDecodingError(err) {
+	strict := d.strict.yaml
+	if json.Valid(data) {
+		strict = d.strict.json
+	}
+	if _, _, err := strict.Decode(data, gvk, into); runtime.IsStrictDecodingError(err) {
 		// Made anew: as a strict decoding error it would be no more than a warning.
 		return fmt.Errorf("decode %s: %s", gvk.Kind, err.Error())
 	}

@@ -1,0 +1,60 @@
+package storage_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/credence-id/credence/internal/apiserver/storage"
+)
+
+func TestStart(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	for name, dir := range map[string]string{"short path": t.TempDir(), "long path": long} {
+		t.Run(name, func(t *testing.T) {
+			etcd, err := storage.Start(t.Context(), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			socket, ok := strings.CutPrefix(etcd.Endpoint(), "unix://")
+			if !ok {
+				t.Fatalf("endpoint %s is no unix socket", etcd.Endpoint())
+			}
+			info, err := os.Stat(filepath.Dir(socket))
+			if err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("folder of the socket: %v, %v, want mode 0700", info.Mode(), err)
+			}
+			connection, err := net.Dial("unix", socket)
+			if err != nil {
+				t.Fatalf("nobody listens: %v", err)
+			}
+			_ = connection.Close()
+			if _, err := storage.Start(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {
+				t.Errorf("a second start on the same folder: %v", err)
+			}
+			if connection, err = net.Dial("unix", socket); err != nil {
+				t.Errorf("the second start took the socket away: %v", err)
+			} else {
+				_ = connection.Close()
+			}
+			etcd.Stop()
+			again, err := storage.Start(t.Context(), dir)
+			if err != nil {
+				t.Fatalf("after a stop: %v", err)
+			}
+			again.Stop()
+		})
+	}
+}
+
+func TestStartInAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := storage.Start(t.Context(), file); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("etcd in a file: %v", err)
+	}
+}

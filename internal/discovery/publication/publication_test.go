@@ -1,0 +1,159 @@
+package publication_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/publication"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+func documents(t *testing.T) discovery.Documents {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := identity.NewPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := discovery.New("https://issuer.example", []identity.PublicKey{public})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func TestDirectory(t *testing.T) {
+	dir := publication.Directory(filepath.Join(t.TempDir(), "public"))
+	for round := range 3 {
+		want := documents(t)
+		for attempt, expected := range []bool{true, false} {
+			changed, err := dir.Publish(t.Context(), want)
+			if err != nil || changed != expected {
+				t.Fatalf("round %d, attempt %d: changed %v, %v, want %v", round, attempt, changed, err, expected)
+			}
+		}
+		for name, content := range map[string][]byte{discovery.ConfigurationKey: want.Configuration(), discovery.JWKSKey: want.JWKS()} {
+			if got, err := os.ReadFile(filepath.Join(string(dir), name)); err != nil || !bytes.Equal(got, content) {
+				t.Errorf("round %d: %s holds %s, %v", round, name, got, err)
+			}
+		}
+		entries, err := os.ReadDir(string(dir))
+		if err != nil || len(entries) != 4 {
+			t.Errorf("round %d: %v, %v, want two links, the link to the version and the version", round, entries, err)
+		}
+	}
+}
+
+func TestConfigMapKeepsWhatIsNotItsOwn(t *testing.T) {
+	client := fake.NewClientset(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "documents", Labels: map[string]string{"kept": "yes"}},
+		Data:       map[string]string{"other": "kept"},
+	})
+	place := publication.ConfigMap{Client: client.CoreV1(), Namespace: "ns", Name: "documents"}
+	want := documents(t)
+	for attempt, expected := range []bool{true, false} {
+		if changed, err := place.Publish(t.Context(), want); err != nil || changed != expected {
+			t.Fatalf("attempt %d: changed %v, %v, want %v", attempt, changed, err, expected)
+		}
+	}
+	got, err := client.CoreV1().ConfigMaps("ns").Get(t.Context(), "documents", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantData := map[string]string{"other": "kept", discovery.ConfigurationKey: string(want.Configuration()), discovery.JWKSKey: string(want.JWKS())}
+	if diff := cmp.Diff(wantData, got.Data); diff != "" || got.Labels["kept"] != "yes" {
+		t.Errorf("labels %v, data (-want +got):\n%s", got.Labels, diff)
+	}
+	missing := publication.ConfigMap{Client: client.CoreV1(), Namespace: "ns", Name: "missing"}
+	if _, err := missing.Publish(t.Context(), want); err == nil {
+		t.Error("published in a ConfigMap that does not exist")
+	}
+}
+
+// place fails as often as it is told, and says that it was changed as often as somebody else changes it.
+type place struct {
+	mu       sync.Mutex
+	failures int
+	stale    bool
+	asked    chan struct{}
+}
+
+func (*place) String() string { return "the place" }
+
+func (p *place) Publish(context.Context, discovery.Documents) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer func() { p.asked <- struct{}{} }()
+	if p.failures > 0 {
+		p.failures--
+		return false, errors.New("not now")
+	}
+	changed := p.stale
+	p.stale = false
+	return changed, nil
+}
+
+func (p *place) overwrite() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stale = true
+}
+
+func TestPublisher(t *testing.T) {
+	clock := testingclock.NewFakeClock(time.Unix(0, 0))
+	p := &place{failures: 2, stale: true, asked: make(chan struct{})}
+	var log bytes.Buffer
+	publisher := publication.NewPublisher([]publication.Place{p}, func() (discovery.Documents, error) { return documents(t), nil },
+		clock, slog.New(slog.NewTextHandler(&log, nil)))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); publisher.Run(ctx) }()
+	step := func(d time.Duration) {
+		t.Helper()
+		for !clock.HasWaiters() {
+			time.Sleep(time.Millisecond) // until the publisher waits for the clock that the test moves
+		}
+		clock.Step(d)
+	}
+	<-p.asked
+	if publisher.Check(nil) == nil {
+		t.Error("ready before anything was published")
+	}
+	step(500 * time.Millisecond)
+	<-p.asked
+	step(time.Second)
+	<-p.asked
+	p.overwrite()
+	step(time.Minute)
+	<-p.asked
+	if err := publisher.Check(nil); err != nil {
+		t.Errorf("not ready after publication: %v", err)
+	}
+	step(time.Minute)
+	<-p.asked
+	cancel()
+	<-done
+	if got := strings.Count(log.String(), "changed by somebody else"); got != 1 {
+		t.Errorf("warned %d times of one overwriting:\n%s", got, log.String())
+	}
+}
