@@ -1,0 +1,153 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// refuseToStart runs an API server of its own beside the shared plane's, with the same rights; it has to end by itself.
+func refuseToStart(t *testing.T, want []string, flags map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	pki := filepath.Join(shared.Dir, "pki", "apiserver")
+	kubeconfig := filepath.Join(pki, "kubeconfig")
+	all := map[string]string{
+		"secure-port": fmt.Sprint(ports(t)), "tls-cert-file": filepath.Join(pki, "tls.crt"), "tls-private-key-file": filepath.Join(pki, "tls.key"),
+		"kubeconfig": kubeconfig, "authentication-kubeconfig": kubeconfig, "authorization-kubeconfig": kubeconfig,
+		"etcd-data-dir": filepath.Join(dir, "etcd"), "keys-dir": filepath.Join(dir, "keys"), "publish-dir": filepath.Join(dir, "public"),
+		"issuer": "https://another.example",
+	}
+	for name, value := range flags {
+		all[name] = value
+	}
+	args := []string{"apiserver"}
+	for name, value := range all {
+		args = append(args, "--"+name+"="+value)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program("credence-server"), args...).CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		t.Fatalf("the server started: %v\n%s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	for _, text := range want {
+		if last := lines[len(lines)-1]; !strings.Contains(last, text) {
+			t.Errorf("ends with %q, which does not say %q", last, text)
+		}
+	}
+}
+
+// copyKeys returns a copy of the shared plane's keys.
+func copyKeys(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "keys")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(shared.Dir, "keys"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if err := os.Chmod(filepath.Join(dir, entry.Name()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestServerRefusesToStart(t *testing.T) {
+	const clusterIssuer = "https://kubernetes.default.svc.cluster.local"
+	t.Run("no issuer", func(t *testing.T) {
+		refuseToStart(t, []string{"--issuer is required"}, map[string]string{"issuer": ""})
+	})
+	t.Run("the cluster's issuer", func(t *testing.T) {
+		refuseToStart(t, []string{clusterIssuer, "service accounts", "--issuer"}, map[string]string{"issuer": clusterIssuer})
+	})
+	t.Run("the cluster's key", func(t *testing.T) {
+		dir := copyKeys(t)
+		id := putClusterKey(t, dir)
+		refuseToStart(t, []string{id, "service accounts"}, map[string]string{"keys-dir": dir})
+	})
+	t.Run("key file that others can read", func(t *testing.T) {
+		dir := copyKeys(t)
+		files, err := filepath.Glob(filepath.Join(dir, "*.pem"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no keys in %s: %v", dir, err)
+		}
+		if err := os.Chmod(files[0], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		refuseToStart(t, []string{files[0], "0644", "chmod"}, map[string]string{"keys-dir": dir})
+	})
+	t.Run("folder of another server", func(t *testing.T) {
+		refuseToStart(t, []string{"in use by another process"}, map[string]string{"etcd-data-dir": filepath.Join(shared.Dir, "apiserver", "etcd")})
+	})
+}
+
+// putClusterKey replaces an RSA key of a ring by the one that signs the cluster's service account tokens.
+func putClusterKey(t *testing.T, dir string) (id string) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(shared.Dir, "devcluster", "pki", "sa.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(content)
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		rsaKey, rsaErr := x509.ParsePKCS1PrivateKey(block.Bytes)
+		if rsaErr != nil {
+			t.Fatal(err, rsaErr)
+		}
+		key = rsaKey
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.(crypto.Signer).Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(public)
+	id = base64.RawURLEncoding.EncodeToString(sum[:])
+	ring := filepath.Join(dir, "ring.json")
+	document, err := os.ReadFile(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, _ := claims(t, token(t, shared.config(t), makeRSAIdentity(t), "rsa", `{}`).Status.Token)
+	if !bytes.Contains(document, []byte(header.KeyID)) {
+		t.Fatalf("ring.json does not name the signing key %s", header.KeyID)
+	}
+	if err := os.WriteFile(ring, bytes.ReplaceAll(document, []byte(header.KeyID), []byte(id)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, id+".pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func makeRSAIdentity(t *testing.T) (namespace string) {
+	t.Helper()
+	namespace = shared.namespace(t)
+	shared.create(t, namespace, "rsa", "generic", "a")
+	return namespace
+}
