@@ -7,7 +7,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-var errNotSupported = errors.New("credence up is not supported on Windows: run it in WSL, or on Linux or macOS, and install the chart for a cluster")
+var errNotSupported = errors.New("credence up is not supported on Windows: run it in WSL, or on Linux or macOS")
 
 // NewCommands returns the commands up, down and status, which say that they do not work here.
 func NewCommands(genericiooptions.IOStreams) []*cobra.Command {

@@ -34,11 +34,11 @@ func writeSummary(out io.Writer, i installation) error {
 	_, err := fmt.Fprintf(out, `
 Try next:
 
-  echo '%s' | kubectl --kubeconfig %s create -f -
+  echo '%s' | %s --kubeconfig %s create -f -
   %s token create demo --kubeconfig %s
   %s token create demo --kubeconfig %s | %s token verify - --issuer %s --audience demo --ca-file %s
 
-`, demoIdentity, kubeconfig, program(), kubeconfig, program(), kubeconfig, program(), i.config.Issuer, authority)
+`, demoIdentity, kubectl(), kubeconfig, program(), kubeconfig, program(), kubeconfig, program(), i.config.Issuer, authority)
 	return err
 }
 
@@ -63,6 +63,16 @@ func (i installation) timesOfStart() string {
 
 // program is how this program was called, as it can be called again from the same folder.
 func program() string { return shell(os.Args[0]) }
+
+// kubectl is the one that was built with this program, for those who have no other.
+func kubectl() string {
+	if beside := filepath.Join(filepath.Dir(os.Args[0]), "kubectl"); strings.ContainsRune(os.Args[0], filepath.Separator) {
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+			return shell(beside)
+		}
+	}
+	return "kubectl"
+}
 
 // nearest is path relative to the working directory where that is shorter.
 func nearest(path string) string {
