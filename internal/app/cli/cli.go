@@ -54,6 +54,7 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached.`,
 
 	connection := newConnection()
 	connection.addFlags(root.PersistentFlags())
+	root.PersistentPreRunE = connection.refuseWithoutEffect(root.PersistentFlags())
 	completeFlag(root, "kube-context", connection.completeKubeContexts)
 	completeFlag(root, "context", connection.completeKubeContexts)
 

@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -38,6 +40,26 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 		`The same as --context; "token create", where --context is the context of the token, has only this one`)
 }
 
+// needsCluster marks the commands that talk to a cluster.
+const needsCluster = "credence.dev/needs-cluster"
+
+// refuseWithoutEffect refuses flags that choose a cluster where the command talks to none: a tool that hands out
+// credentials must not ignore what it is told.
+func (c *connection) refuseWithoutEffect(flags *pflag.FlagSet) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		if cmd.Annotations[needsCluster] != "" || strings.HasPrefix(cmd.Name(), cobra.ShellCompRequestCmd) {
+			return nil
+		}
+		var refusal error
+		flags.VisitAll(func(flag *pflag.Flag) {
+			if refusal == nil && flag.Changed {
+				refusal = usageFailure(cmd, fmt.Sprintf("--%s has no effect: this command talks to no cluster that it could choose", flag.Name))
+			}
+		})
+		return refusal
+	}
+}
+
 // namespace returns the namespace chosen by flag, kubeconfig or pod.
 func (c *connection) namespace() (string, error) {
 	namespace, _, err := c.flags.ToRawKubeConfigLoader().Namespace()
@@ -60,12 +82,24 @@ func (c *connection) open(warnings io.Writer) (*api, error) {
 	if !rest.IsConfigTransportTLS(*config) {
 		return nil, c.plainFailure(loader, config.Host)
 	}
+	if *c.flags.BearerToken != "" {
+		// Beside a client certificate a server would not even look at the token that was asked to be used.
+		config = tokenOnly(config)
+	}
 	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	config.UserAgent = "credence/" + version.Read().Version
 	if config.Timeout == 0 {
 		config.Timeout = requestTimeout
 	}
 	return newAPI(config)
+}
+
+// tokenOnly drops every credential of the kubeconfig but the token.
+func tokenOnly(config *rest.Config) *rest.Config {
+	only := rest.AnonymousClientConfig(config)
+	only.BearerToken = config.BearerToken
+	only.Impersonate = config.Impersonate
+	return only
 }
 
 // plainFailure says why there is no TLS: without any configuration the loader falls back to plain http on this machine.

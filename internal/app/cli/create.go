@@ -50,7 +50,8 @@ kubeconfig by --kube-context, which works with every command.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 	}
 	cmd.Flags().DurationVar(&c.duration, "duration", 0, "How long the token is to be valid, such as 30m or 12h; default: the server's, 1h")
-	cmd.Flags().StringVar(&c.context, "context", "", "The object on whose behalf the token is used: serviceaccount/NAME. Also --context-object")
+	cmd.Annotations = map[string]string{needsCluster: "yes"}
+	cmd.Flags().Var((*onceValue)(&c.context), "context", "The object on whose behalf the token is used: serviceaccount/NAME. Also --context-object")
 	cmd.Flags().StringVarP(&c.output, "output", "o", "token", "What to print: token, json or yaml (the whole TokenRequest, with the token)")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "context-object" {
@@ -100,6 +101,21 @@ func (c *create) run(cmd *cobra.Command, name string) error {
 		}
 	}
 	return c.print(answer)
+}
+
+// onceValue is a string flag that cannot be given twice: of two contexts, one would be left out.
+type onceValue string
+
+func (v *onceValue) String() string { return string(*v) }
+
+func (*onceValue) Type() string { return "string" }
+
+func (v *onceValue) Set(value string) error {
+	if *v != "" {
+		return fmt.Errorf("a token has one context, and %q was given already (--context and --context-object are the same flag)", string(*v))
+	}
+	*v = onceValue(value)
+	return nil
 }
 
 // request checks the command line, before anything is asked of the cluster.

@@ -55,7 +55,7 @@ func statusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
 			if output != "text" && output != "json" {
-				return fmt.Errorf("-o %q is not known: use text or json", output)
+				return usageError{fmt.Errorf("--output is %q, allowed are text, json", output)}
 			}
 			dir, err := home.Resolve(path)
 			if err != nil {
@@ -243,3 +243,11 @@ func (i installation) issuerPart(ctx context.Context, client *http.Client) part 
 	}
 	return p
 }
+
+// usageError is an error of the command line: its exit code tells it from a refusal.
+type usageError struct{ error }
+
+// ExitCode is asked for by whoever runs the command.
+func (usageError) ExitCode() int { return 2 }
+
+func (e usageError) Unwrap() error { return e.error }

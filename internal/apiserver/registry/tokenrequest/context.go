@@ -95,7 +95,7 @@ func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1
 	}
 	if facts.UID != object.UID {
 		return nil, apierrors.NewConflict(resource, object.Name, fmt.Errorf(
-			"the context object has uid %q, the request names uid %q: it was deleted and created again", facts.UID, object.UID))
+			"the context object has uid %q, the request names uid %q: perhaps it was deleted and created again", facts.UID, object.UID))
 	}
 	return facts.Context, r.checkUse(ctx, facts.User, wi)
 }

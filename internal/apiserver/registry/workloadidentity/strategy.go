@@ -4,9 +4,12 @@ package workloadidentity
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/target"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -63,7 +66,14 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validateUpdate(obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity))
 }
 
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+// WarningsOnCreate names a target system that nobody knows: its type cannot be changed later.
+func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	if kind := obj.(*v1alpha1.WorkloadIdentity).Spec.TargetSystem.Type; !target.Known(kind) {
+		return []string{fmt.Sprintf("spec.targetSystem.type: %q is no target system that is known (%s); its tokens are signed with %s, and the type cannot be changed later",
+			kind, strings.Join(target.Types(), ", "), target.Algorithm(kind))}
+	}
+	return nil
+}
 
 func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil

@@ -132,3 +132,14 @@ func TestStatusIsTheServers(t *testing.T) {
 		t.Errorf("generation %d after an update of the spec, want 2", updated.Generation)
 	}
 }
+
+func TestUnknownTargetIsAWarning(t *testing.T) {
+	wi := valid()
+	if warnings := (strategy{}).WarningsOnCreate(t.Context(), wi); len(warnings) != 0 {
+		t.Errorf("aws: %v", warnings)
+	}
+	wi.Spec.TargetSystem.Type = "gcpp"
+	if warnings := (strategy{}).WarningsOnCreate(t.Context(), wi); len(warnings) != 1 || !strings.Contains(warnings[0], `"gcpp"`) || !strings.Contains(warnings[0], "gcp, generic") {
+		t.Errorf("gcpp: %v, want a warning with the types that are known", warnings)
+	}
+}
