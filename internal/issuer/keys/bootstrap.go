@@ -27,7 +27,7 @@ func NewPrivate(algorithm identity.Algorithm) (crypto.Signer, error) {
 	case identity.ES256:
 		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	default:
-		return nil, fmt.Errorf("no key can be generated for algorithm %q, use %q", algorithm, algorithms())
+		return nil, fmt.Errorf("no key can be generated for algorithm %q, use %q", algorithm, Algorithms())
 	}
 }
 
@@ -36,8 +36,8 @@ func NewPrivate(algorithm identity.Algorithm) (crypto.Signer, error) {
 func Bootstrap(generate Generate, now time.Time) (Ring, error) {
 	now = now.UTC().Truncate(time.Second)
 	var ring Ring
-	for _, algorithm := range algorithms() {
-		for _, state := range states() {
+	for _, algorithm := range Algorithms() {
+		for _, state := range []State{Active, Spare} {
 			key, err := newKey(generate, algorithm, state, now)
 			if err != nil {
 				return Ring{}, fmt.Errorf("generate %s %s key: %w", state, algorithm, err)
@@ -62,7 +62,7 @@ func newKey(generate Generate, algorithm identity.Algorithm, state State, now ti
 	}
 	key := Key{ID: id, Algorithm: algorithm, State: state, Private: private, PublishedAt: now}
 	if state == Active {
-		key.ActivatedAt = now
+		key.ActivatedAt, key.Terms = now, Terms{}.complete()
 	}
 	return key, nil
 }

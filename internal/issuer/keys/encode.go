@@ -10,8 +10,12 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// documentVersion is the version of ring.json that this package reads and writes.
-const documentVersion = 1
+// The versions of ring.json that this package reads; it writes the last. Version 1 has neither what became of keys nor
+// their terms: its keys are active and spare only, and all of them have been published.
+const (
+	firstVersion    = 1
+	documentVersion = 2
+)
 
 // Encoded is a ring as a store keeps it.
 type Encoded struct {
@@ -23,16 +27,52 @@ type Encoded struct {
 
 // document is the shape of ring.json.
 type document struct {
-	Version int           `json:"version"`
-	Keys    []documentKey `json:"keys"`
+	Version     int                   `json:"version"`
+	Keys        []documentKey         `json:"keys"`
+	Compromised []documentCompromised `json:"compromised,omitempty"`
+	Requests    []documentRequest     `json:"requests,omitempty"`
+	History     []documentEvent       `json:"history,omitempty"`
 }
 
 type documentKey struct {
+	ID                 identity.KeyID     `json:"kid"`
+	Algorithm          identity.Algorithm `json:"algorithm"`
+	State              State              `json:"state"`
+	PublishedAt        time.Time          `json:"publishedAt,omitzero"`
+	ActivatedAt        time.Time          `json:"activatedAt,omitzero"`
+	RetiredAt          time.Time          `json:"retiredAt,omitzero"`
+	LastExpiry         time.Time          `json:"lastExpiry,omitzero"`
+	MaxLifetimeSeconds int64              `json:"maxLifetimeSeconds,omitzero"`
+	StalenessSeconds   int64              `json:"stalenessSeconds,omitzero"`
+}
+
+type documentCompromised struct {
 	ID          identity.KeyID     `json:"kid"`
 	Algorithm   identity.Algorithm `json:"algorithm"`
-	State       State              `json:"state"`
-	PublishedAt time.Time          `json:"publishedAt"`
+	RevokedAt   time.Time          `json:"revokedAt"`
 	ActivatedAt time.Time          `json:"activatedAt,omitzero"`
+	LastExpiry  time.Time          `json:"lastExpiry,omitzero"`
+	documentCause
+}
+
+type documentRequest struct {
+	Algorithm identity.Algorithm `json:"algorithm"`
+	At        time.Time          `json:"at"`
+	documentCause
+}
+
+type documentEvent struct {
+	At             time.Time          `json:"at"`
+	Kind           EventKind          `json:"kind"`
+	Algorithm      identity.Algorithm `json:"algorithm"`
+	ID             identity.KeyID     `json:"kid"`
+	AcceptRefusals bool               `json:"acceptRefusals,omitzero"`
+	documentCause
+}
+
+type documentCause struct {
+	By     string `json:"by"`
+	Reason string `json:"reason,omitzero"`
 }
 
 // Encode returns the ring as a store keeps it. Equal rings give equal documents. A ring that is not valid is an error: what
@@ -41,7 +81,6 @@ func (r Ring) Encode() (Encoded, error) {
 	if err := r.Validate(); err != nil {
 		return Encoded{}, err
 	}
-	doc := document{Version: documentVersion}
 	private := make(map[identity.KeyID][]byte, len(r.Keys))
 	for _, key := range r.Keys {
 		der, err := x509.MarshalPKCS8PrivateKey(key.Private)
@@ -49,14 +88,41 @@ func (r Ring) Encode() (Encoded, error) {
 			return Encoded{}, fmt.Errorf("encode private key of %s: %w", key.ID, err)
 		}
 		private[key.ID] = pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})
-		doc.Keys = append(doc.Keys, documentKey{
-			ID: key.ID, Algorithm: key.Algorithm, State: key.State,
-			PublishedAt: key.PublishedAt.UTC(), ActivatedAt: key.ActivatedAt.UTC(),
-		})
 	}
-	data, err := json.MarshalIndent(doc, "", "  ")
+	data, err := r.encodeDocument()
 	if err != nil {
 		return Encoded{}, fmt.Errorf("encode ring: %w", err)
 	}
-	return Encoded{Document: append(data, '\n'), Private: private}, nil
+	return Encoded{Document: data, Private: private}, nil
+}
+
+func (r Ring) encodeDocument() ([]byte, error) {
+	doc := document{Version: documentVersion}
+	for _, key := range r.Keys {
+		doc.Keys = append(doc.Keys, documentKey{
+			ID: key.ID, Algorithm: key.Algorithm, State: key.State,
+			PublishedAt: key.PublishedAt.UTC(), ActivatedAt: key.ActivatedAt.UTC(),
+			RetiredAt: key.RetiredAt.UTC(), LastExpiry: key.LastExpiry.UTC(),
+			MaxLifetimeSeconds: int64(key.Terms.MaxLifetime / time.Second), StalenessSeconds: int64(key.Terms.Staleness / time.Second),
+		})
+	}
+	for _, gone := range r.Compromised {
+		doc.Compromised = append(doc.Compromised, documentCompromised{
+			ID: gone.ID, Algorithm: gone.Algorithm, RevokedAt: gone.RevokedAt.UTC(),
+			ActivatedAt: gone.ActivatedAt.UTC(), LastExpiry: gone.LastExpiry.UTC(), documentCause: documentCause(gone.Cause),
+		})
+	}
+	for _, request := range r.Requests {
+		doc.Requests = append(doc.Requests, documentRequest{
+			Algorithm: request.Algorithm, At: request.At.UTC(), documentCause: documentCause(request.Cause),
+		})
+	}
+	for _, event := range r.History {
+		doc.History = append(doc.History, documentEvent{
+			At: event.At.UTC(), Kind: event.Kind, Algorithm: event.Algorithm, ID: event.Key,
+			AcceptRefusals: event.AcceptRefusals, documentCause: documentCause(event.Cause),
+		})
+	}
+	data, err := json.MarshalIndent(doc, "", "  ")
+	return append(data, '\n'), err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 )
 
 // object is a JSON object whose member names are exact and appear once. encoding/json alone would match names in any
@@ -70,6 +71,42 @@ func (o object) decode(name string, into any) error {
 		return fmt.Errorf("%s: %w", o.field(name), err)
 	}
 	return nil
+}
+
+// time decodes a member that holds a time of RFC 3339.
+func (o object) time(name string) (time.Time, error) {
+	var t time.Time
+	if err := o.decode(name, &t); err != nil {
+		return time.Time{}, err
+	}
+	// An offset can carry a time out of the years that RFC 3339 can write.
+	if year := t.UTC().Year(); year < 1 || year > 9999 {
+		return time.Time{}, fmt.Errorf("%s: %s is out of range", o.field(name), o.members[name])
+	}
+	return t.UTC(), nil
+}
+
+// optionalTime decodes a member that holds a time of RFC 3339, the zero time if it is not there.
+func (o object) optionalTime(name string) (time.Time, error) {
+	if !o.has(name) {
+		return time.Time{}, nil
+	}
+	return o.time(name)
+}
+
+// seconds decodes a member that holds a positive number of seconds, 0 if it is not there.
+func (o object) seconds(name string) (time.Duration, error) {
+	if !o.has(name) {
+		return 0, nil
+	}
+	var seconds int64
+	if err := o.decode(name, &seconds); err != nil {
+		return 0, err
+	}
+	if most := int64(longestSetting / time.Second); seconds < 1 || seconds > most {
+		return 0, fmt.Errorf("%s: %d is not between 1 and %d", o.field(name), seconds, most)
+	}
+	return time.Duration(seconds) * time.Second, nil
 }
 
 // field names a known member by its path in the document.

@@ -177,7 +177,7 @@ func TestKeysNeverPrintTheirPrivatePart(t *testing.T) {
 		t.Fatal(err)
 	}
 	outputs := []string{
-		fmt.Sprint(ring), fmt.Sprintf("%v", ring), fmt.Sprintf("%+v", ring), fmt.Sprintf("%#v", ring), fmt.Sprintf("%s %d %x", ring, ring, ring),
+		fmt.Sprint(ring), fmt.Sprintf("%v", ring), fmt.Sprintf("%+v", ring), fmt.Sprintf("%#v", ring), fmt.Sprintf("%s %d %x", ring.Keys, ring.Keys, ring.Keys),
 		fmt.Sprintf("%#v", struct{ hidden Ring }{ring}), text.String(), structured.String(), string(asJSON),
 	}
 	// A signer that is no pointer would be printed with all it holds.

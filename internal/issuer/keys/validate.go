@@ -3,12 +3,16 @@ package keys
 import (
 	"fmt"
 	"slices"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Validate returns nil if the ring can sign and publish: for each algorithm exactly one active key and at least one
-// spare, no key twice, and every key what it says it is. The error names the field, as ring.json has it.
+// Validate returns nil if the ring can sign and publish: for each algorithm exactly one active key (none only after one was
+// revoked) and at least one spare, not more keys than may be published, no key twice, none that was revoked or removed, and
+// every key what it says it is. The error names the field, as ring.json has it.
 func (r Ring) Validate() error {
 	seen := map[identity.KeyID]int{}
 	for i, key := range r.Keys {
@@ -20,25 +24,32 @@ func (r Ring) Validate() error {
 		}
 		seen[key.ID] = i
 	}
-	for _, algorithm := range algorithms() {
-		if n := r.count(algorithm, Active); n != 1 {
-			return fmt.Errorf("keys: %d keys with algorithm %s and state %s, exactly 1 is needed", n, algorithm, Active)
-		}
-		if r.count(algorithm, Spare) == 0 {
-			return fmt.Errorf("keys: no key with algorithm %s and state %s, at least 1 is needed", algorithm, Spare)
+	for _, algorithm := range Algorithms() {
+		if err := r.validateCounts(algorithm); err != nil {
+			return err
 		}
 	}
-	return nil
+	if err := r.validateCompromised(); err != nil {
+		return err
+	}
+	if err := r.validateRequests(); err != nil {
+		return err
+	}
+	return r.validateHistory()
 }
 
-func (r Ring) count(algorithm identity.Algorithm, state State) int {
-	n := 0
-	for _, key := range r.Keys {
-		if key.Algorithm == algorithm && key.State == state {
-			n++
-		}
+func (r Ring) validateCounts(algorithm identity.Algorithm) error {
+	revoked := slices.ContainsFunc(r.Compromised, func(c Compromised) bool { return c.Algorithm == algorithm && !c.ActivatedAt.IsZero() })
+	if n := r.count(algorithm, Active); n > 1 || n == 0 && !revoked {
+		return fmt.Errorf("keys: %d keys with algorithm %s and state %s, exactly 1 is needed", n, algorithm, Active)
 	}
-	return n
+	if r.count(algorithm, Spare) == 0 {
+		return fmt.Errorf("keys: no key with algorithm %s and state %s, at least 1 is needed", algorithm, Spare)
+	}
+	if n := r.count(algorithm); n > maxPerAlgorithm {
+		return fmt.Errorf("keys: %d keys with algorithm %s, at most %d are published", n, algorithm, maxPerAlgorithm)
+	}
+	return nil
 }
 
 func (k Key) validate(path string) error {
@@ -55,14 +66,150 @@ func (k Key) validate(path string) error {
 		return fmt.Errorf("%s.algorithm: %q, but the private key of %s is for %s", path, k.Algorithm, k.ID, public.Algorithm)
 	case !slices.Contains(states(), k.State):
 		return fmt.Errorf("%s.state: %q is unknown, it must be one of %q", path, k.State, states())
-	case k.PublishedAt.IsZero():
+	}
+	if err := k.validateTimes(path); err != nil {
+		return err
+	}
+	return k.Terms.validate(path)
+}
+
+// validateTimes checks that a key has the times of its state, and in order.
+func (k Key) validateTimes(path string) error {
+	switch {
+	case k.State != Spare && k.PublishedAt.IsZero():
 		return fmt.Errorf("%s.publishedAt: missing", path)
 	case k.State == Spare && !k.ActivatedAt.IsZero():
-		return fmt.Errorf("%s.activatedAt: set on a key whose state is %s", path, Spare)
-	case k.State == Active && k.ActivatedAt.IsZero():
-		return fmt.Errorf("%s.activatedAt: missing on a key whose state is %s", path, Active)
-	case k.State == Active && k.ActivatedAt.Before(k.PublishedAt):
+		return fmt.Errorf("%s.activatedAt: set on a key whose state is %s", path, k.State)
+	case k.State != Spare && k.ActivatedAt.IsZero():
+		return fmt.Errorf("%s.activatedAt: missing on a key whose state is %s", path, k.State)
+	case k.State != Spare && k.ActivatedAt.Before(k.PublishedAt):
 		return fmt.Errorf("%s.activatedAt: before publishedAt: a key is never used before it is published", path)
+	case k.State != Retiring && !k.RetiredAt.IsZero():
+		return fmt.Errorf("%s.retiredAt: set on a key whose state is %s", path, k.State)
+	case k.State == Retiring && k.RetiredAt.IsZero():
+		return fmt.Errorf("%s.retiredAt: missing on a key whose state is %s", path, k.State)
+	case k.State == Retiring && k.RetiredAt.Before(k.ActivatedAt):
+		return fmt.Errorf("%s.retiredAt: before activatedAt", path)
+	case k.State != Retiring && !k.LastExpiry.IsZero():
+		return fmt.Errorf("%s.lastExpiry: set on a key whose state is %s", path, k.State)
+	case !k.LastExpiry.IsZero() && k.LastExpiry.Before(k.RetiredAt):
+		return fmt.Errorf("%s.lastExpiry: before retiredAt: a key must be kept until what it signed has expired", path)
+	case k.State == Spare && k.Terms != Terms{}:
+		return fmt.Errorf("%s.maxLifetimeSeconds: a key whose state is %s has signed nothing", path, k.State)
 	}
 	return nil
+}
+
+func (t Terms) validate(path string) error {
+	for _, field := range []struct {
+		name  string
+		value time.Duration
+	}{{"maxLifetimeSeconds", t.MaxLifetime}, {"stalenessSeconds", t.Staleness}} {
+		if field.value < 0 || field.value > longestSetting || field.value%time.Second != 0 {
+			return fmt.Errorf("%s.%s: %s must be whole seconds, not negative, and at most %s", path, field.name, field.value, longestSetting)
+		}
+	}
+	return nil
+}
+
+func (r Ring) validateCompromised() error {
+	if len(r.Compromised) > maxCompromised {
+		return fmt.Errorf("compromised: %d entries, at most %d are kept", len(r.Compromised), maxCompromised)
+	}
+	seen := map[identity.KeyID]int{}
+	for i, gone := range r.Compromised {
+		path := fmt.Sprintf("compromised[%d]", i)
+		first, twice := seen[gone.ID]
+		switch {
+		case !WellFormed(gone.ID):
+			return fmt.Errorf("%s.kid: %.64q is not the base64url of a SHA-256 sum", path, gone.ID)
+		case !slices.Contains(Algorithms(), gone.Algorithm):
+			return fmt.Errorf("%s.algorithm: %.64q is unknown, it must be one of %q", path, gone.Algorithm, Algorithms())
+		case gone.RevokedAt.IsZero():
+			return fmt.Errorf("%s.revokedAt: missing", path)
+		case twice:
+			return fmt.Errorf("%s.kid: %s is also compromised[%d]", path, gone.ID, first)
+		case r.index(gone.ID) >= 0:
+			return fmt.Errorf("%s.kid: %s was revoked, but is keys[%d]: a key that was revoked is never used again", path, gone.ID, r.index(gone.ID))
+		case gone.ActivatedAt.IsZero() && !gone.LastExpiry.IsZero():
+			return fmt.Errorf("%s.lastExpiry: set, but the key never signed", path)
+		}
+		if err := gone.Cause.validate(path); err != nil {
+			return err
+		}
+		seen[gone.ID] = i
+	}
+	return nil
+}
+
+func (r Ring) validateRequests() error {
+	seen := map[identity.Algorithm]int{}
+	for i, request := range r.Requests {
+		path := fmt.Sprintf("requests[%d]", i)
+		first, twice := seen[request.Algorithm]
+		switch {
+		case !slices.Contains(Algorithms(), request.Algorithm):
+			return fmt.Errorf("%s.algorithm: %.64q is unknown, it must be one of %q", path, request.Algorithm, Algorithms())
+		case twice:
+			return fmt.Errorf("%s.algorithm: %s is also that of requests[%d]", path, request.Algorithm, first)
+		case request.At.IsZero():
+			return fmt.Errorf("%s.at: missing", path)
+		}
+		if err := request.Cause.validate(path); err != nil {
+			return err
+		}
+		seen[request.Algorithm] = i
+	}
+	return nil
+}
+
+func (r Ring) validateHistory() error {
+	if len(r.History) > MaxHistory {
+		return fmt.Errorf("history: %d entries, at most %d are kept", len(r.History), MaxHistory)
+	}
+	for i, event := range r.History {
+		path := fmt.Sprintf("history[%d]", i)
+		switch {
+		case event.At.IsZero():
+			return fmt.Errorf("%s.at: missing", path)
+		case !slices.Contains(eventKinds(), event.Kind):
+			return fmt.Errorf("%s.kind: %.64q is unknown, it must be one of %q", path, event.Kind, eventKinds())
+		case !slices.Contains(Algorithms(), event.Algorithm):
+			return fmt.Errorf("%s.algorithm: %.64q is unknown, it must be one of %q", path, event.Algorithm, Algorithms())
+		case !WellFormed(event.Key):
+			return fmt.Errorf("%s.kid: %.64q is not the base64url of a SHA-256 sum", path, event.Key)
+		case (event.Kind == Removed || event.Kind == Revoked) && r.index(event.Key) >= 0:
+			return fmt.Errorf("%s.kid: %s was %s, but is keys[%d]: a key that has left the ring is never used again", path, event.Key, event.Kind, r.index(event.Key))
+		}
+		if err := event.Cause.validate(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Cause) validate(path string) error {
+	if c.By == "" {
+		return fmt.Errorf("%s.by: missing", path)
+	}
+	if !printable(c.By, maxBy) {
+		return fmt.Errorf("%s.by: must be at most %d bytes of printable text", path, maxBy)
+	}
+	if !printable(c.Reason, maxReason) {
+		return fmt.Errorf("%s.reason: must be at most %d bytes of printable text", path, maxReason)
+	}
+	return nil
+}
+
+// printable says whether a text can be shown on one line of a terminal as it is.
+func printable(text string, most int) bool {
+	if len(text) > most || !utf8.ValidString(text) {
+		return false
+	}
+	for _, char := range text {
+		if !unicode.IsPrint(char) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,88 @@
+package keys
+
+import (
+	"time"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// EventKind says what happened to a key.
+type EventKind string
+
+// The kinds of events.
+const (
+	// Published: a new spare was added.
+	Published EventKind = "published"
+	// Requested: a rotation was asked for that takes place later.
+	Requested EventKind = "requested"
+	// Activated: the key signs from now on.
+	Activated EventKind = "activated"
+	// Retired: the key signs no more.
+	Retired EventKind = "retired"
+	// Removed: the key is published no more; all that it signed has expired.
+	Removed EventKind = "removed"
+	// Revoked: the key was dropped, though what it signed may not have expired.
+	Revoked EventKind = "revoked"
+)
+
+func eventKinds() []EventKind {
+	return []EventKind{Published, Requested, Activated, Retired, Removed, Revoked}
+}
+
+// MaxHistory is how many events a ring remembers.
+const MaxHistory = 128
+
+// maxCompromised is far more than any ring sees in its life, and keeps ring.json well under the megabyte that a Secret holds.
+const maxCompromised = 1000
+
+// The longest Cause.By and Cause.Reason, in bytes.
+const (
+	maxBy     = 256
+	maxReason = 256
+)
+
+// Cause says who changed a ring, and why.
+type Cause struct {
+	// By names a user, or a part of Credence.
+	By string
+	// Reason is a text for people.
+	Reason string
+}
+
+// Controller is the By of what happens because it is due.
+const Controller = "controller"
+
+// Event is one thing that happened to one key.
+type Event struct {
+	// At is the time of the decision, in UTC.
+	At        time.Time
+	Kind      EventKind
+	Algorithm identity.Algorithm
+	Key       identity.KeyID
+	// AcceptRefusals is set if the key was activated before every relying party could know it, because somebody chose so.
+	AcceptRefusals bool
+	Cause
+}
+
+// Compromised is a key that was revoked.
+type Compromised struct {
+	ID        identity.KeyID
+	Algorithm identity.Algorithm
+	// RevokedAt is the time of the revocation, in UTC.
+	RevokedAt time.Time
+	// ActivatedAt is since when the key signed, in UTC; zero if it never did.
+	ActivatedAt time.Time
+	// LastExpiry is after the expiry of every token that Credence has signed with the key, in UTC; zero if it has signed
+	// none. Whoever stole the key is not bound by it.
+	LastExpiry time.Time
+	Cause
+}
+
+// Request is a rotation that was asked for. It is carried out by the first Step that may.
+type Request struct {
+	// Algorithm is that of the key.
+	Algorithm identity.Algorithm
+	// At is when it was asked for, in UTC.
+	At time.Time
+	Cause
+}

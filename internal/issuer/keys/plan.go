@@ -1,0 +1,301 @@
+package keys
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// View is what a decision on a ring depends on besides the ring.
+type View struct {
+	// Settings say when keys change; they have come from Settings.Complete.
+	Settings Settings
+	// Gates must all know a key before it signs.
+	Gates []Gate
+	// Now is the time, read after the ring was.
+	Now time.Time
+}
+
+// Gate is somebody who does not learn of new keys by the passing of time: a public endpoint that is watched, or a relying
+// party that was given a copy of the keys.
+type Gate struct {
+	Name string
+	// Knows are the keys that it has been seen to know.
+	Knows []identity.KeyID
+}
+
+// Plan says what becomes of a ring.
+type Plan struct {
+	// Actions are those that are due or will be, the earliest first.
+	Actions []Action
+	// NextChange is when the published documents change next by the passing of time; zero if nothing is known. A time that
+	// has passed stands for a change that is overdue.
+	NextChange time.Time
+	// MaxAge is how long relying parties may keep the documents from now on: until NextChange, and never longer than
+	// Settings.MaxAge. While a change is overdue it is Staleness, as the documents may be that late anyway.
+	MaxAge time.Duration
+	// Conditions say what keeps the ring from being as it should.
+	Conditions []Condition
+}
+
+// ActionKind says what is done to a key.
+type ActionKind string
+
+// The kinds of actions, in the order in which one Step takes those that are due.
+const (
+	// Confirm notes that a key has been found published, or retired, in the stored ring.
+	Confirm ActionKind = "confirm"
+	// Extend raises the terms of an active key to the settings.
+	Extend ActionKind = "extend"
+	// Remove ends the publication of a retiring key.
+	Remove ActionKind = "remove"
+	// Activate lets a spare sign where no key does.
+	Activate ActionKind = "activate"
+	// Rotate lets a spare sign instead of the active key.
+	Rotate ActionKind = "rotate"
+)
+
+func actionKinds() []ActionKind { return []ActionKind{Confirm, Extend, Remove, Activate, Rotate} }
+
+// Action is one thing to do.
+type Action struct {
+	Kind      ActionKind
+	Algorithm identity.Algorithm
+	// Key is the key that changes; for Activate and Rotate the one that signs afterwards.
+	Key identity.KeyID
+	// At is when it may be done.
+	At time.Time
+	// Awaits names the gates that do not know the key yet: nothing is done before all do.
+	Awaits []string
+}
+
+func (a Action) due(now time.Time) bool { return !a.At.After(now) && len(a.Awaits) == 0 }
+
+// changesDocuments says whether relying parties see the action.
+func (a Action) changesDocuments() bool { return a.Kind != Confirm && a.Kind != Extend }
+
+// ConditionType says what is wrong with a ring.
+type ConditionType string
+
+// The types of conditions.
+const (
+	// NoSigningKey: no key of the algorithm signs, since its key was revoked and no spare has been published long enough.
+	NoSigningKey ConditionType = "NoSigningKey"
+	// CapReached: a rotation is due, but as many keys are published as may be.
+	CapReached ConditionType = "CapReached"
+	// AwaitingGates: a rotation is due, but somebody has not been seen to know the spare.
+	AwaitingGates ConditionType = "AwaitingGates"
+	// ClockBehind: times in the ring lie further in the future than clocks may be wrong. Nothing is done by itself.
+	ClockBehind ConditionType = "ClockBehind"
+)
+
+// Condition is something that is wrong with a ring.
+type Condition struct {
+	Type ConditionType
+	// Algorithm is empty where all are concerned.
+	Algorithm identity.Algorithm
+	// Message says what is wrong and what becomes of it.
+	Message string
+}
+
+// Plan says what is to be done with a ring, and when.
+func (r Ring) Plan(v View) Plan {
+	v.Settings = v.Settings.withDefaults()
+	var plan Plan
+	behind := r.clockBehind(v)
+	if behind {
+		plan.Conditions = append(plan.Conditions, Condition{Type: ClockBehind, Message: fmt.Sprintf(
+			"the ring has a change at %s, but the clock of the controller says %s: no key rotates until that is past; set the clock, or revoke the keys of the future",
+			r.latest().Format(time.RFC3339), v.Now.UTC().Format(time.RFC3339))})
+	}
+	for _, algorithm := range Algorithms() {
+		actions, conditions := r.planOf(algorithm, v)
+		if !behind {
+			plan.Actions = append(plan.Actions, actions...)
+		}
+		plan.Conditions = append(plan.Conditions, conditions...)
+	}
+	slices.SortStableFunc(plan.Actions, func(a, b Action) int { return a.At.Compare(b.At) })
+	for _, action := range plan.Actions {
+		if action.changesDocuments() && len(action.Awaits) == 0 {
+			plan.NextChange = action.At
+			break
+		}
+	}
+	plan.MaxAge = maxAge(plan.NextChange, v)
+	return plan
+}
+
+func maxAge(nextChange time.Time, v View) time.Duration {
+	left := nextChange.Sub(v.Now)
+	switch {
+	case nextChange.IsZero():
+		return v.Settings.MaxAge
+	case left <= 0:
+		left = v.Settings.Staleness
+	}
+	return min(left.Truncate(time.Second), v.Settings.MaxAge)
+}
+
+// Due says whether Step would change the ring at now.
+func (p Plan) Due(now time.Time) bool {
+	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.due(now) })
+}
+
+// Wake is when to look again, unless the ring or a gate changes before; zero if nothing is known.
+func (p Plan) Wake() time.Time {
+	for _, action := range p.Actions {
+		if len(action.Awaits) == 0 {
+			return action.At
+		}
+	}
+	return time.Time{}
+}
+
+// clockBehind says whether the ring knows of a time so far in the future that one of the clocks was, or is, more wrong
+// than it may be. Which of them it was can not be known.
+func (r Ring) clockBehind(v View) bool { return r.latest().After(v.Now.Add(2 * v.Settings.ClockSkew)) }
+
+// planOf plans for the keys of one algorithm; no other algorithm has a part in it.
+func (r Ring) planOf(algorithm identity.Algorithm, v View) (actions []Action, conditions []Condition) {
+	add := func(kind ActionKind, key Key, at time.Time) {
+		actions = append(actions, Action{Kind: kind, Algorithm: algorithm, Key: key.ID, At: at.UTC()})
+	}
+	for _, key := range r.Keys {
+		switch {
+		case key.Algorithm != algorithm:
+		case key.State == Spare && key.PublishedAt.IsZero(), key.State == Retiring && key.LastExpiry.IsZero():
+			add(Confirm, key, v.Now)
+		case key.State == Retiring:
+			add(Remove, key, key.RemovableAt(v.Settings))
+		case key.State == Active && key.Terms.raised(v.Settings.terms()) != key.Terms.complete():
+			add(Extend, key, v.Now)
+		}
+	}
+	active, signs := r.Signer(algorithm)
+	spare, ready := r.successor(algorithm)
+	if !signs {
+		conditions = append(conditions, noSigningKey(algorithm, spare, v))
+	}
+	if !ready {
+		return actions, conditions
+	}
+	action := Action{Kind: Activate, Algorithm: algorithm, Key: spare.ID, At: spare.ReadyAt(v.Settings), Awaits: awaits(spare.ID, v.Gates)}
+	if signs {
+		action.Kind = Rotate
+		wanted := later(r.wantedAt(active, v.Settings), action.At)
+		free, known := r.freeAt(algorithm, v.Settings)
+		action.At = later(wanted, free)
+		if !known || action.At.After(wanted) && !wanted.After(v.Now) {
+			conditions = append(conditions, capReached(algorithm, free))
+		}
+		if !known {
+			return actions, conditions
+		}
+	}
+	if len(action.Awaits) > 0 && !action.At.After(v.Now) {
+		conditions = append(conditions, awaiting(action))
+	}
+	action.At = action.At.UTC()
+	return append(actions, action), conditions
+}
+
+// ReadyAt is when a spare may sign without anybody refusing its tokens; zero while its publication is not confirmed.
+func (k Key) ReadyAt(s Settings) time.Time {
+	if k.PublishedAt.IsZero() {
+		return time.Time{}
+	}
+	return k.PublishedAt.Add(s.withDefaults().Wait())
+}
+
+// RemovableAt is when a retiring key is removed; zero while the expiry of what it signed is not known.
+func (k Key) RemovableAt(s Settings) time.Time {
+	if k.LastExpiry.IsZero() {
+		return time.Time{}
+	}
+	s = s.withDefaults()
+	return k.LastExpiry.Add(s.Leeway + s.ClockSkew)
+}
+
+// ExpiryBound is after the expiry of every token that the key has signed until now: LastExpiry where it is known. Zero if
+// the key has never signed.
+func (k Key) ExpiryBound(s Settings, now time.Time) time.Time {
+	switch {
+	case k.ActivatedAt.IsZero() || !k.LastExpiry.IsZero():
+		return k.LastExpiry
+	default:
+		return roundUp(later(now, later(k.ActivatedAt, k.RetiredAt)).Add(s.withDefaults().expiryBound(k.Terms)))
+	}
+}
+
+// wantedAt is when a rotation away from the active key is due: at once, whatever clock was read by whom, if somebody asked
+// for it.
+func (r Ring) wantedAt(active Key, s Settings) time.Time {
+	if _, ok := r.request(active.Algorithm); ok {
+		return time.Time{}
+	}
+	return active.ActivatedAt.Add(s.RotationPeriod)
+}
+
+func (r Ring) request(algorithm identity.Algorithm) (Request, bool) {
+	for _, request := range r.Requests {
+		if request.Algorithm == algorithm {
+			return request, true
+		}
+	}
+	return Request{}, false
+}
+
+// freeAt is when one more key of an algorithm may be published; the zero time says at once. It is not known while no
+// retiring key of a full ring is confirmed.
+func (r Ring) freeAt(algorithm identity.Algorithm, s Settings) (at time.Time, known bool) {
+	// A rotation adds a spare, unless there is another one.
+	if r.count(algorithm) < maxPerAlgorithm || r.count(algorithm, Spare) > 1 {
+		return time.Time{}, true
+	}
+	for _, key := range r.Keys {
+		if key.Algorithm != algorithm || key.State != Retiring || key.LastExpiry.IsZero() {
+			continue
+		}
+		if removable := key.RemovableAt(s); !known || removable.Before(at) {
+			at, known = removable, true
+		}
+	}
+	return at, known
+}
+
+func awaits(id identity.KeyID, gates []Gate) []string {
+	var names []string
+	for _, gate := range gates {
+		if !slices.Contains(gate.Knows, id) {
+			names = append(names, gate.Name)
+		}
+	}
+	slices.SortFunc(names, cmp.Compare[string])
+	return names
+}
+
+func noSigningKey(algorithm identity.Algorithm, spare Key, v View) Condition {
+	message := "no token is signed: the key was revoked, and the spare has not been found published yet"
+	if spare.ID != "" {
+		message = fmt.Sprintf("no token is signed: the key was revoked, and the spare %s may sign from %s", spare.ID, spare.ReadyAt(v.Settings).Format(time.RFC3339))
+	}
+	return Condition{Type: NoSigningKey, Algorithm: algorithm, Message: message}
+}
+
+func capReached(algorithm identity.Algorithm, free time.Time) Condition {
+	message := fmt.Sprintf("rotation is due, but %d %s keys are published and no more may be", maxPerAlgorithm, algorithm)
+	if !free.IsZero() {
+		message += fmt.Sprintf(": it waits until the first of them is removed at %s", free.UTC().Format(time.RFC3339))
+	}
+	return Condition{Type: CapReached, Algorithm: algorithm, Message: message}
+}
+
+func awaiting(action Action) Condition {
+	return Condition{Type: AwaitingGates, Algorithm: action.Algorithm, Message: fmt.Sprintf(
+		"the spare %s is due to sign, but is not known to: %s", action.Key, strings.Join(action.Awaits, ", "))}
+}
