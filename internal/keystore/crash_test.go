@@ -1,6 +1,6 @@
 //go:build unix
 
-package keystore
+package keystore_test
 
 import (
 	"bufio"
@@ -14,11 +14,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keystore/keystoretest"
 )
 
 // Each case is what a writer leaves behind that is killed before the named step of replacing the first ring by the second.
 func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
-	old, next := testRings()[0], testRings()[1]
+	old, next := firstRing(), nextRing()
 	encoded, err := next.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -30,22 +33,22 @@ func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 	}{
 		{"writing the key", map[string][]byte{".tmp-1": nil}},
 		{"renaming the key", map[string][]byte{".tmp-1": encoded.Private[newKey]}},
-		{"writing ring.json", map[string][]byte{keyName(newKey): encoded.Private[newKey], ".tmp-2": encoded.Document[:50]}},
-		{"renaming ring.json", map[string][]byte{keyName(newKey): encoded.Private[newKey], ".tmp-2": encoded.Document}},
-		{"removing the old key", map[string][]byte{keyName(newKey): encoded.Private[newKey], "ring.json": encoded.Document}},
+		{"writing ring.json", map[string][]byte{keystore.KeyName(newKey): encoded.Private[newKey], ".tmp-2": encoded.Document[:50]}},
+		{"renaming ring.json", map[string][]byte{keystore.KeyName(newKey): encoded.Private[newKey], ".tmp-2": encoded.Document}},
+		{"removing the old key", map[string][]byte{keystore.KeyName(newKey): encoded.Private[newKey], "ring.json": encoded.Document}},
 	}
 	for _, c := range leftovers {
 		t.Run(c.before, func(t *testing.T) {
 			store, _ := filled(t)
 			want := old
-			if c.files[documentName] != nil {
+			if c.files[keystore.DocumentName] != nil {
 				want = next
 			}
 			// Somebody else's files stay, also where they look like keys.
 			foreign := map[string][]byte{"README": []byte("mine"), "backup.pem": []byte("mine too")}
 			for _, files := range []map[string][]byte{c.files, foreign} {
 				for name, data := range files {
-					if err := os.WriteFile(store.file(name), data, 0o600); err != nil {
+					if err := os.WriteFile(store.File(name), data, 0o600); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -54,10 +57,10 @@ func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := sameRing(want, got); diff != "" {
+			if diff := keystoretest.Diff(want, got); diff != "" {
 				t.Fatalf("ring after the crash (-want +got):\n%s", diff)
 			}
-			last := withNewSpare(got)
+			last := keystoretest.WithNewSpare(got)
 			if err := store.Save(t.Context(), last, version); err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +69,7 @@ func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 				files[keyFile(last, i)] = true
 			}
 			found := map[string]bool{}
-			for name := range modes(t, store.path) {
+			for name := range modes(t, store.Path()) {
 				found[name] = true
 			}
 			if diff := cmp.Diff(files, found); diff != "" {
@@ -80,29 +83,29 @@ func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 // files stay until the ring changes for the first time: they could as well be those of a ring.json that was lost.
 func TestCrashOfTheFirstSave(t *testing.T) {
 	store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
-	encoded, err := testRings()[1].Encode()
+	encoded, err := nextRing().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, data := range encoded.Private {
-		if err := os.WriteFile(store.file(keyName(id)), data, 0o600); err != nil {
+		if err := os.WriteFile(store.File(keystore.KeyName(id)), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ring, version, err := LoadOrBootstrap(t.Context(), store, rsaOnce(), now())
+	ring, version, err := keystore.LoadOrBootstrap(t.Context(), store, keystoretest.RSAOnce(), keystoretest.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, data := range encoded.Private {
-		if kept, err := os.ReadFile(store.file(keyName(id))); err != nil || !bytes.Equal(kept, data) {
-			t.Errorf("key file %s, of a ring that may be restored: %v", keyName(id), err)
+		if kept, err := os.ReadFile(store.File(keystore.KeyName(id))); err != nil || !bytes.Equal(kept, data) {
+			t.Errorf("key file %s, of a ring that may be restored: %v", keystore.KeyName(id), err)
 		}
 	}
 	ring.Keys[0].PublishedAt = ring.Keys[0].PublishedAt.Add(-time.Hour)
 	if err := store.Save(t.Context(), ring, version); err != nil {
 		t.Fatal(err)
 	}
-	if found := modes(t, store.path); len(found) != len(ring.Keys)+3 {
+	if found := modes(t, store.Path()); len(found) != len(ring.Keys)+3 {
 		t.Errorf("after a change directory holds %v, want four keys, ring.json and the lock", found)
 	}
 }
@@ -115,7 +118,7 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	store, err := OpenDirectory(path)
+	store, err := keystore.OpenDirectory(path)
 	for err == nil {
 		err = replaceSpare(store)
 	}
@@ -123,12 +126,12 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-func replaceSpare(store *Directory) error {
+func replaceSpare(store *keystore.Directory) error {
 	ring, version, err := store.Load(context.Background())
 	if err != nil {
 		return err
 	}
-	if err := store.Save(context.Background(), withNewSpare(ring), version); err != nil {
+	if err := store.Save(context.Background(), keystoretest.WithNewSpare(ring), version); err != nil {
 		return err
 	}
 	_, err = fmt.Println("saved")
@@ -140,7 +143,7 @@ func TestKilledWriters(t *testing.T) {
 	store, _ := filled(t)
 	for round := range 10 {
 		writer := exec.CommandContext(t.Context(), os.Args[0])
-		writer.Env = append(os.Environ(), crashDirectory+"="+store.path)
+		writer.Env = append(os.Environ(), crashDirectory+"="+store.Path())
 		writer.Stderr = os.Stderr
 		output, err := writer.StdoutPipe()
 		if err != nil {

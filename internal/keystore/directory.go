@@ -16,10 +16,8 @@ import (
 )
 
 const (
-	documentName = "ring.json"
-	lockName     = ".lock"
-	keySuffix    = ".pem"
-	tempPrefix   = ".tmp-"
+	lockName   = ".lock"
+	tempPrefix = ".tmp-"
 )
 
 // Directory keeps a ring in files: ring.json, and <kid>.pem for each key. The directory has mode 0700, its files 0600, all
@@ -72,7 +70,15 @@ func (d *Directory) read() (keys.Ring, string, error) {
 	if err != nil {
 		return keys.Ring{}, "", err
 	}
-	ring, err := keys.Decode(document, d.private)
+	var unread error
+	ring, err := keys.Decode(document, func(id identity.KeyID) ([]byte, error) {
+		data, err := readPrivate(d.file(keyName(id)))
+		unread = err
+		return data, err
+	})
+	if err != nil && (unread == nil || errors.Is(unread, fs.ErrNotExist)) {
+		err = fmt.Errorf("%w: %w", ErrUnusable, err)
+	}
 	if err != nil {
 		return keys.Ring{}, "", fmt.Errorf("read %s: %w", d.file(documentName), err)
 	}
@@ -145,13 +151,7 @@ func (d *Directory) document() ([]byte, error) {
 	return document, err
 }
 
-func (d *Directory) private(id identity.KeyID) ([]byte, error) {
-	return readPrivate(d.file(keyName(id)))
-}
-
 func (d *Directory) file(name string) string { return filepath.Join(d.path, name) }
-
-func keyName(id identity.KeyID) string { return string(id) + keySuffix }
 
 // versionOf is the version of a ring in a directory. Equal documents are equal rings, as a kid is a hash of its key: so a
 // ring that was replaced and came back is the same ring, and a writer that did not see it go has nothing to fear.

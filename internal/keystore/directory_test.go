@@ -1,6 +1,6 @@
 //go:build unix
 
-package keystore
+package keystore_test
 
 import (
 	"bytes"
@@ -14,22 +14,25 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keystore/keystoretest"
 )
 
 func TestDirectory(t *testing.T) {
-	testStore(t, func(t *testing.T) func() Store {
+	keystoretest.Run(t, func(t *testing.T) func() keystore.Store {
 		path := filepath.Join(t.TempDir(), "keys")
-		return func() Store { return openDirectory(t, path) }
+		return func() keystore.Store { return openDirectory(t, path) }
 	})
 }
 
-func openDirectory(t *testing.T, path string) *Directory {
+func openDirectory(t *testing.T, path string) *keystore.Directory {
 	t.Helper()
-	store, err := OpenDirectory(path)
+	store, err := keystore.OpenDirectory(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +40,10 @@ func openDirectory(t *testing.T, path string) *Directory {
 }
 
 // filled returns a directory that holds the first test ring.
-func filled(t *testing.T) (*Directory, string) {
+func filled(t *testing.T) (*keystore.Directory, string) {
 	t.Helper()
 	store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
-	if err := store.Save(t.Context(), testRings()[0], ""); err != nil {
+	if err := store.Save(t.Context(), firstRing(), ""); err != nil {
 		t.Fatal(err)
 	}
 	_, version, err := store.Load(t.Context())
@@ -80,13 +83,13 @@ func TestDirectoryLayout(t *testing.T) {
 	defer syscall.Umask(previous)
 	store, _ := filled(t)
 	want := map[string]string{".": "drwx------", "ring.json": "-rw-------", ".lock": "-rw-------"}
-	for i := range testRings()[0].Keys {
-		want[keyFile(testRings()[0], i)] = "-rw-------"
+	for i := range firstRing().Keys {
+		want[keyFile(firstRing(), i)] = "-rw-------"
 	}
-	if diff := cmp.Diff(want, modes(t, store.path)); diff != "" {
+	if diff := cmp.Diff(want, modes(t, store.Path())); diff != "" {
 		t.Errorf("directory (-want +got):\n%s", diff)
 	}
-	document, err := os.ReadFile(store.file("ring.json"))
+	document, err := os.ReadFile(store.File("ring.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +99,7 @@ func TestDirectoryLayout(t *testing.T) {
 }
 
 func TestDirectoryRefusesWhatOthersCouldRead(t *testing.T) {
-	ring := testRings()[0]
+	ring := firstRing()
 	cases := []struct {
 		name string
 		// file is loosened; empty stands for the directory.
@@ -114,7 +117,7 @@ func TestDirectoryRefusesWhatOthersCouldRead(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			store, version := filled(t)
-			path := filepath.Join(store.path, c.file)
+			path := filepath.Join(store.Path(), c.file)
 			if err := os.Chmod(path, c.mode); err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +133,7 @@ func TestDirectoryRefusesWhatOthersCouldRead(t *testing.T) {
 			wantAll("load", err)
 			wantAll("save", store.Save(t.Context(), ring, version))
 			if c.file == "" {
-				_, err := OpenDirectory(store.path)
+				_, err := keystore.OpenDirectory(store.Path())
 				wantAll("open", err)
 			}
 			info, err := os.Stat(path)
@@ -145,7 +148,7 @@ func TestDirectoryRefusesWhatOthersCouldRead(t *testing.T) {
 }
 
 func TestDirectoryRefusesWhatIsNoFile(t *testing.T) {
-	ring := testRings()[0]
+	ring := firstRing()
 	replace := map[string]struct {
 		with func(path string) error
 		want string
@@ -165,15 +168,15 @@ func TestDirectoryRefusesWhatIsNoFile(t *testing.T) {
 		for _, how := range slices.Sorted(maps.Keys(replace)) {
 			t.Run(what+" is "+how, func(t *testing.T) {
 				store, _ := filled(t)
-				path := store.file(name)
+				path := store.File(name)
 				if err := replace[how].with(path); err != nil {
 					t.Fatal(err)
 				}
 				_, _, err := store.Load(t.Context())
-				if err == nil || !strings.Contains(err.Error(), replace[how].want) || !strings.Contains(err.Error(), store.path) {
+				if err == nil || !strings.Contains(err.Error(), replace[how].want) || !strings.Contains(err.Error(), store.Path()) {
 					t.Errorf("load: %v, want an error with %q and the path", err, replace[how].want)
 				}
-				if errors.Is(err, ErrNotFound) != (name == "ring.json" && how == "missing") {
+				if errors.Is(err, keystore.ErrNotFound) != (name == "ring.json" && how == "missing") {
 					t.Errorf("load: %v: only a missing ring.json is an empty store", err)
 				}
 			})
@@ -199,7 +202,7 @@ func TestOpenDirectoryRefusesWhatIsNoDirectory(t *testing.T) {
 		filepath.Join(base, "no", "no"): "make key directory",
 	}
 	for path, want := range cases {
-		if _, err := OpenDirectory(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if _, err := keystore.OpenDirectory(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("open %s: %v, want an error with %q and the path", path, err, want)
 		}
 	}
@@ -209,9 +212,9 @@ func TestDirectoryRefusesOtherOwners(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: only root can give a file to another user")
 	}
-	for _, name := range []string{"", "ring.json", keyFile(testRings()[0], 0)} {
+	for _, name := range []string{"", "ring.json", keyFile(firstRing(), 0)} {
 		store, _ := filled(t)
-		path := filepath.Join(store.path, name)
+		path := filepath.Join(store.Path(), name)
 		if err := os.Chown(path, 65534, -1); err != nil {
 			t.Fatal(err)
 		}
@@ -223,46 +226,123 @@ func TestDirectoryRefusesOtherOwners(t *testing.T) {
 
 func TestDirectoryWaitsForTheLock(t *testing.T) {
 	store, version := filled(t)
-	release, err := store.lock(t.Context())
+	release, err := store.Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	saved := make(chan error)
-	go func() { saved <- store.Save(ctx, testRings()[1], version) }()
+	go func() { saved <- store.Save(ctx, nextRing(), version) }()
 	cancel()
 	if err := <-saved; !errors.Is(err, context.Canceled) {
 		t.Errorf("save under a held lock: %v, want context.Canceled", err)
 	}
-	go func() { saved <- store.Save(t.Context(), testRings()[1], version) }()
+	go func() { saved <- store.Save(t.Context(), nextRing(), version) }()
 	release()
 	if err := <-saved; err != nil {
 		t.Errorf("save after the lock was released: %v", err)
 	}
 }
 
+// Whoever moves a ring from one store to the other copies names and bytes.
+func TestSecretAndDirectoryHoldTheSame(t *testing.T) {
+	a, _, _ := secretFilled(t)
+	directory := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
+	if err := directory.Save(t.Context(), firstRing(), ""); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for name := range modes(t, directory.Path()) {
+		if name == "." || name == ".lock" {
+			continue
+		}
+		content, err := os.ReadFile(directory.File(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = content
+	}
+	if diff := cmp.Diff(files, a.get(ringName).Data); diff != "" {
+		t.Errorf("directory and Secret (-directory +Secret):\n%s", diff)
+	}
+}
+
+func TestFollowDirectoryByPolls(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	writer := openDirectory(t, path)
+	f := follow(t, openDirectory(t, path), 0)
+	if got := receive(t, f.told); !errors.Is(got.err, keystore.ErrNotFound) {
+		t.Errorf("told %+v, want ErrNotFound", got)
+	}
+	version, last := "", time.Time{}
+	for _, ring := range []keys.Ring{firstRing(), nextRing()} {
+		if err := writer.Save(t.Context(), ring, version); err != nil {
+			t.Fatal(err)
+		}
+		_, saved, err := writer.Load(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.pass(t, keystore.MinPause)
+		f.pass(t, interval)
+		got := receive(t, f.told)
+		if got.version != saved || !got.readAt.After(last) {
+			t.Errorf("told %+v, want version %s after %v", got, saved, last)
+		}
+		version, last = saved, got.readAt
+	}
+	f.stop()
+}
+
+// Only what is damaged is ErrUnusable: a directory that can not be read may be readable again.
+func TestDirectoryTellsDamageFromOutage(t *testing.T) {
+	key := keyFile(firstRing(), 1)
+	cases := map[string]struct {
+		change   func(store *keystore.Directory) error
+		unusable bool
+	}{
+		"damaged ring.json": {func(d *keystore.Directory) error { return os.Truncate(d.File("ring.json"), 40) }, true},
+		"damaged key":       {func(d *keystore.Directory) error { return os.Truncate(d.File(key), 200) }, true},
+		"lost key":          {func(d *keystore.Directory) error { return os.Remove(d.File(key)) }, true},
+		"lost ring.json":    {func(d *keystore.Directory) error { return os.Remove(d.File("ring.json")) }, false},
+		"key for others":    {func(d *keystore.Directory) error { return os.Chmod(d.File(key), 0o644) }, false},
+		"directory away":    {func(d *keystore.Directory) error { return os.Rename(d.Path(), d.Path()+".away") }, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			store, _ := filled(t)
+			if err := c.change(store); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := store.Load(t.Context()); err == nil || errors.Is(err, keystore.ErrUnusable) != c.unusable {
+				t.Errorf("load: %v, want ErrUnusable: %t", err, c.unusable)
+			}
+		})
+	}
+}
+
 // Whatever bytes are found in the files, Load gives a ring that keeps the rules or says which file is wrong.
 func FuzzDirectoryLoad(f *testing.F) {
-	encoded, err := testRings()[0].Encode()
+	encoded, err := firstRing().Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
-	id := testRings()[0].Keys[2].ID
+	id := firstRing().Keys[2].ID
 	f.Add([]byte(nil), encoded.Private[id])
 	f.Add(encoded.Document, []byte("-----BEGIN PRIVATE KEY-----\n"))
 	f.Add([]byte("{}"), []byte{})
 	f.Fuzz(func(t *testing.T, document, private []byte) {
 		store := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
-		files := map[string][]byte{documentName: document}
+		files := map[string][]byte{keystore.DocumentName: document}
 		if len(document) == 0 {
-			files[documentName] = encoded.Document
+			files[keystore.DocumentName] = encoded.Document
 		}
 		for known, data := range encoded.Private {
-			files[keyName(known)] = data
+			files[keystore.KeyName(known)] = data
 		}
-		files[keyName(id)] = private
+		files[keystore.KeyName(id)] = private
 		for name, data := range files {
-			if err := os.WriteFile(store.file(name), data, 0o600); err != nil {
+			if err := os.WriteFile(store.File(name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -272,7 +352,7 @@ func FuzzDirectoryLoad(f *testing.F) {
 			if err := ring.Validate(); err != nil {
 				t.Errorf("loaded a ring that is not valid: %v", err)
 			}
-		case !strings.Contains(err.Error(), store.path):
+		case !strings.Contains(err.Error(), store.Path()):
 			t.Errorf("the error does not name the file: %v", err)
 		}
 	})

@@ -12,16 +12,22 @@ import (
 // ErrNotFound says that a store holds no ring yet.
 var ErrNotFound = errors.New("no ring of keys is stored")
 
-// ErrConflict says that the stored ring is not of the version that a Save would have replaced. Nothing was written; load
-// the ring and decide again.
+// ErrConflict says that the stored ring is not of the version that a Save would have replaced, and so was left alone. Load
+// the ring and decide again. Where an answer was lost on its way and a client asked again, the other writer may have been
+// this one: then the ring that is loaded is the one that was to be saved.
 var ErrConflict = errors.New("the stored ring was changed by another writer")
+
+// ErrUnusable says that what is stored was read, but is no ring to sign with: it is damaged, or not a ring at all. Asking
+// again does not help before somebody has mended it; every other error may be an outage.
+var ErrUnusable = errors.New("the stored ring can not be used")
 
 // Store keeps one ring. It is safe for concurrent use, also by several processes.
 type Store interface {
-	// Load returns the stored ring and its version, or ErrNotFound. Versions are opaque, and never empty.
+	// Load returns the stored ring and its version, ErrNotFound or ErrUnusable. It is never older than the call. Versions
+	// are opaque, and never empty.
 	Load(ctx context.Context) (ring keys.Ring, version string, err error)
 	// Save replaces the stored ring if its version is still the expected one, and else returns ErrConflict. The empty
-	// version expects that no ring is stored.
+	// version expects that no ring is stored. Any error but these leaves open whether the ring was replaced.
 	Save(ctx context.Context, ring keys.Ring, expectedVersion string) error
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
 // removeTemporary removes what writers that were killed have left. It is called under the exclusive lock, so no temporary
@@ -20,9 +19,9 @@ func (d *Directory) removeTemporary() error {
 // removeKeysBut removes the key files of keys that are not in kept. Files of other names belong to somebody else.
 func (d *Directory) removeKeysBut(kept map[identity.KeyID][]byte) error {
 	return d.remove(func(name string) bool {
-		id, isKey := strings.CutSuffix(name, keySuffix)
-		_, isKept := kept[identity.KeyID(id)]
-		return isKey && keys.WellFormed(identity.KeyID(id)) && !isKept
+		id, isKey := keyOf(name)
+		_, isKept := kept[id]
+		return isKey && !isKept
 	})
 }
 

@@ -1,86 +1,29 @@
-package keystore
+// Package keystoretest holds what every store of rings keeps, as tests that run on any of them. In goes a function that
+// makes empty stores, out come test results. It is imported by tests only.
+package keystoretest
 
 import (
 	"context"
 	"crypto"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keystore"
 )
 
-func now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
-
-// testRings are generated once, as RSA keys are slow to make: a ring, and one that follows from it (its spare ES256 key is
-// another one).
-var testRings = sync.OnceValue(func() [2]keys.Ring {
-	first, err := keys.Bootstrap(keys.NewPrivate, now())
-	if err != nil {
-		panic(err)
-	}
-	return [2]keys.Ring{first, withNewSpare(first)}
-})
-
-// withNewSpare returns the ring with another spare ES256 key instead of the one it has.
-func withNewSpare(ring keys.Ring) keys.Ring {
-	private, err := keys.NewPrivate(identity.ES256)
-	if err != nil {
-		panic(err)
-	}
-	id, err := identity.KeyIDOf(private.Public())
-	if err != nil {
-		panic(err)
-	}
-	changed := slices.Clone(ring.Keys)
-	changed[3] = keys.Key{ID: id, Algorithm: identity.ES256, State: keys.Spare, Private: private, PublishedAt: now().Add(time.Hour)}
-	return keys.Ring{Keys: changed}
-}
-
-// rsaOnce gives the RSA keys of a test ring to whoever asks, and new keys of other algorithms.
-func rsaOnce() keys.Generate {
-	var mutex sync.Mutex
-	asked := 0
-	return func(algorithm identity.Algorithm) (crypto.Signer, error) {
-		if algorithm != identity.RS256 {
-			return keys.NewPrivate(algorithm)
-		}
-		mutex.Lock()
-		defer mutex.Unlock()
-		asked++
-		return testRings()[0].Keys[asked%2].Private, nil
-	}
-}
-
-func sameRing(want, got keys.Ring) string {
-	return cmp.Diff(want, got, cmp.Comparer(func(a, b crypto.Signer) bool {
-		equal, ok := a.(interface{ Equal(crypto.PrivateKey) bool })
-		return ok && equal.Equal(b)
-	}))
-}
-
-func ids(ring keys.Ring) string {
-	var all []string
-	for _, key := range ring.Keys {
-		all = append(all, string(key.ID))
-	}
-	return strings.Join(all, " ")
-}
-
-// testStore is what every store keeps. create makes an empty store and returns a function that opens it, once for each
+// Run tests what every store keeps. create makes an empty store and returns a function that opens it, once for each
 // replica.
-func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
+func Run(t *testing.T, create func(t *testing.T) (open func() keystore.Store)) {
 	ctx := t.Context()
-	rings := testRings()
+	first, next := Rings()
+	rings := [2]keys.Ring{first, next}
 
-	mustLoad := func(t *testing.T, store Store) (keys.Ring, string) {
+	mustLoad := func(t *testing.T, store keystore.Store) (keys.Ring, string) {
 		t.Helper()
 		ring, version, err := store.Load(ctx)
 		if err != nil {
@@ -91,28 +34,28 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 		}
 		return ring, version
 	}
-	mustSave := func(t *testing.T, store Store, ring keys.Ring, version string) {
+	mustSave := func(t *testing.T, store keystore.Store, ring keys.Ring, version string) {
 		t.Helper()
 		if err := store.Save(ctx, ring, version); err != nil {
 			t.Fatalf("save: %v", err)
 		}
 	}
-	mustHold := func(t *testing.T, store Store, want keys.Ring) {
+	mustHold := func(t *testing.T, store keystore.Store, want keys.Ring) {
 		t.Helper()
-		if got, _ := mustLoad(t, store); sameRing(want, got) != "" {
-			t.Fatalf("stored ring (-want +got):\n%s", sameRing(want, got))
+		if got, _ := mustLoad(t, store); Diff(want, got) != "" {
+			t.Fatalf("stored ring (-want +got):\n%s", Diff(want, got))
 		}
 	}
 
 	t.Run("an empty store has no ring", func(t *testing.T) {
 		store := create(t)()
-		if _, _, err := store.Load(ctx); !errors.Is(err, ErrNotFound) {
+		if _, _, err := store.Load(ctx); !errors.Is(err, keystore.ErrNotFound) {
 			t.Errorf("load: %v, want ErrNotFound", err)
 		}
-		if err := store.Save(ctx, rings[0], "1"); !errors.Is(err, ErrConflict) {
+		if err := store.Save(ctx, rings[0], "1"); !errors.Is(err, keystore.ErrConflict) {
 			t.Errorf("save over a version that never was: %v, want ErrConflict", err)
 		}
-		if _, _, err := store.Load(ctx); !errors.Is(err, ErrNotFound) {
+		if _, _, err := store.Load(ctx); !errors.Is(err, keystore.ErrNotFound) {
 			t.Errorf("load after a refused save: %v, want ErrNotFound", err)
 		}
 	})
@@ -136,12 +79,12 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 		store := create(t)()
 		mustSave(t, store, rings[0], "")
 		_, first := mustLoad(t, store)
-		if err := store.Save(ctx, rings[1], ""); !errors.Is(err, ErrConflict) {
+		if err := store.Save(ctx, rings[1], ""); !errors.Is(err, keystore.ErrConflict) {
 			t.Errorf("first save where a ring is: %v, want ErrConflict", err)
 		}
 		mustHold(t, store, rings[0])
 		mustSave(t, store, rings[1], first)
-		if err := store.Save(ctx, rings[0], first); !errors.Is(err, ErrConflict) {
+		if err := store.Save(ctx, rings[0], first); !errors.Is(err, keystore.ErrConflict) {
 			t.Errorf("save over a stale version: %v, want ErrConflict", err)
 		}
 		mustHold(t, store, rings[1])
@@ -151,9 +94,15 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 		store := create(t)()
 		mustSave(t, store, rings[0], "")
 		_, version := mustLoad(t, store)
-		err := store.Save(ctx, keys.Ring{Keys: rings[0].Keys[1:]}, version)
-		if err == nil || errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "state active") {
-			t.Errorf("save: %v, want what is wrong with the ring", err)
+		broken := rings[0]
+		broken.Keys = broken.Keys[1:]
+		wrong := broken.Validate()
+		if wrong == nil {
+			t.Fatal("a ring without an active key is valid")
+		}
+		err := store.Save(ctx, broken, version)
+		if err == nil || errors.Is(err, keystore.ErrConflict) || !strings.Contains(err.Error(), wrong.Error()) {
+			t.Errorf("save: %v, want an error with %q", err, wrong)
 		}
 		mustHold(t, store, rings[0])
 	})
@@ -180,7 +129,7 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 		const writers = 8
 		candidates := make([]keys.Ring, writers)
 		for i := range candidates {
-			candidates[i] = withNewSpare(rings[0])
+			candidates[i] = WithNewSpare(rings[0])
 		}
 		errs := make([]error, writers)
 		start := make(chan struct{})
@@ -200,7 +149,7 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 			switch {
 			case err == nil:
 				winners = append(winners, candidates[i])
-			case !errors.Is(err, ErrConflict):
+			case !errors.Is(err, keystore.ErrConflict):
 				t.Errorf("writer %d: %v, want nil or ErrConflict", i, err)
 			}
 		}
@@ -254,13 +203,13 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 		errs := make([]error, replicas)
 		var group sync.WaitGroup
 		for i := range replicas {
-			store, generate := open(), rsaOnce()
+			store, generate := open(), RSAOnce()
 			arrived := sync.OnceFunc(func() { empty.Done(); empty.Wait() })
 			group.Go(func() {
-				rings[i], _, errs[i] = LoadOrBootstrap(ctx, store, func(a identity.Algorithm) (crypto.Signer, error) {
+				rings[i], _, errs[i] = keystore.LoadOrBootstrap(ctx, store, func(a identity.Algorithm) (crypto.Signer, error) {
 					arrived()
 					return generate(a)
-				}, now())
+				}, Now())
 			})
 		}
 		group.Wait()
@@ -268,7 +217,7 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 			if errs[i] != nil {
 				t.Fatalf("replica %d: %v", i, errs[i])
 			}
-			if diff := sameRing(rings[0], rings[i]); diff != "" {
+			if diff := Diff(rings[0], rings[i]); diff != "" {
 				t.Errorf("replica %d has another ring (-first +this):\n%s", i, diff)
 			}
 		}
@@ -278,13 +227,13 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 	t.Run("a stored ring is not made again", func(t *testing.T) {
 		store := create(t)()
 		mustSave(t, store, rings[0], "")
-		got, version, err := LoadOrBootstrap(ctx, store, func(identity.Algorithm) (crypto.Signer, error) {
+		got, version, err := keystore.LoadOrBootstrap(ctx, store, func(identity.Algorithm) (crypto.Signer, error) {
 			return nil, errors.New("asked for a key")
-		}, now())
+		}, Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := sameRing(rings[0], got); diff != "" {
+		if diff := Diff(rings[0], got); diff != "" {
 			t.Errorf("ring (-want +got):\n%s", diff)
 		}
 		if _, want := mustLoad(t, store); version != want {
@@ -295,12 +244,14 @@ func testStore(t *testing.T, create func(t *testing.T) (open func() Store)) {
 	t.Run("a key that can not be made leaves the store empty", func(t *testing.T) {
 		store := create(t)()
 		broken := fmt.Errorf("no entropy")
-		_, _, err := LoadOrBootstrap(ctx, store, func(identity.Algorithm) (crypto.Signer, error) { return nil, broken }, now())
+		_, _, err := keystore.LoadOrBootstrap(ctx, store, func(identity.Algorithm) (crypto.Signer, error) { return nil, broken }, Now())
 		if !errors.Is(err, broken) {
 			t.Errorf("error %v, want %v", err, broken)
 		}
-		if _, _, err := store.Load(ctx); !errors.Is(err, ErrNotFound) {
+		if _, _, err := store.Load(ctx); !errors.Is(err, keystore.ErrNotFound) {
 			t.Errorf("load: %v, want ErrNotFound", err)
 		}
 	})
+
+	runFollow(t, create)
 }

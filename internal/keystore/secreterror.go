@@ -1,0 +1,48 @@
+package keystore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// failed says what went wrong without the words of the API and of its client: an answer that is no Secret, an admission
+// webhook or a policy may repeat what the Secret holds.
+func (s *Secret) failed(ctx context.Context, operation string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s %s: %w", operation, s, context.Cause(ctx))
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code := int(status.Status().Code)
+		return fmt.Errorf("%s %s: the API answered %d (%s)%s", operation, s, code, http.StatusText(code), remedy(code))
+	}
+	if transport, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%s %s: %w", operation, s, transport.Err)
+	}
+	return fmt.Errorf("%s %s: the answer of the API can not be read (%T)", operation, s, err)
+}
+
+func remedy(code int) string {
+	switch code {
+	case http.StatusUnauthorized:
+		return ": check the credentials of this process"
+	case http.StatusForbidden:
+		return ": allow this process to get, watch and update it, and to create it if it is not made beforehand; if that is allowed, admission refuses it"
+	case http.StatusNotFound:
+		return ": check that the namespace exists and that this is the API of a cluster"
+	case http.StatusUnprocessableEntity:
+		return ": check the name, the namespace and the admission policies"
+	default:
+		return ""
+	}
+}
+
+// isMissing says whether the API itself knows of no such Secret. A 404 of something else on the way says nothing.
+func isMissing(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
