@@ -80,6 +80,10 @@ func roundUp(t time.Time) time.Time {
 
 func (e *edit) change() Change {
 	e.ring.History = append(e.ring.History, e.events...)
+	// No request is nil, as it is when a stored ring is read.
+	if len(e.ring.Requests) == 0 {
+		e.ring.Requests = nil
+	}
 	if surplus := len(e.ring.History) - MaxHistory; surplus > 0 {
 		e.ring.History = slices.Clone(e.ring.History[surplus:])
 	}

@@ -1,0 +1,556 @@
+package keys
+
+import (
+	"container/heap"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// world is a simulation of one issuer over years: a stored ring, controllers that change it, people who interfere, replicas
+// that sign and publish with what they have read of it, and relying parties that verify every token at the worst moments.
+// Its time is true; each actor has a wall clock of its own that may be wrong. What happens follows from the seed alone.
+type world struct {
+	options
+	random *rand.Rand
+	now    time.Duration
+	queue  queue
+	made   uint64
+
+	stored  Ring
+	version int
+
+	controllers []*actor
+	operator    *actor
+	replicas    []*replica
+	parties     []*party
+	snapshot    *party // the one that is the gate
+
+	keys   map[identity.KeyID]*truth
+	counts counts
+	// failures are counted by what went wrong; examples has the first of each.
+	failures map[string]int
+	examples map[string]string
+}
+
+// options are what the runs of the simulation differ in. The flags after settings take one precaution away.
+type options struct {
+	seed      uint64
+	settings  Settings
+	rotations int
+	// quiet is how seldom somebody interferes: every three days or so if it is zero.
+	quiet time.Duration
+	// steadyClocks are never wrong.
+	steadyClocks bool
+	// refusalsAccepted: operators sometimes let keys sign that are too young.
+	refusalsAccepted bool
+
+	// noSnapshot leaves out the relying party that was given a copy of the keys: to wait for it hides much else.
+	noSnapshot bool
+	// slowWrites take hours every other time.
+	slowWrites bool
+
+	ignoreStaleness, ignoreTerms, ignoreGates bool
+	// tamper changes each ring that is about to be saved; decided is the time by which it was made.
+	tamper func(ring Ring, decided time.Time)
+}
+
+// counts say how much a run has seen.
+type counts struct {
+	rotations, revocations, forced, removals       int
+	tokens, verifications, excused, revoked        int
+	conflicts, crashes, jumps, unsigned, refusedBy int
+	saves, mostPublished                           int
+}
+
+// truth is what really happened to a key.
+type truth struct {
+	published  time.Duration
+	lastExpiry time.Duration
+	revokedAt  time.Duration
+	// first keys sign from the start.
+	first, forced, revoked, removed bool
+}
+
+type token struct {
+	key    identity.KeyID
+	expiry time.Duration
+}
+
+// actor is a process with a clock and settings of its own.
+type actor struct {
+	offset   time.Duration
+	settings Settings
+}
+
+// replica signs and publishes with the ring that it read last.
+type replica struct {
+	actor
+	ring Ring
+	// readAt and wallAt are when it was read: truly, as a monotonic clock counts, and by its own clock.
+	readAt, wallAt time.Duration
+}
+
+func simulate(o options) *world {
+	w := &world{
+		options: o, random: rand.New(rand.NewPCG(o.seed, 0)),
+		keys: map[identity.KeyID]*truth{}, failures: map[string]int{}, examples: map[string]string{},
+	}
+	w.settings = w.settings.withDefaults()
+	w.bootstrap()
+	for w.counts.rotations < w.rotations {
+		next := heap.Pop(&w.queue).(event)
+		w.now = next.at
+		next.run()
+	}
+	return w
+}
+
+func (w *world) bootstrap() {
+	ring, err := Bootstrap(w.generate, epoch)
+	if err != nil {
+		panic(err)
+	}
+	w.stored, w.version = ring, 1
+	for _, key := range ring.Keys {
+		w.keys[key.ID] = &truth{first: key.State == Active}
+	}
+	for range 2 {
+		controller := &actor{settings: w.settings}
+		w.controllers = append(w.controllers, controller)
+		w.after(w.between(0, time.Hour), func() { w.control(controller) })
+		w.jumpNowAndThen(controller)
+	}
+	w.operator = &actor{settings: w.settings}
+	w.jumpNowAndThen(w.operator)
+	w.after(w.between(0, 48*time.Hour), func() { w.operate(identity.RS256) })
+	for range 3 {
+		r := &replica{actor: actor{settings: w.settings}}
+		w.replicas = append(w.replicas, r)
+		w.read(r)
+		w.jumpNowAndThen(&r.actor)
+		w.after(w.between(0, time.Hour), func() { w.issueNowAndThen(r) })
+	}
+	w.meetParties()
+	w.after(10*24*time.Hour, w.reconfigure)
+}
+
+// epoch is the true time at which a world begins.
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// wall is the time that an actor reads.
+func (w *world) wall(a *actor) time.Time { return epoch.Add(w.now + a.offset) }
+
+// jumpNowAndThen sets a clock wrong: two hours at most, the worst most often.
+func (w *world) jumpNowAndThen(a *actor) {
+	if w.steadyClocks {
+		return
+	}
+	const most = DefaultClockSkew
+	switch w.random.IntN(5) {
+	case 0:
+		a.offset = 0
+	case 1:
+		a.offset = w.between(-most, most)
+	case 2, 3:
+		a.offset = -most
+	default:
+		a.offset = most
+	}
+	w.counts.jumps++
+	w.after(w.between(0, 24*time.Hour), func() { w.jumpNowAndThen(a) })
+}
+
+// reconfigure changes the longest lifetime of tokens; each process learns of it in its own time.
+func (w *world) reconfigure() {
+	lifetime := []time.Duration{12 * time.Hour, 24 * time.Hour, 36 * time.Hour, 48 * time.Hour}[w.random.IntN(4)]
+	set := func(a *actor) { w.after(w.between(0, 5*24*time.Hour), func() { a.settings.MaxLifetime = lifetime }) }
+	for _, controller := range w.controllers {
+		set(controller)
+	}
+	for _, r := range w.replicas {
+		set(&r.actor)
+	}
+	w.after(w.between(5*24*time.Hour, 20*24*time.Hour), w.reconfigure)
+}
+
+// control is one run of a controller. Two of them run, as leader election lets it happen; both may crash at any point,
+// and take any time to write.
+func (w *world) control(c *actor) {
+	pause := w.between(0, 2*time.Hour)
+	defer func() { w.after(pause, func() { w.control(c) }) }()
+	loaded, version := w.stored, w.version
+	if w.crash() {
+		return
+	}
+	view := View{Settings: c.settings, Gates: w.gates(), Now: w.wall(c)}
+	plan := loaded.Plan(view)
+	if !plan.Due(view.Now) {
+		// A controller wakes when it is time, by its clock.
+		if until := plan.Wake().Sub(view.Now); !plan.Wake().IsZero() && until < pause {
+			pause = until
+		}
+		return
+	}
+	change, err := loaded.Step(view, w.generate)
+	if err != nil || !change.Changed {
+		w.fail("step that was due", fmt.Sprint("changed nothing: ", err))
+		return
+	}
+	if w.crash() {
+		return
+	}
+	pause = w.between(0, time.Minute)
+	w.after(w.delay(), func() { w.save(change, version, view.Now) })
+}
+
+func (w *world) gates() []Gate {
+	if w.ignoreGates || w.noSnapshot {
+		return nil
+	}
+	var known []identity.KeyID
+	for id := range w.snapshot.keys {
+		known = append(known, id)
+	}
+	return []Gate{{Name: "snapshot", Knows: known}}
+}
+
+// operate is somebody who rotates and revokes, and is sometimes impatient.
+func (w *world) operate(algorithm identity.Algorithm) {
+	if w.random.IntN(2) == 0 {
+		w.after(w.between(0, time.Hour), func() { w.operate(algorithm) })
+	} else {
+		w.after(w.between(0, 2*max(w.quiet, 72*time.Hour)), func() { w.operate(Algorithms()[w.random.IntN(2)]) })
+	}
+	loaded, version := w.stored, w.version
+	view := View{Settings: w.settings, Gates: w.gates(), Now: w.wall(w.operator)}
+	command := Command{Algorithm: algorithm, Cause: Cause{By: "operator", Reason: "simulated"}}
+	if active, ok := loaded.Signer(algorithm); ok && w.random.IntN(2) == 0 {
+		command.Key = active.ID
+	}
+	command.AcceptRefusals = w.refusalsAccepted && w.random.IntN(4) == 0
+	var change Change
+	var err error
+	switch w.random.IntN(4) {
+	case 0, 1:
+		change, err = loaded.Rotate(view, command)
+	case 2:
+		change, err = loaded.RotateNow(view, command, w.generate)
+	default:
+		command.Key = loaded.Keys[w.random.IntN(len(loaded.Keys))].ID
+		change, err = loaded.Revoke(view, command, w.generate)
+	}
+	var refused *Refused
+	switch {
+	case errors.As(err, &refused):
+		w.counts.refusedBy++
+	case err != nil:
+		w.fail("command", err.Error())
+	case change.Changed && !w.crash():
+		w.after(w.delay(), func() { w.save(change, version, view.Now) })
+	}
+}
+
+// save is the store's compare-and-swap, and what the simulation knows of the change.
+func (w *world) save(change Change, version int, decided time.Time) {
+	if w.crash() {
+		return
+	}
+	if version != w.version {
+		w.counts.conflicts++
+		return
+	}
+	// Some replicas have read the old ring just now.
+	for _, r := range w.replicas {
+		if w.random.IntN(2) == 0 && !w.ignoreStaleness {
+			w.read(r)
+		}
+	}
+	old, ring := w.stored, change.Ring
+	if w.tamper != nil {
+		w.tamper(ring, decided)
+	}
+	w.checkRing(ring)
+	w.stored, w.version = ring, w.version+1
+	w.counts.saves++
+	for _, key := range ring.Keys {
+		if w.keys[key.ID] == nil {
+			w.keys[key.ID] = &truth{published: w.now}
+		} else if old.index(key.ID) < 0 {
+			w.fail("kid used again", string(key.ID))
+		}
+	}
+	for _, key := range old.Keys {
+		if ring.index(key.ID) < 0 {
+			w.checkRemoval(key)
+		}
+	}
+	for _, happened := range change.Events {
+		if happened.Kind == Activated {
+			w.checkActivation(happened)
+		}
+	}
+	w.issueAround(ring)
+}
+
+func (w *world) checkRing(ring Ring) {
+	if err := ring.Validate(); err != nil {
+		w.fail("invalid ring", err.Error())
+	}
+	w.counts.mostPublished = max(w.counts.mostPublished, len(ring.Published()))
+	if len(ring.Published()) > MaxPublished {
+		w.fail("too many keys published", fmt.Sprint(len(ring.Published())))
+	}
+	for _, algorithm := range Algorithms() {
+		if ring.count(algorithm, Spare) == 0 {
+			w.fail("no spare", string(algorithm))
+		}
+	}
+	if w.random.IntN(100) > 0 {
+		return
+	}
+	// What a store keeps is the same ring.
+	data, err := ring.encodeDocument()
+	if err != nil {
+		w.fail("ring that can not be written", err.Error())
+	}
+	again, err := decodeDocument(data)
+	if err != nil {
+		w.fail("ring that can not be read", err.Error())
+		return
+	}
+	for i := range again.Keys {
+		again.Keys[i].Private = ring.Keys[i].Private
+	}
+	if diff := sameRing(ring, again); diff != "" {
+		w.fail("ring that is another one when it is read", diff)
+	}
+}
+
+func (w *world) checkRemoval(key Key) {
+	happened := w.keys[key.ID]
+	if slices.ContainsFunc(w.stored.Compromised, func(c Compromised) bool { return c.ID == key.ID }) {
+		happened.revoked, happened.revokedAt = true, w.now
+		w.counts.revocations++
+		return
+	}
+	happened.removed = true
+	w.counts.removals++
+	if early := happened.lastExpiry + w.settings.Leeway - w.now; early > 0 {
+		w.fail("removed early", fmt.Sprintf("%s by %s", key, early))
+	}
+}
+
+func (w *world) checkActivation(e Event) {
+	w.counts.rotations++
+	happened := w.keys[e.Key]
+	if e.AcceptRefusals {
+		happened.forced = true
+		w.counts.forced++
+	}
+	if age := w.now - happened.published; age < w.settings.PublishPeriod && !happened.forced {
+		w.fail("activated before P", fmt.Sprintf("%s after %s", e.Key, age))
+	}
+}
+
+func (w *world) read(r *replica) {
+	r.ring, r.readAt, r.wallAt = w.stored, w.now, w.now+r.offset
+}
+
+// issueAround has tokens issued at the moments around a change at which it matters.
+func (w *world) issueAround(ring Ring) {
+	staleness := w.settings.Staleness
+	for _, delay := range []time.Duration{0, time.Second, staleness / 2, staleness - time.Second, staleness, staleness + time.Second, 3 * staleness} {
+		r := w.replicas[w.random.IntN(len(w.replicas))]
+		for _, algorithm := range Algorithms() {
+			if w.random.IntN(2) == 0 {
+				w.after(delay, func() { w.issue(r, algorithm) })
+			}
+		}
+	}
+}
+
+func (w *world) issueNowAndThen(r *replica) {
+	w.issue(r, Algorithms()[w.random.IntN(2)])
+	w.after(w.between(0, 12*time.Hour), func() { w.issueNowAndThen(r) })
+}
+
+// issue has a replica sign, with the ring that it has read unless that is too old, and the token verified from its first to
+// its last second.
+func (w *world) issue(r *replica, algorithm identity.Algorithm) {
+	key, signs := r.ring.Signer(algorithm)
+	fresh := key.Terms.maySign(w.now-r.readAt, w.now+r.offset-r.wallAt)
+	if w.ignoreStaleness {
+		fresh = w.random.IntN(20) > 0
+	}
+	if !signs || !fresh {
+		w.read(r)
+		if key, signs = r.ring.Signer(algorithm); !signs {
+			w.counts.unsigned++
+			return
+		}
+	}
+	longest := min(r.settings.MaxLifetime, key.Terms.complete().MaxLifetime)
+	if w.ignoreTerms {
+		longest = r.settings.MaxLifetime
+	}
+	lifetime := []time.Duration{identity.ShortestLifetime, time.Hour, w.between(identity.ShortestLifetime, longest), longest, longest}[w.random.IntN(5)]
+	issued := w.wall(&r.actor).Truncate(time.Second).Sub(epoch)
+	t := token{key: key.ID, expiry: issued + lifetime.Truncate(time.Second)}
+	w.checkSignature(t)
+	w.counts.tokens++
+	first, last := max(w.now, issued), t.expiry+w.settings.Leeway-time.Nanosecond
+	if last < first {
+		return
+	}
+	for _, at := range []time.Duration{first, w.between(first, last), last} {
+		w.after(at-w.now, func() { w.verify(t) })
+	}
+}
+
+func (w *world) checkSignature(t token) {
+	happened := w.keys[t.key]
+	happened.lastExpiry = max(happened.lastExpiry, t.expiry)
+	if happened.removed {
+		w.fail("signed after removal", string(t.key))
+	}
+	if happened.revoked && w.now-happened.revokedAt > w.settings.Staleness {
+		w.fail("signed after revocation", string(t.key))
+	}
+	if age := w.now - happened.published; age < w.settings.PublishPeriod && !happened.first && !happened.forced {
+		w.fail("signed before P", fmt.Sprintf("%s after %s", t.key, age))
+	}
+}
+
+func (w *world) verify(t token) {
+	happened := w.keys[t.key]
+	if happened.revoked {
+		w.counts.revoked++
+		return
+	}
+	for _, p := range w.parties {
+		w.counts.verifications++
+		if p.accepts(w, t.key) {
+			continue
+		}
+		// Who let a young key sign has accepted that it is refused until everybody knows it.
+		if happened.forced && (p.model == modelSnapshot || w.now-happened.published < w.settings.PublishPeriod+w.settings.Staleness) {
+			w.counts.excused++
+			continue
+		}
+		w.fail("refused by "+p.name, fmt.Sprintf("%s, published for %s", t.key, w.now-happened.published))
+	}
+}
+
+func (w *world) fail(what, example string) {
+	if w.failures[what]++; w.failures[what] == 1 {
+		w.examples[what] = fmt.Sprintf("%s at %s", example, w.now)
+	}
+}
+
+func (w *world) crash() bool {
+	if w.random.IntN(20) > 0 {
+		return false
+	}
+	w.counts.crashes++
+	return true
+}
+
+// delay is how long a write takes: mostly less than a second, and sometimes hours.
+func (w *world) delay() time.Duration {
+	most := 20
+	if w.slowWrites {
+		most = 2
+	}
+	switch w.random.IntN(most) {
+	case 0:
+		return w.between(0, 3*time.Hour)
+	case 1, 2:
+		return w.between(0, time.Minute)
+	default:
+		return w.between(0, time.Second)
+	}
+}
+
+func (w *world) between(from, to time.Duration) time.Duration {
+	if to <= from {
+		return from
+	}
+	return from + time.Duration(w.random.Int64N(int64(to-from)))
+}
+
+// generate makes keys that can be told apart and published, but never sign: real RSA keys would take most of the time.
+func (w *world) generate(algorithm identity.Algorithm) (crypto.Signer, error) {
+	w.made++
+	seed := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, w.seed), w.made)
+	if algorithm == identity.ES256 {
+		sum := sha256.Sum256(seed)
+		private, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), sum[:])
+		if err != nil {
+			return nil, err
+		}
+		return stub{&private.PublicKey}, nil
+	}
+	modulus := make([]byte, 0, rsaBits/8)
+	for i := byte(0); len(modulus) < rsaBits/8; i++ {
+		sum := sha256.Sum256(append(seed, i))
+		modulus = append(modulus, sum[:]...)
+	}
+	modulus[0] |= 0x80
+	return stub{&rsa.PublicKey{N: new(big.Int).SetBytes(modulus), E: 65537}}, nil
+}
+
+type stub struct{ public crypto.PublicKey }
+
+func (s stub) Public() crypto.PublicKey { return s.public }
+
+func (s stub) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return nil, errors.New("a stub signs nothing")
+}
+
+func (s stub) Equal(other crypto.PrivateKey) bool { return s == other }
+
+// event is something that happens at a time.
+type event struct {
+	at  time.Duration
+	seq int
+	run func()
+}
+
+// queue has the next event first; of two at the same time the one that was added first.
+type queue struct {
+	events []event
+	added  int
+}
+
+func (w *world) after(delay time.Duration, run func()) {
+	w.queue.added++
+	heap.Push(&w.queue, event{at: w.now + max(delay, 0), seq: w.queue.added, run: run})
+}
+
+func (q queue) Len() int { return len(q.events) }
+func (q queue) Less(i, j int) bool {
+	a, b := q.events[i], q.events[j]
+	return a.at < b.at || a.at == b.at && a.seq < b.seq
+}
+func (q queue) Swap(i, j int) { q.events[i], q.events[j] = q.events[j], q.events[i] }
+func (q *queue) Push(x any)   { q.events = append(q.events, x.(event)) }
+func (q *queue) Pop() any {
+	last := len(q.events) - 1
+	e := q.events[last]
+	q.events[last] = event{}
+	q.events = q.events[:last]
+	return e
+}
