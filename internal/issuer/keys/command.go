@@ -197,8 +197,8 @@ func (r Ring) noSuchKey(id identity.KeyID) *Refused {
 }
 
 func (c Command) check() error {
-	if err := c.Cause.validate("cause"); err != nil {
-		return refuse(BadCommand, "%s", err)
+	if err := c.Cause.validate(); err != nil {
+		return refuse(BadCommand, "who asks, and why: %s", err)
 	}
 	return nil
 }

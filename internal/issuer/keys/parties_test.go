@@ -92,9 +92,9 @@ func (p *party) accepts(w *world, id identity.KeyID) bool {
 // fetch takes the documents from any replica, which serves what it has read within the staleness.
 func (p *party) fetch(w *world) {
 	r := w.replicas[w.random.IntN(len(w.replicas))]
-	ring := r.ring
+	ring, published := r.ring, r.published
 	if w.now-r.readAt > w.settings.Staleness {
-		ring = w.stored
+		ring, published = w.stored, w.published
 		if !w.ignoreStaleness {
 			w.read(r)
 		}
@@ -102,7 +102,7 @@ func (p *party) fetch(w *world) {
 	if p.keys == nil || p.model != modelHoarder {
 		p.keys = map[identity.KeyID]bool{}
 	}
-	for _, public := range ring.Published() {
+	for _, public := range published {
 		p.keys[public.ID] = true
 	}
 	ttl := p.ttl

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -118,28 +119,33 @@ func (r Ring) validateCompromised() error {
 	}
 	seen := map[identity.KeyID]int{}
 	for i, gone := range r.Compromised {
-		path := fmt.Sprintf("compromised[%d]", i)
-		first, twice := seen[gone.ID]
-		switch {
-		case !WellFormed(gone.ID):
-			return fmt.Errorf("%s.kid: %.64q is not the base64url of a SHA-256 sum", path, gone.ID)
-		case !slices.Contains(Algorithms(), gone.Algorithm):
-			return fmt.Errorf("%s.algorithm: %.64q is unknown, it must be one of %q", path, gone.Algorithm, Algorithms())
-		case gone.RevokedAt.IsZero():
-			return fmt.Errorf("%s.revokedAt: missing", path)
-		case twice:
-			return fmt.Errorf("%s.kid: %s is also compromised[%d]", path, gone.ID, first)
-		case r.index(gone.ID) >= 0:
-			return fmt.Errorf("%s.kid: %s was revoked, but is keys[%d]: a key that was revoked is never used again", path, gone.ID, r.index(gone.ID))
-		case gone.ActivatedAt.IsZero() && !gone.LastExpiry.IsZero():
-			return fmt.Errorf("%s.lastExpiry: set, but the key never signed", path)
+		if err := gone.validate(); err != nil {
+			return fmt.Errorf("compromised[%d].%w", i, err)
 		}
-		if err := gone.Cause.validate(path); err != nil {
-			return err
+		if first, twice := seen[gone.ID]; twice {
+			return fmt.Errorf("compromised[%d].kid: %s is also compromised[%d]", i, gone.ID, first)
+		}
+		if r.index(gone.ID) >= 0 {
+			return fmt.Errorf("compromised[%d].kid: %s was revoked, but is keys[%d]: a key that was revoked is never used again", i, gone.ID, r.index(gone.ID))
 		}
 		seen[gone.ID] = i
 	}
 	return nil
+}
+
+// validate names the field that is wrong.
+func (c Compromised) validate() error {
+	switch {
+	case !WellFormed(c.ID):
+		return fmt.Errorf("kid: %.64q is not the base64url of a SHA-256 sum", c.ID)
+	case !slices.Contains(Algorithms(), c.Algorithm):
+		return fmt.Errorf("algorithm: %.64q is unknown, it must be one of %q", c.Algorithm, Algorithms())
+	case c.RevokedAt.IsZero():
+		return errors.New("revokedAt: missing")
+	case c.ActivatedAt.IsZero() && !c.LastExpiry.IsZero():
+		return errors.New("lastExpiry: set, but the key never signed")
+	}
+	return c.Cause.validate()
 }
 
 func (r Ring) validateRequests() error {
@@ -155,8 +161,8 @@ func (r Ring) validateRequests() error {
 		case request.At.IsZero():
 			return fmt.Errorf("%s.at: missing", path)
 		}
-		if err := request.Cause.validate(path); err != nil {
-			return err
+		if err := request.Cause.validate(); err != nil {
+			return fmt.Errorf("%s.%w", path, err)
 		}
 		seen[request.Algorithm] = i
 	}
@@ -167,36 +173,45 @@ func (r Ring) validateHistory() error {
 	if len(r.History) > MaxHistory {
 		return fmt.Errorf("history: %d entries, at most %d are kept", len(r.History), MaxHistory)
 	}
+	gone := map[identity.KeyID]bool{}
 	for i, event := range r.History {
-		path := fmt.Sprintf("history[%d]", i)
-		switch {
-		case event.At.IsZero():
-			return fmt.Errorf("%s.at: missing", path)
-		case !slices.Contains(eventKinds(), event.Kind):
-			return fmt.Errorf("%s.kind: %.64q is unknown, it must be one of %q", path, event.Kind, eventKinds())
-		case !slices.Contains(Algorithms(), event.Algorithm):
-			return fmt.Errorf("%s.algorithm: %.64q is unknown, it must be one of %q", path, event.Algorithm, Algorithms())
-		case !WellFormed(event.Key):
-			return fmt.Errorf("%s.kid: %.64q is not the base64url of a SHA-256 sum", path, event.Key)
-		case (event.Kind == Removed || event.Kind == Revoked) && r.index(event.Key) >= 0:
-			return fmt.Errorf("%s.kid: %s was %s, but is keys[%d]: a key that has left the ring is never used again", path, event.Key, event.Kind, r.index(event.Key))
+		if err := event.validate(); err != nil {
+			return fmt.Errorf("history[%d].%w", i, err)
 		}
-		if err := event.Cause.validate(path); err != nil {
-			return err
+		gone[event.Key] = gone[event.Key] || event.Kind == Removed || event.Kind == Revoked
+	}
+	for i, key := range r.Keys {
+		if gone[key.ID] {
+			return fmt.Errorf("keys[%d].kid: %s has left the ring by its history, and no key is used again", i, key.ID)
 		}
 	}
 	return nil
 }
 
-func (c Cause) validate(path string) error {
-	if c.By == "" {
-		return fmt.Errorf("%s.by: missing", path)
+// validate names the field that is wrong.
+func (e Event) validate() error {
+	switch {
+	case e.At.IsZero():
+		return errors.New("at: missing")
+	case !slices.Contains(eventKinds(), e.Kind):
+		return fmt.Errorf("kind: %.64q is unknown, it must be one of %q", e.Kind, eventKinds())
+	case !slices.Contains(Algorithms(), e.Algorithm):
+		return fmt.Errorf("algorithm: %.64q is unknown, it must be one of %q", e.Algorithm, Algorithms())
+	case !WellFormed(e.Key):
+		return fmt.Errorf("kid: %.64q is not the base64url of a SHA-256 sum", e.Key)
 	}
-	if !printable(c.By, maxBy) {
-		return fmt.Errorf("%s.by: must be at most %d bytes of printable text", path, maxBy)
-	}
-	if !printable(c.Reason, maxReason) {
-		return fmt.Errorf("%s.reason: must be at most %d bytes of printable text", path, maxReason)
+	return e.Cause.validate()
+}
+
+// validate names the field that is wrong.
+func (c Cause) validate() error {
+	switch {
+	case c.By == "":
+		return errors.New("by: missing")
+	case !printable(c.By, maxBy):
+		return fmt.Errorf("by: must be at most %d bytes of printable text", maxBy)
+	case !printable(c.Reason, maxReason):
+		return fmt.Errorf("reason: must be at most %d bytes of printable text", maxReason)
 	}
 	return nil
 }

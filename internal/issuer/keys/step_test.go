@@ -1,0 +1,595 @@
+package keys
+
+import (
+	"crypto"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// days is a ring of stubs and its clock, which only a test moves.
+type days struct {
+	t    *testing.T
+	ring Ring
+	view View
+	keys world
+}
+
+func newDays(t *testing.T) *days {
+	d := &days{t: t, view: View{Settings: Settings{}.withDefaults(), Now: epoch}}
+	ring, err := Bootstrap(d.keys.generate, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ring = ring
+	return d
+}
+
+// pass lets time go by and takes every step that is due, as a controller does.
+func (d *days) pass(by time.Duration) []Event {
+	d.t.Helper()
+	d.view.Now = d.view.Now.Add(by)
+	var events []Event
+	for range 10 {
+		change, err := d.ring.Step(d.view, d.keys.generate)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if change.Changed != d.ring.Plan(d.view).Due(d.view.Now) {
+			d.t.Fatalf("changed: %v, but the plan is %+v", change.Changed, d.ring.Plan(d.view))
+		}
+		if !change.Changed {
+			return events
+		}
+		events = append(events, change.Events...)
+		d.store(change)
+	}
+	d.t.Fatal("the ring changes for ever")
+	return nil
+}
+
+func (d *days) store(change Change) {
+	d.t.Helper()
+	if err := change.Ring.Validate(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.ring = change.Ring
+}
+
+// do is what somebody does, with what comes of it.
+func (d *days) do(change Change, err error) []Event {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.store(change)
+	return change.Events
+}
+
+func (d *days) refused(want RefusalReason, err error) *Refused {
+	d.t.Helper()
+	var refused *Refused
+	if !errors.As(err, &refused) || refused.Reason != want || refused.Message == "" {
+		d.t.Fatalf("error %v, want a refusal for %s", err, want)
+	}
+	return refused
+}
+
+// es256 are the keys of one algorithm, by state.
+func (d *days) es256(state State) []Key {
+	var found []Key
+	for _, key := range d.ring.Keys {
+		if key.Algorithm == identity.ES256 && key.State == state {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+func (d *days) one(state State) Key {
+	d.t.Helper()
+	found := d.es256(state)
+	if len(found) != 1 {
+		d.t.Fatalf("%d ES256 keys are %s, want one: %v", len(found), state, d.ring.Keys)
+	}
+	return found[0]
+}
+
+func (d *days) conditions() []ConditionType {
+	var types []ConditionType
+	for _, condition := range d.ring.Plan(d.view).Conditions {
+		types = append(types, condition.Type)
+	}
+	return types
+}
+
+func command() Command {
+	return Command{Algorithm: identity.ES256, Cause: Cause{By: "operator", Reason: "test"}}
+}
+
+func revoke(key Key) Command {
+	return Command{Key: key.ID, Cause: Cause{By: "operator", Reason: "leaked"}}
+}
+
+func kinds(events []Event) []string {
+	var all []string
+	for _, e := range events {
+		all = append(all, fmt.Sprintf("%s %s", e.Algorithm, e.Kind))
+	}
+	return all
+}
+
+func TestLifeOfAKey(t *testing.T) {
+	d := newDays(t)
+	first, second := d.one(Active), d.one(Spare)
+	period := d.view.Settings.RotationPeriod
+	if got := d.pass(period - time.Second); got != nil {
+		t.Fatalf("before the period is over: %v", kinds(got))
+	}
+	want := []string{
+		"RS256 retired", "RS256 activated", "RS256 published",
+		"ES256 retired", "ES256 activated", "ES256 published",
+	}
+	if diff := cmp.Diff(want, kinds(d.pass(time.Second))); diff != "" {
+		t.Fatalf("events (-want +got):\n%s", diff)
+	}
+	now := d.view.Now
+	retired := d.one(Retiring)
+	if active := d.one(Active); active.ID != second.ID || !active.ActivatedAt.Equal(now) {
+		t.Errorf("%v signs since %s, want %v since now", active, active.ActivatedAt, second)
+	}
+	if spare := d.one(Spare); !spare.PublishedAt.Equal(now) {
+		t.Errorf("the new spare is published since %s, want now", spare.PublishedAt)
+	}
+	// 48h of the token, a minute of the snapshot, and two hours each for the clocks of controller and replica.
+	if want := now.Add(52*time.Hour + time.Minute); retired.ID != first.ID || !retired.RetiredAt.Equal(now) || !retired.LastExpiry.Equal(want) {
+		t.Errorf("%v retired at %s with last expiry %s, want %v now and %s", retired, retired.RetiredAt, retired.LastExpiry, first, want)
+	}
+	if got := d.pass(54*time.Hour + 4*time.Minute + 29*time.Second); got != nil {
+		t.Errorf("before the retention is over: %v", kinds(got))
+	}
+	if diff := cmp.Diff([]string{"RS256 removed", "ES256 removed"}, kinds(d.pass(time.Second))); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if len(d.ring.Keys) != 4 || !d.ring.remembers(first.ID) {
+		t.Errorf("ring %v, want four keys and the first remembered", d.ring.Keys)
+	}
+}
+
+// What a step has decided counts only when it is found in the store, however long that took.
+func TestTimesCountFromWhenTheyAreStored(t *testing.T) {
+	d := newDays(t)
+	d.view.Now = d.view.Now.Add(d.view.Settings.RotationPeriod)
+	change, err := d.ring.Step(d.view, d.keys.generate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.store(change)
+	if spare, retiring := d.one(Spare), d.one(Retiring); !spare.PublishedAt.IsZero() || !retiring.LastExpiry.IsZero() {
+		t.Fatalf("times are known before the ring was stored: %s, %s", spare.PublishedAt, retiring.LastExpiry)
+	}
+	if _, err := d.ring.RotateNow(d.view, command(), d.keys.generate); err == nil {
+		t.Error("a spare signs that was not found published")
+	}
+	if events := d.pass(5 * time.Hour); events != nil {
+		t.Errorf("events %v", kinds(events))
+	}
+	if spare := d.one(Spare); !spare.PublishedAt.Equal(d.view.Now) {
+		t.Errorf("published since %s, want %s", spare.PublishedAt, d.view.Now)
+	}
+	if retiring := d.one(Retiring); !retiring.LastExpiry.Equal(d.view.Now.Add(52*time.Hour + time.Minute)) {
+		t.Errorf("last expiry %s, 5h after %s", retiring.LastExpiry, retiring.RetiredAt)
+	}
+}
+
+func TestAlgorithmsRotateByThemselves(t *testing.T) {
+	d := newDays(t)
+	rsa, _ := d.ring.Signer(identity.RS256)
+	d.pass(48 * time.Hour)
+	d.do(d.ring.Rotate(d.view, command()))
+	events := d.pass(0)
+	if diff := cmp.Diff([]string{"ES256 retired", "ES256 activated", "ES256 published"}, kinds(events)); diff != "" {
+		t.Fatalf("events (-want +got):\n%s", diff)
+	}
+	for _, e := range events[:2] {
+		if e.By != "operator" || e.Reason != "test" {
+			t.Errorf("%s by %s: %s, want who asked for it", e.Kind, e.By, e.Reason)
+		}
+	}
+	if active, _ := d.ring.Signer(identity.RS256); active.ID != rsa.ID {
+		t.Errorf("RS256 has rotated too: %v", active)
+	}
+	// Each becomes due when its own key is old enough.
+	got := d.pass(d.view.Settings.RotationPeriod - 48*time.Hour)
+	if diff := cmp.Diff([]string{"RS256 retired", "RS256 activated", "RS256 published"}, kinds(got[len(got)-3:])); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestRotateWaitsForTheSpare(t *testing.T) {
+	d := newDays(t)
+	before := d.ring
+	d.do(d.ring.Rotate(d.view, command()))
+	if _, changed := before.request(identity.ES256); changed {
+		t.Error("the ring that was given has changed")
+	}
+	again, err := d.ring.Rotate(d.view, command())
+	if err != nil || again.Changed {
+		t.Errorf("asked for twice: changed %v, %v", again.Changed, err)
+	}
+	plan := d.ring.Plan(d.view)
+	if ready := epoch.Add(28*time.Hour + time.Minute); !plan.NextChange.Equal(ready) || !plan.Wake().Equal(ready) || plan.Due(d.view.Now) {
+		t.Errorf("plan %+v, want a rotation at %s", plan, ready)
+	}
+	if got := d.pass(28 * time.Hour); got != nil {
+		t.Errorf("early: %v", kinds(got))
+	}
+	if got := d.pass(time.Minute); len(got) != 3 {
+		t.Errorf("events %v, want a rotation", kinds(got))
+	}
+	if len(d.ring.Requests) != 0 || d.ring.Plan(d.view).Due(d.view.Now) {
+		t.Errorf("requests %v after the rotation", d.ring.Requests)
+	}
+}
+
+func TestTwoRotationsAtOnceAreOne(t *testing.T) {
+	d := newDays(t)
+	d.pass(48 * time.Hour)
+	c := command()
+	c.Key = d.one(Active).ID
+	c.AcceptRefusals = true
+	d.do(d.ring.RotateNow(d.view, c, d.keys.generate))
+	_, err := d.ring.RotateNow(d.view, c, d.keys.generate)
+	d.refused(AlreadyDone, err)
+	_, err = d.ring.Rotate(d.view, c)
+	d.refused(AlreadyDone, err)
+}
+
+func TestRotateNow(t *testing.T) {
+	d := newDays(t)
+	_, err := d.ring.RotateNow(d.view, command(), d.keys.generate)
+	if refused := d.refused(TooYoung, err); !refused.ReadyAt.Equal(epoch.Add(28*time.Hour + time.Minute)) {
+		t.Errorf("ready at %s", refused.ReadyAt)
+	}
+	accepted := command()
+	accepted.AcceptRefusals = true
+	if events := d.do(d.ring.RotateNow(d.view, accepted, d.keys.generate)); !events[1].AcceptRefusals {
+		t.Errorf("event %+v does not say that refusals were accepted", events[1])
+	}
+	d.pass(0)
+	d.pass(28*time.Hour + time.Minute)
+	if events := d.do(d.ring.RotateNow(d.view, accepted, d.keys.generate)); events[1].AcceptRefusals {
+		t.Errorf("event %+v, but the spare was old enough", events[1])
+	}
+}
+
+func TestRevokeTheActiveKey(t *testing.T) {
+	t.Run("with an old spare", func(t *testing.T) {
+		d := newDays(t)
+		d.pass(48 * time.Hour)
+		active, spare := d.one(Active), d.one(Spare)
+		events := d.do(d.ring.Revoke(d.view, revoke(active), d.keys.generate))
+		if diff := cmp.Diff([]string{"ES256 revoked", "ES256 activated", "ES256 published"}, kinds(events)); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if now := d.one(Active); now.ID != spare.ID || len(d.es256(Spare)) != 1 {
+			t.Errorf("%v signs, want the spare and a new one", now)
+		}
+		gone := d.ring.Compromised[0]
+		want := Compromised{
+			ID: active.ID, Algorithm: identity.ES256, RevokedAt: d.view.Now, ActivatedAt: epoch,
+			LastExpiry: d.view.Now.Add(52*time.Hour + time.Minute), Cause: Cause{"operator", "leaked"},
+		}
+		if diff := cmp.Diff(want, gone); diff != "" {
+			t.Errorf("compromised (-want +got):\n%s", diff)
+		}
+		if slices.ContainsFunc(d.ring.Published(), func(p identity.PublicKey) bool { return p.ID == active.ID }) {
+			t.Error("the revoked key is published")
+		}
+		_, err := d.ring.Revoke(d.view, revoke(active), d.keys.generate)
+		d.refused(AlreadyDone, err)
+		broken := d.ring
+		broken.Keys = append(slices.Clone(broken.Keys), active)
+		broken.Keys[len(broken.Keys)-1].State = Spare
+		broken.Keys[len(broken.Keys)-1].ActivatedAt, broken.Keys[len(broken.Keys)-1].Terms = time.Time{}, Terms{}
+		if err := broken.Validate(); err == nil || !strings.Contains(err.Error(), "never used again") {
+			t.Errorf("a revoked key came back: %v", err)
+		}
+	})
+	t.Run("with a young spare", func(t *testing.T) {
+		d := newDays(t)
+		spare := d.one(Spare)
+		d.do(d.ring.Revoke(d.view, revoke(d.one(Active)), d.keys.generate))
+		if _, signs := d.ring.Signer(identity.ES256); signs || len(d.es256(Spare)) != 2 {
+			t.Errorf("ring %v, want no active key and two spares", d.ring.Keys)
+		}
+		if diff := cmp.Diff([]ConditionType{NoSigningKey}, d.conditions()); diff != "" {
+			t.Errorf("conditions (-want +got):\n%s", diff)
+		}
+		_, err := d.ring.Rotate(d.view, command())
+		d.refused(AlreadyDone, err)
+		if got := d.pass(28 * time.Hour); got != nil {
+			t.Errorf("early: %v", kinds(got))
+		}
+		if diff := cmp.Diff([]string{"ES256 activated"}, kinds(d.pass(time.Minute))); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if active := d.one(Active); active.ID != spare.ID || len(d.es256(Spare)) != 1 || d.conditions() != nil {
+			t.Errorf("%v signs, want %v, and one spare", active, spare)
+		}
+	})
+	t.Run("with a young spare that is let sign", func(t *testing.T) {
+		d := newDays(t)
+		spare := d.one(Spare)
+		c := revoke(d.one(Active))
+		c.AcceptRefusals = true
+		if events := d.do(d.ring.Revoke(d.view, c, d.keys.generate)); !events[1].AcceptRefusals || d.one(Active).ID != spare.ID {
+			t.Errorf("events %+v, want the spare active with refusals accepted", events)
+		}
+	})
+}
+
+func TestRevokeOtherKeys(t *testing.T) {
+	d := newDays(t)
+	d.pass(d.view.Settings.RotationPeriod)
+	active, spare, retiring := d.one(Active), d.one(Spare), d.one(Retiring)
+	d.do(d.ring.Revoke(d.view, revoke(spare), d.keys.generate))
+	if fresh := d.one(Spare); fresh.ID == spare.ID || !d.ring.Compromised[0].LastExpiry.IsZero() {
+		t.Errorf("%v took the place of %v", fresh, spare)
+	}
+	d.do(d.ring.Revoke(d.view, revoke(retiring), d.keys.generate))
+	if len(d.es256(Retiring)) != 0 || d.one(Active).ID != active.ID || d.one(Spare).ID == "" {
+		t.Errorf("ring %v, want the same active key, a spare and none retiring", d.ring.Keys)
+	}
+}
+
+func TestBadCommands(t *testing.T) {
+	d := newDays(t)
+	unknown := Key{ID: identity.KeyID(strings.Repeat("A", 43))}
+	cases := map[string]struct {
+		change func(c *Command)
+		want   RefusalReason
+	}{
+		"nobody":              {func(c *Command) { c.By = "" }, BadCommand},
+		"no reason":           {func(c *Command) { c.Reason = "" }, BadCommand},
+		"reason on two lines": {func(c *Command) { c.Reason = "a\nb" }, BadCommand},
+		"long reason":         {func(c *Command) { c.Reason = strings.Repeat("a", 257) }, BadCommand},
+		"unknown key":         {func(c *Command) { c.Key = unknown.ID }, NoSuchKey},
+		"no key":              {func(c *Command) { c.Key = "" }, NoSuchKey},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			command := revoke(d.one(Active))
+			c.change(&command)
+			_, err := d.ring.Revoke(d.view, command, d.keys.generate)
+			d.refused(c.want, err)
+		})
+	}
+	other := command()
+	other.Algorithm = "EdDSA"
+	_, err := d.ring.Rotate(d.view, other)
+	d.refused(BadCommand, err)
+	_, err = d.ring.RotateNow(d.view, other, d.keys.generate)
+	d.refused(BadCommand, err)
+}
+
+func TestCapStopsRotation(t *testing.T) {
+	d := newDays(t)
+	accepted := command()
+	accepted.AcceptRefusals = true
+	for range 2 {
+		d.do(d.ring.RotateNow(d.view, accepted, d.keys.generate))
+		d.pass(time.Minute)
+	}
+	if n := d.ring.count(identity.ES256); n != 4 {
+		t.Fatalf("%d ES256 keys, want 4", n)
+	}
+	free := epoch.Add(54*time.Hour + 5*time.Minute + 30*time.Second)
+	_, err := d.ring.RotateNow(d.view, accepted, d.keys.generate)
+	if refused := d.refused(TooManyKeys, err); !refused.ReadyAt.Equal(free) {
+		t.Errorf("ready at %s, want %s", refused.ReadyAt, free)
+	}
+	d.do(d.ring.Rotate(d.view, command()))
+	if got := d.pass(free.Sub(d.view.Now) - time.Second); got != nil {
+		t.Errorf("at the cap: %v", kinds(got))
+	}
+	if diff := cmp.Diff([]ConditionType{CapReached}, d.conditions()); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	// Another algorithm is not concerned.
+	other := accepted
+	other.Algorithm = identity.RS256
+	d.do(d.ring.RotateNow(d.view, other, d.keys.generate))
+	got := d.pass(time.Second)
+	if diff := cmp.Diff([]string{"ES256 removed", "ES256 retired", "ES256 activated", "ES256 published"}, kinds(got)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	// A revocation is never stopped.
+	d.do(d.ring.Revoke(d.view, revoke(d.one(Active)), d.keys.generate))
+	if n := d.ring.count(identity.ES256); n != 4 {
+		t.Errorf("%d ES256 keys after a revocation, want 4", n)
+	}
+}
+
+func TestGatesHoldBackActivation(t *testing.T) {
+	d := newDays(t)
+	d.view.Gates = []Gate{{Name: "public URL", Knows: []identity.KeyID{d.one(Spare).ID}}, {Name: "bank"}}
+	d.pass(48 * time.Hour)
+	d.do(d.ring.Rotate(d.view, command()))
+	if got := d.pass(0); got != nil {
+		t.Fatalf("through a closed gate: %v", kinds(got))
+	}
+	plan := d.ring.Plan(d.view)
+	if len(plan.Conditions) != 1 || plan.Conditions[0].Type != AwaitingGates || !strings.HasSuffix(plan.Conditions[0].Message, "not known to: bank") {
+		t.Errorf("conditions %+v, want one that names the bank", plan.Conditions)
+	}
+	if !plan.NextChange.IsZero() || plan.MaxAge != time.Hour || plan.Due(d.view.Now) || !plan.Wake().IsZero() {
+		t.Errorf("plan %+v, want nothing before the gate opens", plan)
+	}
+	_, err := d.ring.RotateNow(d.view, command(), d.keys.generate)
+	d.refused(UnknownToGates, err)
+	d.view.Gates[1].Knows = d.view.Gates[0].Knows
+	if got := d.pass(0); len(got) != 3 {
+		t.Errorf("events %v, want a rotation", kinds(got))
+	}
+}
+
+func TestTermsAreRaisedAtOnceAndLoweredWithTheNextKey(t *testing.T) {
+	d := newDays(t)
+	d.view.Settings.MaxLifetime = 72 * time.Hour
+	d.pass(0)
+	if got := d.one(Active).Terms; got != (Terms{72 * time.Hour, time.Minute}) {
+		t.Errorf("terms %v, want 72h", got)
+	}
+	d.view.Settings.MaxLifetime = time.Hour
+	d.pass(d.view.Settings.RotationPeriod)
+	if got := d.one(Active).Terms; got != (Terms{time.Hour, time.Minute}) {
+		t.Errorf("terms of the next key %v, want 1h", got)
+	}
+	if want := d.view.Now.Add(76*time.Hour + time.Minute); !d.one(Retiring).LastExpiry.Equal(want) {
+		t.Errorf("last expiry %s, want %s", d.one(Retiring).LastExpiry, want)
+	}
+}
+
+// No reading of a clock within its bounds makes a key look older, or gone for longer, than the latest time in the ring says.
+func TestClockThatIsSetBack(t *testing.T) {
+	d := newDays(t)
+	d.pass(d.view.Settings.RotationPeriod)
+	last := d.view.Now
+	for _, back := range []time.Duration{time.Second, 2 * time.Hour, 4 * time.Hour} {
+		d.view.Now = last.Add(-back)
+		if got := d.pass(0); got != nil {
+			t.Errorf("%s back: %v", back, kinds(got))
+		}
+		accepted := command()
+		accepted.AcceptRefusals = true
+		change, err := d.ring.RotateNow(d.view, accepted, d.keys.generate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change, err = change.Ring.Step(d.view, d.keys.generate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range change.Ring.Keys {
+			if key.Algorithm == identity.ES256 && key.State == Spare && key.PublishedAt.Before(last) {
+				t.Errorf("%s back: a new spare is published since %s, before the last change of the ring %s", back, key.PublishedAt, last)
+			}
+			if key.State == Retiring && key.LastExpiry.Before(last.Add(52*time.Hour)) {
+				t.Errorf("%s back: %v is kept until %s only", back, key, key.LastExpiry)
+			}
+		}
+	}
+	// Further back than clocks may be wrong nothing is done, though much would be due by the next key's time.
+	d.view.Now = last.Add(-4*time.Hour - time.Second)
+	if diff := cmp.Diff([]ConditionType{ClockBehind}, d.conditions()); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if got := d.pass(0); got != nil {
+		t.Errorf("events %v", kinds(got))
+	}
+}
+
+// A ring that was changed by a clock far in the future can be mended by revoking what it changed.
+func TestRingOfTheFutureCanBeMended(t *testing.T) {
+	d := newDays(t)
+	d.pass(100 * 365 * 24 * time.Hour)
+	d.view.Now = epoch.Add(time.Hour)
+	for _, algorithm := range Algorithms() {
+		for _, key := range slices.Clone(d.ring.Keys) {
+			if key.Algorithm == algorithm && key.State != Spare {
+				c := revoke(key)
+				c.AcceptRefusals = key.State == Active
+				d.do(d.ring.Revoke(d.view, c, d.keys.generate))
+			}
+		}
+	}
+	d.pass(4 * time.Hour)
+	if got := d.conditions(); got != nil {
+		t.Errorf("conditions %v", got)
+	}
+	if got := d.pass(d.view.Settings.RotationPeriod + 4*time.Hour); len(got) != 6 {
+		t.Errorf("events %v, want two rotations", kinds(got))
+	}
+}
+
+func TestMaxAgeEndsWithTheNextChange(t *testing.T) {
+	d := newDays(t)
+	period := d.view.Settings.RotationPeriod
+	for _, c := range []struct{ before, want time.Duration }{
+		{period, time.Hour},
+		{time.Hour + time.Second, time.Hour},
+		{time.Hour - time.Second, time.Hour - time.Second},
+		{1500 * time.Millisecond, time.Second},
+		{500 * time.Millisecond, 0},
+		{0, time.Minute}, // overdue: it is not known when it comes
+		{-time.Hour, time.Minute},
+	} {
+		d.view.Now = epoch.Add(period - c.before)
+		if got := d.ring.Plan(d.view).MaxAge; got != c.want {
+			t.Errorf("%s before the rotation: max-age %s, want %s", c.before, got, c.want)
+		}
+	}
+}
+
+func TestStepKeepsTheRingIfNoKeyCanBeMade(t *testing.T) {
+	d := newDays(t)
+	d.view.Now = d.view.Now.Add(d.view.Settings.RotationPeriod)
+	broken := errors.New("no entropy")
+	_, err := d.ring.Step(d.view, func(identity.Algorithm) (crypto.Signer, error) { return nil, broken })
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+	old := d.ring.Keys[3].Private
+	_, err = d.ring.Step(d.view, func(algorithm identity.Algorithm) (crypto.Signer, error) {
+		if algorithm == identity.ES256 {
+			return old, nil
+		}
+		return d.keys.generate(algorithm)
+	})
+	if err == nil || !strings.Contains(err.Error(), "no key is used twice") {
+		t.Errorf("error %v, want that a key was used before", err)
+	}
+}
+
+func TestHistoryIsBoundedAndCompromisedKeysAreNot(t *testing.T) {
+	d := newDays(t)
+	for range 100 {
+		d.do(d.ring.Revoke(d.view, revoke(d.es256(Spare)[0]), d.keys.generate))
+	}
+	if len(d.ring.History) != MaxHistory || len(d.ring.Compromised) != 100 {
+		t.Errorf("%d events and %d compromised keys, want %d and 100", len(d.ring.History), len(d.ring.Compromised), MaxHistory)
+	}
+	last := d.ring.History[MaxHistory-1]
+	if last.Kind != Published || last.Key != d.one(Spare).ID {
+		t.Errorf("the last event is %+v, want the publication of the spare", last)
+	}
+}
+
+func TestExposure(t *testing.T) {
+	d := newDays(t)
+	d.view.Now = epoch.Add(10 * time.Hour)
+	d.view.Gates = []Gate{{Name: "bank"}}
+	show := func(all []Exposure) string {
+		var b strings.Builder
+		for _, e := range all {
+			fmt.Fprintf(&b, "%s %s %v\n", e.Model, e.For, e.Unbounded)
+		}
+		return b.String()
+	}
+	refused := "M0 0s false\nM1 0s false\nM2 6h1m0s false\nM3 18h1m0s false\nM4 0s true\nM5 0s false\n"
+	if diff := cmp.Diff(refused, show(d.one(Spare).RefusedFor(d.view))); diff != "" {
+		t.Errorf("refused (-want +got):\n%s", diff)
+	}
+	accepted := "M0 52h4m30s true\nM1 1h1m0s false\nM2 12h1m0s false\nM3 24h1m0s false\nM4 52h4m30s true\nM5 52h4m30s true\n"
+	if diff := cmp.Diff(accepted, show(d.one(Active).AcceptedFor(d.view))); diff != "" {
+		t.Errorf("accepted (-want +got):\n%s", diff)
+	}
+}
