@@ -190,11 +190,11 @@ func (r Ring) planOf(algorithm identity.Algorithm, v View) (actions []Action, co
 		wanted := later(r.wantedAt(active, v.Settings), action.At)
 		free, known := r.freeAt(algorithm, v.Settings)
 		action.At = later(wanted, free)
-		if !known || action.At.After(wanted) && !wanted.After(v.Now) {
+		if overdue := !wanted.After(v.Now); overdue && (!known || free.After(v.Now)) {
 			conditions = append(conditions, capReached(algorithm, free))
-		}
-		if !known {
-			return actions, conditions
+			if !known {
+				return actions, conditions
+			}
 		}
 	}
 	if len(action.Awaits) > 0 && !action.At.After(v.Now) {

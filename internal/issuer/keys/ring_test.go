@@ -116,6 +116,43 @@ func TestValidate(t *testing.T) {
 		{"spare that signed", edited(func(k []Key) []Key { k[1].ActivatedAt = now(); return k }), "keys[1].activatedAt: set"},
 		{"active since never", edited(func(k []Key) []Key { k[0].ActivatedAt = time.Time{}; return k }), "keys[0].activatedAt: missing"},
 		{"used before it was published", edited(func(k []Key) []Key { k[0].ActivatedAt = k[0].PublishedAt.Add(-1); return k }), "keys[0].activatedAt: before"},
+		{"retiring", retiring(func(*Key) {}), ""},
+		{"retiring, not confirmed", retiring(func(k *Key) { k.LastExpiry = time.Time{} }), ""},
+		{"retiring since never", retiring(func(k *Key) { k.RetiredAt = time.Time{} }), "keys[4].retiredAt: missing"},
+		{"retired before it was active", retiring(func(k *Key) { k.RetiredAt = k.ActivatedAt.Add(-1) }), "keys[4].retiredAt: before activatedAt"},
+		{"expired before it retired", retiring(func(k *Key) { k.LastExpiry = k.RetiredAt.Add(-1) }), "keys[4].lastExpiry: before retiredAt"},
+		{"retiring and never active", retiring(func(k *Key) { k.ActivatedAt = time.Time{} }), "keys[4].activatedAt: missing"},
+		{"active that retired", edited(func(k []Key) []Key { k[0].RetiredAt = now(); return k }), "keys[0].retiredAt: set"},
+		{"active that is over", edited(func(k []Key) []Key { k[0].LastExpiry = now(); return k }), "keys[0].lastExpiry: set"},
+		{"spare that signs", edited(func(k []Key) []Key { k[1].Terms = k[0].Terms; return k }), "keys[1].maxLifetimeSeconds: "},
+		{"spare, not confirmed", edited(func(k []Key) []Key { k[1].PublishedAt = time.Time{}; return k }), ""},
+		{"parts of seconds", edited(func(k []Key) []Key { k[0].Terms.Staleness = 1; return k }), "keys[0].stalenessSeconds: "},
+		{"lifetime below zero", edited(func(k []Key) []Key { k[0].Terms.MaxLifetime = -time.Second; return k }), "keys[0].maxLifetimeSeconds: "},
+		{"too many of an algorithm", edited(func(k []Key) []Key { return withSpare(withSpare(withSpare(k))) }), "keys: 5 keys with algorithm ES256, at most 4"},
+		{"no active key after a revocation", remembering(func(r *Ring) { r.Keys = slices.Delete(r.Keys, 2, 3) }), ""},
+		{"no active key after the revocation of a spare", remembering(func(r *Ring) {
+			r.Keys = slices.Delete(r.Keys, 2, 3)
+			r.Compromised[0].ActivatedAt, r.Compromised[0].LastExpiry = time.Time{}, time.Time{}
+		}), "keys: 0 keys with algorithm ES256"},
+		{"revoked and in use", remembering(func(r *Ring) { r.Compromised[0].ID = r.Keys[1].ID }), "compromised[0].kid: "},
+		{"revoked twice", remembering(func(r *Ring) { r.Compromised = append(r.Compromised, r.Compromised[0]) }), "compromised[1].kid: "},
+		{"revoked with no algorithm", remembering(func(r *Ring) { r.Compromised[0].Algorithm = "" }), "compromised[0].algorithm: "},
+		{"revoked with no name", remembering(func(r *Ring) { r.Compromised[0].ID = "x" }), "compromised[0].kid: "},
+		{"revoked at no time", remembering(func(r *Ring) { r.Compromised[0].RevokedAt = time.Time{} }), "compromised[0].revokedAt: missing"},
+		{"revoked by nobody", remembering(func(r *Ring) { r.Compromised[0].By = "" }), "compromised[0].by: missing"},
+		{"revoked and signed never", remembering(func(r *Ring) { r.Compromised[0].ActivatedAt = time.Time{} }), "compromised[0].lastExpiry: "},
+		{"many revoked", remembering(func(r *Ring) { r.Compromised = make([]Compromised, 1001) }), "compromised: 1001 entries"},
+		{"asked for twice", remembering(func(r *Ring) { r.Requests = append(r.Requests, r.Requests[0]) }), "requests[1].algorithm: "},
+		{"asked for at no time", remembering(func(r *Ring) { r.Requests[0].At = time.Time{} }), "requests[0].at: missing"},
+		{"asked for by a terminal", remembering(func(r *Ring) { r.Requests[0].By = "\x1b[2J" }), "requests[0].by: must be"},
+		{"asked for nothing", remembering(func(r *Ring) { r.Requests[0].Algorithm = "x" }), "requests[0].algorithm: "},
+		{"removed and in use", remembering(func(r *Ring) { r.History[0].Kind, r.History[0].Key = Removed, r.Keys[1].ID }), "keys[1].kid: "},
+		{"much history", remembering(func(r *Ring) { r.History = make([]Event, 129) }), "history: 129 entries"},
+		{"history of no time", remembering(func(r *Ring) { r.History[0].At = time.Time{} }), "history[0].at: missing"},
+		{"history of no kind", remembering(func(r *Ring) { r.History[0].Kind = "" }), "history[0].kind: "},
+		{"history of no algorithm", remembering(func(r *Ring) { r.History[0].Algorithm = "" }), "history[0].algorithm: "},
+		{"history of no key", remembering(func(r *Ring) { r.History[0].Key = "" }), "history[0].kid: "},
+		{"history of bytes", remembering(func(r *Ring) { r.History[0].Reason = "\xff" }), "history[0].reason: must be"},
 		{"no private key", edited(func(k []Key) []Key { k[1].Private = nil; return k }), "has no private key"},
 		{"Ed25519", withPrivate(2, newEd25519()), "keys[2]: private key of"},
 		{"RSA of 1024 bits", withPrivate(0, newShortRSA()), "RSA key has 1024 bits"},
@@ -194,6 +231,29 @@ func TestKeysNeverPrintTheirPrivatePart(t *testing.T) {
 			t.Errorf("the key ID is not printed: %.200s", output)
 		}
 	}
+}
+
+// retiring adds a third ES256 key, which retires.
+func retiring(change func(*Key)) Ring {
+	return edited(func(k []Key) []Key {
+		k = withSpare(k)
+		key := &k[len(k)-1]
+		key.State, key.ActivatedAt, key.RetiredAt, key.LastExpiry = Retiring, key.PublishedAt, now(), now().Add(time.Hour)
+		change(key)
+		return k
+	})
+}
+
+// remembering returns a ring that has revoked an ES256 key.
+func remembering(change func(*Ring)) Ring {
+	id := identity.KeyID(strings.Repeat("A", 43))
+	cause := Cause{By: "operator", Reason: "lost"}
+	ring := edited(func(k []Key) []Key { return k })
+	ring.Compromised = []Compromised{{ID: id, Algorithm: identity.ES256, RevokedAt: now(), ActivatedAt: now(), LastExpiry: now(), Cause: cause}}
+	ring.Requests = []Request{{Algorithm: identity.RS256, At: now(), Cause: cause}}
+	ring.History = []Event{{At: now(), Kind: Revoked, Algorithm: identity.ES256, Key: id, Cause: cause}}
+	change(&ring)
+	return ring
 }
 
 type valueSigner struct {

@@ -2,18 +2,9 @@ package keys
 
 import (
 	"container/heap"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rsa"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"math/big"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
@@ -311,67 +302,6 @@ func (w *world) store(ring Ring) {
 	w.stored, w.published, w.version = ring, ring.Published(), w.version+1
 }
 
-func (w *world) checkRing(ring Ring) {
-	if err := ring.Validate(); err != nil {
-		w.fail("invalid ring", err.Error())
-	}
-	published := len(ring.Published())
-	w.counts.mostPublished = max(w.counts.mostPublished, published)
-	if published > MaxPublished {
-		w.fail("too many keys published", fmt.Sprint(published))
-	}
-	for _, algorithm := range Algorithms() {
-		if ring.count(algorithm, Spare) == 0 {
-			w.fail("no spare", string(algorithm))
-		}
-	}
-	if w.random.IntN(400) > 0 {
-		return
-	}
-	// What a store keeps is the same ring.
-	data, err := ring.encodeDocument()
-	if err != nil {
-		w.fail("ring that can not be written", err.Error())
-	}
-	again, err := decodeDocument(data)
-	if err != nil {
-		w.fail("ring that can not be read", err.Error())
-		return
-	}
-	for i := range again.Keys {
-		again.Keys[i].Private = ring.Keys[i].Private
-	}
-	if diff := sameRing(ring, again); diff != "" {
-		w.fail("ring that is another one when it is read", diff)
-	}
-}
-
-func (w *world) checkRemoval(key Key) {
-	happened := w.keys[key.ID]
-	if slices.ContainsFunc(w.stored.Compromised, func(c Compromised) bool { return c.ID == key.ID }) {
-		happened.revoked, happened.revokedAt = true, w.now
-		w.counts.revocations++
-		return
-	}
-	happened.removed = true
-	w.counts.removals++
-	if early := happened.lastExpiry + w.settings.Leeway - w.now; early > 0 {
-		w.fail("removed early", fmt.Sprintf("%s by %s", key, early))
-	}
-}
-
-func (w *world) checkActivation(e Event) {
-	w.counts.rotations++
-	happened := w.keys[e.Key]
-	if e.AcceptRefusals {
-		happened.forced = true
-		w.counts.forced++
-	}
-	if age := w.now - happened.published; age < w.settings.PublishPeriod && !happened.forced {
-		w.fail("activated before P", fmt.Sprintf("%s after %s", e.Key, age))
-	}
-}
-
 func (w *world) read(r *replica) {
 	r.ring, r.published = w.stored, w.published
 	r.readAt, r.wallAt = w.now, w.now+r.offset
@@ -428,46 +358,6 @@ func (w *world) issue(r *replica, algorithm identity.Algorithm) {
 	}
 }
 
-func (w *world) checkSignature(t token) {
-	happened := w.keys[t.key]
-	happened.lastExpiry = max(happened.lastExpiry, t.expiry)
-	if happened.removed {
-		w.fail("signed after removal", string(t.key))
-	}
-	if happened.revoked && w.now-happened.revokedAt > w.settings.Staleness {
-		w.fail("signed after revocation", string(t.key))
-	}
-	if age := w.now - happened.published; age < w.settings.PublishPeriod && !happened.first && !happened.forced {
-		w.fail("signed before P", fmt.Sprintf("%s after %s", t.key, age))
-	}
-}
-
-func (w *world) verify(t token) {
-	happened := w.keys[t.key]
-	if happened.revoked {
-		w.counts.revoked++
-		return
-	}
-	for _, p := range w.parties {
-		w.counts.verifications++
-		if p.accepts(w, t.key) {
-			continue
-		}
-		// Who let a young key sign has accepted that it is refused until everybody knows it.
-		if happened.forced && (p.model == modelSnapshot || w.now-happened.published < w.settings.PublishPeriod+w.settings.Staleness) {
-			w.counts.excused++
-			continue
-		}
-		w.fail("refused by "+p.name, fmt.Sprintf("%s, published for %s", t.key, w.now-happened.published))
-	}
-}
-
-func (w *world) fail(what, example string) {
-	if w.failures[what]++; w.failures[what] == 1 {
-		w.examples[what] = fmt.Sprintf("%s at %s", example, w.now)
-	}
-}
-
 func (w *world) crash() bool {
 	if w.random.IntN(20) > 0 {
 		return false
@@ -497,68 +387,4 @@ func (w *world) between(from, to time.Duration) time.Duration {
 		return from
 	}
 	return from + time.Duration(w.random.Int64N(int64(to-from)))
-}
-
-// generate makes keys that can be told apart and published, but never sign: real RSA keys would take most of the time.
-func (w *world) generate(algorithm identity.Algorithm) (crypto.Signer, error) {
-	w.made++
-	seed := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, w.seed), w.made)
-	if algorithm == identity.ES256 {
-		sum := sha256.Sum256(seed)
-		private, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), sum[:])
-		if err != nil {
-			return nil, err
-		}
-		return stub{&private.PublicKey}, nil
-	}
-	modulus := make([]byte, 0, rsaBits/8)
-	for i := byte(0); len(modulus) < rsaBits/8; i++ {
-		sum := sha256.Sum256(append(seed, i))
-		modulus = append(modulus, sum[:]...)
-	}
-	modulus[0] |= 0x80
-	return stub{&rsa.PublicKey{N: new(big.Int).SetBytes(modulus), E: 65537}}, nil
-}
-
-type stub struct{ public crypto.PublicKey }
-
-func (s stub) Public() crypto.PublicKey { return s.public }
-
-func (s stub) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
-	return nil, errors.New("a stub signs nothing")
-}
-
-func (s stub) Equal(other crypto.PrivateKey) bool { return s == other }
-
-// event is something that happens at a time.
-type event struct {
-	at  time.Duration
-	seq int
-	run func()
-}
-
-// queue has the next event first; of two at the same time the one that was added first.
-type queue struct {
-	events []event
-	added  int
-}
-
-func (w *world) after(delay time.Duration, run func()) {
-	w.queue.added++
-	heap.Push(&w.queue, event{at: w.now + max(delay, 0), seq: w.queue.added, run: run})
-}
-
-func (q queue) Len() int { return len(q.events) }
-func (q queue) Less(i, j int) bool {
-	a, b := q.events[i], q.events[j]
-	return a.at < b.at || a.at == b.at && a.seq < b.seq
-}
-func (q queue) Swap(i, j int) { q.events[i], q.events[j] = q.events[j], q.events[i] }
-func (q *queue) Push(x any)   { q.events = append(q.events, x.(event)) }
-func (q *queue) Pop() any {
-	last := len(q.events) - 1
-	e := q.events[last]
-	q.events[last] = event{}
-	q.events = q.events[:last]
-	return e
 }
