@@ -13,12 +13,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
-// refuseToStart runs an API server of its own beside the shared plane's, with the same rights; it has to end by itself.
-func refuseToStart(t *testing.T, want []string, flags map[string]string) {
+// serverFlags are those of an API server beside the shared plane's, with the same rights and a state of its own.
+func serverFlags(t *testing.T, flags map[string]string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	pki := filepath.Join(shared.Dir, "pki", "apiserver")
@@ -36,9 +39,15 @@ func refuseToStart(t *testing.T, want []string, flags map[string]string) {
 	for name, value := range all {
 		args = append(args, "--"+name+"="+value)
 	}
+	return args
+}
+
+// refuseToStart runs an API server that has to end by itself.
+func refuseToStart(t *testing.T, want []string, flags map[string]string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program("credence-server"), args...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, program("credence-server"), serverFlags(t, flags)...).CombinedOutput()
 	if err == nil || ctx.Err() != nil {
 		t.Fatalf("the server started: %v\n%s", err, out)
 	}
@@ -150,4 +159,63 @@ func makeRSAIdentity(t *testing.T) (namespace string) {
 	namespace = shared.namespace(t)
 	shared.create(t, namespace, "rsa", "generic", "a")
 	return namespace
+}
+
+// A replica on an etcd that is not its own, with the same keys, serves the same objects and issues tokens that whoever
+// trusts the first one accepts.
+func TestReplicaOnExternalEtcd(t *testing.T) {
+	namespace := makeIdentity(t)
+	port := ports(t)
+	cmd := exec.Command(program("credence-server"), serverFlags(t, map[string]string{
+		"secure-port": fmt.Sprint(port), "issuer": shared.Issuer, "keys-dir": copyKeys(t), "etcd-data-dir": "",
+		"etcd-servers": "unix://" + filepath.Join(shared.Dir, "apiserver", "etcd", "run", "client.sock"),
+	})...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	replica := shared.config(t)
+	replica.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
+	client, err := rest.HTTPClientFor(replica)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		select {
+		case err := <-exited:
+			exited <- err
+			t.Fatalf("the replica ended: %v\n%s", err, log.String())
+		default:
+		}
+		got, err := client.Get(replica.Host + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer got.Body.Close()
+		if got.StatusCode != 200 {
+			return fmt.Errorf("readyz: %d", got.StatusCode)
+		}
+		return nil
+	})
+	issued := token(t, replica, namespace, "one", `{}`).Status.Token
+	shared.must(t, issued, "credence", "token", "verify", "-", "--issuer", shared.Issuer, "--audience", "a", "--ca-file", shared.CAFile)
+	got := do(t, replica, "DELETE", identitiesPath(namespace)+"/one", "", "")
+	if got.Code != 200 {
+		t.Errorf("delete at the replica: %d %s", got.Code, got.Body)
+	}
+	eventually(t, func() error {
+		if got := do(t, shared.config(t), "GET", identitiesPath(namespace)+"/one", "", ""); got.Code != 404 {
+			return fmt.Errorf("at the first server still: %d", got.Code)
+		}
+		return nil
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-exited; err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, log.String())
+	}
 }
