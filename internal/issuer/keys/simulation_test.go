@@ -61,8 +61,8 @@ func TestSimulationFailsWithout(t *testing.T) {
 	}{
 		// A max-age that ends with the next change does not save them: nobody foresees a rotation that is asked for.
 		"a publish period above max-age": {
-			without(func(o *options) { o.settings.PublishPeriod = time.Minute }),
-			[]string{"refused by M1", "refused by M2", "refused by M2 of 12h", "refused by M3 of 24h"},
+			without(func(o *options) { o.settings.PublishPeriod, o.rotations = time.Minute, 600 }),
+			[]string{"refused by M2", "refused by M2 of 12h", "refused by M3 of 24h"},
 		},
 		"keys that stay until their tokens expire": {
 			without(func(o *options) {

@@ -220,6 +220,9 @@ func TestCapStopsRotation(t *testing.T) {
 	for range 2 {
 		d.do(d.ring.RotateNow(d.view, accepted, d.keys.generate))
 		d.pass(time.Minute)
+		if got := d.conditions(); got != nil {
+			t.Errorf("conditions %v, but no rotation is due", got)
+		}
 	}
 	if n := d.ring.count(identity.ES256); n != 4 {
 		t.Fatalf("%d ES256 keys, want 4", n)
@@ -320,13 +323,26 @@ func TestClockThatIsSetBack(t *testing.T) {
 			}
 		}
 	}
-	// Further back than clocks may be wrong nothing is done, though much would be due by the next key's time.
-	d.view.Now = last.Add(-4*time.Hour - time.Second)
+}
+
+// Where the clock is, or was, more wrong than it may be nothing is done by itself, whatever is due.
+func TestClockThatIsSetBackTooFar(t *testing.T) {
+	d := newDays(t)
+	d.pass(d.view.Settings.RotationPeriod)
+	removable := d.one(Retiring).RemovableAt(d.view.Settings)
+	d.view.Now = removable.Add(4*time.Hour + time.Second)
+	other := command()
+	other.Algorithm, other.AcceptRefusals = identity.RS256, true
+	d.do(d.ring.RotateNow(d.view, other, d.keys.generate))
+	d.view.Now = removable
 	if diff := cmp.Diff([]ConditionType{ClockBehind}, d.conditions()); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if got := d.pass(0); got != nil {
 		t.Errorf("events %v", kinds(got))
+	}
+	if got := d.pass(time.Second); len(got) == 0 || d.conditions() != nil {
+		t.Errorf("events %v, want the removals that were due", kinds(got))
 	}
 }
 
