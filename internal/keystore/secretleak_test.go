@@ -86,7 +86,7 @@ func TestSecretErrorsShowNoContent(t *testing.T) {
 	secret := ownSecret(stored)
 	secret.ResourceVersion = "1"
 	echo := string(encodeJSON(t, secret)) + string(slices.Concat(slices.Collect(maps.Values(stored))...))
-	echo64 := base64.StdEncoding.EncodeToString([]byte(echo))
+	echo64 := base64.StdEncoding.EncodeToString(bytes.Join(slices.Collect(maps.Values(stored)), nil))
 	status := func(code int, reason metav1.StatusReason) func(w http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
 			answerStatus(w, metav1.Status{
@@ -106,6 +106,8 @@ func TestSecretErrorsShowNoContent(t *testing.T) {
 	wrongField := strings.Replace(string(encodeJSON(t, secret)), `"metadata":{`, `"metadata":{"labels":"`+echo64+`",`, 1)
 	secret.Kind = "Pod"
 	anotherKind := string(encodeJSON(t, secret))
+	secret.Kind = echo64
+	unknownKind := string(encodeJSON(t, secret))
 	cases := map[string]struct {
 		answer func(w http.ResponseWriter)
 		want   string
@@ -117,6 +119,7 @@ func TestSecretErrorsShowNoContent(t *testing.T) {
 		"proxy":          {body(http.StatusBadGateway, "text/plain", echo), "502"},
 		"proxy's 404":    {body(http.StatusNotFound, "text/plain", echo), "404 (Not Found): check that the namespace exists"},
 		"another kind":   {body(http.StatusOK, "application/json", anotherKind), "the API answered with"},
+		"unknown kind":   {body(http.StatusOK, "application/json", unknownKind), "can not be read"},
 		"wrong field":    {body(http.StatusOK, "application/json", wrongField), "can not be read"},
 		"no JSON":        {body(http.StatusOK, "application/json", echo), "can not be read"},
 		"another format": {body(http.StatusOK, "application/vnd.kubernetes.protobuf", echo), "can not be read"},
