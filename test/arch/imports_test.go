@@ -50,7 +50,7 @@ var rules = []rule{
 	{from: `^internal/target/[^/]+$`, not: `^internal/target/[^/]+$`, why: "one target system knows nothing of another"},
 	{from: `^internal/(identity|issuer|discovery|relyingparty|target|keystore|apiserver)`, not: `^internal/app(/|$)`, why: "wiring is on top"},
 	{from: `^cmd/`, not: `^internal/`, except: `^internal/app/`, why: "a program is flags and app.Run"},
-	{from: `.`, not: `^k8s\.io/apiserver/`, except: `^k8s\.io/apiserver/pkg/server/(dynamiccertificates)$`, why: "k8s.io/apiserver has one door, internal/apiserver, and the wiring of its flags"},
+	{from: `.`, not: `^k8s\.io/apiserver/`, why: "k8s.io/apiserver has one door, internal/apiserver, and the wiring of its flags"},
 	{from: `.`, not: `^go\.etcd\.io/etcd/server/`, why: "embedded storage has one door"},
 	{from: `.`, not: `/devcluster(/|$)`, why: "devcluster is a program, not a library"},
 	{from: `^cmd/(credence|kubectl-credence)$`, not: `^(k8s\.io/apiserver|go\.etcd\.io/etcd)/`, deep: true, why: "the command line starts fast and stays small"},

@@ -92,7 +92,7 @@ type checked struct {
 	configMap [2]string
 }
 
-// Check returns all that is wrong with the options, each with its flag and what to do.
+// check returns all that is wrong with the options, each with its flag and what to do.
 func (o *Options) check() (checked, error) {
 	var c checked
 	var errs []error

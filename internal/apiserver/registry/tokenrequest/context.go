@@ -2,7 +2,6 @@ package tokenrequest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -123,9 +122,6 @@ func (r *REST) authorized(ctx context.Context, attributes authorizer.AttributesR
 		return true, nil
 	}
 	if err != nil {
-		if ctxErr := ctx.Err(); ctxErr != nil {
-			err = errors.Join(err, ctxErr)
-		}
 		return false, apierrors.NewInternalError(fmt.Errorf("review whether %q may %s %s: %w", attributes.User.GetName(), attributes.Verb, attributes.Resource, err))
 	}
 	return false, nil
