@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/credence-id/credence/internal/app/apiserver"
+	"github.com/credence-id/credence/internal/app/controller"
 	"github.com/credence-id/credence/internal/app/discovery"
 	"github.com/spf13/cobra"
 )
@@ -31,7 +32,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	root.AddCommand(api, discovery.NewCommand())
+	root.AddCommand(api, controller.NewCommand(), discovery.NewCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return root.ExecuteContext(ctx)
