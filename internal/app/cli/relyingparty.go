@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,7 +53,7 @@ because the issuer could not be reached or answered with an error of its own.`,
 	cmd.Flags().StringVar(&c.issuer, "issuer", "", "The URL of the issuer, byte for byte as relying parties are told it; required")
 	cmd.Flags().StringVar(&c.token, "token", "", "A token of the issuer, - for standard input, or a file that holds it; default: no token is checked")
 	cmd.Flags().StringVar(&c.audience, "audience", "", "The audience that the token must be for; default: any")
-	cmd.Flags().StringVar(&c.caFile, "ca-file", "", "A PEM file of the certificate authorities to trust for the issuer; default: those of this machine")
+	cmd.Flags().StringVar(&c.caFile, "ca-file", "", caFileHelp)
 	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "What to print: text or json")
 	completeFlag(cmd, "issuer", cobra.NoFileCompletions)
 	completeFlag(cmd, "audience", cobra.NoFileCompletions)
@@ -103,7 +102,7 @@ func (c *relyingPartyCheck) options(cmd *cobra.Command) (conformance.Options, er
 	case flags.Changed("audience") && !flags.Changed("token"):
 		return options, usageFailure(cmd, "--audience has no effect without --token")
 	}
-	client, err := c.client(cmd, c.caFile)
+	client, err := documentsClient(cmd, c.caFile)
 	if err != nil {
 		return options, err
 	}
@@ -117,19 +116,6 @@ func (c *relyingPartyCheck) options(cmd *cobra.Command) (conformance.Options, er
 		}
 	}
 	return options, nil
-}
-
-// client returns an HTTP client that trusts the authorities of the flag --ca-file, or those of this machine.
-func (t *terminal) client(cmd *cobra.Command, caFile string) (*http.Client, error) {
-	transport := newTransport()
-	if cmd.Flags().Changed("ca-file") {
-		roots, err := readAuthorities(caFile)
-		if err != nil {
-			return nil, usageFailure(cmd, "--ca-file: "+err.Error())
-		}
-		transport.TLSClientConfig.RootCAs = roots
-	}
-	return &http.Client{Transport: transport}, nil
 }
 
 // conformanceReport is the JSON form of a report.
@@ -170,6 +156,6 @@ func printConformance(w io.Writer, report conformance.Report) error {
 	counts := counts(report)
 	fmt.Fprintf(&text, "%d checks of %s: %d passed, %d warned, %d failed, %d skipped\n",
 		len(report.Checks), report.Issuer, counts["pass"], counts["warn"], counts["fail"], counts["skipped"])
-	_, err := io.WriteString(w, printable(looksLikeToken.ReplaceAllString(text.String(), "[redacted]")))
+	_, err := io.WriteString(w, printable(text.String()))
 	return err
 }

@@ -42,16 +42,21 @@ func Run(ctx context.Context, options Options) Report {
 	}
 	evidence := gather(ctx, options)
 	report := Report{Issuer: options.Issuer}
-	blocked := map[string]bool{}
+	blocked := map[string]string{} // why what needs the check is skipped
 	for _, check := range checks() {
 		var outcome outcome
-		if i := slices.IndexFunc(check.needs, func(name string) bool { return blocked[name] }); i >= 0 {
-			outcome.skip("skipped because of %s", check.needs[i])
+		if i := slices.IndexFunc(check.needs, func(name string) bool { return blocked[name] != "" }); i >= 0 {
+			outcome.skipped = blocked[check.needs[i]]
 		} else {
 			check.judge(evidence, &outcome)
 		}
 		done := outcome.check(check.name)
-		blocked[check.name] = done.Verdict == Fail || done.Verdict == Skipped
+		switch done.Verdict {
+		case Fail:
+			blocked[check.name] = "skipped because of " + check.name
+		case Skipped:
+			blocked[check.name] = done.Detail
+		}
 		report.Checks = append(report.Checks, done)
 	}
 	return report

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,12 +47,9 @@ func TestOurOwnDocumentsPass(t *testing.T) {
 		if strings.HasPrefix(check.Name, "token-") {
 			want = Skipped
 		}
-		if check.Verdict != want {
+		if check.Verdict != want || want == Skipped && check.Detail != "skipped because no token was given" {
 			t.Errorf("without a token: %+v", check)
 		}
-	}
-	if i := slices.IndexFunc(report.Checks, func(c Check) bool { return c.Name == "token-size" }); report.Checks[i].Detail != "skipped because no token was given" {
-		t.Errorf("without a token: %+v", report.Checks[i])
 	}
 }
 

@@ -84,6 +84,13 @@ func (o *outcome) pass(format string, args ...any) { o.seen = fmt.Sprintf(format
 
 func (o *outcome) skip(format string, args ...any) { o.skipped = fmt.Sprintf(format, args...) }
 
+// skipIfNothingSeen skips a check that neither passed nor found anything.
+func (o *outcome) skipIfNothingSeen(why string) {
+	if o.seen == "" && len(o.findings) == 0 {
+		o.skip("skipped because %s", why)
+	}
+}
+
 func (o *outcome) warn(diagnosis, format string, args ...any) {
 	o.findings = append(o.findings, Finding{Verdict: Warn, Diagnosis: diagnosis, Detail: fmt.Sprintf(format, args...)})
 }

@@ -104,6 +104,7 @@ func tlsExpiry(e *evidence, o *outcome) {
 			o.pass("valid until %s", until)
 		}
 	}
+	o.skipIfNothingSeen("no certificate was seen")
 }
 
 func tlsName(e *evidence, o *outcome) {
@@ -118,6 +119,7 @@ func tlsName(e *evidence, o *outcome) {
 		}
 		o.pass("the certificate is for %s", hostnameOf(d.url))
 	}
+	o.skipIfNothingSeen("no certificate was seen")
 }
 
 func tlsChain(e *evidence, o *outcome) {
