@@ -2,6 +2,9 @@ package conformance
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -106,6 +109,38 @@ func holdRules(t *testing.T, report Report, token string) {
 	}
 	if strings.Contains(string(encoded), secretMember) {
 		t.Error("the report shows a private member")
+	}
+}
+
+// A diagnosis that no planted defect gets may be one that nothing can get.
+func TestEveryDiagnosisIsPlanted(t *testing.T) {
+	planted := map[string]bool{}
+	for _, defect := range defects() {
+		for _, found := range defect.want {
+			_, diagnosis, _ := strings.Cut(found, "/")
+			planted[diagnosis] = true
+		}
+	}
+	sources, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	diagnosis := regexp.MustCompile(`o\.(?:fail|warn|away)\("([a-z0-9-]+)"`)
+	seen := 0
+	for _, source := range sources {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range diagnosis.FindAllStringSubmatch(string(text), -1) {
+			seen++
+			if !planted[match[1]] {
+				t.Errorf("%s: no planted defect gets the diagnosis %s", source, match[1])
+			}
+		}
+	}
+	if seen < len(Names()) {
+		t.Errorf("%d diagnoses were found in the sources, there are more", seen)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -111,6 +112,10 @@ func transportDefects() map[string]defect {
 		"certificate ends soon":     warning(func(_ *testing.T, s *site) { s.certificate.NotAfter = start.Add(5 * time.Hour) }, "tls-expiry/expires-soon"),
 		"certificate of another name": failure(func(_ *testing.T, s *site) { s.certificate.DNSNames = []string{"other.example.com"} },
 			"tls-name/wrong-name"),
+		"certificate of a client": failure(func(_ *testing.T, s *site) {
+			s.certificate.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+		},
+			"tls-chain/chain"),
 		"unknown authority": failure(func(_ *testing.T, s *site) { s.trusted = stranger() }, "tls-chain/unknown-authority"),
 		"key set behind a certificate of another name": failure(func(_ *testing.T, s *site) {
 			s.certificate.DNSNames = []string{"identity.example.com"}
