@@ -28,6 +28,7 @@ var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Genera
 //	$EDGE    the same bytes under another URL
 //	$STALE   those of the time before $KEY_B
 //	$LEAKY   an issuer whose key set has a private key
+//	$STATIC  what a static server makes of the folder "site" of the script
 //	$DOWN    503
 func startDiscovery(env *testscript.Env) error {
 	first, err := rsaKey()
@@ -61,8 +62,9 @@ func startDiscovery(env *testscript.Env) error {
 		at("/team", current).ServeHTTP(recorder, r)
 		_, _ = w.Write([]byte(strings.NewReplacer("/team", "/leaky", `"kty":"EC"`, `"kty":"EC","d":"c2VjcmV0"`).Replace(recorder.Body.String())))
 	})
+	mux.Handle("/static/", http.StripPrefix("/static", http.FileServer(http.Dir(filepath.Join(env.WorkDir, "site")))))
 	mux.HandleFunc("/down/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
-	for _, name := range []string{"team", "edge", "stale", "leaky", "down"} {
+	for _, name := range []string{"team", "edge", "stale", "leaky", "static", "down"} {
 		env.Setenv(strings.ToUpper(name), server.URL+"/"+name)
 	}
 	env.Setenv("KEY_A", string(ids[0]))
