@@ -53,20 +53,19 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 	if err != nil {
 		return nil, &LifetimeError{Requested: request.Lifetime, Min: i.config.Lifetimes.Min}
 	}
-	now := i.config.Clock()
-	_, longest, err := i.signer(request.TargetAlgorithm, now)
+	permit, err := i.permit(request.TargetAlgorithm)
 	if err != nil {
 		return nil, err
 	}
 	// How long a key stays published follows from what the ring says of it, whatever this process was told.
-	if lifetime > longest {
-		lifetime, shortened = longest, true
+	if lifetime > permit.longest {
+		lifetime, shortened = permit.longest, true
 	}
 	tokenID, err := newTokenID(i.config.Random)
 	if err != nil {
 		return nil, err
 	}
-	issuedAt := now.UTC().Truncate(time.Second)
+	issuedAt := permit.now.UTC().Truncate(time.Second)
 	p := &Prepared{
 		issuer:    i,
 		tokenID:   tokenID,

@@ -23,16 +23,17 @@ func (i *Issuer) Sign(ctx context.Context, prepared *Prepared) (identity.Token, 
 		return identity.Token{}, fmt.Errorf("sign token: %w", err)
 	}
 	// Asked again: between Prepare and Sign the key may have been revoked or retired, and the ring have grown too old.
-	by, longest, err := i.signer(prepared.algorithm, i.config.Clock())
+	permit, err := i.permit(prepared.algorithm)
 	if err != nil {
 		return identity.Token{}, err
 	}
-	if prepared.Lifetime() > longest {
-		return identity.Token{}, fmt.Errorf("%w: the %s key that signs now allows tokens of %s only, prepare the claims again", ErrNoSigningKey, prepared.algorithm, longest)
+	if prepared.Lifetime() > permit.longest {
+		return identity.Token{}, fmt.Errorf("%w: the %s key that signs now allows tokens of %s only, prepare the claims again", ErrNoSigningKey, prepared.algorithm, permit.longest)
 	}
 	if !prepared.redeemed.CompareAndSwap(false, true) {
 		return identity.Token{}, errors.New("sign token: these claims were signed before, prepare them again")
 	}
+	by := permit.signer
 	token, err := by.sign(i.config.Random, prepared.payload)
 	if err != nil {
 		return identity.Token{}, fmt.Errorf("sign token with key %s: %w", by.id, err)
