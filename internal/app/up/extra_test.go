@@ -20,7 +20,7 @@ func TestExtraArguments(t *testing.T) {
 		"controller=x":    "must be COMPONENT=ARGUMENT",
 		"=--x":            `no component ""`,
 		"conductor=--x":   "the components are devcluster, apiserver, controller, discovery",
-		"--key-leeway=1s": "no component",
+		"--key-leeway=1s": "must be COMPONENT=ARGUMENT",
 	} {
 		if _, err := extraArguments([]string{text}); err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%q: %v, want %q", text, err, complaint)
