@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/utils/clock"
 )
 
@@ -20,12 +21,13 @@ const (
 )
 
 // RememberCertificates returns an authenticator that verifies the same client certificate once in ten seconds: over a kept
-// connection it would be verified for every request, which costs more than an ES256 signature. Only those are remembered
-// that were accepted, for themselves and not for whoever they speak for, and never beyond their own expiry.
-func RememberCertificates(next authenticator.Request, clock clock.PassiveClock) authenticator.Request {
+// connection it would be verified for every request, which costs more than an ES256 signature. Remembered is only who came
+// by a certificate of their own, and never beyond its expiry: not whom a front proxy speaks for (proxy says by which headers
+// it does; nil if there is none), not who shows a token too, and no refusal.
+func RememberCertificates(next authenticator.Request, proxy *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) authenticator.Request {
 	remembered := cache.NewLRUExpireCacheWithClock(maxCertificates, clock)
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
-		if !byCertificate(r) || saysMore(r.Header) {
+		if !byCertificate(r) || saysMore(r.Header, proxy) {
 			return next.AuthenticateRequest(r)
 		}
 		digest := sha256.New()
@@ -38,19 +40,42 @@ func RememberCertificates(next authenticator.Request, clock clock.PassiveClock) 
 			return response.(*authenticator.Response), true, nil
 		}
 		response, ok, err := next.AuthenticateRequest(r)
-		if ok && err == nil {
-			left := r.TLS.PeerCertificates[0].NotAfter.Sub(clock.Now())
-			remembered.Add(key, response, min(left, certificateMemory))
+		leaf := r.TLS.PeerCertificates[0]
+		// Whatever else decided who this is, it was not the certificate alone.
+		if ok && err == nil && response.User.GetName() == leaf.Subject.CommonName {
+			remembered.Add(key, response, min(leaf.NotAfter.Sub(clock.Now()), certificateMemory))
 		}
 		return response, ok, err
 	})
 }
 
-// saysMore says whether who calls may follow from more than the certificate: a token, or what a front proxy says.
-func saysMore(header http.Header) bool {
-	for name := range header {
-		if name == "Authorization" || strings.HasPrefix(name, "X-Remote-") || name == "Sec-Websocket-Protocol" {
+// saysMore says whether who calls may follow from more than the certificate: a token, or what a front proxy says. The names
+// of its headers are the cluster's choice; those that are common are looked for in any case.
+func saysMore(header http.Header, proxy *authenticatorfactory.RequestHeaderConfig) bool {
+	var names, prefixes []string
+	if proxy != nil {
+		for _, provider := range []interface{ Value() []string }{proxy.UsernameHeaders, proxy.UIDHeaders, proxy.GroupHeaders} {
+			if provider != nil {
+				names = append(names, provider.Value()...)
+			}
+		}
+		if proxy.ExtraHeaderPrefixes != nil {
+			prefixes = proxy.ExtraHeaderPrefixes.Value()
+		}
+	}
+	for _, name := range names {
+		if header.Get(name) != "" {
 			return true
+		}
+	}
+	for name := range header {
+		if name == "Authorization" || name == "Sec-Websocket-Protocol" || strings.HasPrefix(name, "X-Remote-") {
+			return true
+		}
+		for _, prefix := range prefixes {
+			if len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix) {
+				return true
+			}
 		}
 	}
 	return false

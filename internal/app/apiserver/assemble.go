@@ -182,7 +182,7 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 		return nil, fmt.Errorf("apply flags: %w", err)
 	}
 	generic.AuditPolicyRuleEvaluator = apiserver.CapAudit(generic.AuditPolicyRuleEvaluator)
-	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(apiserver.RememberCertificates(generic.Authentication.Authenticator, clock.RealClock{}))
+	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(apiserver.RememberCertificates(generic.Authentication.Authenticator, generic.Authentication.RequestHeaderConfig, clock.RealClock{}))
 	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer)
 	return generic, nil
 }
