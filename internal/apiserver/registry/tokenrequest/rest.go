@@ -164,11 +164,12 @@ func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha
 		requested = *tr.Spec.Duration
 	}
 	prepared, err := r.Tokens.Prepare(issuer.Request{
-		Identity:        issuer.Identity{Namespace: wi.Namespace, Name: wi.Name, UID: string(wi.UID)},
-		Audiences:       wi.Spec.Audiences,
-		TargetAlgorithm: target.Algorithm(wi.Spec.TargetSystem.Type),
-		Lifetime:        requested.Duration,
-		Context:         tokenContext,
+		Identity:           issuer.Identity{Namespace: wi.Namespace, Name: wi.Name, UID: string(wi.UID)},
+		Audiences:          wi.Spec.Audiences,
+		TargetAlgorithm:    target.Algorithm(wi.Spec.TargetSystem.Type),
+		AcceptedAlgorithms: target.Accepted(wi.Spec.TargetSystem.Type),
+		Lifetime:           requested.Duration,
+		Context:            tokenContext,
 	})
 	if err != nil {
 		return nil, issueError(err)
