@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -60,6 +61,7 @@ func KeyDefects() []Defect {
 		key("an empty key", externalsigner.ReasonKey, func(k *externaljwt.Key) { k.Key = nil }),
 		key("a garbage key", externalsigner.ReasonKey, func(k *externaljwt.Key) { k.Key = []byte("garbage") }),
 		key("a key with data behind it", externalsigner.ReasonKey, func(k *externaljwt.Key) { k.Key = append(k.Key, 0) }),
+		key("a key in another encoding", externalsigner.ReasonKey, func(k *externaljwt.Key) { k.Key = withMore(k.GetKey()) }),
 		key("an oversized key", externalsigner.ReasonKey, func(k *externaljwt.Key) { k.Key = make([]byte, 1<<16) }),
 		key("a short RSA key", externalsigner.ReasonKey, func(k *externaljwt.Key) { k.Key = shortRSA() }),
 		key("a P-384 key", externalsigner.ReasonKey, func(k *externaljwt.Key) { k.Key = p384() }),
@@ -157,6 +159,26 @@ func repeat(r *externaljwt.FetchKeysResponse, times int, excluded bool) {
 	for i := range times {
 		r.Keys = append(r.Keys, &externaljwt.Key{KeyId: fmt.Sprintf("more-%d", i), Key: der, ExcludeFromOidcDiscovery: excluded})
 	}
+}
+
+// withMore is the same key for a lenient parser: a member more at the end of its sequence.
+func withMore(der []byte) []byte {
+	var info struct {
+		Algorithm asn1.RawValue
+		Key       asn1.BitString
+	}
+	if _, err := asn1.Unmarshal(der, &info); err != nil {
+		panic(err)
+	}
+	der, err := asn1.Marshal(struct {
+		Algorithm asn1.RawValue
+		Key       asn1.BitString
+		More      int
+	}{info.Algorithm, info.Key, 1})
+	if err != nil {
+		panic(err)
+	}
+	return der
 }
 
 func shortRSA() []byte {
