@@ -42,7 +42,7 @@ func benchmark(b *testing.B, algorithm identity.Algorithm) {
 		b.Fatal(err)
 	}
 	b.Run("sign", func(b *testing.B) {
-		by, err := issuer.signer(algorithm)
+		by, _, err := issuer.signer(algorithm, now())
 		if err != nil {
 			b.Fatal(err)
 		}

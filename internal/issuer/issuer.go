@@ -19,8 +19,9 @@ type Config struct {
 	GardenID string
 	// Lifetimes bound the lifetime of tokens; the zero value stands for the defaults.
 	Lifetimes identity.Lifetimes
-	// Ring returns the keys as they are now. It is called for every token, from many goroutines.
-	Ring func() keys.Ring
+	// Ring returns the keys as they were read last, and the time before they were read, with the monotonic reading of the
+	// clock; a ring that is too old to sign with is refused here. It is called for every token, from many goroutines.
+	Ring func() (ring keys.Ring, readAt time.Time)
 	// Clock returns the current time.
 	Clock func() time.Time
 	// Random is where token IDs come from. Reads may be concurrent.

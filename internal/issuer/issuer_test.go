@@ -37,11 +37,16 @@ var testRing = sync.OnceValue(func() keys.Ring {
 	return ring
 })
 
+// readNow gives a ring as it was read just now.
+func readNow(ring func() keys.Ring) func() (keys.Ring, time.Time) {
+	return func() (keys.Ring, time.Time) { return ring(), now() }
+}
+
 func testConfig() Config {
 	return Config{
 		Issuer:   "https://identity.example.com",
 		GardenID: "garden-1",
-		Ring:     testRing,
+		Ring:     readNow(testRing),
 		Clock:    now,
 		Random:   rand.Reader,
 	}
@@ -353,7 +358,7 @@ func TestNoKeyMaySign(t *testing.T) {
 		key := active()
 		change(&key)
 		config := testConfig()
-		config.Ring = onlyRing(key)
+		config.Ring = readNow(onlyRing(key))
 		if _, err := newIssuer(t, config).Prepare(testRequest()); !errors.Is(err, ErrNoSigningKey) {
 			t.Errorf("%s: %v, want ErrNoSigningKey", name, err)
 		}
@@ -364,7 +369,7 @@ func TestNoKeyMaySign(t *testing.T) {
 func TestAKnownKeyDoesNotSignUnderAnotherAlgorithm(t *testing.T) {
 	current := testRing
 	config := testConfig()
-	config.Ring = func() keys.Ring { return current() }
+	config.Ring = readNow(func() keys.Ring { return current() })
 	issuer := newIssuer(t, config)
 	request := testRequest()
 	request.TargetAlgorithm = identity.RS256
@@ -383,7 +388,7 @@ func TestAKnownKeyDoesNotSignUnderAnotherAlgorithm(t *testing.T) {
 func TestTheKeyIsThatOfTheRingAtSign(t *testing.T) {
 	current := testRing()
 	config := testConfig()
-	config.Ring = func() keys.Ring { return current }
+	config.Ring = readNow(func() keys.Ring { return current })
 	issuer := newIssuer(t, config)
 	prepared, err := issuer.Prepare(testRequest())
 	if err != nil {
@@ -422,7 +427,7 @@ func TestTheKeyIsThatOfTheRingAtSign(t *testing.T) {
 func TestForgetsKeysThatLeftTheRing(t *testing.T) {
 	current := testRing()
 	config := testConfig()
-	config.Ring = func() keys.Ring { return current }
+	config.Ring = readNow(func() keys.Ring { return current })
 	issuer := newIssuer(t, config)
 	for range 5 {
 		mustIssue(t, issuer, testRequest())
@@ -470,7 +475,7 @@ func TestAKeyThatMisbehavesGivesNoToken(t *testing.T) {
 			key := testRing().Keys[i]
 			key.Private = badSigner{key.Private.Public(), answer}
 			config := testConfig()
-			config.Ring = onlyRing(key)
+			config.Ring = readNow(onlyRing(key))
 			issuer := newIssuer(t, config)
 			request := testRequest()
 			request.TargetAlgorithm = algorithm
@@ -536,5 +541,49 @@ func TestES256SignaturesOfExternalSigners(t *testing.T) {
 		if got, err := rawSignature(data); err == nil {
 			t.Errorf("%s: %x is accepted as %x", name, data, got)
 		}
+	}
+}
+
+// The ring says what its keys may sign, whatever this process was told, and one that is too old says nothing any more.
+func TestTermsOfTheRing(t *testing.T) {
+	clock, readAt := now(), now()
+	ring := keys.Ring{Keys: slices.Clone(testRing().Keys)}
+	setTerms := func(terms keys.Terms) {
+		changed := slices.Clone(ring.Keys)
+		for i := range changed {
+			changed[i].Terms = terms
+		}
+		ring = keys.Ring{Keys: changed}
+	}
+	setTerms(keys.Terms{MaxLifetime: 15 * time.Minute, Staleness: 20 * time.Second})
+	config := testConfig()
+	config.Clock = func() time.Time { return clock }
+	config.Ring = func() (keys.Ring, time.Time) { return ring, readAt }
+	issuer := newIssuer(t, config)
+
+	prepared, _ := mustIssue(t, issuer, testRequest())
+	if !prepared.Shortened() || prepared.Lifetime() != 15*time.Minute || prepared.Expiry() != prepared.IssuedAt().Add(15*time.Minute) {
+		t.Errorf("the token lives %s (shortened: %v), the key allows 15m", prepared.Lifetime(), prepared.Shortened())
+	}
+
+	waiting, err := issuer.Prepare(testRequest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	setTerms(keys.Terms{MaxLifetime: 10 * time.Minute, Staleness: 20 * time.Second})
+	if _, err := issuer.Sign(t.Context(), waiting); !errors.Is(err, ErrNoSigningKey) {
+		t.Errorf("15 minutes were signed under terms of 10: %v", err)
+	}
+	setTerms(keys.Terms{MaxLifetime: 15 * time.Minute, Staleness: 20 * time.Second})
+	clock = readAt.Add(20*time.Second + time.Nanosecond)
+	if _, err := issuer.Sign(t.Context(), waiting); !errors.Is(err, ErrNoSigningKey) {
+		t.Errorf("signed with a ring that was read more than 20 seconds ago: %v", err)
+	}
+	if _, err := issuer.Prepare(testRequest()); !errors.Is(err, ErrNoSigningKey) {
+		t.Errorf("prepared with a ring that was read more than 20 seconds ago: %v", err)
+	}
+	clock = readAt.Add(20 * time.Second)
+	if _, err := issuer.Sign(t.Context(), waiting); err != nil {
+		t.Errorf("a refusal used up the claims: %v", err)
 	}
 }

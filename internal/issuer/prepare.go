@@ -53,14 +53,20 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 	if err != nil {
 		return nil, &LifetimeError{Requested: request.Lifetime, Min: i.config.Lifetimes.Min}
 	}
-	if _, err := i.signer(request.TargetAlgorithm); err != nil {
+	now := i.config.Clock()
+	_, longest, err := i.signer(request.TargetAlgorithm, now)
+	if err != nil {
 		return nil, err
+	}
+	// How long a key stays published follows from what the ring says of it, whatever this process was told.
+	if lifetime > longest {
+		lifetime, shortened = longest, true
 	}
 	tokenID, err := newTokenID(i.config.Random)
 	if err != nil {
 		return nil, err
 	}
-	issuedAt := i.config.Clock().UTC().Truncate(time.Second)
+	issuedAt := now.UTC().Truncate(time.Second)
 	p := &Prepared{
 		issuer:    i,
 		tokenID:   tokenID,
@@ -113,6 +119,9 @@ func (p *Prepared) IssuedAt() time.Time { return p.issuedAt }
 
 // Expiry is the exp claim: UTC, in whole seconds.
 func (p *Prepared) Expiry() time.Time { return p.expiry }
+
+// Lifetime is how long the token is valid, in whole seconds.
+func (p *Prepared) Lifetime() time.Duration { return p.expiry.Sub(p.issuedAt) }
 
 // Shortened says whether the token lives shorter than was asked for.
 func (p *Prepared) Shortened() bool { return p.shortened }

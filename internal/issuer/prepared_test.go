@@ -74,7 +74,7 @@ func randomRequest(random *mathrand.Rand) Request {
 func TestNothingIsSignedWithoutPrepare(t *testing.T) {
 	var signatures atomic.Int64
 	config := testConfig()
-	config.Ring = countingRing(&signatures)
+	config.Ring = readNow(countingRing(&signatures))
 	issuer, other := newIssuer(t, config), newIssuer(t, config)
 	random := mathrand.New(mathrand.NewPCG(1, 2))
 	ended, cancel := context.WithCancel(t.Context())
@@ -136,7 +136,7 @@ func copyOf(p *Prepared) *Prepared {
 func TestClaimsAreRedeemedOnceUnderConcurrency(t *testing.T) {
 	var signatures atomic.Int64
 	config := testConfig()
-	config.Ring = countingRing(&signatures)
+	config.Ring = readNow(countingRing(&signatures))
 	issuer := newIssuer(t, config)
 	const rounds, callers = 100, 8
 	for range rounds {

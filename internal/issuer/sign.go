@@ -22,9 +22,13 @@ func (i *Issuer) Sign(ctx context.Context, prepared *Prepared) (identity.Token, 
 	if err := ctx.Err(); err != nil {
 		return identity.Token{}, fmt.Errorf("sign token: %w", err)
 	}
-	by, err := i.signer(prepared.algorithm)
+	// Asked again: between Prepare and Sign the key may have been revoked or retired, and the ring have grown too old.
+	by, longest, err := i.signer(prepared.algorithm, i.config.Clock())
 	if err != nil {
 		return identity.Token{}, err
+	}
+	if prepared.Lifetime() > longest {
+		return identity.Token{}, fmt.Errorf("%w: the %s key that signs now allows tokens of %s only, prepare the claims again", ErrNoSigningKey, prepared.algorithm, longest)
 	}
 	if !prepared.redeemed.CompareAndSwap(false, true) {
 		return identity.Token{}, errors.New("sign token: these claims were signed before, prepare them again")

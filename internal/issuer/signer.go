@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer/keys"
@@ -25,18 +26,36 @@ type signer struct {
 	signatureSize int
 }
 
+// maxLifetime is the longest lifetime of a token that an active key may sign.
+func maxLifetime(key keys.Key) time.Duration {
+	if key.Terms.MaxLifetime == 0 {
+		return keys.DefaultMaxLifetime
+	}
+	return key.Terms.MaxLifetime
+}
+
 // signers are those of the last ring that was seen. The map is replaced whole, never edited.
 type signers map[identity.KeyID]*signer
 
-// signer returns what signs with an algorithm now, or ErrNoSigningKey.
-func (i *Issuer) signer(algorithm identity.Algorithm) (*signer, error) {
-	ring := i.config.Ring()
+// signer returns what signs with an algorithm at now, with the longest lifetime of what it may sign, or ErrNoSigningKey.
+func (i *Issuer) signer(algorithm identity.Algorithm, now time.Time) (*signer, time.Duration, error) {
+	ring, readAt := i.config.Ring()
 	key, ok := ring.Signer(algorithm)
 	if !ok {
-		return nil, fmt.Errorf("%w: the ring has no active %s key", ErrNoSigningKey, algorithm)
+		return nil, 0, fmt.Errorf("%w: the ring has no active %s key", ErrNoSigningKey, algorithm)
 	}
+	if !key.Terms.MaySign(readAt, now) {
+		return nil, 0, fmt.Errorf("%w: the ring of keys was read at %s, and is too old to sign with at %s: the key may have been revoked since",
+			ErrNoSigningKey, readAt.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	ready, err := i.ready(key, ring)
+	return ready, maxLifetime(key), err
+}
+
+// ready returns the checked signer of a key.
+func (i *Issuer) ready(key keys.Key, ring keys.Ring) (*signer, error) {
 	known := *i.signers.Load()
-	if ready := known[key.ID]; ready != nil && ready.algorithm == algorithm {
+	if ready := known[key.ID]; ready != nil && ready.algorithm == key.Algorithm {
 		return ready, nil
 	}
 	fresh, err := newSigner(key)

@@ -7,6 +7,7 @@ package openapi
 
 import (
 	v1alpha1 "github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	version "k8s.io/apimachinery/pkg/version"
@@ -16,69 +17,89 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.ContextObject{}.OpenAPIModelName():          schema_credence_api_authentication_v1alpha1_ContextObject(ref),
-		v1alpha1.TargetSystem{}.OpenAPIModelName():           schema_credence_api_authentication_v1alpha1_TargetSystem(ref),
-		v1alpha1.TokenRequest{}.OpenAPIModelName():           schema_credence_api_authentication_v1alpha1_TokenRequest(ref),
-		v1alpha1.TokenRequestSpec{}.OpenAPIModelName():       schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref),
-		v1alpha1.TokenRequestStatus{}.OpenAPIModelName():     schema_credence_api_authentication_v1alpha1_TokenRequestStatus(ref),
-		v1alpha1.WorkloadIdentity{}.OpenAPIModelName():       schema_credence_api_authentication_v1alpha1_WorkloadIdentity(ref),
-		v1alpha1.WorkloadIdentityList{}.OpenAPIModelName():   schema_credence_api_authentication_v1alpha1_WorkloadIdentityList(ref),
-		v1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName():   schema_credence_api_authentication_v1alpha1_WorkloadIdentitySpec(ref),
-		v1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName(): schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref),
-		v1.APIGroup{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():     schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():            schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		version.Info{}.OpenAPIModelName():                    schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.ContextObject{}.OpenAPIModelName():               schema_credence_api_authentication_v1alpha1_ContextObject(ref),
+		v1alpha1.TargetSystem{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_TargetSystem(ref),
+		v1alpha1.TokenRequest{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_TokenRequest(ref),
+		v1alpha1.TokenRequestSpec{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref),
+		v1alpha1.TokenRequestStatus{}.OpenAPIModelName():          schema_credence_api_authentication_v1alpha1_TokenRequestStatus(ref),
+		v1alpha1.WorkloadIdentity{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_WorkloadIdentity(ref),
+		v1alpha1.WorkloadIdentityList{}.OpenAPIModelName():        schema_credence_api_authentication_v1alpha1_WorkloadIdentityList(ref),
+		v1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName():        schema_credence_api_authentication_v1alpha1_WorkloadIdentitySpec(ref),
+		v1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName():      schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref),
+		identityv1alpha1.Exposure{}.OpenAPIModelName():            schema_credence_api_identity_v1alpha1_Exposure(ref),
+		identityv1alpha1.KeyEvent{}.OpenAPIModelName():            schema_credence_api_identity_v1alpha1_KeyEvent(ref),
+		identityv1alpha1.KeyRevocation{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRevocation(ref),
+		identityv1alpha1.KeyRevocationSpec{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_KeyRevocationSpec(ref),
+		identityv1alpha1.KeyRevocationStatus{}.OpenAPIModelName(): schema_credence_api_identity_v1alpha1_KeyRevocationStatus(ref),
+		identityv1alpha1.KeyRing{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRing(ref),
+		identityv1alpha1.KeyRingList{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRingList(ref),
+		identityv1alpha1.KeyRingSettings{}.OpenAPIModelName():     schema_credence_api_identity_v1alpha1_KeyRingSettings(ref),
+		identityv1alpha1.KeyRingSpec{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRingSpec(ref),
+		identityv1alpha1.KeyRingStatus{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRingStatus(ref),
+		identityv1alpha1.KeyRotation{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRotation(ref),
+		identityv1alpha1.KeyRotationSpec{}.OpenAPIModelName():     schema_credence_api_identity_v1alpha1_KeyRotationSpec(ref),
+		identityv1alpha1.KeyRotationStatus{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_KeyRotationStatus(ref),
+		identityv1alpha1.KeyStatus{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_KeyStatus(ref),
+		identityv1alpha1.PlannedChange{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_PlannedChange(ref),
+		identityv1alpha1.PublishedDocuments{}.OpenAPIModelName():  schema_credence_api_identity_v1alpha1_PublishedDocuments(ref),
+		identityv1alpha1.RelyingParty{}.OpenAPIModelName():        schema_credence_api_identity_v1alpha1_RelyingParty(ref),
+		identityv1alpha1.RelyingPartyStatus{}.OpenAPIModelName():  schema_credence_api_identity_v1alpha1_RelyingPartyStatus(ref),
+		identityv1alpha1.RequestedRotation{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_RequestedRotation(ref),
+		identityv1alpha1.RevokedKey{}.OpenAPIModelName():          schema_credence_api_identity_v1alpha1_RevokedKey(ref),
+		v1.APIGroup{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                     schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                      schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		version.Info{}.OpenAPIModelName():                         schema_k8sio_apimachinery_pkg_version_Info(ref),
 	}
 }
 
@@ -437,6 +458,1210 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref comm
 				},
 			},
 		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_Exposure(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Exposure is how long relying parties of one model act on keys that are not those of the ring.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"model": {
+						SchemaProps: spec.SchemaProps{
+							Description: "model is M0 to M5.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"parties": {
+						SchemaProps: spec.SchemaProps{
+							Description: "parties says in words how these relying parties learn of keys.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"duration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "duration is how long it takes them at most.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"unbounded": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unbounded is set where no time helps: somebody has to act on the relying party.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"model", "parties", "duration"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyEvent(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyEvent is one thing that happened to one key.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is that of the decision.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"event": {
+						SchemaProps: spec.SchemaProps{
+							Description: "event is published, requested, activated, retired, removed or revoked.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "algorithm is that of the key.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is the key that it happened to.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"acceptRefusals": {
+						SchemaProps: spec.SchemaProps{
+							Description: "acceptRefusals is set if the key was activated before every relying party could know it, because somebody chose so.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "by is a user, or controller for what happens because it is due.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"time", "event", "algorithm", "key", "by"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRevocation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRevocation drops a key at once. It is created on keyrings/<name>/revocation and never stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata may be empty; a name given must be that of the KeyRing.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says which key, and why.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.KeyRevocationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the server's answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.KeyRevocationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.KeyRevocationSpec{}.OpenAPIModelName(), identityv1alpha1.KeyRevocationStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRevocationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRevocationSpec says which key is revoked, and why.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is the ID of the key. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why, at most 256 bytes. It is recorded. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"acceptRefusals": {
+						SchemaProps: spec.SchemaProps{
+							Description: "acceptRefusals lets the spare sign although relying parties may not know it yet. Without it, requests for tokens are answered 503 until they can.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"key", "reason"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRevocationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRevocationStatus is the server's answer.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "algorithm is that of the revoked key: the tokens of identities whose target system takes it must be renewed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"activeKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "activeKey is the ID of the key that signs now; empty while none does.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nextKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextKey is the ID of the key that signs next, where none signs now.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nextAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAt is when the next key may sign.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastExpiry": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastExpiry is not before the expiry of any token that the issuer has signed with the revoked key.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"accepted": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "accepted says for how long relying parties may accept tokens of the revoked key.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.Exposure{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"refusals": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "refusals says for how long relying parties may refuse valid tokens of the key that signs now.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.Exposure{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.Exposure{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRing(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRing shows the signing keys of one issuer, and what becomes of them. It never holds a private key.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says who must know a key before it signs.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.KeyRingSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the keys are, and what happens to them next.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.KeyRingStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.KeyRingSpec{}.OpenAPIModelName(), identityv1alpha1.KeyRingStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRingList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRingList is a list of KeyRing objects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the key rings.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.KeyRing{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.KeyRing{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRingSettings(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRingSettings say when keys change. They are flags of the key controller.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"rotationPeriod": {
+						SchemaProps: spec.SchemaProps{
+							Description: "rotationPeriod is how long a key signs.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"publishPeriod": {
+						SchemaProps: spec.SchemaProps{
+							Description: "publishPeriod is for how long relying parties may not have noticed a new key.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"maxAge": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxAge bounds how long relying parties may keep the documents.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"maxTokenLifetime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "maxTokenLifetime is the longest lifetime of a token.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"leeway": {
+						SchemaProps: spec.SchemaProps{
+							Description: "leeway is how long after its expiry relying parties may accept a token.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"staleness": {
+						SchemaProps: spec.SchemaProps{
+							Description: "staleness is how late a replica may learn of a change.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"clockSkew": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clockSkew is how wrong a clock may be.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"rotationPeriod", "publishPeriod", "maxAge", "maxTokenLifetime", "leeway", "staleness", "clockSkew"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRingSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRingSpec says who must know a key before it signs.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"relyingParties": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "relyingParties are those that were given a copy of the public keys, and do not fetch them: no key signs before each of them knows it. At most 100.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.RelyingParty{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.RelyingParty{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRingStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRingStatus is what the keys of a ring are, and what happens to them next. Times are those of the key controller.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the spec that the status takes into account.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"issuer": {
+						SchemaProps: spec.SchemaProps{
+							Description: "issuer is the iss claim of the tokens that the keys sign.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"settings": {
+						SchemaProps: spec.SchemaProps{
+							Description: "settings are those by which keys change.",
+							Ref:         ref(identityv1alpha1.KeyRingSettings{}.OpenAPIModelName()),
+						},
+					},
+					"keys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"id",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "keys are those that are published, in the order in which they are.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.KeyStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"next": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "next are the changes to come, the earliest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.PlannedChange{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"nextChange": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextChange is when the published documents change next; absent if that is not known. While it is past, a change is overdue.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"signing": {
+						SchemaProps: spec.SchemaProps{
+							Description: "signing is a short text for tables: the keys that sign.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"requests": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "requests are the rotations that were asked for and wait for their spare.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.RequestedRotation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"revoked": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "revoked are the keys that were revoked; they are never forgotten.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.RevokedKey{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"history": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "history is what happened last, oldest first.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.KeyEvent{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"documents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "documents is what the published documents have been seen to be.",
+							Ref:         ref(identityv1alpha1.PublishedDocuments{}.OpenAPIModelName()),
+						},
+					},
+					"relyingParties": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "relyingParties are those of the spec, with what they lack.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.RelyingPartyStatus{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready and Rotating.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.KeyEvent{}.OpenAPIModelName(), identityv1alpha1.KeyRingSettings{}.OpenAPIModelName(), identityv1alpha1.KeyStatus{}.OpenAPIModelName(), identityv1alpha1.PlannedChange{}.OpenAPIModelName(), identityv1alpha1.PublishedDocuments{}.OpenAPIModelName(), identityv1alpha1.RelyingPartyStatus{}.OpenAPIModelName(), identityv1alpha1.RequestedRotation{}.OpenAPIModelName(), identityv1alpha1.RevokedKey{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRotation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRotation asks for another key to sign. It is created on keyrings/<name>/rotation and never stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata may be empty; a name given must be that of the KeyRing.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says what is asked for.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.KeyRotationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the server's answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.KeyRotationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.KeyRotationSpec{}.OpenAPIModelName(), identityv1alpha1.KeyRotationStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRotationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRotationSpec says which keys shall be rotated, and when.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "algorithm is that of the keys, RS256 or ES256. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"activeKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "activeKey is the ID of the key that the caller has seen signing: if another one signs by now, nothing is done (409).",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"now": {
+						SchemaProps: spec.SchemaProps{
+							Description: "now lets the spare sign at once. It is refused (409) while the spare could be unknown to a relying party, unless acceptRefusals is set. Without now, the spare signs as soon as every relying party can know it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"acceptRefusals": {
+						SchemaProps: spec.SchemaProps{
+							Description: "acceptRefusals lets a key sign that relying parties may not know yet, and so may refuse.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why, at most 256 bytes. It is recorded.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"algorithm"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyRotationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyRotationStatus is the server's answer.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "outcome is Rotated or Requested.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"activeKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "activeKey is the ID of the key that signs now.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nextKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextKey is the ID of the key that signs next.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"nextAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "nextAt is when the next key may sign.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"refusals": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "refusals says for how long relying parties may refuse valid tokens of the key that signs now; only for now.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.Exposure{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.Exposure{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyStatus is one published key.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the kid of every token that the key signs.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "algorithm is RS256 or ES256.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"state": {
+						SchemaProps: spec.SchemaProps{
+							Description: "state is spare (published, has never signed), active (signs), or retiring (published, signs no more).",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"publishedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "publishedAt is since when the key is known to be published.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"readyAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "readyAt is when a spare may sign without anybody refusing its tokens.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"signsSince": {
+						SchemaProps: spec.SchemaProps{
+							Description: "signsSince is when the key began to sign.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"retiredAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "retiredAt is when the key ceased to sign.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastExpiry": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastExpiry is not before the expiry of any token that a retiring key has signed.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"removableAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "removableAt is when a retiring key is published no more.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"id", "algorithm", "state"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_PlannedChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlannedChange is something that will be done.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"change": {
+						SchemaProps: spec.SchemaProps{
+							Description: "change is Confirm, Extend, Remove, Activate or Rotate.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "algorithm is that of the key.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is the key that changes; for Activate and Rotate the one that signs afterwards.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when it may be done.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"awaits": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "awaits names who must know the key before it is done.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"change", "algorithm", "key", "time"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_PublishedDocuments(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PublishedDocuments is what the published documents have been seen to be.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "from says where they were looked at.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"keys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "keys are the IDs of the keys that they were last seen to hold.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message says why they could not be read, if so.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"from"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_RelyingParty(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RelyingParty holds a copy of the public keys.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name tells it from the others: a DNS label. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"knownKeys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "knownKeys are the IDs of the keys that it has been given: whoever uploads a copy adds them. At most 50.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_RelyingPartyStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RelyingPartyStatus says what a relying party with a copy of the keys lacks.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the spec.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"missingKeys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "missingKeys are the published keys that it has not been given.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_RequestedRotation(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RequestedRotation is a rotation that was asked for.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "algorithm is that of the key.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when it was asked for.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "by is the user who asked.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"algorithm", "time", "by"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_RevokedKey(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RevokedKey is a key that was revoked.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "id is the kid of the tokens that the key has signed.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"algorithm": {
+						SchemaProps: spec.SchemaProps{
+							Description: "algorithm is that of the key.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"time": {
+						SchemaProps: spec.SchemaProps{
+							Description: "time is when it was revoked.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"lastExpiry": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastExpiry is not before the expiry of any token that the issuer has signed with the key. Whoever stole it is not bound by that.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "by is the user who revoked it.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "algorithm", "time", "by", "reason"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
 	}
 }
 

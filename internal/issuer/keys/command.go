@@ -176,7 +176,7 @@ func mayNotSign(spare Key, v View) *Refused {
 		refused.ReadyAt = ready
 		return refused
 	}
-	if names := awaits(spare.ID, v.Gates); len(names) > 0 {
+	if names := v.awaits(spare.ID); len(names) > 0 {
 		return refuse(UnknownToGates, "the spare %s is not known to %q: they would refuse its tokens", spare.ID, names)
 	}
 	return nil

@@ -25,7 +25,7 @@ func (k Key) RefusedFor(v View) []Exposure {
 		}
 		return min(wait, max(0, k.PublishedAt.Add(wait).Sub(v.Now)))
 	}
-	unknown := len(awaits(k.ID, v.Gates)) > 0
+	unknown := len(v.awaits(k.ID)) > 0
 	return exposures(v.Settings, func(model string, period time.Duration) Exposure {
 		switch model {
 		case "M0", "M5":

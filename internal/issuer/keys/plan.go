@@ -14,6 +14,9 @@ import (
 type View struct {
 	// Settings say when keys change; they have come from Settings.Complete.
 	Settings Settings
+	// Documents are the published documents, looked at after the ring was read: a key counts as published from the first
+	// time that it was found in them. nil if nobody looks at them; then the ring alone counts.
+	Documents *Gate
 	// Gates must all know a key before it signs.
 	Gates []Gate
 	// Now is the time, read after the ring was.
@@ -33,10 +36,10 @@ type Plan struct {
 	// Actions are those that are due or will be, the earliest first.
 	Actions []Action
 	// NextChange is when the published documents change next by the passing of time; zero if nothing is known. A time that
-	// has passed stands for a change that is overdue.
+	// has passed stands for a change that can come at any moment: it is overdue, or awaits a gate.
 	NextChange time.Time
 	// MaxAge is how long relying parties may keep the documents from now on: until NextChange, and never longer than
-	// Settings.MaxAge. While a change is overdue it is Staleness, as the documents may be that late anyway.
+	// Settings.MaxAge. Once that has passed it is Staleness, as the documents may be that late anyway.
 	MaxAge time.Duration
 	// Conditions say what keeps the ring from being as it should.
 	Conditions []Condition
@@ -87,6 +90,8 @@ const (
 	NoSigningKey ConditionType = "NoSigningKey"
 	// CapReached: a rotation is due, but as many keys are published as may be.
 	CapReached ConditionType = "CapReached"
+	// DocumentsBehind: a spare was made, and is not in the published documents though they have had time to follow.
+	DocumentsBehind ConditionType = "DocumentsBehind"
 	// AwaitingGates: a rotation is due, but somebody has not been seen to know the spare.
 	AwaitingGates ConditionType = "AwaitingGates"
 	// ClockBehind: times in the ring lie further in the future than clocks may be wrong. Nothing is done by itself.
@@ -121,7 +126,7 @@ func (r Ring) Plan(v View) Plan {
 	}
 	slices.SortStableFunc(plan.Actions, func(a, b Action) int { return a.At.Compare(b.At) })
 	for _, action := range plan.Actions {
-		if action.changesDocuments() && len(action.Awaits) == 0 {
+		if action.changesDocuments() {
 			plan.NextChange = action.At
 			break
 		}
@@ -168,7 +173,13 @@ func (r Ring) planOf(algorithm identity.Algorithm, v View) (actions []Action, co
 	for _, key := range r.Keys {
 		switch {
 		case key.Algorithm != algorithm:
-		case key.State == Spare && key.PublishedAt.IsZero(), key.State == Retiring && key.LastExpiry.IsZero():
+		case key.State == Spare && key.PublishedAt.IsZero():
+			if v.Documents == nil || slices.Contains(v.Documents.Knows, key.ID) {
+				add(Confirm, key, v.Now)
+			} else if made, ok := r.madeAt(key.ID); !ok || v.Now.After(made.Add(v.Settings.Staleness)) {
+				conditions = append(conditions, documentsBehind(key, *v.Documents))
+			}
+		case key.State == Retiring && key.LastExpiry.IsZero():
 			add(Confirm, key, v.Now)
 		case key.State == Retiring:
 			add(Remove, key, key.RemovableAt(v.Settings))
@@ -184,7 +195,7 @@ func (r Ring) planOf(algorithm identity.Algorithm, v View) (actions []Action, co
 	if !ready {
 		return actions, conditions
 	}
-	action := Action{Kind: Activate, Algorithm: algorithm, Key: spare.ID, At: spare.ReadyAt(v.Settings), Awaits: awaits(spare.ID, v.Gates)}
+	action := Action{Kind: Activate, Algorithm: algorithm, Key: spare.ID, At: spare.ReadyAt(v.Settings), Awaits: v.awaits(spare.ID)}
 	if signs {
 		action.Kind = Rotate
 		wanted := later(r.wantedAt(active, v.Settings), action.At)
@@ -268,7 +279,22 @@ func (r Ring) freeAt(algorithm identity.Algorithm, s Settings) (at time.Time, kn
 	return at, known
 }
 
-func awaits(id identity.KeyID, gates []Gate) []string {
+// madeAt is when a key was added to the ring; false if the history does not reach back to it.
+func (r Ring) madeAt(id identity.KeyID) (time.Time, bool) {
+	for _, event := range r.History {
+		if event.Key == id && event.Kind == Published {
+			return event.At, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// awaits names those who have not been seen to know a key, in alphabetical order.
+func (v View) awaits(id identity.KeyID) []string {
+	gates := v.Gates
+	if v.Documents != nil {
+		gates = append(slices.Clone(gates), *v.Documents)
+	}
 	var names []string
 	for _, gate := range gates {
 		if !slices.Contains(gate.Knows, id) {
@@ -293,6 +319,11 @@ func capReached(algorithm identity.Algorithm, free time.Time) Condition {
 		message += fmt.Sprintf(": it waits until the first of them is removed at %s", free.UTC().Format(time.RFC3339))
 	}
 	return Condition{Type: CapReached, Algorithm: algorithm, Message: message}
+}
+
+func documentsBehind(spare Key, documents Gate) Condition {
+	return Condition{Type: DocumentsBehind, Algorithm: spare.Algorithm, Message: fmt.Sprintf(
+		"the spare %s is not in the documents of %s: the time until it may sign has not begun", spare.ID, documents.Name)}
 }
 
 func awaiting(action Action) Condition {

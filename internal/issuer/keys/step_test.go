@@ -266,14 +266,56 @@ func TestGatesHoldBackActivation(t *testing.T) {
 	if len(plan.Conditions) != 1 || plan.Conditions[0].Type != AwaitingGates || !strings.HasSuffix(plan.Conditions[0].Message, "not known to: bank") {
 		t.Errorf("conditions %+v, want one that names the bank", plan.Conditions)
 	}
-	if !plan.NextChange.IsZero() || plan.MaxAge != time.Hour || plan.Due(d.view.Now) || !plan.Wake().IsZero() {
+	if plan.Due(d.view.Now) || !plan.Wake().IsZero() {
 		t.Errorf("plan %+v, want nothing before the gate opens", plan)
+	}
+	if plan.NextChange.After(d.view.Now) || plan.MaxAge != d.view.Settings.Staleness {
+		t.Errorf("next change %s, max-age %s, want documents that are kept shortly, since the gate may open at any moment", plan.NextChange, plan.MaxAge)
 	}
 	_, err := d.ring.RotateNow(d.view, command(), d.keys.generate)
 	d.refused(UnknownToGates, err)
 	d.view.Gates[1].Knows = d.view.Gates[0].Knows
 	if got := d.pass(0); len(got) != 3 {
 		t.Errorf("events %v, want a rotation", kinds(got))
+	}
+}
+
+// A key that stands in the ring alone is known to nobody: its time begins with the documents.
+func TestPublicationCountsFromTheDocuments(t *testing.T) {
+	d := newDays(t)
+	known := []identity.KeyID{d.one(Spare).ID}
+	d.view.Documents = &Gate{Name: "ConfigMap credence-discovery", Knows: known}
+	d.pass(d.view.Settings.RotationPeriod)
+	spare := d.one(Spare)
+	if !spare.PublishedAt.IsZero() {
+		t.Fatalf("a spare that the documents do not show is published since %s", spare.PublishedAt)
+	}
+	if got := d.conditions(); slices.Contains(got, DocumentsBehind) {
+		t.Errorf("conditions %v before the documents had time to follow", got)
+	}
+	d.pass(d.view.Settings.Staleness + time.Second)
+	if got := d.conditions(); !slices.Contains(got, DocumentsBehind) {
+		t.Errorf("conditions %v, want that the documents are behind", got)
+	}
+	_, err := d.ring.RotateNow(d.view, command(), d.keys.generate)
+	d.refused(TooYoung, err)
+
+	d.view.Documents.Knows = append(known, spare.ID)
+	d.pass(time.Hour)
+	shown := d.view.Now
+	if got := d.one(Spare).PublishedAt; got != shown {
+		t.Fatalf("published since %s, want %s, when the documents showed it", got, shown)
+	}
+	// Once shown and then gone: it does not sign before it is back.
+	d.do(d.ring.Rotate(d.view, command()))
+	d.view.Documents.Knows = nil
+	if got := d.pass(d.view.Settings.Wait()); got != nil {
+		t.Fatalf("though the documents do not show the spare: %v", kinds(got))
+	}
+	d.view.Documents.Knows = []identity.KeyID{spare.ID}
+	d.pass(0)
+	if got := d.one(Active).ID; got != spare.ID {
+		t.Errorf("%s is active, want the spare %s", got, spare.ID)
 	}
 }
 

@@ -169,7 +169,11 @@ func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha
 		return nil, issueError(err)
 	}
 	if prepared.Shortened() {
-		warning.AddWarning(ctx, "", fmt.Sprintf("requested duration of %s shortened to %s", requested.Duration, r.Lifetimes.Max))
+		wanted := requested.Duration
+		if wanted == 0 {
+			wanted = r.Lifetimes.Default
+		}
+		warning.AddWarning(ctx, "", fmt.Sprintf("requested duration of %s shortened to %s", wanted, prepared.Lifetime()))
 	}
 	tr.Status.ExpirationTimestamp = metav1.NewTime(prepared.Expiry())
 	if dryRun {

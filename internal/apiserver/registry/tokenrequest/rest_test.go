@@ -69,7 +69,7 @@ var testRing = sync.OnceValue(func() keys.Ring {
 
 func newREST(t testing.TB, reviews reviews, ring func() keys.Ring) (*REST, *counter) {
 	t.Helper()
-	tokens, err := issuer.New(issuer.Config{Issuer: testIssuer, GardenID: "garden", Ring: ring, Clock: time.Now, Random: rand.Reader})
+	tokens, err := issuer.New(issuer.Config{Issuer: testIssuer, GardenID: "garden", Ring: func() (keys.Ring, time.Time) { return ring(), time.Now() }, Clock: time.Now, Random: rand.Reader})
 	if err != nil {
 		t.Fatal(err)
 	}
