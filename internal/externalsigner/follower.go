@@ -59,14 +59,19 @@ type Snapshot struct {
 	MaxLifetime time.Duration
 	// ReadAt is from before the reading of the ledger began.
 	ReadAt time.Time
+	// gates are those of the surroundings, as they were at the same time.
+	gates []keys.Gate
 }
 
-// Following is what a Follower needs. Only OnSnapshot and OnError may be missing.
+// Following is what a Follower needs. Surroundings, OnSnapshot and OnError may be missing.
 type Following struct {
 	Signer Signer
 	Store  LedgerStore
 	// Settings say for how long a key is published before it signs; see keys.Settings.Wait.
 	Settings keys.Settings
+	// Surroundings tells who must know a key before it signs, as things are now: the published documents (nil: nobody looks
+	// at them), and others. What can not be found out is a gate that knows nothing.
+	Surroundings func(ctx context.Context) (documents *keys.Gate, gates []keys.Gate)
 	// Clock gives the times of the ledger, and the pauses.
 	Clock clock.Clock
 	// Random returns numbers in [0, 1).
@@ -96,6 +101,9 @@ func NewFollower(with Following) (*Follower, error) {
 		return nil, errors.New("follow external signer: a signer, a store, a clock and randomness are needed")
 	}
 	with.Settings = settings
+	if with.Surroundings == nil {
+		with.Surroundings = func(context.Context) (*keys.Gate, []keys.Gate) { return nil, nil }
+	}
 	if with.OnSnapshot == nil {
 		with.OnSnapshot = func(Snapshot, Observation) {}
 	}
@@ -135,7 +143,7 @@ func (f *Follower) Sign(ctx context.Context, claims []byte, accepted []identity.
 	snapshot, _ := f.Snapshot()
 	signed, err := f.Signer.Sign(ctx, snapshot.Announcement, claims, accepted)
 	if err == nil {
-		err = snapshot.Ledger.MaySign(signed.KeyID, f.Settings, f.Clock.Now())
+		err = snapshot.Ledger.MaySign(signed.KeyID, keys.View{Settings: f.Settings, Gates: snapshot.gates, Now: f.Clock.Now()})
 	}
 	if err != nil {
 		f.wonder(err)
@@ -183,16 +191,17 @@ func (f *Follower) poll(ctx context.Context) (pause time.Duration, err error) {
 		f.reread(ctx, old)
 		return 0, err
 	}
-	observed, readAt, err := f.observe(ctx, announced)
+	next := Snapshot{Announcement: announced}
+	observed, err := f.observe(ctx, &next)
 	if err != nil {
 		f.reread(ctx, old)
 		return 0, err
 	}
-	lifetime, err := f.Signer.MaxLifetime(ctx)
+	next.MaxLifetime, err = f.Signer.MaxLifetime(ctx)
 	if err != nil {
-		lifetime = old.MaxLifetime
+		next.MaxLifetime = old.MaxLifetime
 	}
-	f.take(Snapshot{Ledger: observed.Ledger, Announcement: announced, MaxLifetime: lifetime, ReadAt: readAt}, observed)
+	f.take(next, observed)
 	// Documents that are late by more than the staleness would make a wait too short.
 	longest := min(longestPause, f.Settings.Staleness)
 	return max(min(shortestPause, longest), min(announced.RefreshHint, longest)), err
@@ -206,6 +215,7 @@ func (f *Follower) reread(ctx context.Context, old Snapshot) {
 		return
 	}
 	old.Ledger, old.ReadAt = ledger, readAt
+	_, old.gates = f.Surroundings(ctx)
 	f.take(old, Observation{Ledger: ledger})
 }
 
@@ -214,27 +224,32 @@ func (f *Follower) take(next Snapshot, observed Observation) {
 	f.OnSnapshot(next, observed)
 }
 
-// observe enters an announcement into the stored ledger, and returns the ledger that is stored. What was saved is loaded
-// again, since a key counts from when it is found stored.
-func (f *Follower) observe(ctx context.Context, announced Announcement) (all Observation, readAt time.Time, err error) {
+// observe enters the announcement of a snapshot into the stored ledger, and puts the ledger that is stored into the snapshot.
+// What was saved is loaded again, since a key counts from when it is found stored.
+func (f *Follower) observe(ctx context.Context, next *Snapshot) (all Observation, err error) {
 	for range maxRounds {
-		readAt = f.Clock.Now()
+		readAt := f.Clock.Now()
 		ledger, version, err := f.load(ctx)
 		if err != nil {
-			return Observation{}, time.Time{}, err
+			return Observation{}, err
 		}
-		observed, err := ledger.Observe(announced, f.Settings, f.Clock.Now())
+		view := keys.View{Settings: f.Settings}
+		view.Documents, view.Gates = f.Surroundings(ctx)
+		// The time is read last: all that the view says was so by then.
+		view.Now = f.Clock.Now()
+		observed, err := ledger.Observe(next.Announcement, view)
 		if err != nil {
-			return Observation{}, time.Time{}, err
+			return Observation{}, err
 		}
 		all.Outdated = observed.Outdated
 		if !observed.Changed {
 			all.Ledger = ledger
-			return all, readAt, nil
+			next.Ledger, next.ReadAt, next.gates = ledger, readAt, view.Gates
+			return all, nil
 		}
 		err = f.save(ctx, observed.Ledger, version)
 		if err != nil && !errors.Is(err, ErrConflict) {
-			return Observation{}, time.Time{}, err
+			return Observation{}, err
 		}
 		if err == nil {
 			all.Changed = true
@@ -242,7 +257,7 @@ func (f *Follower) observe(ctx context.Context, announced Announcement) (all Obs
 			all.Withdrawn = append(all.Withdrawn, observed.Withdrawn...)
 		}
 	}
-	return Observation{}, time.Time{}, refuse(ReasonStore, "the ledger of the external signer's keys did not come to rest: another writer changes it all the time")
+	return Observation{}, refuse(ReasonStore, "the ledger of the external signer's keys did not come to rest: another writer changes it all the time")
 }
 
 func (f *Follower) load(ctx context.Context) (Ledger, string, error) {

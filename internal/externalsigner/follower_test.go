@@ -94,7 +94,7 @@ type followed struct {
 }
 
 // follow runs a follower of a fake until the test ends. Random numbers are 0: pauses are the longest.
-func follow(t *testing.T, fake *externalsignertest.Fake, store externalsigner.LedgerStore, with keys.Settings) *followed {
+func follow(t *testing.T, fake *externalsignertest.Fake, store externalsigner.LedgerStore, with keys.Settings, gates ...keys.Gate) *followed {
 	t.Helper()
 	f := &followed{
 		clock: testingclock.NewFakeClock(time.Now()),
@@ -106,6 +106,7 @@ func follow(t *testing.T, fake *externalsignertest.Fake, store externalsigner.Le
 	var err error
 	f.Follower, err = externalsigner.NewFollower(externalsigner.Following{
 		Signer: f.signer, Store: store, Settings: with, Clock: f.clock, Random: func() float64 { return 0 },
+		Surroundings: func(context.Context) (*keys.Gate, []keys.Gate) { return nil, gates },
 		OnSnapshot: func(_ externalsigner.Snapshot, o externalsigner.Observation) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -401,6 +402,20 @@ func TestYoungKeyIsWithheld(t *testing.T) {
 	f.clock.SetTime(withheld.ReadyAt)
 	if _, err := f.Sign(t.Context(), claims(), both()); err != nil {
 		t.Errorf("then: %v", err)
+	}
+}
+
+func TestGatesHoldAKey(t *testing.T) {
+	fake := externalsignertest.NewFake()
+	f := follow(t, fake, &memory{}, keys.Settings{}, keys.Gate{Name: "an upload", Knows: firstKeys()})
+	f.good(t)
+	fake.Change(func(s *externalsignertest.State) {
+		s.Keys, s.Signing = append(s.Keys, externalsignertest.NewKey("new", identity.ES256)), 2
+	})
+	f.good(t)
+	f.clock.SetTime(f.clock.Now().AddDate(1, 0, 0))
+	if _, err := f.Sign(t.Context(), claims(), both()); reasonOf(err) != externalsigner.ReasonGates {
+		t.Errorf("%v, want %s", err, externalsigner.ReasonGates)
 	}
 }
 

@@ -64,19 +64,19 @@ type Observation struct {
 	Outdated bool
 }
 
-// Observe enters an announcement. The ledger must be the one that was loaded from its store, and now read after that: that a
-// key without PublishedAt is in it shows that it is published since then at the latest. The result is to be saved only over
-// the ledger that was loaded. An announcement that gives a kid to another key is refused whole, as is one from the future.
-// settings have come from Settings.Complete. Errors are *Error.
-func (l Ledger) Observe(announced Announcement, settings keys.Settings, now time.Time) (Observation, error) {
-	if at := announced.DataTimestamp; at.After(now.Add(2 * settings.ClockSkew)) {
-		return Observation{}, refuse(ReasonDataTimestamp, "the signer says that it read its keys at %s, but it is %s", at.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+// Observe enters an announcement. The ledger must be the one that was loaded from its store, and the view have been taken
+// after that: that a key without PublishedAt is in it, and in the documents, shows that it is published since then at the
+// latest. The result is to be saved only over the ledger that was loaded. An announcement that gives a kid to another key is
+// refused whole, as is one from the future. Errors are *Error.
+func (l Ledger) Observe(announced Announcement, v keys.View) (Observation, error) {
+	if at := announced.DataTimestamp; at.After(v.Now.Add(2 * v.Settings.ClockSkew)) {
+		return Observation{}, refuse(ReasonDataTimestamp, "the signer says that it read its keys at %s, but it is %s", at.Format(time.RFC3339), v.Now.UTC().Format(time.RFC3339))
 	}
 	if err := l.checkBindings(announced); err != nil {
 		return Observation{}, err
 	}
-	at := l.clock(settings, now)
-	confirmed, changed := l.confirm(at)
+	at := l.clock(v)
+	confirmed, changed := l.confirm(at, v.Documents)
 	next := confirmed.enter(announced, at)
 	next.Changed = next.Changed || changed
 	if len(next.Added)+len(next.Withdrawn) > 0 && announced.DataTimestamp.Before(l.DataTimestamp) {
@@ -115,8 +115,8 @@ func (l Ledger) key(id identity.KeyID) (LedgerKey, bool) {
 
 // clock is the time to write down: now, or the latest time that the ledger knows of if that is later, so that a clock that
 // was set back makes no key look older than it is. A time that no clock should have shown is not followed.
-func (l Ledger) clock(settings keys.Settings, now time.Time) time.Time {
-	at, limit := now, now.Add(2*settings.ClockSkew)
+func (l Ledger) clock(v keys.View) time.Time {
+	at, limit := v.Now, v.Now.Add(2*v.Settings.ClockSkew)
 	for _, key := range l.Keys {
 		if key.PublishedAt.After(at) {
 			at = key.PublishedAt
@@ -137,12 +137,12 @@ func roundUp(t time.Time) time.Time {
 	return whole
 }
 
-// confirm notes that keys have been found in the stored ledger.
-func (l Ledger) confirm(at time.Time) (Ledger, bool) {
+// confirm notes that keys have been found in the stored ledger and, if somebody looks at them, in the documents.
+func (l Ledger) confirm(at time.Time, documents *keys.Gate) (Ledger, bool) {
 	changed := false
 	l.Keys = slices.Clone(l.Keys)
-	for i := range l.Keys {
-		if l.Keys[i].PublishedAt.IsZero() {
+	for i, key := range l.Keys {
+		if key.PublishedAt.IsZero() && (documents == nil || slices.Contains(documents.Knows, key.ID)) {
 			l.Keys[i].PublishedAt, changed = at, true
 		}
 	}
@@ -209,10 +209,10 @@ func sum(spki []byte) string {
 	return base64.RawURLEncoding.EncodeToString(hash[:])
 }
 
-// MaySign returns nil if a token under the kid is known to every relying party at now, and else an *Error: ReasonTooYoung,
-// with the time from which it is, or ReasonUnknownKey. The ledger must be the stored one, and settings have come from
-// Settings.Complete.
-func (l Ledger) MaySign(id identity.KeyID, settings keys.Settings, now time.Time) error {
+// MaySign returns nil if a token under the kid is known to every relying party, and else an *Error: ReasonTooYoung, with the
+// time from which it is, ReasonGates while somebody has not been seen to know the key, or ReasonUnknownKey. The ledger must
+// be the stored one, and the settings of the view have come from Settings.Complete.
+func (l Ledger) MaySign(id identity.KeyID, v keys.View) error {
 	key, ok := l.key(id)
 	switch {
 	case !ok:
@@ -220,18 +220,23 @@ func (l Ledger) MaySign(id identity.KeyID, settings keys.Settings, now time.Time
 	case key.First:
 		return nil
 	}
-	ready := key.PublishedAt.Add(settings.Wait())
+	ready := key.PublishedAt.Add(v.Settings.Wait())
 	if key.PublishedAt.IsZero() {
 		// Nobody has found it published yet: it will be no earlier than now.
-		ready = roundUp(now.Add(settings.Wait()))
+		ready = roundUp(v.Now.Add(v.Settings.Wait()))
 	}
-	if !now.Before(ready) {
-		return nil
+	if v.Now.Before(ready) {
+		tooYoung := refuse(ReasonTooYoung, "key %.64q of the signer may be unknown to relying parties until %s: it must be published for %s before it signs; have the signer announce keys earlier, or sign with an older one until then",
+			id, ready.Format(time.RFC3339), v.Settings.Wait())
+		tooYoung.ReadyAt = ready
+		return tooYoung
 	}
-	tooYoung := refuse(ReasonTooYoung, "key %.64q of the signer may be unknown to relying parties until %s: it must be published for %s before it signs; have the signer announce keys earlier, or sign with an older one until then",
-		id, ready.Format(time.RFC3339), settings.Wait())
-	tooYoung.ReadyAt = ready
-	return tooYoung
+	for _, gate := range v.Gates {
+		if !slices.Contains(gate.Knows, id) {
+			return refuse(ReasonGates, "key %.64q of the signer has been published long enough, but was not seen to be known to %s", id, gate.Name)
+		}
+	}
+	return nil
 }
 
 // Published returns the public keys that relying parties must know. The order depends only on what the keys are, so that

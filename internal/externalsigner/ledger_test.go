@@ -3,6 +3,7 @@ package externalsigner_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,8 @@ func settings(t testing.TB) keys.Settings {
 	return complete
 }
 
+func view(t testing.TB, now time.Time) keys.View { return keys.View{Settings: settings(t), Now: now} }
+
 // announce returns what a signer announces that read these keys at a time.
 func announce(t *testing.T, at time.Time, of ...externalsignertest.Key) externalsigner.Announcement {
 	t.Helper()
@@ -35,7 +38,7 @@ func announce(t *testing.T, at time.Time, of ...externalsignertest.Key) external
 
 func observe(t *testing.T, ledger externalsigner.Ledger, announced externalsigner.Announcement, now time.Time) externalsigner.Observation {
 	t.Helper()
-	observed, err := ledger.Observe(announced, settings(t), now)
+	observed, err := ledger.Observe(announced, view(t, now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +51,7 @@ func observe(t *testing.T, ledger externalsigner.Ledger, announced externalsigne
 // maySign fails unless the answer is the reason; none stands for yes.
 func maySign(t *testing.T, ledger externalsigner.Ledger, id string, now time.Time, want externalsigner.Reason) error {
 	t.Helper()
-	err := ledger.MaySign(identity.KeyID(id), settings(t), now)
+	err := ledger.MaySign(identity.KeyID(id), view(t, now))
 	if reasonOf(err) != want {
 		t.Errorf("at %s key %s: %v, want reason %q", now, id, err, want)
 	}
@@ -120,6 +123,35 @@ func TestLaterKeyWaitsFromWhenItWasFoundStored(t *testing.T) {
 	}
 }
 
+// Where somebody looks at the documents, a key counts from when they show it; a gate must know it besides.
+func TestKeyWaitsForDocumentsAndGates(t *testing.T) {
+	a, b := externalsignertest.NewKey("a", identity.ES256), externalsignertest.NewKey("b", identity.ES256)
+	ledger := observe(t, externalsigner.Ledger{}, announce(t, start, a), start).Ledger
+	announced := announce(t, start, a, b)
+	ledger = observe(t, ledger, announced, start).Ledger
+	v := view(t, start.Add(time.Hour))
+	v.Documents = &keys.Gate{Name: "the ConfigMap", Knows: []identity.KeyID{"a"}}
+	behind, err := ledger.Observe(announced, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maySign(t, behind.Ledger, "b", start.Add(100*settings(t).Wait()), externalsigner.ReasonTooYoung)
+	v.Documents.Knows = []identity.KeyID{"a", "b"}
+	shown, err := behind.Ledger.Observe(announced, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Now = v.Now.Add(settings(t).Wait())
+	v.Gates = []keys.Gate{{Name: "an upload", Knows: []identity.KeyID{"a"}}}
+	if err := shown.Ledger.MaySign("b", v); reasonOf(err) != externalsigner.ReasonGates || !strings.Contains(err.Error(), "an upload") {
+		t.Errorf("%v, want %s", err, externalsigner.ReasonGates)
+	}
+	v.Gates[0].Knows = v.Documents.Knows
+	if err := shown.Ledger.MaySign("b", v); err != nil {
+		t.Error(err)
+	}
+}
+
 // A clock that was set back within its bounds makes no key older; one that is far off is not followed.
 func TestClockOfTheLedger(t *testing.T) {
 	a, b, c := externalsignertest.NewKey("a", identity.ES256), externalsignertest.NewKey("b", identity.ES256), externalsignertest.NewKey("c", identity.ES256)
@@ -166,7 +198,7 @@ func TestKidStaysWithItsKey(t *testing.T) {
 
 	for name, ledger := range map[string]externalsigner.Ledger{"published": ledger, "withdrawn": gone.Ledger, "excluded": hidden} {
 		for _, swapped := range []externalsignertest.Key{other, excluded} {
-			_, err := ledger.Observe(announce(t, start, a, swapped), settings(t), start.Add(2))
+			_, err := ledger.Observe(announce(t, start, a, swapped), view(t, start.Add(2)))
 			if reasonOf(err) != externalsigner.ReasonKeyChanged {
 				t.Errorf("%s, swapped (excluded %v): %v, want %s", name, swapped.Excluded, err, externalsigner.ReasonKeyChanged)
 			}
@@ -198,7 +230,7 @@ func TestTimestampsOfAnnouncements(t *testing.T) {
 		at   time.Time
 		want externalsigner.Reason
 	}{{bound, ""}, {bound.Add(time.Second), externalsigner.ReasonDataTimestamp}} {
-		if _, err := ledger.Observe(announce(t, c.at, a), settings(t), now); reasonOf(err) != c.want {
+		if _, err := ledger.Observe(announce(t, c.at, a), view(t, now)); reasonOf(err) != c.want {
 			t.Errorf("an announcement of %s at %s: %v, want reason %q", c.at, now, err, c.want)
 		}
 	}

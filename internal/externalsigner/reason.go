@@ -39,6 +39,7 @@ const (
 	ReasonWrongSignature      Reason = "wrong_signature"        // a signature of other claims, or by another key
 
 	ReasonTooYoung Reason = "too_young" // the key was not published long enough
+	ReasonGates    Reason = "gates"     // somebody has not been seen to know the key
 	ReasonNotReady Reason = "not_ready" // no announcement was taken yet
 )
 
@@ -50,7 +51,7 @@ func Reasons() []Reason {
 		ReasonRefreshHint, ReasonDataTimestamp, ReasonMetadata,
 		ReasonHeader, ReasonType, ReasonUnknownAlgorithm, ReasonAlgorithmOfOtherKey, ReasonAlgorithmRefused,
 		ReasonUnknownKey, ReasonExcludedKey, ReasonSignature, ReasonWrongSignature,
-		ReasonTooYoung, ReasonNotReady,
+		ReasonTooYoung, ReasonGates, ReasonNotReady,
 	}
 }
 

@@ -134,6 +134,17 @@ func SignDefects() []Defect {
 			s.EditKeys = announceInstead(s.Keys[0])
 			s.Keys = append([]Key{other}, s.Keys[1:]...)
 		}},
+		{"an RSA signature of other claims", externalsigner.ReasonWrongSignature, func(s *State) {
+			s.Signing = 1
+			private := s.Keys[1].Private
+			s.EditSign = func(r *externaljwt.SignJWTResponse) {
+				r.Signature, _ = signature(private, r.GetHeader()+"."+encode(`{"sub":"admin"}`))
+			}
+		}},
+		{"an RSA signature that is short", externalsigner.ReasonSignature, func(s *State) {
+			s.Signing = 1
+			s.EditSign = func(r *externaljwt.SignJWTResponse) { r.Signature = r.GetSignature()[4:] }
+		}},
 		{"a signature of other claims", externalsigner.ReasonWrongSignature, func(s *State) {
 			private := s.Keys[0].Private
 			s.EditSign = func(r *externaljwt.SignJWTResponse) {
