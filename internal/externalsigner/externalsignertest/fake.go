@@ -10,6 +10,8 @@ import (
 	"encoding/asn1"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"io"
 	"math/big"
 	"slices"
 	"sync"
@@ -175,4 +177,13 @@ func signature(private crypto.Signer, signed string) (string, error) {
 		parts.S.FillBytes(raw[32:])
 	}
 	return base64.RawURLEncoding.EncodeToString(raw), nil
+}
+
+// Broken returns the same key, but it gives errors instead of signatures.
+func Broken(key crypto.Signer) crypto.Signer { return broken{key} }
+
+type broken struct{ crypto.Signer }
+
+func (broken) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return nil, errors.New("the key is broken")
 }
