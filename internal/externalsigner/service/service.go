@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -55,7 +56,8 @@ type Config struct {
 // Service answers the external signer API. It is safe for concurrent use.
 type Service struct {
 	externaljwt.UnimplementedExternalJWTSignerServer
-	config Config
+	config    Config
+	announced atomic.Pointer[[]identity.KeyID]
 }
 
 // New returns a Service; the error says which setting is missing or wrong.
@@ -189,14 +191,34 @@ func (s *Service) FetchKeys(ctx context.Context, _ *externaljwt.FetchKeysRequest
 		DataTimestamp:      timestamppb.New(readAt),
 		RefreshHintSeconds: int64(s.refreshHint() / time.Second),
 	}
+	var announced []identity.KeyID
 	for _, key := range ring.Published() {
 		der, err := x509.MarshalPKIXPublicKey(key.Key)
 		if err != nil {
 			return nil, s.fail(ctx, "keys were not announced", codes.Internal, fmt.Sprintf("encode public key %s: %v", key.ID, err))
 		}
 		response.Keys = append(response.Keys, &externaljwt.Key{KeyId: string(key.ID), Key: der})
+		announced = append(announced, key.ID)
 	}
+	s.announced.Store(&announced)
 	return response, nil
+}
+
+// Announced are the keys of the last answer to FetchKeys, which kube-apiserver publishes; none before the first. The caller
+// owns the copy.
+func (s *Service) Announced() []identity.KeyID {
+	if announced := s.announced.Load(); announced != nil {
+		return slices.Clone(*announced)
+	}
+	return nil
+}
+
+// Ready returns nil if a token would be signed now, and else says why not.
+func (s *Service) Ready() error {
+	if _, refused := s.signingKey(); refused != nil {
+		return errors.New(refused.message)
+	}
+	return nil
 }
 
 // refreshHint is how long the announced keys may be kept, which kube-apiserver says of its documents, too: they are never

@@ -254,6 +254,9 @@ func spares(ring keys.Ring) []keys.Key {
 // What kube-apiserver publishes is what the ring publishes, from when it was read.
 func TestFetchKeys(t *testing.T) {
 	w := newWorld(t, nil)
+	if before := w.Announced(); before != nil {
+		t.Errorf("announced before anybody asked: %v", before)
+	}
 	w.age = time.Hour
 	client, err := externalsigner.New(externalsigner.Config{Socket: externalsignertest.Serve(t, w)})
 	if err != nil {
@@ -273,6 +276,13 @@ func TestFetchKeys(t *testing.T) {
 	}
 	if want := w.clock.Now().Add(-time.Hour); !announced.DataTimestamp.Equal(want.Round(0)) || len(announced.Excluded) > 0 {
 		t.Errorf("read at %s, want %s; excluded: %d", announced.DataTimestamp, want, len(announced.Excluded))
+	}
+	var ids []identity.KeyID
+	for _, key := range w.ring.Published() {
+		ids = append(ids, key.ID)
+	}
+	if diff := cmp.Diff(ids, w.Announced()); diff != "" {
+		t.Errorf("announced (-ring +told):\n%s", diff)
 	}
 	w.missing = true
 	if _, err := w.FetchKeys(t.Context(), nil); status.Code(err) != codes.Unavailable {
@@ -310,6 +320,17 @@ func TestMetadata(t *testing.T) {
 		if got := time.Duration(response.GetMaxTokenExpirationSeconds()) * time.Second; err != nil || got != c.want {
 			t.Errorf("setting %s, terms %s: %s, %v, want %s", c.settings, c.terms, got, err, c.want)
 		}
+	}
+}
+
+func TestReady(t *testing.T) {
+	w := newWorld(t, nil)
+	if err := w.Ready(); err != nil {
+		t.Error(err)
+	}
+	w.age = time.Hour
+	if err := w.Ready(); err == nil || !strings.Contains(err.Error(), "last read") {
+		t.Errorf("with an old ring: %v", err)
 	}
 }
 
