@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/credence-id/credence/internal/app/apiserver"
+	"github.com/credence-id/credence/internal/app/controller"
 	"github.com/credence-id/credence/internal/app/discovery"
 	"github.com/credence-id/credence/internal/app/signer"
 	"github.com/spf13/cobra"
@@ -32,7 +33,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	root.AddCommand(api, discovery.NewCommand(), signer.NewCommand())
+	root.AddCommand(api, controller.NewCommand(), discovery.NewCommand(), signer.NewCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return root.ExecuteContext(ctx)

@@ -22,7 +22,7 @@ rules:
   resources: [{group: authentication.gardener.cloud, resources: [workloadidentities/token]}]
 - level: Request
   verbs: [create, update, patch, delete, deletecollection]
-  resources: [{group: authentication.gardener.cloud}]
+  resources: [{group: authentication.gardener.cloud}, {group: identity.credence.dev}]
 - level: Metadata
 `
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -58,6 +59,14 @@ func (d carefulDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, i
 	case *v1alpha1.TokenRequest:
 		// A misspelt or repeated contextObject must not become a token without context, whatever fieldValidation says.
 		if refusal := d.refuseUnlessStrict(data, gvk, &v1alpha1.TokenRequest{}); refusal != nil {
+			return nil, gvk, refusal
+		}
+	case *identityv1alpha1.KeyRotation:
+		if refusal := d.refuseUnlessStrict(data, gvk, &identityv1alpha1.KeyRotation{}); refusal != nil {
+			return nil, gvk, refusal
+		}
+	case *identityv1alpha1.KeyRevocation:
+		if refusal := d.refuseUnlessStrict(data, gvk, &identityv1alpha1.KeyRevocation{}); refusal != nil {
 			return nil, gvk, refusal
 		}
 	case *v1alpha1.WorkloadIdentity:

@@ -1,12 +1,13 @@
-// Package apiserver is the aggregated API server: it serves WorkloadIdentity and workloadidentities/token. In go a generic
-// server configuration and an issuer, out comes a server that can be run. It never decides what a token says, and never
-// reads a key.
+// Package apiserver is the aggregated API server: it serves WorkloadIdentity and workloadidentities/token, and KeyRing with
+// its rotation and revocation. In go a generic server configuration, an issuer and an operator of its keys, out comes a
+// server that can be run. It never decides what a token says, and never reads a key.
 package apiserver
 
 import (
 	"fmt"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,8 +23,15 @@ func NewScheme() (*runtime.Scheme, error) {
 	}
 	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
 	scheme.AddKnownTypes(internal, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{}, &v1alpha1.TokenRequest{})
-	if err := scheme.SetVersionPriority(v1alpha1.SchemeGroupVersion); err != nil {
-		return nil, fmt.Errorf("order versions of %s: %w", v1alpha1.GroupName, err)
+	if err := identityv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register %s: %w", identityv1alpha1.SchemeGroupVersion, err)
+	}
+	scheme.AddKnownTypes(schema.GroupVersion{Group: identityv1alpha1.GroupName, Version: runtime.APIVersionInternal},
+		&identityv1alpha1.KeyRing{}, &identityv1alpha1.KeyRingList{}, &identityv1alpha1.KeyRotation{}, &identityv1alpha1.KeyRevocation{})
+	for _, version := range GroupVersions() {
+		if err := scheme.SetVersionPriority(version); err != nil {
+			return nil, fmt.Errorf("order versions of %s: %w", version.Group, err)
+		}
 	}
 	unversioned := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(scheme, unversioned)
@@ -33,6 +41,11 @@ func NewScheme() (*runtime.Scheme, error) {
 		return nil, fmt.Errorf("register selectable fields of %s: %w", kind.Kind, err)
 	}
 	return scheme, nil
+}
+
+// GroupVersions are the API groups that the server serves, in the one version that each has.
+func GroupVersions() schema.GroupVersions {
+	return schema.GroupVersions{v1alpha1.SchemeGroupVersion, identityv1alpha1.SchemeGroupVersion}
 }
 
 // NewCodecs returns the codecs of a scheme; unknown and duplicate fields are found where the request asks for it.

@@ -5,11 +5,15 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/openapi"
+	keyringregistry "github.com/credence-id/credence/internal/apiserver/registry/keyring"
 	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/keyring"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -31,6 +35,17 @@ type Config struct {
 	// ServiceAccounts reads the context objects of kind ServiceAccount, live.
 	ServiceAccounts corev1client.ServiceAccountsGetter
 	Recorder        tokenrequest.Recorder
+	// Keys carries out what is asked of the ring of keys; its View is not used.
+	Keys keyring.Operator
+	// KeyRingChanged is called after the status of the KeyRing was written here.
+	KeyRingChanged func()
+}
+
+// Server is the API server, with what else is made of its storage.
+type Server struct {
+	*genericapiserver.GenericAPIServer
+	// KeyRings has the one KeyRing.
+	KeyRings *keyringregistry.REST
 }
 
 // Prepare completes a generic configuration with what is particular to this server: OpenAPI, and answers that no cache
@@ -47,7 +62,7 @@ func Prepare(generic *genericapiserver.RecommendedConfig, scheme *runtime.Scheme
 }
 
 // New returns the server, ready to run.
-func New(config Config) (*genericapiserver.GenericAPIServer, error) {
+func New(config Config) (*Server, error) {
 	server, err := config.Generic.Complete().New("credence-apiserver", genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return nil, fmt.Errorf("set up API server: %w", err)
@@ -56,22 +71,40 @@ func New(config Config) (*genericapiserver.GenericAPIServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, config.Scheme, runtime.NewParameterCodec(config.Scheme), config.Codecs)
-	group.NegotiatedSerializer = newNegotiation(config.Scheme, group.NegotiatedSerializer)
-	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"workloadidentities": identities,
-		"workloadidentities/token": tokenrequest.NewREST(tokenrequest.Config{
-			Identities: identities,
-			Tokens:     config.Tokens,
-			Issuer:     config.Issuer,
-			Lifetimes:  config.Lifetime,
-			Authorizer: config.Generic.Authorization.Authorizer,
-			Contexts:   []tokenrequest.ContextKind{tokenrequest.ServiceAccounts(config.ServiceAccounts)},
-			Recorder:   config.Recorder,
-		}),
+	rings, ringStatus, err := keyringregistry.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, config.KeyRingChanged)
+	if err != nil {
+		return nil, err
 	}
-	if err := server.InstallAPIGroup(&group); err != nil {
-		return nil, fmt.Errorf("install API group %s: %w", v1alpha1.GroupName, err)
+	commands := keyringregistry.Commands{KeyRings: rings, Operator: config.Keys}
+	for _, served := range []struct {
+		version schema.GroupVersion
+		storage map[string]rest.Storage
+	}{
+		{v1alpha1.SchemeGroupVersion, map[string]rest.Storage{
+			"workloadidentities": identities,
+			"workloadidentities/token": tokenrequest.NewREST(tokenrequest.Config{
+				Identities: identities,
+				Tokens:     config.Tokens,
+				Issuer:     config.Issuer,
+				Lifetimes:  config.Lifetime,
+				Authorizer: config.Generic.Authorization.Authorizer,
+				Contexts:   []tokenrequest.ContextKind{tokenrequest.ServiceAccounts(config.ServiceAccounts)},
+				Recorder:   config.Recorder,
+			}),
+		}},
+		{identityv1alpha1.SchemeGroupVersion, map[string]rest.Storage{
+			"keyrings":            rings,
+			"keyrings/status":     ringStatus,
+			"keyrings/rotation":   &keyringregistry.RotationREST{Commands: commands},
+			"keyrings/revocation": &keyringregistry.RevocationREST{Commands: commands},
+		}},
+	} {
+		group := genericapiserver.NewDefaultAPIGroupInfo(served.version.Group, config.Scheme, runtime.NewParameterCodec(config.Scheme), config.Codecs)
+		group.NegotiatedSerializer = newNegotiation(config.Scheme, group.NegotiatedSerializer)
+		group.VersionedResourcesStorageMap[served.version.Version] = served.storage
+		if err := server.InstallAPIGroup(&group); err != nil {
+			return nil, fmt.Errorf("install API group %s: %w", served.version.Group, err)
+		}
 	}
-	return server, nil
+	return &Server{GenericAPIServer: server, KeyRings: rings}, nil
 }

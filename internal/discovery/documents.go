@@ -18,6 +18,8 @@ import (
 const (
 	ConfigurationKey = "openid-configuration.json"
 	JWKSKey          = "jwks.json"
+	// NextChangeKey is no document: beside them, it says when they change next, in RFC 3339. Empty or absent: not known.
+	NextChangeKey = "next-change"
 )
 
 // Documents are the two public documents of an issuer, as the bytes that are served. The value is immutable, and only New

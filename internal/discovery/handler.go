@@ -16,9 +16,10 @@ const DefaultMaxAge = time.Hour
 
 // Settings are the needs of a Handler.
 type Settings struct {
-	Issuer   identity.Issuer // whose documents are served, at the paths of its URL
-	MaxAge   time.Duration   // in whole seconds; zero stands for DefaultMaxAge
-	Recorder *Recorder       // nil records nothing
+	Issuer   identity.Issuer  // whose documents are served, at the paths of its URL
+	MaxAge   time.Duration    // the longest max-age, in whole seconds; zero stands for DefaultMaxAge
+	Recorder *Recorder        // nil records nothing
+	Now      func() time.Time // nil stands for time.Now
 }
 
 // Handler serves the documents of one issuer. Requests read one snapshot through an atomic pointer, take no lock and
@@ -27,7 +28,7 @@ type Handler struct {
 	issuer            identity.Issuer
 	configurationPath string
 	jwksPath          string
-	cacheControl      []string
+	freshness         freshness
 	recorder          *Recorder
 	current           atomic.Pointer[snapshot]
 }
@@ -57,7 +58,7 @@ func NewHandler(settings Settings) *Handler {
 		issuer:            settings.Issuer,
 		configurationPath: settings.Issuer.Path() + "/.well-known/openid-configuration",
 		jwksPath:          settings.Issuer.Path() + "/jwks",
-		cacheControl:      []string{"public, max-age=" + strconv.FormatInt(int64(maxAge/time.Second), 10)},
+		freshness:         newFreshness(maxAge, settings.Now),
 		recorder:          settings.Recorder,
 	}
 }
@@ -89,6 +90,10 @@ func (h *Handler) Load(configuration, jwks []byte) (Documents, error) {
 	}
 	return documents, h.Publish(documents)
 }
+
+// Expect says when the documents change next, so that nobody keeps them for longer; zero if that is not known. Once it is
+// past they are kept for a minute at most.
+func (h *Handler) Expect(nextChange time.Time) { h.freshness.nextChange.Store(&nextChange) }
 
 // Unreadable records that the source of documents has none to give. The documents served stay what they are.
 func (h *Handler) Unreadable() { h.recorder.refused(ReasonUnreadable) }
@@ -162,7 +167,7 @@ func (h *Handler) document(r *http.Request) servedDocument {
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, document servedDocument, representation *representation) {
 	header := w.Header()
-	header["Cache-Control"] = h.cacheControl
+	header["Cache-Control"] = h.freshness.cacheControl()
 	header["Etag"] = representation.etag
 	if fields := r.Header["If-None-Match"]; len(fields) > 0 && !noneMatch(fields, representation.etag[0]) {
 		h.recorder.served(document, answerNotModified)

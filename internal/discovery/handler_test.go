@@ -100,6 +100,46 @@ func TestHandlerServesAnIssuerWithoutPath(t *testing.T) {
 	}
 }
 
+// No relying party keeps documents beyond their next change.
+func TestMaxAgeEndsWithTheNextChange(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	documents := exampleDocuments(t)
+	handler := NewHandler(Settings{Issuer: testIssuer, MaxAge: 5 * time.Minute, Now: func() time.Time { return now }})
+	if err := handler.Publish(documents); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		next time.Time
+		want string
+	}{
+		{"not known", time.Time{}, "300"},
+		{"far away", now.Add(time.Hour), "300"},
+		{"just the longest", now.Add(5 * time.Minute), "300"},
+		{"sooner", now.Add(5*time.Minute - time.Nanosecond), "299"},
+		{"the same second again", now.Add(5*time.Minute - time.Millisecond), "299"},
+		{"in less than a second", now.Add(time.Millisecond), "0"},
+		{"overdue", now, "60"},
+		{"long overdue", time.Unix(0, 0), "60"},
+		{"not known any more", time.Time{}, "300"},
+	} {
+		handler.Expect(c.next)
+		for _, path := range []string{configurationPath, jwksPath} {
+			if got := ask(handler, http.MethodGet, path).Header.Get("Cache-Control"); got != "public, max-age="+c.want {
+				t.Errorf("%s: Cache-Control %q, want max-age=%s", c.name, got, c.want)
+			}
+		}
+	}
+	short := NewHandler(Settings{Issuer: testIssuer, MaxAge: 5 * time.Second, Now: func() time.Time { return now }})
+	if err := short.Publish(documents); err != nil {
+		t.Fatal(err)
+	}
+	short.Expect(now)
+	if got := ask(short, http.MethodGet, jwksPath).Header.Get("Cache-Control"); got != "public, max-age=5" {
+		t.Errorf("overdue, longest 5s: Cache-Control %q", got)
+	}
+}
+
 func TestHandlerKnowsNoOtherPath(t *testing.T) {
 	handler, _ := loadedHandler(t)
 	for _, path := range []string{

@@ -44,6 +44,9 @@ func OpenDirectory(path string) (*Directory, error) {
 	return &Directory{path: absolute}, nil
 }
 
+// String names the directory: "directory path".
+func (d *Directory) String() string { return "directory " + d.path }
+
 // Load implements Store. It takes no lock unless it has to, so that readers never keep a writer waiting.
 func (d *Directory) Load(ctx context.Context) (keys.Ring, string, error) {
 	if err := ctx.Err(); err != nil {

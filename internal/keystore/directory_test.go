@@ -267,10 +267,11 @@ func TestSecretAndDirectoryHoldTheSame(t *testing.T) {
 	}
 }
 
+// Where nobody tells of changes, as on network file systems, they are found all the same.
 func TestFollowDirectoryByPolls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	writer := openDirectory(t, path)
-	f := follow(t, openDirectory(t, path), 0)
+	f := follow(t, struct{ keystore.Store }{openDirectory(t, path)}, 0)
 	if got := receive(t, f.told); !errors.Is(got.err, keystore.ErrNotFound) {
 		t.Errorf("told %+v, want ErrNotFound", got)
 	}

@@ -8,12 +8,14 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"time"
 
-	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver"
 	"github.com/credence-id/credence/internal/identity"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	cliflag "k8s.io/component-base/cli/flag"
 )
@@ -29,6 +31,8 @@ type Options struct {
 	GardenID         string
 	Lifetimes        identity.Lifetimes
 	KeysDir          string
+	KeysSecret       string
+	KeysInterval     time.Duration
 	EtcdDataDir      string
 	PublishDir       string
 	PublishConfigMap string
@@ -38,11 +42,12 @@ type Options struct {
 func NewOptions(codecs serializer.CodecFactory) *Options {
 	lifetimes, _ := identity.Lifetimes{}.Complete()
 	o := &Options{
-		Recommended: genericoptions.NewRecommendedOptions(storagePrefix, codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)),
-		Lifetimes:   lifetimes,
+		Recommended:  genericoptions.NewRecommendedOptions(storagePrefix, codecs.LegacyCodec(apiserver.GroupVersions()...)),
+		Lifetimes:    lifetimes,
+		KeysInterval: keyring.DefaultInterval,
 	}
 	r := o.Recommended
-	r.Etcd.StorageConfig.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: v1alpha1.GroupName})
+	r.Etcd.StorageConfig.EncodeVersioner = apiserver.GroupVersions()
 	r.SecureServing.BindAddress = net.ParseIP("127.0.0.1")
 	r.SecureServing.BindPort = 6444
 	r.SecureServing.ServerCert.CertDirectory = ""
@@ -67,8 +72,10 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	tokens.DurationVar(&o.Lifetimes.Min, "token-min-duration", o.Lifetimes.Min, "Shortest lifetime of a token; a request for less is refused. At least 10m.")
 	tokens.DurationVar(&o.Lifetimes.Default, "token-default-duration", o.Lifetimes.Default, "Lifetime of a token whose request names none.")
 	tokens.DurationVar(&o.Lifetimes.Max, "token-max-duration", o.Lifetimes.Max, "Longest lifetime of a token; a request for more is shortened to it, with a warning.")
-	keys := sets.FlagSet("keys")
-	keys.StringVar(&o.KeysDir, "keys-dir", o.KeysDir, "Folder with the ring of signing keys, private to this user (0700, files 0600). Made, with new keys, where it is missing. Required.")
+	ring := sets.FlagSet("keys")
+	ring.StringVar(&o.KeysSecret, "keys-secret", o.KeysSecret, "NAMESPACE/NAME of the Secret with the ring of signing keys. Made, with new keys, where it is missing. This or --keys-dir is required.")
+	ring.StringVar(&o.KeysDir, "keys-dir", o.KeysDir, "Folder with the ring of signing keys, private to this user (0700, files 0600); replicas on one machine may share it. Made, with new keys, where it is missing.")
+	ring.DurationVar(&o.KeysInterval, "keys-refresh-interval", o.KeysInterval, "How often the ring of signing keys is read, besides whenever it is known to have changed. No token is signed with a ring that was read longer ago than the staleness of the key controller's settings (1m).")
 	documents := sets.FlagSet("discovery documents")
 	documents.StringVar(&o.PublishConfigMap, "publish-configmap", o.PublishConfigMap, "NAMESPACE/NAME of an existing ConfigMap that the discovery documents are written to.")
 	documents.StringVar(&o.PublishDir, "publish-dir", o.PublishDir, "Folder that the discovery documents are written to.")
@@ -87,9 +94,9 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 
 // checked are the options whose text has become a value.
 type checked struct {
-	issuer    identity.Issuer
-	lifetimes identity.Lifetimes
-	configMap [2]string
+	issuer                identity.Issuer
+	lifetimes             identity.Lifetimes
+	configMap, keysSecret types.NamespacedName
 }
 
 // check returns all that is wrong with the options, each with its flag and what to do.
@@ -105,8 +112,16 @@ func (o *Options) check() (checked, error) {
 	if c.lifetimes, err = o.Lifetimes.Complete(); err != nil {
 		errs = append(errs, fmt.Errorf("--token-min-duration, --token-default-duration, --token-max-duration: %w", err))
 	}
-	if o.KeysDir == "" {
-		errs = append(errs, errors.New("--keys-dir is required: a folder for the signing keys"))
+	if (o.KeysDir == "") == (o.KeysSecret == "") {
+		errs = append(errs, errors.New("exactly one of --keys-secret (a Secret for the signing keys) and --keys-dir (a folder for them) is required"))
+	}
+	if o.KeysSecret != "" {
+		if c.keysSecret, err = splitName(o.KeysSecret); err != nil {
+			errs = append(errs, fmt.Errorf("--keys-secret: %w", err))
+		}
+	}
+	if o.KeysInterval < time.Second || o.KeysInterval > keys.DefaultStaleness/2 {
+		errs = append(errs, fmt.Errorf("--keys-refresh-interval %s must be from 1s to %s", o.KeysInterval, keys.DefaultStaleness/2))
 	}
 	if o.PublishDir != "" && filepath.Clean(o.PublishDir) == filepath.Clean(o.KeysDir) {
 		errs = append(errs, errors.New("--publish-dir must not be --keys-dir: one is for everybody, the other for nobody"))
@@ -115,11 +130,9 @@ func (o *Options) check() (checked, error) {
 		errs = append(errs, errors.New("--publish-configmap or --publish-dir is required: relying parties must be able to learn the keys"))
 	}
 	if o.PublishConfigMap != "" {
-		namespace, name, ok := strings.Cut(o.PublishConfigMap, "/")
-		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			errs = append(errs, fmt.Errorf("--publish-configmap %q must be NAMESPACE/NAME", o.PublishConfigMap))
+		if c.configMap, err = splitName(o.PublishConfigMap); err != nil {
+			errs = append(errs, fmt.Errorf("--publish-configmap: %w", err))
 		}
-		c.configMap = [2]string{namespace, name}
 	}
 	if servers := len(o.Recommended.Etcd.StorageConfig.Transport.ServerList) > 0; servers == (o.EtcdDataDir != "") {
 		errs = append(errs, errors.New("exactly one of --etcd-servers (an external etcd) and --etcd-data-dir (an embedded one) is required"))
@@ -129,4 +142,12 @@ func (o *Options) check() (checked, error) {
 		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file are required"))
 	}
 	return c, errors.Join(errs...)
+}
+
+func splitName(text string) (types.NamespacedName, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}, fmt.Errorf("%q must be NAMESPACE/NAME", text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
 }

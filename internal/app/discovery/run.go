@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
 	"github.com/credence-id/credence/internal/identity"
@@ -32,7 +33,7 @@ func Run(ctx context.Context, config Config) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	recorder := discovery.NewRecorder(registry, config.Now)
-	handler := discovery.NewHandler(discovery.Settings{Issuer: issuer, MaxAge: config.MaxAge, Recorder: recorder})
+	handler := discovery.NewHandler(discovery.Settings{Issuer: issuer, MaxAge: config.MaxAge, Recorder: recorder, Now: config.Now})
 
 	documents, err := newSource(config)
 	if err != nil {
@@ -52,7 +53,7 @@ func Run(ctx context.Context, config Config) error {
 	group.Go(func() error { return documents.Run(ctx, handler) })
 	group.Go(func() error { return pair.Run(ctx) })
 	for _, server := range servers {
-		group.Go(func() error { return server.run(ctx) })
+		group.Go(func() error { return server.Run(ctx) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -98,8 +99,8 @@ func clientConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 // listen opens all ports before anything runs, so that a busy one is an error at start.
-func listen(ctx context.Context, config Config, pair *source.KeyPair, handler *discovery.Handler, registry *prometheus.Registry) ([]*server, error) {
-	var servers []*server
+func listen(ctx context.Context, config Config, pair *source.KeyPair, handler *discovery.Handler, registry *prometheus.Registry) ([]*serving.Server, error) {
+	var servers []*serving.Server
 	add := func(name, flag string, port int, listener net.Listener, handler http.Handler) error {
 		if listener == nil {
 			address := net.JoinHostPort(config.BindAddress, strconv.Itoa(port))
@@ -108,7 +109,7 @@ func listen(ctx context.Context, config Config, pair *source.KeyPair, handler *d
 				return fmt.Errorf("%s %d cannot be listened on, give another one (or another --bind-address): %w", flag, port, err)
 			}
 		}
-		servers = append(servers, newServer(name, listener, handler, pair, config.Log))
+		servers = append(servers, serving.New(name, listener, handler, pair, config.Log))
 		return nil
 	}
 	err := add("documents", "--port", config.Port, config.Listener, handler)
@@ -117,7 +118,7 @@ func listen(ctx context.Context, config Config, pair *source.KeyPair, handler *d
 	}
 	if err != nil {
 		for _, server := range servers {
-			_ = server.listener.Close()
+			server.Close()
 		}
 		return nil, err
 	}

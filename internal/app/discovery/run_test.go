@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
 	"github.com/credence-id/credence/internal/identity"
@@ -334,7 +335,7 @@ func TestServerAnswersRequestsInFlight(t *testing.T) {
 	must(t, err)
 	arrived, release := make(chan struct{}), make(chan struct{})
 	l := listener(t)
-	server := newServer("test", l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := serving.New("test", l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(arrived)
 		<-release
 		_, _ = w.Write([]byte("answered"))
@@ -342,7 +343,7 @@ func TestServerAnswersRequestsInFlight(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	stopped, body := make(chan error, 1), make(chan string, 1)
-	go func() { stopped <- server.run(ctx) }()
+	go func() { stopped <- server.Run(ctx) }()
 	r := &running{authority: authority}
 	go func() {
 		response, err := r.client(nil).Get("https://" + l.Addr().String())

@@ -55,6 +55,7 @@ const (
 	apiserverPort         = 1
 	discoveryPort         = home.DiscoveryOffset
 	discoveryHealthPort   = 3
+	controllerHealthPort  = 4
 	controllerManagerPort = 9
 )
 
@@ -102,6 +103,26 @@ var components = []component{
 		client:    serviceAccount("credence-apiserver"),
 	},
 	{
+		name: "controller", program: "credence-server", phase: inCluster,
+		arguments: func(i installation) []string {
+			return []string{
+				"controller",
+				"--bind-address", "127.0.0.1",
+				"--health-port", i.port(controllerHealthPort),
+				"--tls-cert-file", i.certificateFile("controller"),
+				"--tls-private-key-file", i.keyFile("controller"),
+				"--kubeconfig", i.kubeconfigFile("controller"),
+				"--keys-dir", i.dir.Path("keys"),
+				"--issuer", string(i.config.Issuer),
+				"--documents-configmap", publishedDocuments,
+			}
+		},
+		ports:     []port{{controllerHealthPort, "the key controller's health"}},
+		readiness: controllerHealthPort,
+		serving:   serving("credence-controller"),
+		client:    serviceAccount("credence-controller"),
+	},
+	{
 		name: "discovery", program: "credence-server", phase: byItself,
 		arguments: func(i installation) []string {
 			return []string{
@@ -124,9 +145,9 @@ var components = []component{
 	},
 }
 
-// serving is a certificate for a Service's name in the cluster and for this machine.
-func serving(name, serviceHost string) *pki.Request {
-	return &pki.Request{CommonName: name, Hosts: []string{serviceHost, "localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}
+// serving is a certificate for this machine, and for a Service's name in the cluster if there is one.
+func serving(name string, serviceHosts ...string) *pki.Request {
+	return &pki.Request{CommonName: name, Hosts: append(serviceHosts, "localhost"), IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}
 }
 
 // serviceAccount is a client certificate with the name and groups that the service account of the chart has, so that the

@@ -59,7 +59,7 @@ func fakeCluster(ctx context.Context, dir, port string) error {
 		answer(w, http.StatusOK, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"x"},"status":{"conditions":[{"type":"Available","status":%q}]}}`, status)
 	})
 	mux.HandleFunc("GET /apis", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, `{"items":[{"metadata":{"name":"authentication.gardener.cloud"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"workloadidentities"}]}]}]}`)
+		answer(w, http.StatusOK, `{"items":[{"metadata":{"name":"authentication.gardener.cloud"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"workloadidentities"}]}]},{"metadata":{"name":"identity.credence.dev"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"keyrings"}]}]}]}`)
 	})
 	const identities = "/apis/authentication.gardener.cloud/v1alpha1/namespaces/credence-system/workloadidentities"
 	mux.HandleFunc("POST "+identities, echo(http.StatusCreated))

@@ -207,13 +207,13 @@ func (s *starter) certify(authority *pki.Authority) error {
 
 // register makes the cluster serve what the aggregated API server has, now that it can be reached.
 func (s *starter) register(ctx context.Context) error {
-	end := s.tracker.Begin("aggregation", "registering authentication.gardener.cloud with the cluster")
+	end := s.tracker.Begin("aggregation", "registering the API groups with the cluster")
 	limited, cancel := context.WithTimeout(ctx, proofLimit)
 	defer cancel()
 	if err := s.registerOnce(limited); err != nil {
 		return err
 	}
-	end("the cluster serves authentication.gardener.cloud/v1alpha1")
+	end("the cluster serves authentication.gardener.cloud and identity.credence.dev")
 	return nil
 }
 

@@ -220,7 +220,7 @@ func (i installation) aggregationPart(ctx context.Context) part {
 		p.Detail = err.Error()
 		return p
 	}
-	p.Healthy, p.Detail = true, "the cluster serves authentication.gardener.cloud/v1alpha1"
+	p.Healthy, p.Detail = true, "the cluster serves authentication.gardener.cloud and identity.credence.dev"
 	return p
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/credence-id/credence/internal/discovery"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -20,20 +19,16 @@ type ConfigMap struct {
 func (c ConfigMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
 
 // Publish implements Place. Keys of others stay; a concurrent change is an error, and the next attempt sees it.
-func (c ConfigMap) Publish(ctx context.Context, documents discovery.Documents) (bool, error) {
+func (c ConfigMap) Publish(ctx context.Context, issue Issue) (bool, error) {
 	current, err := c.Client.ConfigMaps(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
 	if err != nil {
 		return false, fmt.Errorf("get: %w", err)
-	}
-	want := map[string]string{
-		discovery.ConfigurationKey: string(documents.Configuration()),
-		discovery.JWKSKey:          string(documents.JWKS()),
 	}
 	updated := current.DeepCopy()
 	if updated.Data == nil {
 		updated.Data = map[string]string{}
 	}
-	maps.Copy(updated.Data, want)
+	maps.Copy(updated.Data, issue.data())
 	if maps.Equal(updated.Data, current.Data) {
 		return false, nil
 	}

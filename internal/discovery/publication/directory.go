@@ -1,7 +1,6 @@
 package publication
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/credence-id/credence/internal/discovery"
 )
 
 const (
@@ -26,9 +23,9 @@ type Directory string
 // String names the place.
 func (d Directory) String() string { return "directory " + string(d) }
 
-// Publish implements Place: both files are replaced together or not at all.
-func (d Directory) Publish(_ context.Context, documents discovery.Documents) (bool, error) {
-	files := map[string][]byte{discovery.ConfigurationKey: documents.Configuration(), discovery.JWKSKey: documents.JWKS()}
+// Publish implements Place: all files are replaced together or not at all.
+func (d Directory) Publish(_ context.Context, issue Issue) (bool, error) {
+	files := issue.data()
 	if d.holds(files) {
 		return false, nil
 	}
@@ -43,7 +40,7 @@ func (d Directory) Publish(_ context.Context, documents discovery.Documents) (bo
 		return false, fmt.Errorf("open version to readers: %w", err)
 	}
 	for name, content := range files {
-		if err := writeSynced(filepath.Join(version, name), content); err != nil {
+		if err := writeSynced(filepath.Join(version, name), []byte(content)); err != nil {
 			return false, err
 		}
 	}
@@ -58,9 +55,9 @@ func (d Directory) Publish(_ context.Context, documents discovery.Documents) (bo
 	return true, d.sweep(filepath.Base(version))
 }
 
-func (d Directory) holds(files map[string][]byte) bool {
+func (d Directory) holds(files map[string]string) bool {
 	for name, want := range files {
-		if have, err := os.ReadFile(filepath.Join(string(d), name)); err != nil || !bytes.Equal(have, want) {
+		if have, err := os.ReadFile(filepath.Join(string(d), name)); err != nil || string(have) != want {
 			return false
 		}
 	}

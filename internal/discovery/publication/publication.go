@@ -14,9 +14,29 @@ import (
 	"k8s.io/utils/clock"
 )
 
+// Issue is what is published: documents, and when they change next.
+type Issue struct {
+	discovery.Documents
+	// NextChange is zero if it is not known.
+	NextChange time.Time
+}
+
+// data is an issue by the names under which it is kept.
+func (i Issue) data() map[string]string {
+	next := ""
+	if !i.NextChange.IsZero() {
+		next = i.NextChange.UTC().Format(time.RFC3339)
+	}
+	return map[string]string{
+		discovery.ConfigurationKey: string(i.Configuration()),
+		discovery.JWKSKey:          string(i.JWKS()),
+		discovery.NextChangeKey:    next,
+	}
+}
+
 // Place is where documents are published. Publish does nothing where they stand already, and says whether it did something.
 type Place interface {
-	Publish(ctx context.Context, documents discovery.Documents) (changed bool, err error)
+	Publish(ctx context.Context, issue Issue) (changed bool, err error)
 	String() string
 }
 
@@ -29,18 +49,30 @@ const backoff = 500 * time.Millisecond
 // Publisher keeps documents published in all its places.
 type Publisher struct {
 	places    []Place
-	documents func() (discovery.Documents, error)
+	issue     func(ctx context.Context) (Issue, error)
 	clock     clock.Clock
 	log       *slog.Logger
 	published atomic.Bool
+	now       chan struct{}
+	// last are the documents that stand in all places; changes of others' making are told from our own by them.
+	last       discovery.Documents
+	lastChange time.Time
 }
 
-// NewPublisher returns a publisher of what documents returns.
-func NewPublisher(places []Place, documents func() (discovery.Documents, error), clock clock.Clock, log *slog.Logger) *Publisher {
-	return &Publisher{places: places, documents: documents, clock: clock, log: log}
+// NewPublisher returns a publisher of what issue returns.
+func NewPublisher(places []Place, issue func(ctx context.Context) (Issue, error), clock clock.Clock, log *slog.Logger) *Publisher {
+	return &Publisher{places: places, issue: issue, clock: clock, log: log, now: make(chan struct{}, 1)}
 }
 
-// Run publishes until ctx is done: at once, again soon after a failure, and every minute.
+// Nudge makes Run publish at once: there is something new.
+func (p *Publisher) Nudge() {
+	select {
+	case p.now <- struct{}{}:
+	default:
+	}
+}
+
+// Run publishes until ctx is done: at once, whenever it is nudged, again soon after a failure, and every minute.
 func (p *Publisher) Run(ctx context.Context) {
 	wait := backoff
 	for {
@@ -55,27 +87,31 @@ func (p *Publisher) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-p.now:
 		case <-p.clock.After(next):
 		}
 	}
 }
 
 func (p *Publisher) publish(ctx context.Context) error {
-	documents, err := p.documents()
+	issue, err := p.issue(ctx)
 	if err != nil {
 		return fmt.Errorf("make documents: %w", err)
 	}
 	for _, place := range p.places {
-		changed, err := place.Publish(ctx, documents)
+		changed, err := place.Publish(ctx, issue)
 		if err != nil {
 			return fmt.Errorf("publish in %s: %w", place, err)
 		}
-		if changed && p.published.Load() {
+		switch {
+		case !changed:
+		case p.last.Equal(issue.Documents) && p.lastChange.Equal(issue.NextChange):
 			p.log.WarnContext(ctx, "documents had been changed by somebody else, and were published again", "place", place.String())
-		} else if changed {
-			p.log.InfoContext(ctx, "documents published", "place", place.String())
+		default:
+			p.log.InfoContext(ctx, "documents published", "place", place.String(), "keys", issue.KeyIDs(), "nextChange", issue.NextChange)
 		}
 	}
+	p.last, p.lastChange = issue.Documents, issue.NextChange
 	return nil
 }
 

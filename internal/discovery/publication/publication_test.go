@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -45,21 +46,24 @@ func documents(t *testing.T) discovery.Documents {
 func TestDirectory(t *testing.T) {
 	dir := publication.Directory(filepath.Join(t.TempDir(), "public"))
 	for round := range 3 {
-		want := documents(t)
+		want := publication.Issue{Documents: documents(t), NextChange: time.Date(2026, 3, 1+round, 13, 0, 0, 0, time.FixedZone("CET", 3600))}
 		for attempt, expected := range []bool{true, false} {
 			changed, err := dir.Publish(t.Context(), want)
 			if err != nil || changed != expected {
 				t.Fatalf("round %d, attempt %d: changed %v, %v, want %v", round, attempt, changed, err, expected)
 			}
 		}
-		for name, content := range map[string][]byte{discovery.ConfigurationKey: want.Configuration(), discovery.JWKSKey: want.JWKS()} {
+		for name, content := range map[string][]byte{
+			discovery.ConfigurationKey: want.Configuration(), discovery.JWKSKey: want.JWKS(),
+			discovery.NextChangeKey: fmt.Appendf(nil, "2026-03-0%dT12:00:00Z", 1+round),
+		} {
 			if got, err := os.ReadFile(filepath.Join(string(dir), name)); err != nil || !bytes.Equal(got, content) {
 				t.Errorf("round %d: %s holds %s, %v", round, name, got, err)
 			}
 		}
 		entries, err := os.ReadDir(string(dir))
-		if err != nil || len(entries) != 4 {
-			t.Errorf("round %d: %v, %v, want two links, the link to the version and the version", round, entries, err)
+		if err != nil || len(entries) != 5 {
+			t.Errorf("round %d: %v, %v, want three links, the link to the version and the version", round, entries, err)
 		}
 	}
 }
@@ -70,7 +74,7 @@ func TestConfigMapKeepsWhatIsNotItsOwn(t *testing.T) {
 		Data:       map[string]string{"other": "kept"},
 	})
 	place := publication.ConfigMap{Client: client.CoreV1(), Namespace: "ns", Name: "documents"}
-	want := documents(t)
+	want := publication.Issue{Documents: documents(t)}
 	for attempt, expected := range []bool{true, false} {
 		if changed, err := place.Publish(t.Context(), want); err != nil || changed != expected {
 			t.Fatalf("attempt %d: changed %v, %v, want %v", attempt, changed, err, expected)
@@ -80,7 +84,7 @@ func TestConfigMapKeepsWhatIsNotItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantData := map[string]string{"other": "kept", discovery.ConfigurationKey: string(want.Configuration()), discovery.JWKSKey: string(want.JWKS())}
+	wantData := map[string]string{"other": "kept", discovery.ConfigurationKey: string(want.Configuration()), discovery.JWKSKey: string(want.JWKS()), discovery.NextChangeKey: ""}
 	if diff := cmp.Diff(wantData, got.Data); diff != "" || got.Labels["kept"] != "yes" {
 		t.Errorf("labels %v, data (-want +got):\n%s", got.Labels, diff)
 	}
@@ -100,7 +104,7 @@ type place struct {
 
 func (*place) String() string { return "the place" }
 
-func (p *place) Publish(context.Context, discovery.Documents) (bool, error) {
+func (p *place) Publish(context.Context, publication.Issue) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() { p.asked <- struct{}{} }()
@@ -123,7 +127,8 @@ func TestPublisher(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Unix(0, 0))
 	p := &place{failures: 2, stale: true, asked: make(chan struct{})}
 	var log bytes.Buffer
-	publisher := publication.NewPublisher([]publication.Place{p}, func() (discovery.Documents, error) { return documents(t), nil },
+	issue := publication.Issue{Documents: documents(t)}
+	publisher := publication.NewPublisher([]publication.Place{p}, func(context.Context) (publication.Issue, error) { return issue, nil },
 		clock, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -150,6 +155,9 @@ func TestPublisher(t *testing.T) {
 		t.Errorf("not ready after publication: %v", err)
 	}
 	step(time.Minute)
+	<-p.asked
+	// Whoever knows of something new need not wait for the minute.
+	publisher.Nudge()
 	<-p.asked
 	cancel()
 	<-done

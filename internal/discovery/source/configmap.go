@@ -94,7 +94,8 @@ func (f *follower) fromCache() {
 	case err != nil:
 		f.source.log.Warn("cached documents cannot be used, waiting for the API", "error", err)
 	case configuration != nil:
-		f.feed.offer(configuration, jwks)
+		// How old they are is not known.
+		f.feed.offer(found{configuration: configuration, jwks: jwks, nextChange: anyMoment().Format(time.RFC3339)})
 	}
 }
 
@@ -162,7 +163,7 @@ func (f *follower) consider(configMap *corev1.ConfigMap) {
 		}
 	}
 	configuration, jwks := []byte(configMap.Data[discovery.ConfigurationKey]), []byte(configMap.Data[discovery.JWKSKey])
-	if !f.feed.offer(configuration, jwks) {
+	if !f.feed.offer(found{configuration, jwks, configMap.Data[discovery.NextChangeKey]}) {
 		return
 	}
 	if err := f.source.cache.save(configuration, jwks); err != nil {

@@ -2,16 +2,19 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
 )
 
 // Directory reads the documents from the files openid-configuration.json and jwks.json of one folder, which may be a
-// ConfigMap volume. The folder may be missing, and may come, go and be replaced at any time.
+// ConfigMap volume, and the time of their next change from next-change, if it is there. The folder may be missing, and may come, go and be replaced at any time.
 type Directory struct {
 	Path string
 	Poll time.Duration // between looks that nothing asked for; zero stands for 30 seconds
@@ -25,14 +28,27 @@ func (d Directory) Run(ctx context.Context, publisher Publisher) error {
 		return fmt.Errorf("find documents folder %s: %w", d.Path, err)
 	}
 	configuration, jwks := filepath.Join(folder, discovery.ConfigurationKey), filepath.Join(folder, discovery.JWKSKey)
+	nextChange := filepath.Join(folder, discovery.NextChangeKey)
 	feed := &feed{publisher: publisher, log: d.Log.With("folder", folder)}
-	newFileWatch(d.Poll, configuration, jwks).run(ctx, func() {
+	newFileWatch(d.Poll, configuration, jwks, nextChange).run(ctx, func() {
 		files, err := readTogether(discovery.MaxDocumentBytes, configuration, jwks)
 		if err != nil {
 			feed.fail(err.Error(), err)
 			return
 		}
-		feed.offer(files[0].data, files[1].data)
+		feed.offer(found{files[0].data, files[1].data, readText(nextChange)})
 	})
 	return nil
+}
+
+// readText returns the text of a small file that need not exist. One that cannot be read gives no time that could be right.
+func readText(path string) string {
+	data, err := readBounded(path, 64)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return ""
+	case err != nil:
+		return err.Error()
+	}
+	return strings.TrimSpace(string(data))
 }

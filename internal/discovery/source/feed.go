@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
 )
@@ -12,8 +13,20 @@ import (
 type Publisher interface {
 	// Load checks documents and serves them from now on. On an error what is served stays.
 	Load(configuration, jwks []byte) (discovery.Documents, error)
+	// Expect says when the documents change next: zero if that is not known, a time that is past if it may be at any moment.
+	Expect(nextChange time.Time)
 	// Unreadable is told that the source has no documents to give. What is served stays.
 	Unreadable()
+}
+
+// anyMoment is the next change of documents of which newer ones may exist.
+func anyMoment() time.Time { return time.Unix(0, 0) }
+
+// found is what a source has.
+type found struct {
+	configuration, jwks []byte
+	// nextChange is the text of discovery.NextChangeKey, empty where there is none.
+	nextChange string
 }
 
 // feed passes on what is new: looking at the same documents or failing for the same reason again is no news.
@@ -28,21 +41,43 @@ type feed struct {
 }
 
 // offer publishes documents and says whether they are served now.
-func (f *feed) offer(configuration, jwks []byte) bool {
+func (f *feed) offer(what found) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.offered && bytes.Equal(f.configuration, configuration) && bytes.Equal(f.jwks, jwks) {
+	accepted := f.load(what)
+	f.publisher.Expect(f.expected(what.nextChange, accepted))
+	return accepted
+}
+
+func (f *feed) load(what found) bool {
+	if f.offered && bytes.Equal(f.configuration, what.configuration) && bytes.Equal(f.jwks, what.jwks) {
 		return f.accepted
 	}
 	f.failure = ""
-	f.configuration, f.jwks, f.offered = configuration, jwks, true
-	documents, err := f.publisher.Load(configuration, jwks)
+	f.configuration, f.jwks, f.offered = what.configuration, what.jwks, true
+	documents, err := f.publisher.Load(what.configuration, what.jwks)
 	if f.accepted = err == nil; !f.accepted {
 		f.log.Error("documents refused, the last good ones stay served", "reason", discovery.ReasonOf(err), "error", err)
 		return false
 	}
 	f.log.Info("documents loaded", "keys", documents.KeyIDs(), "jwksETag", documents.JWKSETag())
 	return true
+}
+
+// expected is when what is served changes next. While newer documents are refused, that may be at any moment.
+func (f *feed) expected(text string, accepted bool) time.Time {
+	if !accepted {
+		return anyMoment()
+	}
+	if text == "" {
+		return time.Time{}
+	}
+	next, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		f.log.Warn("the time of the next change cannot be read, relying parties may keep the documents for a minute only", "error", err)
+		return anyMoment()
+	}
+	return next
 }
 
 // fail tells that the source cannot be read; cause is what tells one failure from the next.
@@ -54,6 +89,7 @@ func (f *feed) fail(cause string, err error) {
 	}
 	f.failure, f.offered = cause, false
 	f.publisher.Unreadable()
+	f.publisher.Expect(anyMoment())
 	f.log.Error("documents cannot be read, the last good ones stay served", "error", err)
 }
 

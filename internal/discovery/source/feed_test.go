@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -12,7 +13,9 @@ func TestFeedPassesOnNewsAlone(t *testing.T) {
 	published := newPublished()
 	feed := &feed{publisher: published, log: silent()}
 	good, other := newDocuments(t), newDocuments(t)
-	offer := func(jwks []byte) func() bool { return func() bool { return feed.offer(good.Configuration(), jwks) } }
+	offer := func(jwks []byte) func() bool {
+		return func() bool { return feed.offer(found{configuration: good.Configuration(), jwks: jwks}) }
+	}
 	fail := func(cause string) func() bool {
 		return func() bool { feed.fail(cause, errors.New(cause)); return !feed.failing() }
 	}
@@ -41,5 +44,36 @@ func TestFeedPassesOnNewsAlone(t *testing.T) {
 		if diff := cmp.Diff(step.want, got, cmp.AllowUnexported(counts{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.what, diff)
 		}
+	}
+}
+
+func TestFeedTellsWhenDocumentsChange(t *testing.T) {
+	const later = "2026-03-01T12:00:00Z"
+	good := newDocuments(t)
+	offer := func(f *feed, jwks []byte, next string) {
+		f.offer(found{configuration: good.Configuration(), jwks: jwks, nextChange: next})
+	}
+	for name, c := range map[string]struct {
+		do   func(f *feed)
+		want time.Time
+	}{
+		"not known":          {func(f *feed) { offer(f, good.JWKS(), "") }, time.Time{}},
+		"known":              {func(f *feed) { offer(f, good.JWKS(), later) }, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
+		"known by now":       {func(f *feed) { offer(f, good.JWKS(), ""); offer(f, good.JWKS(), later) }, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
+		"not to be read":     {func(f *feed) { offer(f, good.JWKS(), "soon") }, anyMoment()},
+		"newer ones refused": {func(f *feed) { offer(f, good.JWKS(), later); offer(f, []byte("{}"), later) }, anyMoment()},
+		"source gone":        {func(f *feed) { offer(f, good.JWKS(), later); f.fail("gone", errors.New("gone")) }, anyMoment()},
+		"source back": {func(f *feed) {
+			f.fail("gone", errors.New("gone"))
+			offer(f, good.JWKS(), later)
+		}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			published := newPublished()
+			c.do(&feed{publisher: published, log: silent()})
+			if !published.expected.Equal(c.want) {
+				t.Errorf("the next change is expected at %s, want %s", published.expected, c.want)
+			}
+		})
 	}
 }

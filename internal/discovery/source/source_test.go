@@ -59,6 +59,7 @@ type published struct {
 	refusals   int
 	unreadable int
 	offered    map[string]bool // key sets
+	expected   time.Time
 }
 
 func newPublished() *published {
@@ -75,6 +76,13 @@ func (p *published) Load(configuration, jwks []byte) (discovery.Documents, error
 		p.refusals++
 	}
 	return documents, err
+}
+
+func (p *published) Expect(nextChange time.Time) {
+	p.Handler.Expect(nextChange)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.expected = nextChange
 }
 
 func (p *published) Unreadable() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,14 +17,20 @@ import (
 const (
 	Namespace   = "credence-system"
 	ServiceName = "credence-apiserver"
-	group       = "authentication.gardener.cloud"
-	version     = "v1alpha1"
 )
 
-const (
-	apiServiceName  = version + "." + group
-	touchAnnotation = "up.credence.dev/registered-at"
-)
+// version is that of every group.
+const version = "v1alpha1"
+
+const touchAnnotation = "up.credence.dev/registered-at"
+
+// tokenGroup is the group of WorkloadIdentity and its tokens.
+const tokenGroup = "authentication.gardener.cloud"
+
+// groups are the API groups of the aggregated API server.
+func groups() []string { return []string{tokenGroup, "identity.credence.dev"} }
+
+func apiServiceName(group string) string { return version + "." + group }
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
@@ -36,10 +41,14 @@ type Registration struct {
 	CA []byte
 }
 
-// Register makes the cluster send requests for authentication.gardener.cloud/v1alpha1 to localhost. at is written to the
-// APIService: a change makes the cluster look at once whether the server is there, rather than after a back-off.
+// Register makes the cluster send requests for the groups of the aggregated API server to localhost. at is written to the
+// APIServices: a change makes the cluster look at once whether the server is there, rather than after a back-off.
 func (c *Client) Register(ctx context.Context, registration Registration, at time.Time) error {
-	return c.Apply(ctx, []*unstructured.Unstructured{service(registration), apiService(registration, at)})
+	objects := []*unstructured.Unstructured{service(registration)}
+	for _, group := range groups() {
+		objects = append(objects, apiService(group, registration, at))
+	}
+	return c.Apply(ctx, objects)
 }
 
 func service(registration Registration) *unstructured.Unstructured {
@@ -57,12 +66,12 @@ func service(registration Registration) *unstructured.Unstructured {
 	}}
 }
 
-func apiService(registration Registration, at time.Time) *unstructured.Unstructured {
+func apiService(group string, registration Registration, at time.Time) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1",
 		"kind":       "APIService",
 		"metadata": map[string]any{
-			"name":        apiServiceName,
+			"name":        apiServiceName(group),
 			"annotations": map[string]any{touchAnnotation: at.UTC().Format(time.RFC3339Nano)},
 		},
 		"spec": map[string]any{
@@ -80,13 +89,22 @@ func apiService(registration Registration, at time.Time) *unstructured.Unstructu
 
 // Available returns nil if the cluster reaches the aggregated API server, else why it does not.
 func (c *Client) Available(ctx context.Context) error {
-	object, err := c.objects.Resource(apiServices).Get(ctx, apiServiceName, metav1.GetOptions{})
+	for _, group := range groups() {
+		if err := c.available(ctx, apiServiceName(group)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) available(ctx context.Context, name string) error {
+	object, err := c.objects.Resource(apiServices).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("get APIService %s: %w", apiServiceName, err)
+		return fmt.Errorf("get APIService %s: %w", name, err)
 	}
 	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if err != nil {
-		return fmt.Errorf("read APIService %s: %w", apiServiceName, err)
+		return fmt.Errorf("read APIService %s: %w", name, err)
 	}
 	for _, each := range conditions {
 		condition, _ := each.(map[string]any)
@@ -96,9 +114,9 @@ func (c *Client) Available(ctx context.Context) error {
 		if condition["status"] == "True" {
 			return nil
 		}
-		return fmt.Errorf("APIService %s is not available: %v: %v", apiServiceName, condition["reason"], condition["message"])
+		return fmt.Errorf("APIService %s is not available: %v: %v", name, condition["reason"], condition["message"])
 	}
-	return fmt.Errorf("APIService %s has not been looked at yet", apiServiceName)
+	return fmt.Errorf("APIService %s has not been looked at yet", name)
 }
 
 // WaitAvailable waits until the cluster reaches the aggregated API server and tells clients of its resources.
@@ -121,19 +139,26 @@ func (c *Client) announced(ctx context.Context) error {
 	return announcedIn(body)
 }
 
-var errNotAnnounced = errors.New("the cluster does not list " + group + "/" + version + " yet")
-
 func announcedIn(body []byte) error {
 	var list apidiscovery.APIGroupDiscoveryList
 	if err := json.Unmarshal(body, &list); err != nil {
 		return fmt.Errorf("list API groups: %w", err)
 	}
+	for _, group := range groups() {
+		if !listed(list, group) {
+			return fmt.Errorf("the cluster does not list %s/%s yet", group, version)
+		}
+	}
+	return nil
+}
+
+func listed(list apidiscovery.APIGroupDiscoveryList, group string) bool {
 	for _, item := range list.Items {
 		for _, v := range item.Versions {
 			if item.Name == group && v.Version == version && v.Freshness == apidiscovery.DiscoveryFreshnessCurrent && len(v.Resources) > 0 {
-				return nil
+				return true
 			}
 		}
 	}
-	return errNotAnnounced
+	return false
 }

@@ -147,7 +147,7 @@ func TestRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]any{}
-	for _, path := range []string{"PATCH /api/v1/namespaces/credence-system/services/credence-apiserver", "PATCH /apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.authentication.gardener.cloud"} {
+	for _, path := range []string{"PATCH /api/v1/namespaces/credence-system/services/credence-apiserver", "PATCH /apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.authentication.gardener.cloud", "PATCH /apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.identity.credence.dev"} {
 		var sent map[string]any
 		if err := json.Unmarshal([]byte(a.body[path]), &sent); err != nil {
 			t.Fatalf("%s: %v", path, err)
@@ -164,6 +164,10 @@ func TestRegister(t *testing.T) {
 		},
 		"v1alpha1.authentication.gardener.cloud": map[string]any{
 			"group": "authentication.gardener.cloud", "version": "v1alpha1", "groupPriorityMinimum": 1000.0, "versionPriority": 15.0,
+			"caBundle": "UEVN", "service": map[string]any{"name": "credence-apiserver", "namespace": "credence-system", "port": 4711.0},
+		},
+		"v1alpha1.identity.credence.dev": map[string]any{
+			"group": "identity.credence.dev", "version": "v1alpha1", "groupPriorityMinimum": 1000.0, "versionPriority": 15.0,
 			"caBundle": "UEVN", "service": map[string]any{"name": "credence-apiserver", "namespace": "credence-system", "port": 4711.0},
 		},
 	}
@@ -192,10 +196,12 @@ func TestAvailable(t *testing.T) {
 
 func TestAnnouncedIn(t *testing.T) {
 	t.Parallel()
+	const resource, group = `{"resource":"workloadidentities"}`, tokenGroup
+	// The other group is there in any case.
 	entry := func(group, version, freshness, resources string) string {
-		return fmt.Sprintf(`{"items":[{"metadata":{"name":%q},"versions":[{"version":%q,"freshness":%q,"resources":[%s]}]}]}`, group, version, freshness, resources)
+		return fmt.Sprintf(`{"items":[{"metadata":{"name":%q},"versions":[{"version":%q,"freshness":%q,"resources":[%s]}]},
+			{"metadata":{"name":"identity.credence.dev"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"keyrings"}]}]}]}`, group, version, freshness, resources)
 	}
-	const resource = `{"resource":"workloadidentities"}`
 	for name, c := range map[string]struct {
 		body string
 		want bool
@@ -203,6 +209,7 @@ func TestAnnouncedIn(t *testing.T) {
 		"current":       {entry(group, version, "Current", resource), true},
 		"stale":         {entry(group, version, "Stale", resource), false},
 		"empty":         {entry(group, version, "Current", ""), false},
+		"one group":     {`{"items":[{"metadata":{"name":"authentication.gardener.cloud"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[` + resource + `]}]}]}`, false},
 		"other group":   {entry("apps", version, "Current", resource), false},
 		"other version": {entry(group, "v1", "Current", resource), false},
 		"nothing":       {`{}`, false},

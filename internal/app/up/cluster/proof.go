@@ -24,7 +24,7 @@ const (
 	proofAudience = "credence-up"
 )
 
-var workloadIdentities = schema.GroupVersionResource{Group: group, Version: version, Resource: "workloadidentities"}
+var workloadIdentities = schema.GroupVersionResource{Group: tokenGroup, Version: version, Resource: "workloadidentities"}
 
 // Proof is how tokens are verified: as any relying party of the issuer does it.
 type Proof struct {
@@ -84,7 +84,7 @@ func (p Proof) verify(ctx context.Context, token identity.Token) error {
 
 func proofIdentity() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/" + version,
+		"apiVersion": tokenGroup + "/" + version,
 		"kind":       "WorkloadIdentity",
 		"metadata":   map[string]any{"name": proofName, "namespace": Namespace},
 		"spec": map[string]any{
@@ -96,7 +96,7 @@ func proofIdentity() *unstructured.Unstructured {
 
 func tokenRequest() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": group + "/" + version,
+		"apiVersion": tokenGroup + "/" + version,
 		"kind":       "TokenRequest",
 		"metadata":   map[string]any{"name": proofName, "namespace": Namespace},
 		"spec":       map[string]any{},

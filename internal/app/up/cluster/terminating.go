@@ -10,13 +10,15 @@ import (
 )
 
 // awaitEnd waits until a namespace that somebody has deleted is gone, so that it can be made again. The cluster cannot
-// finish with it while an API is registered whose Service was in that namespace: the registration goes first.
+// finish with it while an API is registered whose Service was in that namespace: the registrations go first.
 func (c *Client) awaitEnd(ctx context.Context, namespace *unstructured.Unstructured) error {
 	registration := &unstructured.Unstructured{}
 	registration.SetAPIVersion("apiregistration.k8s.io/v1")
 	registration.SetKind("APIService")
-	if err := c.resource(registration).Delete(ctx, apiServiceName, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete APIService %s: %w", apiServiceName, err)
+	for _, group := range groups() {
+		if err := c.resource(registration).Delete(ctx, apiServiceName(group), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete APIService %s: %w", apiServiceName(group), err)
+		}
 	}
 	return repeat(ctx, always, func() error {
 		_, err := c.resource(namespace).Get(ctx, namespace.GetName(), metav1.GetOptions{})

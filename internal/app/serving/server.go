@@ -1,4 +1,6 @@
-package discovery
+// Package serving runs the HTTPS listeners of the programs. In go listeners, handlers and a certificate that is reloaded; out
+// come servers with the limits of this project, which answer what is in flight before they end.
+package serving
 
 import (
 	"context"
@@ -23,17 +25,19 @@ const (
 	shutdownTimeout   = 10 * time.Second
 )
 
-// server is one HTTPS listener.
-type server struct {
+// Server is one HTTPS listener.
+type Server struct {
 	name     string
 	listener net.Listener
 	http     *http.Server
 	log      *slog.Logger
 }
 
-func newServer(name string, listener net.Listener, handler http.Handler, pair *source.KeyPair, log *slog.Logger) *server {
+// New returns a Server that answers with handler, under the name that its log lines have. Listening has begun already, so
+// that a busy port is an error before anything runs.
+func New(name string, listener net.Listener, handler http.Handler, pair *source.KeyPair, log *slog.Logger) *Server {
 	log = log.With("server", name)
-	return &server{
+	return &Server{
 		name:     name,
 		listener: listener,
 		log:      log,
@@ -65,8 +69,11 @@ func tls12Suites() []uint16 {
 	}
 }
 
-// run serves until ctx is done, and then answers what is in flight for at most shutdownTimeout.
-func (s *server) run(ctx context.Context) error {
+// Close gives up a Server that does not run.
+func (s *Server) Close() { _ = s.listener.Close() }
+
+// Run serves until ctx is done, and then answers what is in flight for at most shutdownTimeout.
+func (s *Server) Run(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.http.ServeTLS(s.listener, "", "") }()
 	s.log.Info("listening", "address", s.listener.Addr().String())

@@ -1,0 +1,206 @@
+package keyring
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	operation "github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/report"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// Commands carry out what is asked of the ring in the key store. The View of the Operator is set here.
+type Commands struct {
+	KeyRings *REST
+	Operator operation.Operator
+}
+
+// operator decides by what the KeyRing of a name says.
+func (c Commands) operator(name string) operation.Operator {
+	o := c.Operator
+	o.View = func(ctx context.Context) (keys.View, error) {
+		ring, err := c.KeyRings.KeyRing(ctx, name)
+		if err != nil {
+			return keys.View{}, err
+		}
+		return report.View(ring), nil
+	}
+	return o
+}
+
+// causeOf says who asks, and why.
+func causeOf(ctx context.Context, reason string) (keys.Cause, error) {
+	user, ok := request.UserFrom(ctx)
+	if !ok || user.GetName() == "" {
+		return keys.Cause{}, apierrors.NewUnauthorized("keys are changed for authenticated callers only")
+	}
+	return keys.Cause{By: recordable(user.GetName()), Reason: reason}, nil
+}
+
+// RotationREST serves the subresource keyrings/rotation.
+type RotationREST struct{ Commands }
+
+var (
+	_ rest.NamedCreater             = &RotationREST{}
+	_ rest.GroupVersionKindProvider = &RotationREST{}
+)
+
+// New implements rest.Storage.
+func (*RotationREST) New() runtime.Object { return &v1alpha1.KeyRotation{} }
+
+// Destroy implements rest.Storage.
+func (*RotationREST) Destroy() {}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (*RotationREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return v1alpha1.SchemeGroupVersion.WithKind("KeyRotation")
+}
+
+// Create rotates, or with dryRun says what would come of it.
+func (r *RotationREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	rotation, ok := obj.(*v1alpha1.KeyRotation)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a KeyRotation", obj))
+	}
+	rotation = rotation.DeepCopy()
+	rotation.Status, rotation.ManagedFields = v1alpha1.KeyRotationStatus{}, nil
+	if err := settleName(&rotation.ObjectMeta, name, "KeyRotation"); err != nil {
+		return nil, err
+	}
+	if admit != nil {
+		if err := admit(ctx, rotation.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+	algorithm := identity.Algorithm(rotation.Spec.Algorithm)
+	if !slices.Contains(keys.Algorithms(), algorithm) {
+		return nil, invalid("KeyRotation", name, field.NotSupported(field.NewPath("spec", "algorithm"), identity.Algorithm(abbreviate(rotation.Spec.Algorithm)), keys.Algorithms()))
+	}
+	cause, err := causeOf(ctx, rotation.Spec.Reason)
+	if err != nil {
+		return nil, err
+	}
+	command := keys.Command{
+		Algorithm: algorithm, Key: identity.KeyID(rotation.Spec.ActiveKey), AcceptRefusals: rotation.Spec.AcceptRefusals, Cause: cause,
+	}
+	operator := r.operator(name)
+	do := operation.Rotate(command)
+	if rotation.Spec.Now {
+		do = operator.RotateNow(command)
+	}
+	outcome, err := operator.Do(ctx, do, isDryRun(options))
+	if err != nil {
+		return nil, failure(name, err)
+	}
+	rotation.Status = rotated(outcome, algorithm, rotation.Spec.Now)
+	annotate(ctx, outcome)
+	return rotation, nil
+}
+
+func rotated(outcome operation.Outcome, algorithm identity.Algorithm, now bool) v1alpha1.KeyRotationStatus {
+	status := v1alpha1.KeyRotationStatus{Outcome: "Requested"}
+	active, _ := outcome.Ring.Signer(algorithm)
+	status.ActiveKey = string(active.ID)
+	if now {
+		status.Outcome = "Rotated"
+		if i := slices.IndexFunc(outcome.Before.Keys, func(k keys.Key) bool { return k.ID == active.ID }); i >= 0 {
+			status.Refusals = report.Exposures(outcome.Before.Keys[i].RefusedFor(outcome.View))
+		}
+	}
+	status.NextKey, status.NextAt = report.Next(outcome.Ring, algorithm, outcome.View)
+	return status
+}
+
+// RevocationREST serves the subresource keyrings/revocation.
+type RevocationREST struct{ Commands }
+
+var (
+	_ rest.NamedCreater             = &RevocationREST{}
+	_ rest.GroupVersionKindProvider = &RevocationREST{}
+)
+
+// New implements rest.Storage.
+func (*RevocationREST) New() runtime.Object { return &v1alpha1.KeyRevocation{} }
+
+// Destroy implements rest.Storage.
+func (*RevocationREST) Destroy() {}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (*RevocationREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return v1alpha1.SchemeGroupVersion.WithKind("KeyRevocation")
+}
+
+// Create revokes a key, or with dryRun says what would come of it.
+func (r *RevocationREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	revocation, ok := obj.(*v1alpha1.KeyRevocation)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a KeyRevocation", obj))
+	}
+	revocation = revocation.DeepCopy()
+	revocation.Status, revocation.ManagedFields = v1alpha1.KeyRevocationStatus{}, nil
+	if err := settleName(&revocation.ObjectMeta, name, "KeyRevocation"); err != nil {
+		return nil, err
+	}
+	if admit != nil {
+		if err := admit(ctx, revocation.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkRevocation(name, revocation.Spec); err != nil {
+		return nil, err
+	}
+	cause, err := causeOf(ctx, revocation.Spec.Reason)
+	if err != nil {
+		return nil, err
+	}
+	operator := r.operator(name)
+	outcome, err := operator.Do(ctx, operator.Revoke(keys.Command{
+		Key: identity.KeyID(revocation.Spec.Key), AcceptRefusals: revocation.Spec.AcceptRefusals, Cause: cause,
+	}), isDryRun(options))
+	if err != nil {
+		return nil, failure(name, err)
+	}
+	revocation.Status = report.Revocation(outcome.Before, outcome.Ring, outcome.View, identity.KeyID(revocation.Spec.Key))
+	annotate(ctx, outcome)
+	return revocation, nil
+}
+
+func checkRevocation(name string, spec v1alpha1.KeyRevocationSpec) error {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if spec.Key == "" {
+		errs = append(errs, field.Required(path.Child("key"), "name the key to revoke by its ID"))
+	} else if !keys.WellFormed(identity.KeyID(spec.Key)) {
+		errs = append(errs, field.Invalid(path.Child("key"), abbreviate(spec.Key), "must be the ID of a key: 43 characters of base64url"))
+	}
+	if spec.Reason == "" {
+		errs = append(errs, field.Required(path.Child("reason"), "say why: it is recorded for those who come later"))
+	}
+	if len(errs) > 0 {
+		return invalid("KeyRevocation", name, errs...)
+	}
+	return nil
+}
+
+// settleName gives a request the name in its URL.
+func settleName(meta *metav1.ObjectMeta, name, kind string) error {
+	if meta.Name != "" && meta.Name != name {
+		return invalid(kind, abbreviate(meta.Name), field.Invalid(field.NewPath("metadata", "name"), abbreviate(meta.Name), fmt.Sprintf("must be empty or the name of the KeyRing in the URL, %q", name)))
+	}
+	meta.Name = name
+	return nil
+}
+
+func isDryRun(options *metav1.CreateOptions) bool {
+	return options != nil && len(options.DryRun) > 0
+}

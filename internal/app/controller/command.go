@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+)
+
+// NewCommand returns the command `controller`; it runs until its context is done, and logs to its standard error.
+func NewCommand() *cobra.Command {
+	config := Config{}
+	command := &cobra.Command{
+		Use:   "controller",
+		Short: "Rotate the signing keys of an issuer",
+		Long: `Rotate the keys of one issuer, and tell of them in the KeyRing workload-identities.
+
+There is always a spare key that is published and has never signed. When the rotation period is over, the
+spare signs, if every relying party can know it by then; the former key stays published until the last token
+that it signed has expired. Of several replicas the leader alone rotates. Whatever is asked for by
+credence keys rotate and revoke is done by the API server, whether or not this program runs.`,
+		Example: `  credence-server controller --issuer https://identity.example.com --keys-secret credence-system/credence-keys \
+    --documents-configmap credence-system/credence-discovery`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
+			return Run(command.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Issuer, "issuer", "", "URL of the issuer whose keys these are (required)")
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the API that has the KeyRing (default: the API of the cluster that this pod runs in)")
+	flags.StringVar(&config.KeysSecret, "keys-secret", "", "`NAMESPACE/NAME` of the Secret with the ring of keys")
+	flags.StringVar(&config.KeysDir, "keys-dir", "", "folder with the ring of keys")
+	flags.DurationVar(&config.KeysInterval, "keys-refresh-interval", keyring.DefaultInterval, "how often the ring is looked at, besides whenever it is known to have changed")
+	flags.StringVar(&config.DocumentsConfigMap, "documents-configmap", "", "`NAMESPACE/NAME` of the ConfigMap that the documents are published in: no key signs before they show it")
+	flags.StringVar(&config.DocumentsDir, "documents-dir", "", "folder that the documents are published in, instead of a ConfigMap")
+	flags.StringVar(&config.PublishCheckURL, "publish-check-url", "", "URL at which relying parties find the key set (jwks_uri): no key signs before it has been shown there for the publish period (default: the published documents are looked at where they are written)")
+	flags.StringVar(&config.PublishCheckCAFile, "publish-check-ca-file", "", "PEM file of the certificate authorities to trust for --publish-check-url (default: those of this machine)")
+	flags.StringVar(&config.LeaseNamespace, "leader-election-namespace", defaultLeaseNamespace, "namespace of the Lease by which replicas elect the one that rotates")
+	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
+	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics; 0: none")
+	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve health and metrics with")
+	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key")
+	AddSettings(flags, &config.Settings)
+	return command
+}
+
+// AddSettings adds the flags by which keys change.
+func AddSettings(flags *pflag.FlagSet, settings *keys.Settings) {
+	for _, flag := range []struct {
+		value    *time.Duration
+		name     string
+		standard time.Duration
+		usage    string
+	}{
+		{&settings.RotationPeriod, "key-rotation-period", keys.DefaultRotationPeriod, "how long a key signs"},
+		{&settings.PublishPeriod, "key-publish-period", keys.DefaultPublishPeriod, "for how long relying parties may not have noticed a new key: a key is published for that long, and for what clocks and replicas may be late, before it signs"},
+		{&settings.MaxAge, "max-age", keys.DefaultMaxAge, "the longest max-age with which the documents are served (--max-age of the discovery server)"},
+		{&settings.MaxLifetime, "token-max-duration", keys.DefaultMaxLifetime, "longest lifetime of a token: a key that has signed stays published for that long, and no key signs longer ones"},
+		{&settings.Leeway, "key-leeway", keys.DefaultLeeway, "how long after its expiry relying parties may accept a token"},
+		{&settings.Staleness, "keys-staleness", keys.DefaultStaleness, "how late a replica may learn of a change: it signs with no ring that it has read longer ago"},
+		{&settings.ClockSkew, "clock-skew", keys.DefaultClockSkew, "how wrong a clock may be at any time"},
+	} {
+		flags.DurationVar(flag.value, flag.name, flag.standard, fmt.Sprintf("%s; whole seconds", flag.usage))
+	}
+}

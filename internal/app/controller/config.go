@@ -1,0 +1,126 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+)
+
+// Config is what the controller needs. Issuer, one key store and one place of documents are required; everything else works
+// at its zero value.
+type Config struct {
+	Issuer     string // https URL; see identity.ParseIssuer
+	Kubeconfig string // empty: the pod's own
+
+	KeysDir      string // folder with the ring
+	KeysSecret   string // namespace/name of a Secret with the ring
+	KeysInterval time.Duration
+
+	DocumentsDir       string // folder that the documents are published in
+	DocumentsConfigMap string // namespace/name of the ConfigMap that they are published in
+	PublishCheckURL    string // where relying parties find the key set; takes the place of the former
+	PublishCheckCAFile string // PEM of the authorities to trust for it; empty: those of this machine
+
+	Settings keys.Settings
+
+	LeaseNamespace string // empty: credence-system
+
+	BindAddress       string // empty: 127.0.0.1
+	HealthPort        int    // 0: no health server
+	TLSCertFile       string
+	TLSPrivateKeyFile string
+
+	Log *slog.Logger // nil: slog.Default()
+}
+
+const (
+	defaultBindAddress    = "127.0.0.1"
+	defaultLeaseNamespace = "credence-system"
+)
+
+// checked is a Config whose text has become values.
+type checked struct {
+	Config
+	issuer                identity.Issuer
+	keysSecret, documents types.NamespacedName
+}
+
+// check fills in what is unset, and names the first flag that is missing, wrong, or contradicts another.
+func (c Config) check() (checked, error) {
+	if c.BindAddress == "" {
+		c.BindAddress = defaultBindAddress
+	}
+	if c.LeaseNamespace == "" {
+		c.LeaseNamespace = defaultLeaseNamespace
+	}
+	if c.KeysInterval == 0 {
+		c.KeysInterval = keyring.DefaultInterval
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	out := checked{Config: c}
+	var err error
+	if c.Issuer == "" {
+		return out, errors.New("--issuer is missing: give the https URL that tokens name as their issuer")
+	}
+	if out.issuer, err = identity.ParseIssuer(c.Issuer); err != nil {
+		return out, fmt.Errorf("--issuer: %w", err)
+	}
+	if (c.KeysDir == "") == (c.KeysSecret == "") {
+		return out, errors.New("exactly one of --keys-secret (a Secret with the signing keys) and --keys-dir (a folder with them) is required")
+	}
+	if c.KeysSecret != "" {
+		if out.keysSecret, err = splitName(c.KeysSecret); err != nil {
+			return out, fmt.Errorf("--keys-secret: %w", err)
+		}
+	}
+	if (c.DocumentsDir == "") == (c.DocumentsConfigMap == "") {
+		return out, errors.New("exactly one of --documents-configmap and --documents-dir is required: no key signs before the published documents show it")
+	}
+	if c.DocumentsConfigMap != "" {
+		if out.documents, err = splitName(c.DocumentsConfigMap); err != nil {
+			return out, fmt.Errorf("--documents-configmap: %w", err)
+		}
+	}
+	if c.PublishCheckCAFile != "" && c.PublishCheckURL == "" {
+		return out, errors.New("--publish-check-ca-file needs --publish-check-url")
+	}
+	if out.Settings, err = c.Settings.Complete(); err != nil {
+		return out, fmt.Errorf("the key settings contradict each other: %w", err)
+	}
+	if longest := out.Settings.Staleness / 2; c.KeysInterval < time.Second || c.KeysInterval > longest {
+		return out, fmt.Errorf("--keys-refresh-interval %s must be from 1s to %s, half of --keys-staleness", c.KeysInterval, longest)
+	}
+	return out, c.checkServing()
+}
+
+func (c Config) checkServing() error {
+	switch {
+	case net.ParseIP(c.BindAddress) == nil:
+		return fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", c.BindAddress)
+	case c.HealthPort < 0 || c.HealthPort > 65535:
+		return fmt.Errorf("--health-port %d is not a port: give 1 to 65535, or 0 for no health server", c.HealthPort)
+	case c.HealthPort != 0 && (c.TLSCertFile == "" || c.TLSPrivateKeyFile == ""):
+		return errors.New("--health-port needs --tls-cert-file and --tls-private-key-file: the certificate to serve it with")
+	}
+	return nil
+}
+
+func splitName(text string) (types.NamespacedName, error) {
+	namespace, name, _ := strings.Cut(text, "/")
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return types.NamespacedName{}, fmt.Errorf("%q must be NAMESPACE/NAME", text)
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}

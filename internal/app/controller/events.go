@@ -1,0 +1,69 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/report"
+)
+
+// events are the cluster's Events on the KeyRing; as it has no namespace, they are in the namespace default.
+type events struct{ recorder record.EventRecorder }
+
+func startEvents(ctx context.Context, client kubernetes.Interface) events {
+	scheme := runtime.NewScheme()
+	_ = v1alpha1.AddToScheme(scheme) // it only adds the types that the recorder must name
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	context.AfterFunc(ctx, broadcaster.Shutdown)
+	return events{broadcaster.NewRecorder(scheme, corev1.EventSource{Component: "credence-controller"})}
+}
+
+// reasons of events, by what happened to a key.
+var reasons = map[keys.EventKind]string{
+	keys.Published: "KeyPublished", keys.Requested: "RotationRequested", keys.Activated: "KeyActivated",
+	keys.Retired: "KeyRetired", keys.Removed: "KeyRemoved", keys.Revoked: "KeyRevoked",
+}
+
+func (e events) key(ring *v1alpha1.KeyRing, event keys.Event) {
+	kind := corev1.EventTypeNormal
+	note := ""
+	if event.Kind == keys.Revoked || event.AcceptRefusals {
+		kind = corev1.EventTypeWarning
+	}
+	if event.AcceptRefusals {
+		note = ", before every relying party could know it"
+	}
+	e.recorder.Event(ring, kind, reasons[event.Kind], fmt.Sprintf("%s key %s was %s%s, by %s: %s",
+		event.Algorithm, report.Short(string(event.Key)), told(event.Kind), note, event.By, event.Reason))
+}
+
+func told(kind keys.EventKind) string {
+	if kind == keys.Requested {
+		return "asked to be rotated away"
+	}
+	return string(kind)
+}
+
+// conditions tells of what has become wrong, or right again.
+func (e events) conditions(before, after *v1alpha1.KeyRing) {
+	for _, condition := range after.Status.Conditions {
+		was := meta.FindStatusCondition(before.Status.Conditions, condition.Type)
+		switch {
+		case condition.Status == metav1.ConditionFalse && (was == nil || was.Status != condition.Status || was.Reason != condition.Reason):
+			e.recorder.Event(after, corev1.EventTypeWarning, condition.Reason, condition.Message)
+		case condition.Status == metav1.ConditionTrue && was != nil && was.Status == metav1.ConditionFalse:
+			e.recorder.Event(after, corev1.EventTypeNormal, condition.Reason, condition.Message)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/report"
+)
+
+// askAgain is after how long whoever did not answer is asked again.
+const askAgain = 2 * time.Second
+
+// reconciler makes the KeyRing say what the ring is, and the ring wait for whom the KeyRing names. Its functions are called
+// one at a time.
+type reconciler struct {
+	issuer   identity.Issuer
+	rings    keyRings
+	look     look
+	events   events
+	log      *slog.Logger
+	recorder *keyring.Recorder
+
+	// ring is the KeyRing as it was read for the ring that is looked at; nil if it could not be.
+	ring      *v1alpha1.KeyRing
+	documents *v1alpha1.PublishedDocuments
+	problems  map[string]string
+}
+
+// surroundings asks who must know a key, as things are now. Who can not be asked knows nothing.
+func (r *reconciler) surroundings(ctx context.Context) keyring.Surroundings {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var around keyring.Surroundings
+	ring, err := r.rings.get(ctx)
+	r.problem(ctx, "the KeyRing could not be read: no key is activated", err)
+	if err != nil {
+		r.ring = nil
+		around.Gates = []keys.Gate{{Name: "the relying parties of the KeyRing, which could not be read"}}
+	} else {
+		r.ring = ring
+		around.Gates = report.Gates(ring.Spec.RelyingParties)
+	}
+	shown, err := r.look.keys(ctx)
+	r.problem(ctx, "the published documents could not be read: no new key counts as published", err)
+	around.Documents = &keys.Gate{Name: r.look.from, Knows: shown}
+	r.documents = &v1alpha1.PublishedDocuments{From: r.look.from, Keys: texts(shown)}
+	if err != nil {
+		r.documents.Message = err.Error()
+	}
+	if err != nil || r.ring == nil {
+		around.Again = askAgain
+	}
+	return around
+}
+
+// onRing tells of a ring.
+func (r *reconciler) onRing(ctx context.Context, kept keyring.Kept) {
+	r.recorder.Observe(kept)
+	if r.ring == nil {
+		return
+	}
+	next := r.ring.DeepCopy()
+	next.Status = report.Status(report.Observation{
+		Issuer: r.issuer, Ring: kept.Ring, View: kept.View, Plan: kept.Plan, Generation: r.ring.Generation,
+		Documents: r.documents, RelyingParties: r.ring.Spec.RelyingParties, Before: r.ring.Status.Conditions,
+	})
+	if equality.Semantic.DeepEqual(r.ring.Status, next.Status) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	err := r.rings.updateStatus(ctx, next)
+	if apierrors.IsConflict(err) {
+		return // somebody changed the spec: it is read again before long
+	}
+	r.problem(ctx, "the status of the KeyRing could not be written", err)
+	if err == nil {
+		r.events.conditions(r.ring, next)
+	}
+}
+
+// onEvents tells of what happened to keys.
+func (r *reconciler) onEvents(ctx context.Context, all []keys.Event) {
+	for _, event := range all {
+		r.log.InfoContext(ctx, "key "+string(event.Kind), "algorithm", event.Algorithm, "kid", event.Key,
+			"by", event.By, "reason", event.Reason, "acceptRefusals", event.AcceptRefusals)
+		r.recorder.Happened(event)
+		if r.ring != nil {
+			r.events.key(r.ring, event)
+		}
+	}
+}
+
+// problem logs an error when it begins or changes, and when it is over.
+func (r *reconciler) problem(ctx context.Context, what string, err error) {
+	if r.problems == nil {
+		r.problems = map[string]string{}
+	}
+	switch before := r.problems[what]; {
+	case err == nil && before != "":
+		r.log.InfoContext(ctx, "over: "+what)
+		delete(r.problems, what)
+	case err != nil && before != err.Error():
+		r.log.WarnContext(ctx, what, "err", err)
+		r.problems[what] = err.Error()
+	}
+}
+
+func texts(ids []identity.KeyID) []string {
+	var all []string
+	for _, id := range ids {
+		all = append(all, string(id))
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,134 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/source"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keystore"
+)
+
+// requestTimeout bounds each question to the API: an unanswered one must not keep the ring from being looked after.
+const requestTimeout = 10 * time.Second
+
+// Run keeps the ring until ctx is done. An error is a configuration that cannot work, or the loss of leadership.
+func Run(ctx context.Context, config Config) error {
+	c, err := config.check()
+	if err != nil {
+		return err
+	}
+	clientConfig, err := clientConfig(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(clientConfig)
+	if err != nil {
+		return fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	store, err := openStore(c, client)
+	if err != nil {
+		return err
+	}
+	rings, err := newKeyRings(clientConfig)
+	if err != nil {
+		return err
+	}
+	look, err := newLook(c, client)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	recorder := keyring.NewRecorder(registry, time.Now)
+	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder}
+	keeper := keyring.NewKeeper(keyring.Keeping{
+		Following: keyring.Following{Store: store, Interval: c.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: c.Log},
+		Settings:  c.Settings, Generate: keys.NewPrivate,
+		Surroundings: r.surroundings, OnRing: r.onRing, OnEvents: r.onEvents,
+	})
+	group, ctx := errgroup.WithContext(ctx)
+	if c.HealthPort != 0 {
+		server, pair, err := health(ctx, c, newHealthHandler(keeper.Follower(), registry))
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return server.Run(ctx) })
+		group.Go(func() error { return pair.Run(ctx) })
+	}
+	// Loaded before the election, so that keys which nobody can read are an error at start, whoever leads.
+	if err := keeper.Follower().Load(ctx, keys.NewPrivate); err != nil {
+		return err
+	}
+	r.events = startEvents(ctx, client)
+	c.Log.Info("key controller started", "issuer", c.issuer, "rotationPeriod", c.Settings.RotationPeriod.String(), "publishPeriod", c.Settings.PublishPeriod.String(), "wait", c.Settings.Wait().String())
+	group.Go(func() error { return lead(ctx, c, client, keeper.Run) })
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	c.Log.Info("key controller stopped")
+	return nil
+}
+
+func clientConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := rest.InClusterConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set --kubeconfig", err)
+	}
+	config.UserAgent = "credence-server/controller"
+	config.Timeout = requestTimeout
+	return config, nil
+}
+
+func openStore(c checked, client kubernetes.Interface) (keystore.Store, error) {
+	if c.KeysSecret != "" {
+		return keystore.NewSecret(client.CoreV1(), c.keysSecret.Namespace, c.keysSecret.Name), nil
+	}
+	store, err := keystore.OpenDirectory(c.KeysDir)
+	if err != nil {
+		return nil, fmt.Errorf("open key store: %w", err)
+	}
+	return store, nil
+}
+
+func health(ctx context.Context, c checked, handler healthHandler) (*serving.Server, *source.KeyPair, error) {
+	pair, err := source.NewKeyPair(c.TLSCertFile, c.TLSPrivateKeyFile, (*discovery.Recorder)(nil), c.Log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
+	}
+	address := net.JoinHostPort(c.BindAddress, strconv.Itoa(c.HealthPort))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--health-port %d cannot be listened on, give another one (or another --bind-address): %w", c.HealthPort, err)
+	}
+	return serving.New("health", listener, handler, pair, c.Log), pair, nil
+}
+
+// hostname names this process among those that would lead.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unknown"
+	}
+	return name + "_" + strconv.Itoa(os.Getpid()) + "_" + strconv.FormatUint(rand.Uint64(), 36)
+}

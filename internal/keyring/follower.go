@@ -1,0 +1,168 @@
+package keyring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keystore"
+)
+
+// DefaultInterval is how often a store is read. It leaves room for failures within keys.DefaultStaleness.
+const DefaultInterval = 10 * time.Second
+
+// Snapshot is the stored ring as it was read.
+type Snapshot struct {
+	Ring    keys.Ring
+	Version string
+	// ReadAt is from before the read began; it has the monotonic reading of the clock.
+	ReadAt time.Time
+}
+
+// Following is what a Follower needs; every field is required but Log and Interval.
+type Following struct {
+	Store keystore.Store
+	// Interval is the longest pause between two reads; 0 stands for DefaultInterval.
+	Interval time.Duration
+	Clock    clock.Clock
+	// Random returns numbers in [0, 1).
+	Random func() float64
+	Log    *slog.Logger
+}
+
+// Follower holds the ring of a store as it was read last. It is safe for concurrent use.
+type Follower struct {
+	Following
+	observe func(ctx context.Context, snapshot Snapshot)
+
+	mu      sync.Mutex
+	good    *Snapshot
+	failure error
+	changed chan struct{}
+	now     chan struct{}
+}
+
+// NewFollower returns a Follower that has read nothing yet.
+func NewFollower(with Following) *Follower {
+	if with.Interval == 0 {
+		with.Interval = DefaultInterval
+	}
+	if with.Log == nil {
+		with.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Follower{Following: with, changed: make(chan struct{}, 1), now: make(chan struct{}, 1)}
+}
+
+// Load reads the ring once, and makes the first one where none is stored. It is for the start: an error keeps a program
+// from running with keys that nobody could read.
+func (f *Follower) Load(ctx context.Context, generate keys.Generate) error {
+	readAt := f.Clock.Now()
+	ring, version, err := f.Store.Load(ctx)
+	if errors.Is(err, keystore.ErrNotFound) {
+		f.Log.WarnContext(ctx, "no signing keys found: making new ones; tokens signed by others before are valid no longer", "store", fmt.Sprint(f.Store))
+		if _, _, err = keystore.LoadOrBootstrap(ctx, f.Store, generate, f.Clock.Now()); err == nil {
+			readAt = f.Clock.Now()
+			ring, version, err = f.Store.Load(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("load signing keys: %w", err)
+	}
+	f.take(ctx, Snapshot{Ring: ring, Version: version, ReadAt: readAt})
+	return nil
+}
+
+// Run reads the store again and again until ctx is done. An error is returned only for an Interval that is too short.
+func (f *Follower) Run(ctx context.Context) error {
+	return keystore.Follow(ctx, nudged{f.Store, f.now}, keystore.Following{
+		Interval: f.Interval, Clock: f.Clock, Random: f.Random,
+		OnRing: func(ring keys.Ring, version string, readAt time.Time) {
+			f.take(ctx, Snapshot{Ring: ring, Version: version, ReadAt: readAt})
+		},
+		OnError: func(err error) { f.fail(ctx, err) },
+	})
+}
+
+// Nudge makes Run read the store soon: somebody knows that it has changed.
+func (f *Follower) Nudge() {
+	select {
+	case f.now <- struct{}{}:
+	default:
+	}
+}
+
+// Changed delivers a value after the stored ring has become another one.
+func (f *Follower) Changed() <-chan struct{} { return f.changed }
+
+// Newest returns the last ring that could be read, whatever the store says by now: what was published stays published. false
+// if there was none.
+func (f *Follower) Newest() (Snapshot, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.good == nil {
+		return Snapshot{}, false
+	}
+	return *f.good, true
+}
+
+// Signing returns the ring to sign with and when it was read: an empty one while what is stored is damaged or gone, since
+// keys may have been revoked by whoever mends it. An outage of the store makes no difference here; the ring grows old.
+func (f *Follower) Signing() (keys.Ring, time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.good == nil || unusable(f.failure) {
+		return keys.Ring{}, time.Time{}
+	}
+	return f.good.Ring, f.good.ReadAt
+}
+
+// Failure is why the last read failed; nil if it did not.
+func (f *Follower) Failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failure
+}
+
+// Damaged says whether the stored ring was found to be none, or gone, when it was read last.
+func (f *Follower) Damaged() bool { return unusable(f.Failure()) }
+
+func unusable(err error) bool {
+	return errors.Is(err, keystore.ErrUnusable) || errors.Is(err, keystore.ErrNotFound)
+}
+
+func (f *Follower) take(ctx context.Context, snapshot Snapshot) {
+	f.mu.Lock()
+	another := f.good == nil || f.good.Version != snapshot.Version
+	recovered := f.failure != nil
+	f.good, f.failure = &snapshot, nil
+	f.mu.Unlock()
+	if recovered {
+		f.Log.InfoContext(ctx, "the ring of keys can be read again", "store", fmt.Sprint(f.Store))
+	}
+	if another {
+		select {
+		case f.changed <- struct{}{}:
+		default:
+		}
+	}
+	if f.observe != nil {
+		f.observe(ctx, snapshot)
+	}
+}
+
+// fail notes why the ring could not be read. The same reason is logged once.
+func (f *Follower) fail(ctx context.Context, err error) {
+	f.mu.Lock()
+	again := f.failure != nil && f.failure.Error() == err.Error()
+	f.failure = err
+	f.mu.Unlock()
+	if !again {
+		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", fmt.Sprint(f.Store), "err", err, "signing", !unusable(err))
+	}
+}

@@ -1,0 +1,35 @@
+package keyring
+
+import (
+	"context"
+
+	"github.com/credence-id/credence/internal/keystore"
+)
+
+// nudged is a store that tells of changes when this process knows of one, and whenever the store itself does.
+type nudged struct {
+	keystore.Store
+	now <-chan struct{}
+}
+
+// Watch calls changed for every nudge, until ctx is done or the watch of the store ends.
+func (n nudged) Watch(ctx context.Context, changed func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	if store, ok := n.Store.(interface {
+		Watch(ctx context.Context, changed func()) error
+	}); ok {
+		go func() { ended <- store.Watch(ctx, changed) }()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-ended:
+			return err
+		case <-n.now:
+			changed()
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package report
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"slices"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+// Next tells which key of an algorithm signs next, and from when it may; nil while that is not known.
+func Next(ring keys.Ring, algorithm identity.Algorithm, view keys.View) (id string, at *metav1.Time) {
+	for _, key := range ring.Keys {
+		if key.Algorithm != algorithm || key.State != keys.Spare {
+			continue
+		}
+		ready := moment(key.ReadyAt(view.Settings))
+		if id == "" || at == nil && ready != nil || ready != nil && ready.Before(at) {
+			id, at = string(key.ID), ready
+		}
+	}
+	return id, at
+}
+
+// Revocation tells what came of the revocation of a key.
+func Revocation(before, after keys.Ring, view keys.View, revoked identity.KeyID) v1alpha1.KeyRevocationStatus {
+	var status v1alpha1.KeyRevocationStatus
+	i := slices.IndexFunc(before.Keys, func(k keys.Key) bool { return k.ID == revoked })
+	if i < 0 {
+		return status
+	}
+	key := before.Keys[i]
+	status.Algorithm = string(key.Algorithm)
+	status.LastExpiry = moment(key.ExpiryBound(view.Settings, view.Now))
+	status.Accepted = Exposures(key.AcceptedFor(view))
+	active, signs := after.Signer(key.Algorithm)
+	if !signs {
+		status.NextKey, status.NextAt = Next(after, key.Algorithm, view)
+		return status
+	}
+	status.ActiveKey = string(active.ID)
+	if spare := slices.IndexFunc(before.Keys, func(k keys.Key) bool { return k.ID == active.ID && k.State == keys.Spare }); spare >= 0 {
+		status.Refusals = Exposures(before.Keys[spare].RefusedFor(view))
+	}
+	return status
+}
