@@ -493,3 +493,10 @@ func TestNewFollowerRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestMemoryConforms(t *testing.T) {
+	externalsignertest.RunStore(t, func(*testing.T) func() externalsigner.LedgerStore {
+		store := &memory{}
+		return func() externalsigner.LedgerStore { return store }
+	})
+}
