@@ -27,6 +27,9 @@ type simulated struct {
 	announced []event
 
 	ledger    externalsigner.Ledger
+	version   int
+	pending   []write
+	slowUntil time.Time
 	replicas  [3]replica
 	documents []identity.KeyID
 	parties   [3]party
@@ -39,6 +42,13 @@ type event struct {
 	at      time.Time
 	keys    []identity.KeyID
 	signing identity.KeyID
+}
+
+// write is one that is on its way to the store.
+type write struct {
+	at     time.Time
+	ledger externalsigner.Ledger
+	over   int
 }
 
 type replica struct {
@@ -99,6 +109,8 @@ func (s *simulated) change() {
 	case 0:
 		if len(next.keys) < keys.MaxPublished {
 			next.keys = append(next.keys, s.newKey())
+			next.signing = next.keys[len(next.keys)-1]
+			s.rotations++
 		}
 	case 1:
 		next.signing = next.keys[s.random.IntN(len(next.keys))]
@@ -109,14 +121,14 @@ func (s *simulated) change() {
 	s.announced = append(s.announced, next)
 }
 
-// unused says whether no plugin has signed with a key for a week.
+// unused says whether no plugin has signed with a key for two days.
 func (s *simulated) unused(id identity.KeyID) bool {
 	for i, e := range s.announced {
 		until := s.now
 		if i+1 < len(s.announced) {
 			until = s.announced[i+1].at
 		}
-		if (e.signing == id || e.at.Equal(start)) && until.After(s.now.Add(-7*24*time.Hour)) {
+		if (e.signing == id || e.at.Equal(start)) && until.After(s.now.Add(-2*24*time.Hour)) {
 			return false
 		}
 	}
@@ -142,7 +154,11 @@ func (s *simulated) poll(t *testing.T, r *replica) {
 		if !observed.Changed || s.random.IntN(4) == 0 {
 			break
 		}
-		s.ledger = observed.Ledger
+		if s.now.Before(s.slowUntil) {
+			s.pending = append(s.pending, write{at: s.slowUntil, ledger: observed.Ledger, over: s.version})
+			return
+		}
+		s.save(observed.Ledger, s.version)
 		if s.random.IntN(4) == 0 {
 			return
 		}
@@ -151,6 +167,24 @@ func (s *simulated) poll(t *testing.T, r *replica) {
 	for _, key := range s.ledger.Keys {
 		r.published = append(r.published, key.ID)
 	}
+}
+
+// save is a compare-and-swap.
+func (s *simulated) save(ledger externalsigner.Ledger, over int) {
+	if over == s.version {
+		s.ledger, s.version = ledger, s.version+1
+	}
+}
+
+// arrive lets writes that were slow reach the store.
+func (s *simulated) arrive() {
+	s.pending = slices.DeleteFunc(s.pending, func(w write) bool {
+		due := !w.at.After(s.now)
+		if due {
+			s.save(w.ledger, w.over)
+		}
+		return due
+	})
 }
 
 // token has a token signed by a replica, and returns the relying parties that refuse it.
@@ -173,9 +207,13 @@ func (s *simulated) token(r *replica) (refused int) {
 func (s *simulated) run(t *testing.T, length time.Duration) (refused int) {
 	t.Helper()
 	for end := s.now.Add(length); s.now.Before(end); s.now = s.now.Add(30 * time.Second) {
-		if s.random.IntN(600) == 0 {
+		if s.random.IntN(1500) == 0 {
 			s.change()
 		}
+		if s.random.IntN(1000) == 0 {
+			s.slowUntil = s.now.Add(s.upTo(20 * time.Hour))
+		}
+		s.arrive()
 		for i := range s.replicas {
 			r := &s.replicas[i]
 			if !r.nextPoll.After(s.now) {
@@ -206,7 +244,7 @@ func TestNoTokenIsRefused(t *testing.T) {
 			if refused := s.run(t, 30*24*time.Hour); refused > 0 {
 				t.Errorf("%d refusals of %d tokens", refused, s.signed)
 			}
-			if s.signed < 500 || s.withheld < 100 || s.rotations < 20 {
+			if s.signed < 500 || s.withheld < 100 || s.rotations < 10 {
 				t.Errorf("%d tokens, %d withheld, %d rotations: too little has happened", s.signed, s.withheld, s.rotations)
 			}
 		})
