@@ -108,7 +108,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 		case p.last.Equal(issue.Documents) && p.lastChange.Equal(issue.NextChange):
 			p.log.WarnContext(ctx, "documents had been changed by somebody else, and were published again", "place", place.String())
 		default:
-			p.log.InfoContext(ctx, "documents published", "place", place.String(), "keys", issue.KeyIDs(), "nextChange", issue.NextChange)
+			p.log.InfoContext(ctx, "documents published", "place", place.String(), "keys", issue.KeyIDs(), "nextChange", issue.data()[discovery.NextChangeKey])
 		}
 	}
 	p.last, p.lastChange = issue.Documents, issue.NextChange
