@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"time"
@@ -68,7 +69,11 @@ func New(config Config) (*Client, error) {
 	case config.Timeout < 0:
 		return nil, fmt.Errorf("timeout %s of the external signer is negative", config.Timeout)
 	}
-	connection, err := grpc.NewClient("unix://"+config.Socket,
+	connection, err := grpc.NewClient("passthrough:///external-signer",
+		// gRPC would read the path as a URL.
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", config.Socket)
+		}),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithAuthority("localhost"),
 		grpc.WithNoProxy(),

@@ -123,6 +123,14 @@ func TestNobodyOnTheSocket(t *testing.T) {
 	}
 }
 
+func TestSocketPathIsNoURL(t *testing.T) {
+	socket := externalsignertest.Socket(t) + "%2f?#"
+	externalsignertest.ServeAt(t, socket, externalsignertest.NewFake())
+	if _, err := newClient(t, socket, 0).Keys(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A signer that is started later, or again, is used at once.
 func TestSignerThatRestarts(t *testing.T) {
 	socket := externalsignertest.Socket(t)
