@@ -10,6 +10,7 @@ import (
 
 	"github.com/credence-id/credence/internal/app/apiserver"
 	"github.com/credence-id/credence/internal/app/controller"
+	"github.com/credence-id/credence/internal/app/signer"
 	"github.com/spf13/cobra"
 )
 
@@ -31,7 +32,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	root.AddCommand(api, controller.NewCommand())
+	root.AddCommand(api, controller.NewCommand(), signer.NewCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return root.ExecuteContext(ctx)
