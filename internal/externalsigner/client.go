@@ -168,7 +168,7 @@ func (c *Client) Sign(ctx context.Context, announced Announcement, claims []byte
 func (c *Client) failure(operation string, err error) *Error {
 	said := status.Convert(err)
 	failed := func(reason Reason, format string, args ...any) *Error {
-		return refuse(reason, operation+" by the external signer at "+c.socket+": "+format, args...)
+		return refuse(reason, "%s by the external signer at %s: %s", operation, c.socket, fmt.Sprintf(format, args...))
 	}
 	switch state := c.connection.GetState(); {
 	case said.Code() == codes.Canceled || errors.Is(err, context.Canceled):

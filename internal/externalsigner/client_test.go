@@ -125,6 +125,9 @@ func TestNobodyOnTheSocket(t *testing.T) {
 
 func TestSocketPathIsNoURL(t *testing.T) {
 	socket := externalsignertest.Socket(t) + "%2f?#"
+	if _, err := newClient(t, socket, shortly).Keys(t.Context()); err == nil || !strings.Contains(err.Error(), socket+": ") {
+		t.Errorf("%v, want an error that names %s", err, socket)
+	}
 	externalsignertest.ServeAt(t, socket, externalsignertest.NewFake())
 	if _, err := newClient(t, socket, 0).Keys(t.Context()); err != nil {
 		t.Error(err)
