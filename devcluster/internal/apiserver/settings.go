@@ -1,6 +1,9 @@
 package apiserver
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/credence-id/credence/devcluster/internal/pki"
 )
 
@@ -45,8 +48,6 @@ func (s Settings) args() []string {
 		"--enable-bootstrap-token-auth=true",
 
 		"--service-account-issuer=" + ServiceAccountIssuer,
-		"--service-account-signing-key-file=" + s.PKI.ServiceAccount.Key,
-		"--service-account-key-file=" + s.PKI.ServiceAccount.Cert,
 
 		"--proxy-client-cert-file=" + s.PKI.FrontProxyClient.Cert,
 		"--proxy-client-key-file=" + s.PKI.FrontProxyClient.Key,
@@ -69,8 +70,21 @@ func (s Settings) args() []string {
 		// Bounds the shutdown to seconds: requests in flight are finished, watches are cut.
 		"--shutdown-send-retry-after=true",
 	}
+	if !SignsExternally(s.Extra) {
+		args = append(args,
+			"--service-account-signing-key-file="+s.PKI.ServiceAccount.Key,
+			"--service-account-key-file="+s.PKI.ServiceAccount.Cert)
+	}
 	if s.FeatureGates != "" {
 		args = append(args, "--feature-gates="+s.FeatureGates)
 	}
 	return append(args, s.Extra...)
+}
+
+// SignsExternally says whether further flags leave the signing of service account tokens to another program. kube-apiserver
+// refuses keys of its own besides.
+func SignsExternally(extra []string) bool {
+	return slices.ContainsFunc(extra, func(flag string) bool {
+		return strings.HasPrefix(strings.TrimLeft(flag, "-"), "service-account-signing-endpoint=")
+	})
 }

@@ -10,6 +10,8 @@ type Settings struct {
 	VolumePlugins string   // directory of volume plugins, so that none of the machine's is used
 	FeatureGates  string   // as on the command line, may be empty
 	Extra         []string // more flags, after and so above all others
+	// SignsExternally says that service account tokens are signed by another program.
+	SignsExternally bool
 }
 
 func (s Settings) args() []string {
@@ -27,7 +29,6 @@ func (s Settings) args() []string {
 		"--tls-private-key-file=" + s.PKI.ControllerManager.Key,
 
 		"--use-service-account-credentials=true",
-		"--service-account-private-key-file=" + s.PKI.ServiceAccount.Key,
 		"--root-ca-file=" + s.PKI.Authority.Cert,
 		"--cluster-signing-cert-file=" + s.PKI.Authority.Cert,
 		"--cluster-signing-key-file=" + s.PKI.Authority.Key,
@@ -40,6 +41,10 @@ func (s Settings) args() []string {
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 		"--controller-shutdown-timeout=2s",
+	}
+	// With a signer that is not the cluster's own, tokens that this key signs would be accepted by nobody.
+	if !s.SignsExternally {
+		args = append(args, "--service-account-private-key-file="+s.PKI.ServiceAccount.Key)
 	}
 	if s.FeatureGates != "" {
 		args = append(args, "--feature-gates="+s.FeatureGates)

@@ -100,11 +100,12 @@ func (g *ground) apiServerSettings(etcd string) apiserver.Settings {
 
 func (g *ground) controllerManagerSettings() controllermanager.Settings {
 	return controllermanager.Settings{
-		PKI:           g.files,
-		Kubeconfig:    g.managerKubeconfig,
-		ServiceCIDR:   serviceCIDR,
-		VolumePlugins: g.dir.Path("volume-plugins"),
-		FeatureGates:  g.config.FeatureGates,
-		Extra:         g.config.ControllerManagerArgs,
+		PKI:             g.files,
+		Kubeconfig:      g.managerKubeconfig,
+		ServiceCIDR:     serviceCIDR,
+		VolumePlugins:   g.dir.Path("volume-plugins"),
+		FeatureGates:    g.config.FeatureGates,
+		Extra:           g.config.ControllerManagerArgs,
+		SignsExternally: apiserver.SignsExternally(g.config.APIServerArgs),
 	}
 }
