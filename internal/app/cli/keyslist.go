@@ -130,7 +130,11 @@ func remarks(ring *v1alpha1.KeyRing, now time.Time) []string {
 	}
 	for _, condition := range ring.Status.Conditions {
 		if condition.Status != metav1.ConditionTrue {
-			lines = append(lines, fmt.Sprintf("%s is %s, %s: %s", condition.Type, condition.Status, cmp.Or(condition.Reason, "for no reason that is told"), condition.Message))
+			line := fmt.Sprintf("%s is %s, %s", condition.Type, condition.Status, cmp.Or(condition.Reason, "for no reason that is told"))
+			if condition.Message != "" {
+				line += ": " + condition.Message
+			}
+			lines = append(lines, line)
 		}
 	}
 	return lines
