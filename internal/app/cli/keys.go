@@ -89,6 +89,15 @@ func (r *ringChoice) open(cmd *cobra.Command) (keyRing, *api, error) {
 	return ring, nil, err
 }
 
+// commands says what a user types to run another command on the same ring.
+func (r *ringChoice) commands(cmd *cobra.Command) func(name string) string {
+	program, where := cmd.Root().DisplayName(), ""
+	if cmd.Flags().Changed("keys-dir") {
+		where = " --keys-dir " + r.directory
+	}
+	return func(name string) string { return program + " keys " + name + where }
+}
+
 // changed names a flag that was given; empty if none was.
 func changed(flags *pflag.FlagSet) string {
 	name := ""

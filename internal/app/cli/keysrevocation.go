@@ -17,7 +17,7 @@ type revocation struct {
 	status v1alpha1.KeyRevocationStatus
 	// cost is for how long valid tokens could be refused if refusals were accepted, where no key signs without.
 	cost    []v1alpha1.Exposure
-	program string
+	command func(name string) string // what a user types to run another command on the same ring
 	dryRun  bool
 }
 
@@ -49,9 +49,9 @@ func (r *revocation) refusal(err error) *failure {
 	failed := asFailure(err)
 	switch refusedFor(err) {
 	case keys.NoSuchKey:
-		failed.hint = fmt.Sprintf("see which keys there are: %s keys list", r.program)
+		failed.hint = fmt.Sprintf("see which keys there are: %s", r.command("list"))
 	case keys.AlreadyDone:
-		failed.hint = fmt.Sprintf("see what became of it: %s keys history", r.program)
+		failed.hint = fmt.Sprintf("see what became of it: %s", r.command("history"))
 	}
 	return failed
 }
@@ -111,7 +111,7 @@ func (r *revocation) signer(now time.Time) string {
 
 // printWayOut says what it would cost to let a spare sign that relying parties may not know.
 func (r *revocation) printWayOut(w io.Writer) error {
-	way := fmt.Sprintf("%s keys rotate --algorithm %s --now --accept-refusals", r.program, r.status.Algorithm)
+	way := r.command("rotate --algorithm " + r.status.Algorithm + " --now --accept-refusals")
 	if r.dryRun {
 		way = "--accept-refusals"
 	}

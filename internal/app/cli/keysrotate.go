@@ -72,7 +72,7 @@ func (r *rotate) run(cmd *cobra.Command) error {
 	}
 	var all []*rotation
 	for _, algorithm := range algorithms {
-		all = append(all, &rotation{seen: seen, program: cmd.Root().DisplayName(), spec: v1alpha1.KeyRotationSpec{
+		all = append(all, &rotation{seen: seen, command: r.commands(cmd), spec: v1alpha1.KeyRotationSpec{
 			Algorithm: algorithm, ActiveKey: activeKey(seen, algorithm), Now: r.now, AcceptRefusals: r.acceptRefusals, Reason: r.reason,
 		}})
 	}
@@ -154,7 +154,7 @@ type rotation struct {
 	spec    v1alpha1.KeyRotationSpec
 	seen    *v1alpha1.KeyRing // before
 	status  v1alpha1.KeyRotationStatus
-	program string
+	command func(name string) string // what a user types to run another command on the same ring
 }
 
 func (r *rotation) printCost(w io.Writer) error {
@@ -171,20 +171,19 @@ func (r *rotation) printCost(w io.Writer) error {
 // refusal words an error of the rotation, with from when it is possible and by which flag at once.
 func (r *rotation) refusal(err error, now time.Time) *failure {
 	failed := asFailure(err)
-	program := r.program + " keys"
 	switch refusedFor(err) {
 	case keys.TooYoung:
 		from := "as soon as the published documents have shown the spare for long enough"
 		if spare, ok := keyOf(r.seen, r.status.ActiveKey); ok && spare.ReadyAt != nil {
 			from = "from " + moment(spare.ReadyAt.UTC(), now)
 		}
-		failed.hint = fmt.Sprintf("without refusals it is possible %s: without --now, %s rotate does it then; --accept-refusals does it at once", from, program)
+		failed.hint = fmt.Sprintf("without refusals it is possible %s: without --now, %s does it then; --accept-refusals does it at once", from, r.command("rotate"))
 	case keys.UnknownToGates:
-		failed.hint = fmt.Sprintf("give the key to those who do not know it, and say so by %s acknowledge NAME; --accept-refusals does not wait for them", program)
+		failed.hint = fmt.Sprintf("give the key to those who do not know it, and say so by %s; --accept-refusals does not wait for them", r.command("acknowledge NAME"))
 	case keys.TooManyKeys:
-		failed.hint = fmt.Sprintf("%s list tells when a key is removed: without --now, %s rotate waits for that", program, program)
+		failed.hint = fmt.Sprintf("%s tells when a key is removed: without --now, %s waits for that", r.command("list"), r.command("rotate"))
 	case keys.AlreadyDone:
-		failed.hint = fmt.Sprintf("somebody was faster, or has revoked the key: see %s list and %s history", program, program)
+		failed.hint = fmt.Sprintf("somebody was faster, or has revoked the key: see %s and %s", r.command("list"), r.command("history"))
 	}
 	return failed
 }
@@ -213,7 +212,7 @@ func (r *rotation) requested(now time.Time) []string {
 	line := fmt.Sprintf("%s: key %s signs ", r.spec.Algorithm, r.status.NextKey)
 	switch {
 	case r.status.NextAt == nil:
-		line += "as soon as the published documents have shown it for long enough; see " + r.program + " keys list."
+		line += "as soon as the published documents have shown it for long enough; see " + r.command("list") + "."
 	case r.status.NextAt.After(now):
 		line += "from " + moment(r.status.NextAt.UTC(), now) + "."
 	default:
