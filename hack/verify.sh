@@ -10,7 +10,7 @@ unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go
 [ -z "$unformatted" ] || fail "not formatted, run gofmt -w on: $unformatted"
 
 echo "verify: modules"
-for module in . devcluster tools; do
+for module in . devcluster tools test/alerts; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module are not what go.sum says"
 done
@@ -37,6 +37,9 @@ for file in $generated; do
   tar xOf "$scratch/before.tar" "$file" | cmp -s - "$file" || stale="$stale $file"
 done
 [ -z "$stale" ] || fail "generated code was stale and has been made anew, commit:$stale"
+
+echo "verify: alerts"
+(cd test/alerts && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./... && go test -count=1 ./...)
 
 echo "verify: import rules"
 go test -count=1 ./test/arch

@@ -1,4 +1,4 @@
-// Command credence-server holds every server component of Credence: one subcommand each.
+// Command credence-server holds the server components of Credence that have keys or rights in a cluster: one subcommand each.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 
 	"github.com/credence-id/credence/internal/app/apiserver"
 	"github.com/credence-id/credence/internal/app/controller"
-	"github.com/credence-id/credence/internal/app/discovery"
+	"github.com/credence-id/credence/internal/app/signer"
 	"github.com/spf13/cobra"
 )
 
@@ -32,7 +32,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	root.AddCommand(api, controller.NewCommand(), discovery.NewCommand())
+	root.AddCommand(api, controller.NewCommand(), signer.NewCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return root.ExecuteContext(ctx)

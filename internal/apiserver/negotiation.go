@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -51,50 +52,40 @@ type carefulDecoder struct {
 
 // Decode implements runtime.Decoder.
 func (d carefulDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	switch into.(type) {
+	case *v1alpha1.TokenRequest, *identityv1alpha1.KeyRotation, *identityv1alpha1.KeyRevocation:
+		// A misspelt or repeated contextObject must not become a token without context, whatever fieldValidation says.
+		return d.decodeStrictly(data, defaults, into)
+	}
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
-	if obj == nil {
+	wi, ok := obj.(*v1alpha1.WorkloadIdentity)
+	if !ok || wi.Spec.TargetSystem.ProviderConfig == nil {
 		return obj, gvk, err
 	}
-	switch typed := obj.(type) {
-	case *v1alpha1.TokenRequest:
-		// A misspelt or repeated contextObject must not become a token without context, whatever fieldValidation says.
-		if refusal := d.refuseUnlessStrict(data, gvk, &v1alpha1.TokenRequest{}); refusal != nil {
+	// A number that no reader can hold would make the machinery panic before validation sees it.
+	var value any
+	if invalid := json.Unmarshal(wi.Spec.TargetSystem.ProviderConfig.Raw, &value); invalid != nil {
+		return nil, gvk, fmt.Errorf("spec.targetSystem.providerConfig: %w", invalid)
+	}
+	if !json.Valid(data) {
+		// YAML has lost its duplicate keys by now; where it has a providerConfig it must not have had any.
+		if _, _, refusal := d.decodeStrictly(data, gvk, &v1alpha1.WorkloadIdentity{}); refusal != nil {
 			return nil, gvk, refusal
-		}
-	case *identityv1alpha1.KeyRotation:
-		if refusal := d.refuseUnlessStrict(data, gvk, &identityv1alpha1.KeyRotation{}); refusal != nil {
-			return nil, gvk, refusal
-		}
-	case *identityv1alpha1.KeyRevocation:
-		if refusal := d.refuseUnlessStrict(data, gvk, &identityv1alpha1.KeyRevocation{}); refusal != nil {
-			return nil, gvk, refusal
-		}
-	case *v1alpha1.WorkloadIdentity:
-		if config := typed.Spec.TargetSystem.ProviderConfig; config != nil {
-			// A number that no reader can hold would make the machinery panic before validation sees it.
-			var value any
-			if invalid := json.Unmarshal(config.Raw, &value); invalid != nil {
-				return nil, gvk, fmt.Errorf("spec.targetSystem.providerConfig: %w", invalid)
-			}
-			if !json.Valid(data) {
-				// YAML has lost its duplicate keys by now; where it has a providerConfig it must not have had any.
-				if refusal := d.refuseUnlessStrict(data, gvk, &v1alpha1.WorkloadIdentity{}); refusal != nil {
-					return nil, gvk, refusal
-				}
-			}
 		}
 	}
 	return obj, gvk, err
 }
 
-func (d carefulDecoder) refuseUnlessStrict(data []byte, gvk *schema.GroupVersionKind, into runtime.Object) error {
+// decodeStrictly decodes what has no other version to be converted to or from. Unknown and repeated fields are errors.
+func (d carefulDecoder) decodeStrictly(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	strict := d.strict.yaml
-	if json.Valid(data) {
+	if start := bytes.TrimLeft(data, " \t\r\n"); len(start) > 0 && start[0] == '{' && json.Valid(data) {
 		strict = d.strict.json
 	}
-	if _, _, err := strict.Decode(data, gvk, into); runtime.IsStrictDecodingError(err) {
+	obj, gvk, err := strict.Decode(data, defaults, into)
+	if runtime.IsStrictDecodingError(err) {
 		// Made anew: as a strict decoding error it would be no more than a warning.
-		return fmt.Errorf("decode %s: %s", gvk.Kind, err.Error())
+		return nil, gvk, fmt.Errorf("decode %s: %s", gvk.Kind, err.Error())
 	}
-	return nil
+	return obj, gvk, err
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
 )
 
 // watchTerminationGracePeriod is how long watches may take to end when the server is stopped.
@@ -90,6 +91,7 @@ func New(config Config) (*Server, error) {
 				Authorizer: config.Generic.Authorization.Authorizer,
 				Contexts:   []tokenrequest.ContextKind{tokenrequest.ServiceAccounts(config.ServiceAccounts)},
 				Recorder:   config.Recorder,
+				Clock:      clock.RealClock{},
 			}),
 		}},
 		{identityv1alpha1.SchemeGroupVersion, map[string]rest.Storage{

@@ -42,13 +42,13 @@ func benchmark(b *testing.B, algorithm identity.Algorithm) {
 		b.Fatal(err)
 	}
 	b.Run("sign", func(b *testing.B) {
-		by, _, err := issuer.signer(algorithm, now())
+		permit, err := issuer.permit(algorithm)
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := by.sign(rand.Reader, prepared.payload); err != nil {
+			if _, err := permit.signer.sign(rand.Reader, prepared.payload); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -22,6 +22,8 @@ type Config struct {
 	// Ring returns the keys as they were read last, and the time before they were read, with the monotonic reading of the
 	// clock; a ring that is too old to sign with is refused here. It is called for every token, from many goroutines.
 	Ring func() (ring keys.Ring, readAt time.Time)
+	// External signs instead of a ring, with keys that this process does not hold. Exactly one of the two is set.
+	External External
 	// Clock returns the current time.
 	Clock func() time.Time
 	// Random is where token IDs come from. Reads may be concurrent.
@@ -48,8 +50,8 @@ func New(config Config) (*Issuer, error) {
 	}
 	config.Lifetimes = lifetimes
 	switch {
-	case config.Ring == nil:
-		return nil, errors.New("an issuer needs a ring of keys")
+	case (config.Ring == nil) == (config.External == nil):
+		return nil, errors.New("an issuer needs a ring of keys, or an external signer")
 	case config.Clock == nil:
 		return nil, errors.New("an issuer needs a clock")
 	case config.Random == nil:

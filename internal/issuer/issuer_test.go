@@ -586,4 +586,11 @@ func TestTermsOfTheRing(t *testing.T) {
 	if _, err := issuer.Sign(t.Context(), waiting); err != nil {
 		t.Errorf("a refusal used up the claims: %v", err)
 	}
+
+	// A ring that was read while the token was made is none of the future.
+	config.Ring = func() (keys.Ring, time.Time) {
+		clock = clock.Add(time.Millisecond)
+		return ring, clock
+	}
+	mustIssue(t, newIssuer(t, config), testRequest())
 }

@@ -2,6 +2,7 @@ package issuer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -27,7 +28,7 @@ type Prepared struct {
 	issuer *Issuer
 	// redeemed becomes true before the private key is reached, and stays so whatever the key says.
 	redeemed atomic.Bool
-	signedBy atomic.Pointer[signer]
+	signed   atomic.Pointer[Signed]
 
 	tokenID   string
 	subject   identity.Subject
@@ -36,6 +37,7 @@ type Prepared struct {
 	expiry    time.Time
 	shortened bool
 	algorithm identity.Algorithm
+	accepted  []identity.Algorithm
 	payload   []byte
 }
 
@@ -45,6 +47,9 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 	if err := request.check(); err != nil {
 		return nil, fmt.Errorf("prepare token: %w", err)
 	}
+	if i.config.External != nil && len(request.AcceptedAlgorithms) == 0 {
+		return nil, errors.New("prepare token: an external signer must be told which algorithms the target system accepts")
+	}
 	subject, err := identity.NewSubject(request.Identity.Namespace, request.Identity.Name, request.Identity.UID)
 	if err != nil {
 		return nil, fmt.Errorf("prepare token: %w", err)
@@ -53,8 +58,7 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 	if err != nil {
 		return nil, &LifetimeError{Requested: request.Lifetime, Min: i.config.Lifetimes.Min}
 	}
-	now := i.config.Clock()
-	_, longest, err := i.signer(request.TargetAlgorithm, now)
+	now, longest, err := i.mayPrepare(request.TargetAlgorithm)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +80,7 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 		expiry:    issuedAt.Add(lifetime),
 		shortened: shortened,
 		algorithm: request.TargetAlgorithm,
+		accepted:  slices.Clone(request.AcceptedAlgorithms),
 	}
 	p.self = p
 	p.payload, err = json.Marshal(i.claims(p, request))
@@ -83,6 +88,16 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 		return nil, fmt.Errorf("encode claims: %w", err)
 	}
 	return p, nil
+}
+
+// mayPrepare returns the time, and the longest lifetime of a token that could be signed now.
+func (i *Issuer) mayPrepare(algorithm identity.Algorithm) (now time.Time, longest time.Duration, err error) {
+	if i.config.External != nil {
+		longest, err = i.config.External.MaxLifetime()
+		return i.config.Clock(), longest, err
+	}
+	permit, err := i.permit(algorithm)
+	return permit.now, permit.longest, err
 }
 
 func (i *Issuer) claims(p *Prepared, request Request) claims {
@@ -126,14 +141,19 @@ func (p *Prepared) Lifetime() time.Duration { return p.expiry.Sub(p.issuedAt) }
 // Shortened says whether the token lives shorter than was asked for.
 func (p *Prepared) Shortened() bool { return p.shortened }
 
-// Algorithm is what the token is signed with.
-func (p *Prepared) Algorithm() identity.Algorithm { return p.algorithm }
+// Algorithm is what the token was signed with; until Sign has, what it is to be.
+func (p *Prepared) Algorithm() identity.Algorithm {
+	if signed := p.signed.Load(); signed != nil {
+		return signed.Algorithm
+	}
+	return p.algorithm
+}
 
 // KeyID names the key that signed the token; it is empty until Sign has. The key is chosen by Sign, not before: between
 // Prepare and Sign the ring may drop a key that must not sign any more.
 func (p *Prepared) KeyID() identity.KeyID {
-	if by := p.signedBy.Load(); by != nil {
-		return by.id
+	if signed := p.signed.Load(); signed != nil {
+		return signed.KeyID
 	}
 	return ""
 }

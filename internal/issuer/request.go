@@ -15,8 +15,10 @@ type Request struct {
 	Identity Identity
 	// Audiences become the aud claim: at least one, each not empty, in this order.
 	Audiences []string
-	// TargetAlgorithm is what the target system verifies; the token is signed with it.
+	// TargetAlgorithm is what the target system verifies at least cost; a ring signs the token with it.
 	TargetAlgorithm identity.Algorithm
+	// AcceptedAlgorithms are all that the target system verifies; an external signer chooses one of them.
+	AcceptedAlgorithms []identity.Algorithm
 	// Lifetime is how long the token shall be valid; 0 stands for the default.
 	Lifetime time.Duration
 	// Context says where the token is used; nil if nobody said.

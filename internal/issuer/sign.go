@@ -13,8 +13,8 @@ import (
 )
 
 // Sign returns the token of checked claims (a JWT in compact serialization, RFC 7519). It is the only function of Credence
-// that reaches the private key of an issuer. A Prepared is used up by it, unless the error is ErrNoSigningKey or that of
-// ctx.
+// that has workload-identity tokens signed. A Prepared is used up by it, unless the error is ErrNoSigningKey or that of
+// ctx; an external signer that was asked has used it up in any case.
 func (i *Issuer) Sign(ctx context.Context, prepared *Prepared) (identity.Token, error) {
 	if prepared == nil || prepared.self != prepared || prepared.issuer != i {
 		return identity.Token{}, errors.New("sign token: its claims were not prepared by this issuer")
@@ -22,23 +22,39 @@ func (i *Issuer) Sign(ctx context.Context, prepared *Prepared) (identity.Token, 
 	if err := ctx.Err(); err != nil {
 		return identity.Token{}, fmt.Errorf("sign token: %w", err)
 	}
-	// Asked again: between Prepare and Sign the key may have been revoked or retired, and the ring have grown too old.
-	by, longest, err := i.signer(prepared.algorithm, i.config.Clock())
+	sign := i.signWithRing
+	if i.config.External != nil {
+		sign = i.signExternally
+	}
+	signed, err := sign(ctx, prepared)
 	if err != nil {
 		return identity.Token{}, err
 	}
-	if prepared.Lifetime() > longest {
-		return identity.Token{}, fmt.Errorf("%w: the %s key that signs now allows tokens of %s only, prepare the claims again", ErrNoSigningKey, prepared.algorithm, longest)
+	prepared.signed.Store(&signed)
+	return signed.Token, nil
+}
+
+// errRedeemed says that claims were signed before.
+var errRedeemed = errors.New("sign token: these claims were signed before, prepare them again")
+
+func (i *Issuer) signWithRing(_ context.Context, prepared *Prepared) (Signed, error) {
+	// Asked again: between Prepare and Sign the key may have been revoked or retired, and the ring have grown too old.
+	permit, err := i.permit(prepared.algorithm)
+	if err != nil {
+		return Signed{}, err
+	}
+	if prepared.Lifetime() > permit.longest {
+		return Signed{}, fmt.Errorf("%w: the %s key that signs now allows tokens of %s only, prepare the claims again", ErrNoSigningKey, prepared.algorithm, permit.longest)
 	}
 	if !prepared.redeemed.CompareAndSwap(false, true) {
-		return identity.Token{}, errors.New("sign token: these claims were signed before, prepare them again")
+		return Signed{}, errRedeemed
 	}
+	by := permit.signer
 	token, err := by.sign(i.config.Random, prepared.payload)
 	if err != nil {
-		return identity.Token{}, fmt.Errorf("sign token with key %s: %w", by.id, err)
+		return Signed{}, fmt.Errorf("sign token with key %s: %w", by.id, err)
 	}
-	prepared.signedBy.Store(by)
-	return token, nil
+	return Signed{Token: token, KeyID: by.id, Algorithm: by.algorithm}, nil
 }
 
 // sign puts the token together in one buffer: what is signed is the start of what is sent.

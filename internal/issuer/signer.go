@@ -37,19 +37,28 @@ func maxLifetime(key keys.Key) time.Duration {
 // signers are those of the last ring that was seen. The map is replaced whole, never edited.
 type signers map[identity.KeyID]*signer
 
-// signer returns what signs with an algorithm at now, with the longest lifetime of what it may sign, or ErrNoSigningKey.
-func (i *Issuer) signer(algorithm identity.Algorithm, now time.Time) (*signer, time.Duration, error) {
+// permit is what signs at a time, and for how long a token it may.
+type permit struct {
+	signer  *signer
+	now     time.Time
+	longest time.Duration
+}
+
+// permit returns what signs with an algorithm now, or ErrNoSigningKey.
+func (i *Issuer) permit(algorithm identity.Algorithm) (permit, error) {
 	ring, readAt := i.config.Ring()
+	// Read after the ring: another one may come at any moment, and none is from the future.
+	now := i.config.Clock()
 	key, ok := ring.Signer(algorithm)
 	if !ok {
-		return nil, 0, fmt.Errorf("%w: the ring has no active %s key", ErrNoSigningKey, algorithm)
+		return permit{}, fmt.Errorf("%w: the ring has no active %s key", ErrNoSigningKey, algorithm)
 	}
 	if !key.Terms.MaySign(readAt, now) {
-		return nil, 0, fmt.Errorf("%w: the ring of keys was read at %s, and is too old to sign with at %s: the key may have been revoked since",
+		return permit{}, fmt.Errorf("%w: the ring of keys was read at %s, and is too old to sign with at %s: the key may have been revoked since",
 			ErrNoSigningKey, readAt.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	ready, err := i.ready(key, ring)
-	return ready, maxLifetime(key), err
+	return permit{signer: ready, now: now, longest: maxLifetime(key)}, err
 }
 
 // ready returns the checked signer of a key.

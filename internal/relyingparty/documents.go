@@ -20,7 +20,7 @@ type configuration struct {
 }
 
 func parseConfiguration(body []byte) (configuration, error) {
-	members, err := parseObject(body)
+	members, err := ParseObject(body)
 	if err != nil {
 		return configuration{}, err
 	}
@@ -76,7 +76,7 @@ type publishedKey struct {
 // parseKeySet returns the keys of a key set in their order. A key that is of no use here is kept with the reason, so that
 // one of them does not take the others down (RFC 7517, section 5) and a token that names it can be told why.
 func parseKeySet(body []byte) ([]publishedKey, error) {
-	members, err := parseObject(body)
+	members, err := ParseObject(body)
 	if err != nil {
 		return nil, err
 	}

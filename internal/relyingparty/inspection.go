@@ -74,7 +74,7 @@ func decodePart(part string) ([]byte, error) {
 }
 
 func (i *Inspection) readHeader() error {
-	members, err := parseObject(i.Header)
+	members, err := ParseObject(i.Header)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (i *Inspection) readHeader() error {
 }
 
 func (i *Inspection) readClaims() error {
-	members, err := parseObject(i.Claims)
+	members, err := ParseObject(i.Claims)
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 // maxDepth bounds the nesting of JSON from outside; the tokens and documents of real issuers nest less than five deep.
 const maxDepth = 32
 
-// parseObject returns the members of the one JSON object that data holds. Member names are matched exactly, and an object
+// ParseObject returns the members of the one JSON object that data holds. Member names are matched exactly, and an object
 // at any depth with two members of the same name is an error: readers disagree on which of the two counts (RFC 7519,
 // section 4).
-func parseObject(data []byte) (map[string]json.RawMessage, error) {
+func ParseObject(data []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("it is not UTF-8")
 	}

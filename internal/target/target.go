@@ -13,18 +13,21 @@ import (
 type system struct {
 	name      string
 	algorithm identity.Algorithm
+	// others are further algorithms that it accepts, or can be set up to.
+	others []identity.Algorithm
 }
 
 func table() []system {
+	rs256, es256 := []identity.Algorithm{identity.RS256}, []identity.Algorithm{identity.ES256}
 	return []system{
-		{"alicloud", identity.RS256},
-		{"aws", identity.ES256},
-		{"azure", identity.RS256},
-		{"gcp", identity.ES256},
+		{"alicloud", identity.RS256, nil},
+		{"aws", identity.ES256, rs256},
+		{"azure", identity.RS256, nil},
+		{"gcp", identity.ES256, rs256},
 		// For whatever has no row: a relying party that only verifies tokens.
-		{"generic", identity.RS256},
+		{"generic", identity.RS256, es256},
 		// An API server that is configured by flags takes nothing else unless told to.
-		{"kubernetes", identity.RS256},
+		{"kubernetes", identity.RS256, es256},
 	}
 }
 
@@ -36,6 +39,17 @@ func Algorithm(targetType string) identity.Algorithm {
 		}
 	}
 	return identity.RS256
+}
+
+// Accepted returns all algorithms that a target system accepts, the cheapest first. Which of them a token has is chosen by
+// an external signer alone; a ring signs with the first.
+func Accepted(targetType string) []identity.Algorithm {
+	for _, s := range table() {
+		if s.name == targetType {
+			return append([]identity.Algorithm{s.algorithm}, s.others...)
+		}
+	}
+	return []identity.Algorithm{identity.RS256}
 }
 
 // Known says whether the table has a row for the type.

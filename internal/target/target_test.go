@@ -1,6 +1,7 @@
 package target_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/credence-id/credence/internal/identity"
@@ -21,6 +22,28 @@ func TestAlgorithm(t *testing.T) {
 	} {
 		if got := target.Algorithm(targetType); got != want {
 			t.Errorf("Algorithm(%q) = %s, want %s", targetType, got, want)
+		}
+	}
+}
+
+func TestAccepted(t *testing.T) {
+	both := []identity.Algorithm{identity.ES256, identity.RS256}
+	for targetType, want := range map[string][]identity.Algorithm{
+		"aws":        both,
+		"gcp":        both,
+		"azure":      {identity.RS256},
+		"alicloud":   {identity.RS256},
+		"kubernetes": {identity.RS256, identity.ES256},
+		"generic":    {identity.RS256, identity.ES256},
+		"unheard-of": {identity.RS256},
+	} {
+		if got := target.Accepted(targetType); !slices.Equal(got, want) {
+			t.Errorf("Accepted(%q) = %s, want %s", targetType, got, want)
+		}
+	}
+	for _, targetType := range target.Types() {
+		if target.Accepted(targetType)[0] != target.Algorithm(targetType) {
+			t.Errorf("%s: the first algorithm accepted is not the one that a ring signs with", targetType)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type rule struct {
 
 const (
 	core  = `^internal/(issuer|issuer/keys|discovery|target|target/.*|gmsa|securitycontext|profile|admission)$`
-	edges = `^internal/(apiserver|keystore|discovery/source|discovery/publication|admission/webhook|delivery|node|credential)(/|$)`
+	edges = `^internal/(apiserver|keystore|discovery/source|discovery/publication|discovery/comparison|admission/webhook|delivery|node|credential)(/|$)`
 	other = `^[a-z0-9-]+(\.[a-z0-9-]+)+/` // packages of other modules
 )
 

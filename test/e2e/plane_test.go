@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,6 +87,30 @@ func sharedPlane() (plane, func(), error) {
 	return p, stop, err
 }
 
+// newPlane starts a plane of the test's own, with further arguments of up.
+func newPlane(t *testing.T, args ...string) plane {
+	t.Helper()
+	dir := t.TempDir()
+	port, err := freePorts(portsPerPlane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command(program("credence"), "down", "--dir", dir).CombinedOutput(); err != nil {
+			t.Errorf("down: %v\n%s", err, out)
+		}
+	})
+	up := append([]string{"up", "--dir", dir, "--port", fmt.Sprint(port), "--detach"}, args...)
+	if out, err := exec.CommandContext(t.Context(), program("credence"), up...).CombinedOutput(); err != nil {
+		t.Fatalf("up: %v\n%s", err, out)
+	}
+	p, err := readPlane(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func readPlane(dir string) (plane, error) {
 	content, err := os.ReadFile(filepath.Join(dir, "endpoints.json"))
 	if err != nil {
@@ -107,10 +133,19 @@ func program(name string) string {
 	return path
 }
 
+// ports are handed out once each: tests run side by side.
+var ports = struct {
+	sync.Mutex
+	next int
+}{next: 20000 + os.Getpid()%500*20}
+
 // freePorts returns the first of n consecutive ports that nobody listens on.
 func freePorts(n int) (int, error) {
-	for base := 20000 + os.Getpid()%500*20; base < 32000; base += n {
-		if allFree(base, n) {
+	ports.Lock()
+	defer ports.Unlock()
+	for ; ports.next < 32000; ports.next += n {
+		if base := ports.next; allFree(base, n) {
+			ports.next += n
 			return base, nil
 		}
 	}
@@ -206,7 +241,8 @@ func do(t *testing.T, config *rest.Config, method, path, contentType, body strin
 // command runs a program of the build with the plane's kubeconfig.
 func (p plane) command(t *testing.T, stdin, name string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(name), args...)
+	// Also in cleanups, when the test's own context has ended.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program(name), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.Kubeconfig, "PATH="+filepath.Dir(program("credence"))+":"+os.Getenv("PATH"))
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, errs bytes.Buffer
@@ -227,10 +263,19 @@ func (p plane) must(t *testing.T, stdin, name string, args ...string) string {
 	return stdout
 }
 
+// fatal is a complaint that waiting does not mend.
+type fatal struct{ error }
+
 // eventually waits until a condition holds; it gives up after a minute and says what the condition last complained of.
 func eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	waitFor(t, time.Minute, condition)
+}
+
+// waitFor is eventually with another limit.
+func waitFor(t *testing.T, limit time.Duration, condition func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -238,6 +283,9 @@ func eventually(t *testing.T, condition func() error) {
 		err := condition()
 		if err == nil {
 			return
+		}
+		if _, ok := errors.AsType[fatal](err); ok {
+			t.Fatal(err)
 		}
 		select {
 		case <-tick.C:

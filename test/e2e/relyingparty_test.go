@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -53,16 +54,16 @@ func indent(text, by string) string {
 	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
 }
 
-// secondCluster starts a control plane that trusts the shared plane's issuer, and returns its admin configuration.
-func secondCluster(t *testing.T) *rest.Config {
+// secondCluster starts a control plane that trusts the plane's issuer, and returns its admin configuration.
+func (p plane) secondCluster(t *testing.T) *rest.Config {
 	t.Helper()
 	dir := t.TempDir()
-	ca, err := os.ReadFile(shared.CAFile)
+	ca, err := os.ReadFile(p.CAFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	configuration := filepath.Join(dir, "trust.yaml")
-	if err := os.WriteFile(configuration, fmt.Appendf(nil, trust, shared.Issuer, indent(string(ca), "      ")), 0o600); err != nil {
+	if err := os.WriteFile(configuration, fmt.Appendf(nil, trust, p.Issuer, indent(string(ca), "      ")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	port, err := freePorts(portsPerPlane)
@@ -108,13 +109,17 @@ func secondCluster(t *testing.T) *rest.Config {
 // whoami asks a cluster who the bearer of a token is.
 func whoami(t *testing.T, cluster *rest.Config, token string) (string, error) {
 	t.Helper()
+	return bearer(t.Context(), cluster, token)
+}
+
+func bearer(ctx context.Context, cluster *rest.Config, token string) (string, error) {
 	config := rest.AnonymousClientConfig(cluster)
 	config.BearerToken = token
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
@@ -164,7 +169,7 @@ func resign(t *testing.T, token string, key *ecdsa.PrivateKey, keyID string, cha
 
 func TestAnotherClusterAcceptsTheToken(t *testing.T) {
 	namespace := shared.namespace(t)
-	cluster := secondCluster(t)
+	cluster := shared.secondCluster(t)
 	for _, target := range []string{"kubernetes", "aws"} {
 		wi := shared.create(t, namespace, target, target, "second-cluster")
 		good := token(t, shared.config(t), namespace, target, `{}`).Status.Token

@@ -27,7 +27,7 @@ func serverFlags(t *testing.T, flags map[string]string) []string {
 	pki := filepath.Join(shared.Dir, "pki", "apiserver")
 	kubeconfig := filepath.Join(pki, "kubeconfig")
 	all := map[string]string{
-		"secure-port": fmt.Sprint(ports(t)), "tls-cert-file": filepath.Join(pki, "tls.crt"), "tls-private-key-file": filepath.Join(pki, "tls.key"),
+		"secure-port": fmt.Sprint(portsOf(t)), "tls-cert-file": filepath.Join(pki, "tls.crt"), "tls-private-key-file": filepath.Join(pki, "tls.key"),
 		"kubeconfig": kubeconfig, "authentication-kubeconfig": kubeconfig, "authorization-kubeconfig": kubeconfig,
 		"etcd-data-dir": filepath.Join(dir, "etcd"), "keys-dir": filepath.Join(dir, "keys"), "publish-dir": filepath.Join(dir, "public"),
 		"issuer": "https://another.example",
@@ -165,7 +165,7 @@ func makeRSAIdentity(t *testing.T) (namespace string) {
 // trusts the first one accepts.
 func TestReplicaOnExternalEtcd(t *testing.T) {
 	namespace := makeIdentity(t)
-	port := ports(t)
+	port := portsOf(t)
 	cmd := exec.Command(program("credence-server"), serverFlags(t, map[string]string{
 		"secure-port": fmt.Sprint(port), "issuer": shared.Issuer, "keys-dir": copyKeys(t), "etcd-data-dir": "",
 		"etcd-servers": "unix://" + filepath.Join(shared.Dir, "apiserver", "etcd", "run", "client.sock"),

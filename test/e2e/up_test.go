@@ -43,7 +43,7 @@ func status(dir string) error {
 	return nil
 }
 
-func ports(t *testing.T) int {
+func portsOf(t *testing.T) int {
 	t.Helper()
 	port, err := freePorts(portsPerPlane)
 	if err != nil {
@@ -102,7 +102,7 @@ func factsOf(t *testing.T, p plane) facts {
 }
 
 func TestStateOutlivesEveryStop(t *testing.T) {
-	dir, port := t.TempDir(), ports(t)
+	dir, port := t.TempDir(), portsOf(t)
 	p := upIn(t, dir, port)
 	p.create(t, "default", "kept", "aws", "a")
 	want := factsOf(t, p)
@@ -175,7 +175,7 @@ func kill(t *testing.T, pid int) {
 
 // Whoever deletes Credence's namespace finds it again after the next up, identities and all.
 func TestUpHealsADeletedNamespace(t *testing.T) {
-	dir, port := t.TempDir(), ports(t)
+	dir, port := t.TempDir(), portsOf(t)
 	p := upIn(t, dir, port)
 	p.create(t, "default", "kept", "aws", "a")
 	want := factsOf(t, p)
@@ -189,7 +189,7 @@ func TestUpHealsADeletedNamespace(t *testing.T) {
 // A watch that somebody holds open does not hold up the end.
 func TestDownWithAnOpenWatch(t *testing.T) {
 	dir := t.TempDir()
-	p := upIn(t, dir, ports(t))
+	p := upIn(t, dir, portsOf(t))
 	watch := exec.Command(program("kubectl"), "--kubeconfig", p.Kubeconfig, "get", "wi", "-A", "--watch")
 	if err := watch.Start(); err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestDownWithAnOpenWatch(t *testing.T) {
 // Two planes run beside each other, and each interrupt ends one of them whole.
 func TestInterruptLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.Command(program("credence"), "up", "--dir", dir, "--port", fmt.Sprint(ports(t)))
+	cmd := exec.Command(program("credence"), "up", "--dir", dir, "--port", fmt.Sprint(portsOf(t)))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
@@ -299,7 +299,7 @@ func TestUpRefuses(t *testing.T) {
 				t.Errorf("unmount: %v", err)
 			}
 		})
-		refused(t, []string{dir, "free"}, program("credence"), "--dir", dir, "--port", fmt.Sprint(ports(t)))
+		refused(t, []string{dir, "free"}, program("credence"), "--dir", dir, "--port", fmt.Sprint(portsOf(t)))
 		if left := processesOf(t, dir); len(left) > 0 {
 			t.Errorf("still running: %v", left)
 		}

@@ -65,6 +65,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	legacyregistry.RawMustRegister(apiserver.RingAge(func() time.Duration { return time.Since(a.ringReadAt()) }))
 	var publisher *publication.Publisher
 	var server *apiserver.Server
 	publisher = publication.NewPublisher(a.places(), func(ctx context.Context) (publication.Issue, error) {
@@ -117,6 +118,12 @@ func (a assembly) issue(ctx context.Context, server *apiserver.Server) (publicat
 		issue.NextChange = object.Status.NextChange.Time
 	}
 	return issue, nil
+}
+
+// ringReadAt is when the ring was read last without an error.
+func (a assembly) ringReadAt() time.Time {
+	newest, _ := a.ring.Newest()
+	return newest.ReadAt
 }
 
 // ensureKeyRing makes the one KeyRing, again and again until the storage can be written.
@@ -175,6 +182,7 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 		return nil, fmt.Errorf("apply flags: %w", err)
 	}
 	generic.AuditPolicyRuleEvaluator = apiserver.CapAudit(generic.AuditPolicyRuleEvaluator)
-	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(generic.Authentication.Authenticator)
+	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(apiserver.RememberCertificates(generic.Authentication.Authenticator, generic.Authentication.RequestHeaderConfig, clock.RealClock{}))
+	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer)
 	return generic, nil
 }

@@ -23,7 +23,7 @@ func NewCommand() (*cobra.Command, error) {
 		Short: "Serve WorkloadIdentity and issue tokens",
 		Long: `Serve the API group authentication.gardener.cloud as an aggregated API server: WorkloadIdentity objects, and their
 tokens (workloadidentities/token). This is the token issuer: it holds the signing keys and publishes the discovery
-documents that credence-server discovery serves.`,
+documents that credence-discovery serves.`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -95,13 +95,16 @@ func noToken(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func tokenVariables() []string {
-	return []string{"TOKEN", "EXPIRED", "FOREIGN", "OLD_KEY", "EVERYTHING", "ESCAPES"}
+	return []string{"TOKEN", "EXPIRED", "FOREIGN", "OLD_KEY", "EVERYTHING", "ESCAPES", "TEAM_TOKEN"}
 }
 
 // setup starts an issuer and an API server for one script, and tells it about them by variables and files.
 func setup(env *testscript.Env) error {
 	issuer, err := newScriptIssuer(env)
 	if err != nil {
+		return err
+	}
+	if err := startDiscovery(env); err != nil {
 		return err
 	}
 	env.Setenv("NOW", scriptNow)

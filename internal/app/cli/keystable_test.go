@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-func at(distance time.Duration) *metav1.Time {
+func away(distance time.Duration) *metav1.Time {
 	t := metav1.NewTime(scriptTime().Add(distance).In(time.FixedZone("elsewhere", 3600)))
 	return &t
 }
@@ -22,20 +22,20 @@ func at(distance time.Duration) *metav1.Time {
 func TestTheTableOfKeys(t *testing.T) {
 	ring := &v1alpha1.KeyRing{Status: v1alpha1.KeyRingStatus{
 		Keys: []v1alpha1.KeyStatus{
-			{ID: "first", Algorithm: "RS256", State: "active", PublishedAt: at(-40 * 24 * time.Hour), SignsSince: at(-31 * 24 * time.Hour)},
-			{ID: "second", Algorithm: "RS256", State: "spare", PublishedAt: at(-time.Hour), ReadyAt: at(28 * time.Hour)},
-			{ID: "third", Algorithm: "RS256", State: "retiring", PublishedAt: at(-99 * 24 * time.Hour), SignsSince: at(-60 * 24 * time.Hour), RetiredAt: at(-time.Hour), LastExpiry: at(47 * time.Hour), RemovableAt: at(49 * time.Hour)},
+			{ID: "first", Algorithm: "RS256", State: "active", PublishedAt: away(-40 * 24 * time.Hour), SignsSince: away(-31 * 24 * time.Hour)},
+			{ID: "second", Algorithm: "RS256", State: "spare", PublishedAt: away(-time.Hour), ReadyAt: away(28 * time.Hour)},
+			{ID: "third", Algorithm: "RS256", State: "retiring", PublishedAt: away(-99 * 24 * time.Hour), SignsSince: away(-60 * 24 * time.Hour), RetiredAt: away(-time.Hour), LastExpiry: away(47 * time.Hour), RemovableAt: away(49 * time.Hour)},
 			{ID: "fourth", Algorithm: "ES256", State: "spare"},
-			{ID: "fifth", Algorithm: "ES256", State: "spare", PublishedAt: at(-48 * time.Hour), ReadyAt: at(-time.Hour)},
+			{ID: "fifth", Algorithm: "ES256", State: "spare", PublishedAt: away(-48 * time.Hour), ReadyAt: away(-time.Hour)},
 			{ID: "evil\x1b[2J\n", Algorithm: "\u202eES256", State: "a\tb"},
 		},
 		Next: []v1alpha1.PlannedChange{
-			{Change: "Activate", Algorithm: "ES256", Key: "fifth", Time: *at(-time.Hour)},
-			{Change: "Rotate", Algorithm: "RS256", Key: "second", Time: *at(28 * time.Hour), Awaits: []string{"bank", "the documents"}},
-			{Change: "Remove", Algorithm: "RS256", Key: "third", Time: *at(49 * time.Hour)},
-			{Change: "Unheard", Algorithm: "ES256", Key: "fourth", Time: *at(49 * time.Hour)},
+			{Change: "Activate", Algorithm: "ES256", Key: "fifth", Time: *away(-time.Hour)},
+			{Change: "Rotate", Algorithm: "RS256", Key: "second", Time: *away(28 * time.Hour), Awaits: []string{"bank", "the documents"}},
+			{Change: "Remove", Algorithm: "RS256", Key: "third", Time: *away(49 * time.Hour)},
+			{Change: "Unheard", Algorithm: "ES256", Key: "fourth", Time: *away(49 * time.Hour)},
 		},
-		Requests:       []v1alpha1.RequestedRotation{{Algorithm: "RS256", Time: *at(-5 * time.Minute), By: "jane"}},
+		Requests:       []v1alpha1.RequestedRotation{{Algorithm: "RS256", Time: *away(-5 * time.Minute), By: "jane"}},
 		RelyingParties: []v1alpha1.RelyingPartyStatus{{Name: "bank", MissingKeys: []string{"first", "second"}}, {Name: "shop"}},
 		Documents:      &v1alpha1.PublishedDocuments{From: "https://issuer.example/jwks", Message: "timeout\nof 5s"},
 		Conditions: []metav1.Condition{
@@ -112,12 +112,12 @@ func TestPeriod(t *testing.T) {
 func TestHistoryKeepsRevocationsThatTheListHasForgotten(t *testing.T) {
 	ring := &v1alpha1.KeyRing{Status: v1alpha1.KeyRingStatus{
 		Revoked: []v1alpha1.RevokedKey{
-			{ID: "old", Algorithm: "RS256", Time: *at(-99 * 24 * time.Hour), By: "jane", Reason: "leaked"},
-			{ID: "new", Algorithm: "ES256", Time: *at(-time.Hour), By: "jane", Reason: "leaked again"},
+			{ID: "old", Algorithm: "RS256", Time: *away(-99 * 24 * time.Hour), By: "jane", Reason: "leaked"},
+			{ID: "new", Algorithm: "ES256", Time: *away(-time.Hour), By: "jane", Reason: "leaked again"},
 		},
 		History: []v1alpha1.KeyEvent{
-			{Time: *at(-time.Hour), Event: "revoked", Algorithm: "ES256", Key: "new", By: "jane", Reason: "leaked again"},
-			{Time: *at(-time.Hour), Event: "activated", Algorithm: "ES256", Key: "spare", By: "jane", Reason: "leaked again", AcceptRefusals: true},
+			{Time: *away(-time.Hour), Event: "revoked", Algorithm: "ES256", Key: "new", By: "jane", Reason: "leaked again"},
+			{Time: *away(-time.Hour), Event: "activated", Algorithm: "ES256", Key: "spare", By: "jane", Reason: "leaked again", AcceptRefusals: true},
 		},
 	}}
 	const want = `TIME                             EVENT                           ALGORITHM   KEY     BY     REASON

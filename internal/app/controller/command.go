@@ -38,7 +38,7 @@ credence keys rotate and revoke is done by the API server, whether or not this p
 	flags.DurationVar(&config.KeysInterval, "keys-refresh-interval", keyring.DefaultInterval, "how often the ring is looked at, besides whenever it is known to have changed")
 	flags.StringVar(&config.DocumentsConfigMap, "documents-configmap", "", "`NAMESPACE/NAME` of the ConfigMap that the documents are published in: no key signs before they show it")
 	flags.StringVar(&config.DocumentsDir, "documents-dir", "", "folder that the documents are published in, instead of a ConfigMap")
-	flags.StringVar(&config.PublishCheckURL, "publish-check-url", "", "URL at which relying parties find the key set (jwks_uri): no key signs before it has been shown there for the publish period (default: the published documents are looked at where they are written)")
+	flags.StringVar(&config.PublishCheckURL, "publish-check-url", "", "URL below which relying parties find the documents, as a rule the issuer's: no key signs before it has been shown there for the publish period (default: the published documents are looked at where they are written)")
 	flags.StringVar(&config.PublishCheckCAFile, "publish-check-ca-file", "", "PEM file of the certificate authorities to trust for --publish-check-url (default: those of this machine)")
 	flags.StringVar(&config.LeaseNamespace, "leader-election-namespace", defaultLeaseNamespace, "namespace of the Lease by which replicas elect the one that rotates")
 	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")

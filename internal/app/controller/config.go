@@ -28,7 +28,7 @@ type Config struct {
 
 	DocumentsDir       string // folder that the documents are published in
 	DocumentsConfigMap string // namespace/name of the ConfigMap that they are published in
-	PublishCheckURL    string // where relying parties find the key set; takes the place of the former
+	PublishCheckURL    string // below which relying parties find the documents; takes the place of the former
 	PublishCheckCAFile string // PEM of the authorities to trust for it; empty: those of this machine
 
 	Settings keys.Settings
@@ -91,6 +91,11 @@ func (c Config) check() (checked, error) {
 	if c.DocumentsConfigMap != "" {
 		if out.documents, err = splitName(c.DocumentsConfigMap); err != nil {
 			return out, fmt.Errorf("--documents-configmap: %w", err)
+		}
+	}
+	if c.PublishCheckURL != "" {
+		if _, err := identity.ParseIssuer(c.PublishCheckURL); err != nil {
+			return out, fmt.Errorf("--publish-check-url: %w", err)
 		}
 	}
 	if c.PublishCheckCAFile != "" && c.PublishCheckURL == "" {

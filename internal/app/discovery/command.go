@@ -10,19 +10,19 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 )
 
-// NewCommand returns the command `discovery`; it runs until its context is done, and logs to its standard error.
+// NewCommand returns the command credence-discovery; it runs until its context is done, and logs to its standard error.
 func NewCommand() *cobra.Command {
 	config := Config{}
 	level := slog.LevelInfo
 	command := &cobra.Command{
-		Use:   "discovery",
+		Use:   "credence-discovery",
 		Short: "Serve the public OpenID Connect documents of an issuer",
 		Long: `Serve the openid-configuration and the key set (JWKS) of one issuer, over TLS, at the paths of its URL.
 
 The documents come from a folder or from a ConfigMap. They are checked, and what relying parties
 would refuse is not served: the last good documents stay. Documents and certificate are reloaded
 on change. The server has no signing key, and needs no Kubernetes API to start.`,
-		Example: `  credence-server discovery --issuer https://identity.example.com --documents-dir /etc/credence/documents \
+		Example: `  credence-discovery --issuer https://identity.example.com --documents-dir /etc/credence/documents \
     --tls-cert-file tls.crt --tls-private-key-file tls.key`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,

@@ -27,6 +27,8 @@ type upFlags struct {
 	dir    string
 	port   int
 	detach bool
+	// extra are arguments for components, each COMPONENT=ARGUMENT.
+	extra []string
 	// supervise is set by --detach for the process that stays.
 	supervise bool
 }
@@ -50,7 +52,12 @@ DIR/startup.json how long each part of the last start took.`,
   credence up --detach
 
   # A second installation beside the first.
-  credence up --dir /tmp/other --port 18443 --detach`,
+  credence up --dir /tmp/other --port 18443 --detach
+
+  # Keys that rotate as one watches.
+  credence up --arg controller=--key-rotation-period=10m --arg controller=--key-publish-period=1m \
+    --arg controller=--max-age=1m --arg discovery=--max-age=1m --arg controller=--clock-skew=1s \
+    --arg controller=--token-max-duration=10m --arg controller=--key-leeway=1s`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
@@ -61,6 +68,7 @@ DIR/startup.json how long each part of the last start took.`,
 	set.StringVar(&flags.dir, "dir", defaultDir, "directory of all state, made when missing")
 	set.IntVar(&flags.port, "port", 0, fmt.Sprintf("first of ten ports of 127.0.0.1 to use; it belongs to the issuer's URL and stays as it was at the first start (default %d)", home.DefaultPort))
 	set.BoolVar(&flags.detach, "detach", false, "stay in the background; return when everything is ready")
+	set.StringArrayVar(&flags.extra, "arg", nil, "`COMPONENT=ARGUMENT`: a further argument for a component of this run (devcluster, apiserver, controller, discovery), such as controller=--key-rotation-period=1h; may be repeated")
 	set.BoolVar(&flags.supervise, "supervise", false, "report progress to file descriptor 3")
 	_ = set.MarkHidden("supervise")
 	return command
@@ -82,15 +90,19 @@ func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) 
 	if err != nil {
 		return err
 	}
+	extra, err := extraArguments(flags.extra)
+	if err != nil {
+		return err
+	}
 	if err := dir.Prepare(); err != nil {
 		return err
 	}
-	r := &run{installation: installation{dir: dir}, programs: programs, now: time.Now}
+	r := &run{installation: installation{dir: dir, extra: extra}, programs: programs, now: time.Now}
 	switch {
 	case flags.supervise:
 		return superviseDetached(ctx, r, flags.port, streams)
 	case flags.detach:
-		return detach(ctx, r, executable, flags.port, streams)
+		return detach(ctx, r, executable, flags, streams)
 	default:
 		return superviseHere(ctx, r, flags.port, streams)
 	}

@@ -16,6 +16,8 @@ import (
 type installation struct {
 	dir    home.Dir
 	config home.Config
+	// extra are further arguments, by the name of the component.
+	extra map[string][]string
 }
 
 // phase is when a component can be started.
@@ -123,10 +125,9 @@ var components = []component{
 		client:    serviceAccount("credence-controller"),
 	},
 	{
-		name: "discovery", program: "credence-server", phase: byItself,
+		name: "discovery", program: "credence-discovery", phase: byItself,
 		arguments: func(i installation) []string {
 			return []string{
-				"discovery",
 				"--bind-address", "127.0.0.1",
 				"--port", i.port(discoveryPort),
 				"--health-port", i.port(discoveryHealthPort),

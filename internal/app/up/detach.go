@@ -21,7 +21,7 @@ import (
 const progressDescriptor = 3
 
 // detach starts this program once more in a session of its own, shows its progress, and returns when it is ready or gone.
-func detach(ctx context.Context, r *run, executable string, port int, streams genericiooptions.IOStreams) error {
+func detach(ctx context.Context, r *run, executable string, flags upFlags, streams genericiooptions.IOStreams) error {
 	// A log of a supervisor that runs must stay its own.
 	lock, err := r.dir.Acquire()
 	if err != nil {
@@ -42,7 +42,7 @@ func detach(ctx context.Context, r *run, executable string, port int, streams ge
 	defer func() { _ = reader.Close() }()
 	first, second, release := interrupts(ctx)
 	defer release()
-	child, err := startDetached(r, executable, port, logFile, writer)
+	child, err := startDetached(r, executable, flags, logFile, writer)
 	_ = writer.Close()
 	if err != nil {
 		return err
@@ -70,13 +70,17 @@ func detach(ctx context.Context, r *run, executable string, port int, streams ge
 	return writeSummary(streams.Out, r.installation)
 }
 
-func startDetached(r *run, executable string, port int, logFile string, progressPipe *os.File) (*exec.Cmd, error) {
+func startDetached(r *run, executable string, flags upFlags, logFile string, progressPipe *os.File) (*exec.Cmd, error) {
 	log, err := os.OpenFile(logFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start in the background: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	child := exec.Command(executable, "up", "--supervise", "--dir", string(r.dir), "--port", strconv.Itoa(port))
+	arguments := []string{"up", "--supervise", "--dir", string(r.dir), "--port", strconv.Itoa(flags.port)}
+	for _, extra := range flags.extra {
+		arguments = append(arguments, "--arg", extra)
+	}
+	child := exec.Command(executable, arguments...)
 	child.Dir = string(r.dir)
 	child.Stdout, child.Stderr = log, log
 	child.ExtraFiles = []*os.File{progressPipe}

@@ -28,7 +28,7 @@ import (
 	"github.com/credence-id/credence/internal/app/up/pki"
 )
 
-// The fakes stand for the three components: they take the same arguments, listen on the same ports with the same
+// The fakes stand for the components: they take the same arguments, listen on the same ports with the same
 // certificates, and answer what up asks of them. The variable CREDENCE_FAKE_<NAME> makes one misbehave:
 //
 //	full     ends at once, as on a full disk
@@ -40,7 +40,7 @@ const misbehaviour = "CREDENCE_FAKE_"
 const eventsVariable = "CREDENCE_FAKE_EVENTS"
 
 func runFake(program string, arguments []string) error {
-	name := "devcluster"
+	name := strings.TrimPrefix(program, "credence-")
 	if program == "credence-server" {
 		name, arguments = arguments[0], arguments[1:]
 	}
@@ -76,6 +76,8 @@ func runFake(program string, arguments []string) error {
 		return fakeCluster(ctx, *set["dir"], *set["port"])
 	case "apiserver":
 		return fakeAPIServer(ctx, *set["secure-port"], *set["keys-dir"], *set["tls-cert-file"], *set["tls-private-key-file"])
+	case "controller":
+		return serve(ctx, *set["health-port"], *set["tls-cert-file"], *set["tls-private-key-file"], readyMux())
 	default:
 		return fakeDiscovery(ctx, set)
 	}

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	switch program := filepath.Base(os.Args[0]); program {
 	case "credence":
 		exit(runCredence())
-	case "credence-devcluster", "credence-server":
+	case "credence-devcluster", "credence-server", "credence-discovery":
 		exit(runFake(program, os.Args[1:]))
 	default:
 		os.Exit(m.Run())

@@ -33,7 +33,7 @@ func TestBusyPort(t *testing.T) {
 
 func TestMissingPrograms(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"credence-devcluster", "credence-server"} {
+	for _, program := range []string{"credence-devcluster", "credence-server", "credence-discovery"} {
 		l := newLaptop(t)
 		if err := os.Remove(filepath.Join(l.bin, program)); err != nil {
 			t.Fatal(err)

@@ -149,7 +149,7 @@ func (s *starter) bring(ctx context.Context, group *errgroup.Group, all ...compo
 func (s *starter) launch(c component) (ready func(string), err error) {
 	ready = s.tracker.Begin(c.name, "starting "+c.program)
 	return ready, s.supervisor.Start(process.Spec{
-		Name: c.name, Path: s.programs[c.program], Args: c.arguments(s.installation), Folder: string(s.dir), LogFile: s.dir.Log(c.name),
+		Name: c.name, Path: s.programs[c.program], Args: append(c.arguments(s.installation), s.extra[c.name]...), Folder: string(s.dir), LogFile: s.dir.Log(c.name),
 	})
 }
 

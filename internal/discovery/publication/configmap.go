@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/identity"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -36,4 +38,13 @@ func (c ConfigMap) Publish(ctx context.Context, issue Issue) (bool, error) {
 		return false, fmt.Errorf("update: %w", err)
 	}
 	return true, nil
+}
+
+// Keys implements Place.
+func (c ConfigMap) Keys(ctx context.Context, issuer identity.Issuer) ([]identity.KeyID, error) {
+	found, err := c.Client.ConfigMaps(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", c, err)
+	}
+	return keysIn(issuer, []byte(found.Data[discovery.ConfigurationKey]), []byte(found.Data[discovery.JWKSKey]))
 }

@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/identity"
 )
 
 const (
@@ -53,6 +56,19 @@ func (d Directory) Publish(_ context.Context, issue Issue) (bool, error) {
 		return false, err
 	}
 	return true, d.sweep(filepath.Base(version))
+}
+
+// Keys implements Place.
+func (d Directory) Keys(_ context.Context, issuer identity.Issuer) ([]identity.KeyID, error) {
+	configuration, err := os.ReadFile(filepath.Join(string(d), discovery.ConfigurationKey))
+	if err != nil {
+		return nil, err
+	}
+	jwks, err := os.ReadFile(filepath.Join(string(d), discovery.JWKSKey))
+	if err != nil {
+		return nil, err
+	}
+	return keysIn(issuer, configuration, jwks)
 }
 
 func (d Directory) holds(files map[string]string) bool {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/identity"
 	"k8s.io/utils/clock"
 )
 
@@ -37,7 +38,18 @@ func (i Issue) data() map[string]string {
 // Place is where documents are published. Publish does nothing where they stand already, and says whether it did something.
 type Place interface {
 	Publish(ctx context.Context, issue Issue) (changed bool, err error)
+	// Keys are those of the documents that stand there, in their order. Documents that a discovery server would refuse to
+	// serve are an error: they publish nothing.
+	Keys(ctx context.Context, issuer identity.Issuer) ([]identity.KeyID, error)
 	String() string
+}
+
+func keysIn(issuer identity.Issuer, configuration, jwks []byte) ([]identity.KeyID, error) {
+	documents, err := discovery.Parse(issuer, configuration, jwks)
+	if err != nil {
+		return nil, fmt.Errorf("the published documents are none that can be served: %w", err)
+	}
+	return documents.KeyIDs(), nil
 }
 
 // recheck is how often a place is looked at again: whoever overwrites documents that relying parties need is undone.
@@ -108,7 +120,7 @@ func (p *Publisher) publish(ctx context.Context) error {
 		case p.last.Equal(issue.Documents) && p.lastChange.Equal(issue.NextChange):
 			p.log.WarnContext(ctx, "documents had been changed by somebody else, and were published again", "place", place.String())
 		default:
-			p.log.InfoContext(ctx, "documents published", "place", place.String(), "keys", issue.KeyIDs(), "nextChange", issue.NextChange)
+			p.log.InfoContext(ctx, "documents published", "place", place.String(), "keys", issue.KeyIDs(), "nextChange", issue.data()[discovery.NextChangeKey])
 		}
 	}
 	p.last, p.lastChange = issue.Documents, issue.NextChange

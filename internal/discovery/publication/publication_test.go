@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,6 +62,12 @@ func TestDirectory(t *testing.T) {
 				t.Errorf("round %d: %s holds %s, %v", round, name, got, err)
 			}
 		}
+		if got, err := dir.Keys(t.Context(), want.Issuer()); err != nil || !slices.Equal(got, want.KeyIDs()) {
+			t.Errorf("round %d: keys %v, %v, want %v", round, got, err, want.KeyIDs())
+		}
+		if got, err := dir.Keys(t.Context(), "https://another.example"); err == nil {
+			t.Errorf("round %d: keys %v of another issuer", round, got)
+		}
 		entries, err := os.ReadDir(string(dir))
 		if err != nil || len(entries) != 5 {
 			t.Errorf("round %d: %v, %v, want three links, the link to the version and the version", round, entries, err)
@@ -88,6 +95,9 @@ func TestConfigMapKeepsWhatIsNotItsOwn(t *testing.T) {
 	if diff := cmp.Diff(wantData, got.Data); diff != "" || got.Labels["kept"] != "yes" {
 		t.Errorf("labels %v, data (-want +got):\n%s", got.Labels, diff)
 	}
+	if got, err := place.Keys(t.Context(), want.Issuer()); err != nil || !slices.Equal(got, want.KeyIDs()) {
+		t.Errorf("keys %v, %v, want %v", got, err, want.KeyIDs())
+	}
 	missing := publication.ConfigMap{Client: client.CoreV1(), Namespace: "ns", Name: "missing"}
 	if _, err := missing.Publish(t.Context(), want); err == nil {
 		t.Error("published in a ConfigMap that does not exist")
@@ -103,6 +113,8 @@ type place struct {
 }
 
 func (*place) String() string { return "the place" }
+
+func (*place) Keys(context.Context, identity.Issuer) ([]identity.KeyID, error) { return nil, nil }
 
 func (p *place) Publish(context.Context, publication.Issue) (bool, error) {
 	p.mu.Lock()

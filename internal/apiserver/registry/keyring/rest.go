@@ -30,7 +30,6 @@ var (
 	_ rest.Watcher            = &REST{}
 	_ rest.Patcher            = &REST{}
 	_ rest.ShortNamesProvider = &REST{}
-	_ rest.CategoriesProvider = &REST{}
 )
 
 // NewREST returns the storage of KeyRings, and that of their status; changed is called after a status was written.
@@ -96,9 +95,6 @@ func (*REST) GetSingularName() string { return "keyring" }
 
 // ShortNames implements rest.ShortNamesProvider.
 func (*REST) ShortNames() []string { return []string{"kr"} }
-
-// Categories implements rest.CategoriesProvider.
-func (*REST) Categories() []string { return []string{"credence"} }
 
 func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	ring, ok := obj.(*v1alpha1.KeyRing)

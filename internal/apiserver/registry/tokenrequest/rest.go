@@ -5,6 +5,7 @@ package tokenrequest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/utils/clock"
 )
 
 // Identities finds the WorkloadIdentity of a name in the namespace of the request; its errors are API errors.
@@ -35,6 +37,8 @@ type Tokens interface {
 // Recorder counts what became of requests: one of the outcomes of this package, or a status reason of the API machinery.
 type Recorder interface {
 	Issued(algorithm identity.Algorithm)
+	// Signed is told how long the signature of a token took.
+	Signed(algorithm identity.Algorithm, took time.Duration)
 	Refused(reason string)
 }
 
@@ -47,6 +51,7 @@ type Config struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	Contexts   []ContextKind
 	Recorder   Recorder
+	Clock      clock.PassiveClock
 }
 
 // REST serves the subresource workloadidentities/token.
@@ -159,11 +164,12 @@ func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha
 		requested = *tr.Spec.Duration
 	}
 	prepared, err := r.Tokens.Prepare(issuer.Request{
-		Identity:        issuer.Identity{Namespace: wi.Namespace, Name: wi.Name, UID: string(wi.UID)},
-		Audiences:       wi.Spec.Audiences,
-		TargetAlgorithm: target.Algorithm(wi.Spec.TargetSystem.Type),
-		Lifetime:        requested.Duration,
-		Context:         tokenContext,
+		Identity:           issuer.Identity{Namespace: wi.Namespace, Name: wi.Name, UID: string(wi.UID)},
+		Audiences:          wi.Spec.Audiences,
+		TargetAlgorithm:    target.Algorithm(wi.Spec.TargetSystem.Type),
+		AcceptedAlgorithms: target.Accepted(wi.Spec.TargetSystem.Type),
+		Lifetime:           requested.Duration,
+		Context:            tokenContext,
 	})
 	if err != nil {
 		return nil, issueError(err)
@@ -179,10 +185,12 @@ func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha
 	if dryRun {
 		return tr, nil
 	}
+	start := r.Clock.Now()
 	token, err := r.Tokens.Sign(ctx, prepared)
 	if err != nil {
 		return nil, issueError(err)
 	}
+	r.Recorder.Signed(prepared.Algorithm(), r.Clock.Since(start))
 	annotate(ctx, prepared, tr.Spec.ContextObject)
 	r.Recorder.Issued(prepared.Algorithm())
 	tr.Status.Token = token.Reveal()

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/clock"
 )
 
 const testIssuer = identity.Issuer("https://issuer.example")
@@ -53,11 +54,13 @@ func (r reviews) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 
 type counter struct {
 	issued  int
+	signed  int
 	refused []string
 }
 
-func (c *counter) Issued(identity.Algorithm) { c.issued++ }
-func (c *counter) Refused(reason string)     { c.refused = append(c.refused, reason) }
+func (c *counter) Issued(identity.Algorithm)                { c.issued++ }
+func (c *counter) Signed(identity.Algorithm, time.Duration) { c.signed++ }
+func (c *counter) Refused(reason string)                    { c.refused = append(c.refused, reason) }
 
 var testRing = sync.OnceValue(func() keys.Ring {
 	ring, err := keys.Bootstrap(keys.NewPrivate, time.Now())
@@ -80,7 +83,7 @@ func newREST(t testing.TB, reviews reviews, ring func() keys.Ring) (*REST, *coun
 	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "account", UID: "uid-of-account"}})
 	c := &counter{}
 	return NewREST(Config{
-		Identities: identities{}, Tokens: tokens, Issuer: testIssuer, Lifetimes: lifetimes,
+		Identities: identities{}, Clock: clock.RealClock{}, Tokens: tokens, Issuer: testIssuer, Lifetimes: lifetimes,
 		Authorizer: reviews, Contexts: []ContextKind{ServiceAccounts(client.CoreV1())}, Recorder: c,
 	}), c
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -56,10 +57,14 @@ func (*REST) ShortNames() []string { return []string{"wi"} }
 // Categories implements rest.CategoriesProvider.
 func (*REST) Categories() []string { return []string{"credence"} }
 
-// Identity returns the current WorkloadIdentity of a name in the namespace of the request, or the API error that says
-// why there is none.
+// Identity returns the WorkloadIdentity of a name in the namespace of the request, or the API error that says why there is
+// none. It comes from the watch cache, and is shared: nobody may change it. One that the cache does not have is looked for in
+// the storage, since it may have been created a moment ago.
 func (r *REST) Identity(ctx context.Context, name string) (*v1alpha1.WorkloadIdentity, error) {
-	obj, err := r.Get(ctx, name, &metav1.GetOptions{})
+	obj, err := r.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
+	if apierrors.IsNotFound(err) {
+		obj, err = r.Get(ctx, name, &metav1.GetOptions{})
+	}
 	if err != nil {
 		return nil, err
 	}

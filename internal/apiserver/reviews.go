@@ -1,0 +1,89 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/singleflight"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// ReviewOnce returns an authorizer that asks the next one once at a time for the same caller, verb and object: whoever asks
+// meanwhile gets the same answer. When an answer that was kept runs out under load, the cluster is asked for it once, and not
+// by everybody who waits.
+func ReviewOnce(next authorizer.Authorizer) authorizer.Authorizer {
+	return &reviewOnce{Authorizer: next}
+}
+
+type reviewOnce struct {
+	authorizer.Authorizer
+	flights singleflight.Group
+}
+
+type review struct {
+	decision authorizer.Decision
+	reason   string
+}
+
+// Authorize implements authorizer.UnconditionalAuthorizer. A caller that gives up stops waiting; the review goes on for the
+// others.
+func (r *reviewOnce) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	key, ok := keyOf(a)
+	if !ok {
+		return r.Authorizer.Authorize(ctx, a)
+	}
+	answer := r.flights.DoChan(key, func() (any, error) {
+		decision, reason, err := r.Authorizer.Authorize(context.WithoutCancel(ctx), a)
+		return review{decision, reason}, err
+	})
+	select {
+	case <-ctx.Done():
+		return authorizer.DecisionDeny, "", context.Cause(ctx)
+	case got := <-answer:
+		made := got.Val.(review)
+		return made.decision, made.reason, got.Err
+	}
+}
+
+// ConditionsAwareAuthorize implements authorizer.Authorizer; decisions of the cluster have no conditions.
+func (r *reviewOnce) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(r.Authorize(ctx, a))
+}
+
+// keyOf is all that a decision depends on; false for requests with selectors, which are few.
+func keyOf(a authorizer.Attributes) (string, bool) {
+	who := a.GetUser()
+	if who == nil {
+		return "", false
+	}
+	if labels, err := a.GetLabelSelector(); err != nil || len(labels) > 0 {
+		return "", false
+	}
+	if fields, err := a.GetFieldSelector(); err != nil || len(fields) > 0 {
+		return "", false
+	}
+	// Each text goes with its length, each list with its own: no two decisions have the same key.
+	key := make([]byte, 0, 512)
+	add := func(texts ...string) {
+		key = binary.AppendUvarint(key, uint64(len(texts)))
+		for _, text := range texts {
+			key = binary.AppendUvarint(key, uint64(len(text)))
+			key = append(key, text...)
+		}
+	}
+	kind := "path"
+	if a.IsResourceRequest() {
+		kind = "resource"
+	}
+	add(kind, a.GetVerb(), a.GetNamespace(), a.GetAPIGroup(), a.GetAPIVersion(), a.GetResource(), a.GetSubresource(), a.GetName(), a.GetPath())
+	add(who.GetName(), who.GetUID())
+	add(who.GetGroups()...)
+	extra := who.GetExtra()
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		add(name)
+		add(extra[name]...)
+	}
+	return string(key), true
+}

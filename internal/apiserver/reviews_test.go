@@ -1,0 +1,142 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// slowReviews answers when it is let, and counts.
+type slowReviews struct {
+	authorizer.Authorizer
+	asked  atomic.Int64
+	arrive chan context.Context
+	answer chan error
+}
+
+func (r *slowReviews) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	r.asked.Add(1)
+	r.arrive <- ctx
+	err := <-r.answer
+	return authorizer.DecisionAllow, "because of " + a.GetUser().GetName(), err
+}
+
+func attributes(change func(*authorizer.AttributesRecord)) authorizer.AttributesRecord {
+	a := authorizer.AttributesRecord{
+		User: &user.DefaultInfo{Name: "jane", Groups: []string{"a", "b"}, Extra: map[string][]string{"scope": {"x"}}},
+		Verb: "create", Namespace: "ns", APIGroup: "g", APIVersion: "v1", Resource: "r", Subresource: "token", Name: "n", ResourceRequest: true,
+	}
+	change(&a)
+	return a
+}
+
+func TestReviewOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 20
+		next := &slowReviews{arrive: make(chan context.Context, 1), answer: make(chan error)}
+		once := ReviewOnce(next)
+		var allowed atomic.Int64
+		ask := func(ctx context.Context, a authorizer.Attributes) error {
+			decision, reason, err := once.Authorize(ctx, a)
+			if decision == authorizer.DecisionAllow && reason == "because of jane" && err == nil {
+				allowed.Add(1)
+			}
+			return err
+		}
+		first, giveUp := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() {
+			if err := ask(first, attributes(func(*authorizer.AttributesRecord) {})); !errors.Is(err, context.Canceled) {
+				t.Errorf("who has given up got %v", err)
+			}
+		})
+		asking := <-next.arrive
+		for range callers {
+			done.Go(func() { _ = ask(t.Context(), attributes(func(*authorizer.AttributesRecord) {})) })
+		}
+		synctest.Wait()
+		giveUp()
+		synctest.Wait()
+		if asking.Err() != nil {
+			t.Error("one who gave up has ended the review of all")
+		}
+		if asked := next.asked.Load(); asked != 1 {
+			t.Errorf("the cluster was asked %d times for %d callers at once", asked, callers)
+		}
+		next.answer <- nil
+		done.Wait()
+		if allowed.Load() != callers {
+			t.Errorf("%d of %d callers were answered", allowed.Load(), callers)
+		}
+		// An outage is everybody's, and the next one asks anew.
+		outage := errors.New("no route to host")
+		done.Go(func() {
+			if err := ask(t.Context(), attributes(func(*authorizer.AttributesRecord) {})); !errors.Is(err, outage) {
+				t.Errorf("after an outage: %v", err)
+			}
+		})
+		<-next.arrive
+		next.answer <- outage
+		done.Wait()
+		if asked := next.asked.Load(); asked != 2 {
+			t.Errorf("asked %d times, want 2", asked)
+		}
+	})
+}
+
+// Whatever a decision depends on is part of the key.
+func TestReviewsAreNotMixedUp(t *testing.T) {
+	keys := map[string]string{}
+	info := func(change func(*user.DefaultInfo)) func(*authorizer.AttributesRecord) {
+		return func(a *authorizer.AttributesRecord) {
+			copied := *a.User.(*user.DefaultInfo)
+			change(&copied)
+			a.User = &copied
+		}
+	}
+	for name, change := range map[string]func(*authorizer.AttributesRecord){
+		"same":        func(*authorizer.AttributesRecord) {},
+		"verb":        func(a *authorizer.AttributesRecord) { a.Verb = "use" },
+		"namespace":   func(a *authorizer.AttributesRecord) { a.Namespace = "other" },
+		"group":       func(a *authorizer.AttributesRecord) { a.APIGroup = "other" },
+		"version":     func(a *authorizer.AttributesRecord) { a.APIVersion = "v2" },
+		"resource":    func(a *authorizer.AttributesRecord) { a.Resource = "other" },
+		"subresource": func(a *authorizer.AttributesRecord) { a.Subresource = "" },
+		"name":        func(a *authorizer.AttributesRecord) { a.Name = "other" },
+		"path":        func(a *authorizer.AttributesRecord) { a.Path = "/x" },
+		"not object":  func(a *authorizer.AttributesRecord) { a.ResourceRequest = false },
+		"shifted":     func(a *authorizer.AttributesRecord) { a.Subresource, a.Name = "toke", "nn" },
+		"user":        info(func(u *user.DefaultInfo) { u.Name = "joe" }),
+		"uid":         info(func(u *user.DefaultInfo) { u.UID = "1" }),
+		"groups":      info(func(u *user.DefaultInfo) { u.Groups = []string{"a"} }),
+		"joined":      info(func(u *user.DefaultInfo) { u.Groups = []string{"ab"} }),
+		"extra":       info(func(u *user.DefaultInfo) { u.Extra = map[string][]string{"scope": {"y"}} }),
+		"no extra":    info(func(u *user.DefaultInfo) { u.Extra = nil }),
+		"moved":       info(func(u *user.DefaultInfo) { u.Groups, u.Extra = []string{"a", "b", "scope", "x"}, nil }),
+	} {
+		key, ok := keyOf(attributes(change))
+		if !ok {
+			t.Errorf("%s: no key", name)
+		}
+		if other, same := keys[key]; same {
+			t.Errorf("%s and %s have the same key", name, other)
+		}
+		keys[key] = name
+	}
+	if _, ok := keyOf(attributes(func(a *authorizer.AttributesRecord) {
+		a.FieldSelectorRequirements = fields.Requirements{{Operator: selection.Equals, Field: "metadata.name", Value: "n"}}
+	})); ok {
+		t.Error("a request with a selector shares the answer of one without")
+	}
+	if _, ok := keyOf(attributes(func(a *authorizer.AttributesRecord) { a.User = nil })); ok {
+		t.Error("a request of nobody has a key")
+	}
+}

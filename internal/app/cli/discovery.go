@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/comparison"
+	"github.com/credence-id/credence/internal/identity"
+)
+
+func newDiscoveryCommand(terminal *terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "discovery COMMAND",
+		Short: "Publish the discovery documents elsewhere, and see what is published",
+	}
+	cmd.AddCommand(newDiscoveryExportCommand(terminal), newDiscoveryCheckCommand(terminal))
+	return asGroup(cmd)
+}
+
+// fetched returns what a location serves for an issuer, checked as the discovery server checks what it serves.
+func fetched(ctx context.Context, where documentsPlace) (comparison.Served, discovery.Documents, error) {
+	served, err := comparison.Fetch(ctx, where.client, where.location)
+	if err != nil {
+		return comparison.Served{}, discovery.Documents{}, fetchFailure(err)
+	}
+	documents, err := discovery.Parse(where.issuer, served.Configuration.Body, served.JWKS.Body)
+	if err != nil {
+		return comparison.Served{}, discovery.Documents{}, &failure{
+			line: fmt.Sprintf("error: the documents of %s cannot be published: %v", where.location, err),
+			hint: "see what is wrong with them: credence relying-party check --issuer " + string(where.issuer),
+			code: exitRefused, err: err,
+		}
+	}
+	return served, documents, nil
+}
+
+// fetchFailure is an outage where nothing is known, and a refusal where a server has no document to give.
+func fetchFailure(err error) *failure {
+	failed := &failure{
+		line: "error: " + err.Error(),
+		hint: "check that the server runs and can be reached from here",
+		code: exitOutage, err: err,
+	}
+	if fetch, ok := errors.AsType[*comparison.FetchError](err); ok && !fetch.Outage() {
+		failed.code = exitRefused
+		failed.hint = "the documents are at ISSUER/jwks and ISSUER/.well-known/openid-configuration: check the URL, and its path"
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		failed.hint = "the certificate is not of an authority that is trusted here: name one by --ca-file FILE"
+	}
+	return failed
+}
+
+// issuerFlag reads a flag whose value must have the form of an issuer.
+func issuerFlag(cmd *cobra.Command, name, value string) (identity.Issuer, error) {
+	issuer, err := identity.ParseIssuer(value)
+	if err != nil {
+		return "", usageFailure(cmd, fmt.Sprintf("--%s: %v", name, err))
+	}
+	return issuer, nil
+}

@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/relyingparty/conformance"
+)
+
+func newRelyingPartyCommand(terminal *terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "relying-party COMMAND",
+		Short: "See an issuer as the systems see it that trust its tokens",
+	}
+	cmd.AddCommand(newRelyingPartyCheckCommand(terminal))
+	return asGroup(cmd)
+}
+
+// relyingPartyCheck is "relying-party check": it checks an issuer, of whatever make.
+type relyingPartyCheck struct {
+	*terminal
+
+	issuer, token, audience, caFile, output string
+}
+
+func newRelyingPartyCheckCommand(terminal *terminal) *cobra.Command {
+	c := &relyingPartyCheck{terminal: terminal}
+	cmd := &cobra.Command{
+		Use:   "check --issuer URL",
+		Short: "Check an issuer, and a token of it, against what clouds, clusters and libraries accept",
+		Long: `Check any issuer of tokens as its relying parties do: the URL, TLS, the discovery
+document, the key set, caching, and with --token a token: claims, signature, and
+the limits of clouds. Each check has a name that stays. None stops the others; one
+that has nothing to look at is skipped. A warning is what some relying party
+refuses, or what will hurt; it does not change the exit code.
+
+The token stays here: it is sent to nobody, and never printed. With - it is read
+from standard input. Prefer that, or a file: arguments can be seen by other users
+of the machine and stay in the history of the shell.
+
+Exit codes: 0 no check failed, 1 a check failed, 2 wrong usage, 3 nothing is known,
+because the issuer could not be reached or answered with an error of its own.`,
+		Example: `  credence relying-party check --issuer https://identity.example.com
+
+  # The issuer of: credence up
+  credence token create my-app | credence relying-party check --issuer $ISSUER --token - --ca-file .credence/ca.crt`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+	}
+	cmd.Flags().StringVar(&c.issuer, "issuer", "", "The URL of the issuer, byte for byte as relying parties are told it; required")
+	cmd.Flags().StringVar(&c.token, "token", "", "A token of the issuer, - for standard input, or a file that holds it; default: no token is checked")
+	cmd.Flags().StringVar(&c.audience, "audience", "", "The audience that the token must be for; default: any")
+	cmd.Flags().StringVar(&c.caFile, "ca-file", "", caFileHelp)
+	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "What to print: text or json")
+	completeFlag(cmd, "issuer", cobra.NoFileCompletions)
+	completeFlag(cmd, "audience", cobra.NoFileCompletions)
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (c *relyingPartyCheck) run(cmd *cobra.Command) error {
+	options, err := c.options(cmd)
+	if err != nil {
+		return err
+	}
+	stop := c.waitingFor("the issuer's documents")
+	report := conformance.Run(cmd.Context(), options)
+	stop()
+	if c.output == "json" {
+		err = printJSON(c.out, conformanceReport(report))
+	} else {
+		err = printConformance(c.out, report)
+	}
+	switch {
+	case err != nil:
+		return err
+	case report.Verdict() == conformance.Fail:
+		return &failure{code: exitRefused}
+	case report.Verdict() == conformance.Unknown:
+		return &failure{
+			line: "error: the issuer could not be checked: a server could not be reached, or answered with an error of its own",
+			hint: "this says nothing about its documents; see the checks that failed, and try again",
+			code: exitOutage,
+		}
+	}
+	return nil
+}
+
+func (c *relyingPartyCheck) options(cmd *cobra.Command) (conformance.Options, error) {
+	options := conformance.Options{Issuer: c.issuer, Audience: c.audience, Clock: c.now}
+	if err := oneOf(cmd, "output", c.output, "text", "json"); err != nil {
+		return options, err
+	}
+	switch flags := cmd.Flags(); {
+	case c.issuer == "":
+		return options, usageFailure(cmd, "--issuer is missing: give the URL of the issuer")
+	case flags.Changed("audience") && c.audience == "":
+		return options, usageFailure(cmd, "--audience is empty")
+	case flags.Changed("audience") && !flags.Changed("token"):
+		return options, usageFailure(cmd, "--audience has no effect without --token")
+	}
+	client, err := documentsClient(cmd, c.caFile)
+	if err != nil {
+		return options, err
+	}
+	options.Client = client
+	if cmd.Flags().Changed("token") {
+		if options.Token, err = c.tokenOf(cmd, c.token); err != nil {
+			return options, err
+		}
+		if options.Token == "" {
+			return options, usageFailure(cmd, "--token: the token is empty")
+		}
+	}
+	return options, nil
+}
+
+// conformanceReport is the JSON form of a report.
+func conformanceReport(report conformance.Report) any {
+	return struct {
+		Issuer  string              `json:"issuer"`
+		Verdict conformance.Verdict `json:"verdict"` // pass, fail or unknown
+		Counts  map[string]int      `json:"counts"`
+		Checks  []conformance.Check `json:"checks"`
+	}{report.Issuer, report.Verdict(), counts(report), report.Checks}
+}
+
+func counts(report conformance.Report) map[string]int {
+	counts := map[string]int{}
+	for _, verdict := range []conformance.Verdict{conformance.Pass, conformance.Warn, conformance.Fail, conformance.Skipped} {
+		counts[string(verdict)] = report.Count(verdict)
+	}
+	return counts
+}
+
+func printConformance(w io.Writer, report conformance.Report) error {
+	width := 0
+	for _, check := range report.Checks {
+		width = max(width, len(check.Name))
+	}
+	var text strings.Builder
+	for _, check := range report.Checks {
+		detail := check.Detail
+		if len(check.Findings) > 0 {
+			details := make([]string, len(check.Findings))
+			for i, finding := range check.Findings {
+				details[i] = finding.Diagnosis + ": " + finding.Detail
+			}
+			detail = strings.Join(details, "; and ")
+		}
+		fmt.Fprintf(&text, "%-7s  %-*s  %s\n", check.Verdict, width, check.Name, detail)
+	}
+	counts := counts(report)
+	fmt.Fprintf(&text, "%d checks of %s: %d passed, %d warned, %d failed, %d skipped\n",
+		len(report.Checks), report.Issuer, counts["pass"], counts["warn"], counts["fail"], counts["skipped"])
+	_, err := io.WriteString(w, printable(text.String()))
+	return err
+}

@@ -1,0 +1,156 @@
+package signer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+
+	"github.com/credence-id/credence/internal/externalsigner/service"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keystore"
+)
+
+// Run signs until ctx is done, then answers the requests in flight and returns nil. An error is a configuration that cannot
+// work, keys that cannot be read, or a server that stopped by itself.
+func Run(ctx context.Context, config Config) error {
+	config, err := config.check()
+	if err != nil {
+		return err
+	}
+	store, err := keystore.OpenDirectory(config.KeysDir)
+	if err != nil {
+		return fmt.Errorf("--keys-dir: %w", err)
+	}
+	release, err := lock(config.KeysDir)
+	if err != nil {
+		return fmt.Errorf("--keys-dir %s: %w", config.KeysDir, err)
+	}
+	defer release()
+
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	signer, keeper, err := assemble(config, store, registry)
+	if err != nil {
+		return err
+	}
+	if err := makeFirst(ctx, config, store); err != nil {
+		return fmt.Errorf("--keys-dir %s: %w", config.KeysDir, err)
+	}
+	if err := keeper.Follower().Load(ctx, keys.NewPrivate); err != nil {
+		return fmt.Errorf("--keys-dir %s: %w", config.KeysDir, err)
+	}
+	health, err := listenHealth(ctx, config)
+	if err != nil {
+		return err
+	}
+	socket, err := service.Listen(ctx, config.Socket)
+	if err != nil {
+		if health != nil {
+			_ = health.Close()
+		}
+		return fmt.Errorf("--socket: %w", err)
+	}
+	config.Log.InfoContext(ctx, "signer started", "issuer", config.Issuer, "socket", config.Socket, "keysDir", config.KeysDir, "algorithm", config.Algorithm)
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return keeper.Run(ctx) })
+	group.Go(func() error { return signer.Serve(ctx, socket) })
+	if health != nil {
+		group.Go(func() error { return serveHealth(ctx, health, newHealthHandler(signer, registry), config.Log) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	config.Log.Info("signer stopped")
+	return nil
+}
+
+// makeFirst makes the first ring where none is stored. Its terms are those of the settings from the start: they are never
+// lowered, and those that stand for nothing known would keep the first keys for longer than any token lives.
+func makeFirst(ctx context.Context, config Config, store keystore.Store) error {
+	if _, _, err := store.Load(ctx); !errors.Is(err, keystore.ErrNotFound) {
+		return err
+	}
+	first, err := keys.Bootstrap(keys.NewPrivate, time.Now())
+	if err != nil {
+		return fmt.Errorf("make the first ring: %w", err)
+	}
+	for i := range first.Keys {
+		if first.Keys[i].State == keys.Active {
+			first.Keys[i].Terms = keys.Terms{MaxLifetime: config.Settings.MaxLifetime, Staleness: config.Settings.Staleness}
+		}
+	}
+	if err := store.Save(ctx, first, ""); err != nil {
+		return fmt.Errorf("save the first ring: %w", err)
+	}
+	config.Log.InfoContext(ctx, "no keys were found, so new ones were made", "keysDir", config.KeysDir)
+	return nil
+}
+
+// assemble connects what signs with what keeps the ring: each knows of the other what it decides by.
+func assemble(config Config, store keystore.Store, registry *prometheus.Registry) (*service.Service, *keyring.Keeper, error) {
+	watched := &watch{log: config.Log}
+	var signer *service.Service
+	keeper := keyring.NewKeeper(keyring.Keeping{
+		Following: keyring.Following{
+			Store:    store,
+			Interval: min(keyring.DefaultInterval, config.Settings.Staleness/2).Truncate(time.Second),
+			Clock:    clock.RealClock{},
+			Random:   rand.Float64,
+			Log:      config.Log,
+		},
+		Settings: config.Settings,
+		Generate: keys.NewPrivate,
+		Surroundings: func(context.Context) keyring.Surroundings {
+			// What kube-apiserver was told is what it publishes and verifies with.
+			return keyring.Surroundings{Documents: &keys.Gate{Name: "kube-apiserver", Knows: signer.Announced()}}
+		},
+		OnRing:   watched.ring,
+		OnEvents: watched.events,
+	})
+	ring := keeper.Follower()
+	signer, err := service.New(service.Config{
+		Issuer:    config.Issuer,
+		Algorithm: identity.Algorithm(config.Algorithm),
+		Ring: func() (keys.Ring, time.Time, bool) {
+			newest, ok := ring.Newest()
+			return newest.Ring, newest.ReadAt, ok
+		},
+		Signing: func() (keys.Ring, time.Time, bool) {
+			usable, readAt := ring.Signing()
+			return usable, readAt, !readAt.IsZero()
+		},
+		NextChange:  watched.nextChange,
+		MaxLifetime: config.Settings.MaxLifetime,
+		RefreshHint: config.Settings.MaxAge,
+		Clock:       clock.RealClock{},
+		Log:         config.Log,
+		Recorder:    service.NewRecorder(registry),
+	})
+	return signer, keeper, err
+}
+
+func listenHealth(ctx context.Context, config Config) (net.Listener, error) {
+	if config.HealthListener != nil || config.HealthPort == 0 {
+		return config.HealthListener, nil
+	}
+	// Nothing is said there that is secret, but there is no certificate, so nobody else may come.
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(config.HealthPort)))
+	if err != nil {
+		return nil, fmt.Errorf("--health-port %d cannot be listened on, give another one: %w", config.HealthPort, err)
+	}
+	return listener, nil
+}
+
+var errLocked = errors.New("another signer has these keys: stop it, or give another folder")

@@ -1,0 +1,317 @@
+//go:build unix
+
+package signer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/externalsigner"
+	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keystore"
+)
+
+// patience bounds the wait for what must happen; nothing is concluded from how long it took.
+const patience = 30 * time.Second
+
+const testIssuer = "https://kubernetes.default.svc"
+
+// output is a log that may be read while it is written.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(data)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// running is a signer that runs.
+type running struct {
+	config Config
+	health string
+	log    output
+	client *externalsigner.Client
+	stop   func() error
+}
+
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	dir := filepath.Dir(externalsignertest.Socket(t))
+	return Config{
+		Issuer: testIssuer, KeysDir: filepath.Join(dir, "keys"), Socket: filepath.Join(dir, "run", "socket"),
+		Settings: keys.Settings{Staleness: 2 * time.Second, MaxLifetime: time.Hour},
+	}
+}
+
+func start(t *testing.T, config Config) *running {
+	t.Helper()
+	r := &running{config: config}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.health = "http://" + listener.Addr().String()
+	config.HealthListener = listener
+	config.Log = slog.New(slog.NewTextHandler(&r.log, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, config) }()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Errorf("run: %v\n%s", err, r.log.String())
+		}
+	})
+	if r.client, err = externalsigner.New(externalsigner.Config{Socket: config.Socket, Timeout: patience}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.client.Close() })
+	return r
+}
+
+func claims() []byte {
+	now := time.Now()
+	data, err := json.Marshal(map[string]any{"iss": testIssuer, "sub": "a", "iat": now.Unix(), "exp": now.Add(10 * time.Minute).Unix()})
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func (r *running) keys(t *testing.T) externalsigner.Announcement {
+	t.Helper()
+	announced, err := r.client.Keys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return announced
+}
+
+// sign returns the kid of a token that verifies with what is announced.
+func (r *running) sign(t *testing.T) identity.KeyID {
+	t.Helper()
+	signed, err := r.client.Sign(t.Context(), r.keys(t), claims(), keys.Algorithms())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signed.KeyID
+}
+
+func (r *running) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	response, err := http.Get(r.health + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestRunConforms(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range keys.Algorithms() {
+		t.Run(string(algorithm), func(t *testing.T) {
+			config := testConfig(t)
+			config.Algorithm = string(algorithm)
+			r := start(t, config)
+			if signed, err := r.client.Sign(t.Context(), r.keys(t), claims(), []identity.Algorithm{algorithm}); err != nil || signed.Algorithm != algorithm {
+				t.Fatalf("%+v, %v", signed, err)
+			}
+			externalsignertest.Run(t, externalsignertest.Subject{Socket: config.Socket, Claims: claims})
+			if longest, err := r.client.MaxLifetime(t.Context()); longest != time.Hour || err != nil {
+				t.Errorf("maximum lifetime %s, %v", longest, err)
+			}
+			if hint := r.keys(t).RefreshHint; hint > config.Settings.Staleness {
+				t.Errorf("refresh hint %s", hint)
+			}
+			for path, want := range map[string]string{
+				"/livez": "ok", "/readyz": "ok", "/metrics": fmt.Sprintf("credence_signer_signatures_total{algorithm=%q,outcome=\"signed\"}", algorithm),
+			} {
+				if code, body := r.get(t, path); code != http.StatusOK || !strings.Contains(body, want) {
+					t.Errorf("%s: %d\n%s", path, code, body)
+				}
+			}
+		})
+	}
+}
+
+// Keys outlive the program, and two programs do not have the same.
+func TestKeysAndSocketAreOfOneSigner(t *testing.T) {
+	t.Parallel()
+	config := testConfig(t)
+	first := start(t, config)
+	kid := first.sign(t)
+	elsewhere := config
+	elsewhere.Socket += "-2"
+	other := config
+	other.KeysDir += "-2"
+	for flag, second := range map[string]Config{"--keys-dir": elsewhere, "--socket": other} {
+		if err := Run(t.Context(), second); err == nil || !strings.Contains(err.Error(), flag) || !strings.Contains(err.Error(), "another") {
+			t.Errorf("a second signer: %v, want an error about %s", err, flag)
+		}
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if again := start(t, config).sign(t); again != kid {
+		t.Errorf("signed with %s after a restart, with %s before", again, kid)
+	}
+}
+
+// While tokens are signed, the key is rotated, and revoked: what is signed verifies with what is announced at any time, and
+// a spare counts as published from when it was announced.
+func TestRotationByCommands(t *testing.T) {
+	t.Parallel()
+	config := testConfig(t)
+	config.Settings = keys.Settings{Staleness: 2 * time.Second, PublishPeriod: 2 * time.Second, ClockSkew: time.Second}
+	r := start(t, config)
+	first := r.sign(t)
+
+	printed := operateOn(t, config, "rotate", "--reason", "a test")
+	if !strings.Contains(printed, "RS256") {
+		t.Errorf("printed %q", printed)
+	}
+	// Not before the spare was published for P and what clocks may be wrong.
+	second := first
+	until(t, "the spare signs", func() bool { second = r.sign(t); return second != first })
+	if published := kids(r.keys(t)); !strings.Contains(published, string(first)) {
+		t.Errorf("the retired key %s is announced no more: %s", first, published)
+	}
+	if listed := operateOn(t, config, "list"); !strings.Contains(listed, string(first)+"   RS256       retiring") || !strings.Contains(listed, string(second)+"   RS256       active") {
+		t.Errorf("listed:\n%s", listed)
+	}
+
+	operateOn(t, config, "revoke", string(second), "--reason", "a test", "--accept-refusals")
+	until(t, "the next spare signs", func() bool { kid := r.sign(t); return kid != first && kid != second })
+	if published := kids(r.keys(t)); strings.Contains(published, string(second)) {
+		t.Errorf("the revoked key %s is announced: %s", second, published)
+	}
+	for _, want := range []string{"event=activated", "event=retired", "event=revoked", `reason="a test"`} {
+		if !strings.Contains(r.log.String(), want) {
+			t.Errorf("the log has no %s:\n%s", want, r.log.String())
+		}
+	}
+}
+
+func kids(announced externalsigner.Announcement) string {
+	var list []string
+	for _, key := range announced.Published {
+		list = append(list, string(key.ID))
+	}
+	return strings.Join(list, " ")
+}
+
+func operateOn(t *testing.T, config Config, args ...string) (printed string) {
+	t.Helper()
+	var out bytes.Buffer
+	command := NewCommand()
+	command.SetOut(&out)
+	command.SetErr(&out)
+	command.SetArgs(append(args, "--keys-dir", config.KeysDir))
+	if err := command.ExecuteContext(t.Context()); err != nil {
+		t.Fatalf("%v: %v\n%s", args, err, out.String())
+	}
+	return out.String()
+}
+
+// No key is used before kube-apiserver was told of it: nobody asks here, so the new spare does not sign.
+func TestSpareThatNobodyFetchedDoesNotSign(t *testing.T) {
+	t.Parallel()
+	config := testConfig(t)
+	config.Settings = keys.Settings{Staleness: 2 * time.Second, PublishPeriod: 2 * time.Second, ClockSkew: time.Second}
+	r := start(t, config)
+	until(t, "it is ready", func() bool { return strings.Contains(r.log.String(), "health and metrics") })
+	operateOn(t, config, "rotate")
+	until(t, "the ring is said to await kube-apiserver", func() bool { return strings.Contains(r.log.String(), string(keys.AwaitingGates)) })
+	if listed := operateOn(t, config, "list"); strings.Contains(listed, "retiring") {
+		t.Errorf("it was rotated:\n%s", listed)
+	}
+}
+
+// A ring that is damaged is not signed with, and stays announced.
+func TestDamagedRing(t *testing.T) {
+	t.Parallel()
+	config := testConfig(t)
+	r := start(t, config)
+	r.sign(t)
+	document := filepath.Join(config.KeysDir, "ring.json")
+	good, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(document, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
+	announced := r.keys(t)
+	if _, err := r.client.Sign(t.Context(), announced, claims(), keys.Algorithms()); err == nil {
+		t.Error("a token was signed")
+	}
+	if err := os.WriteFile(document, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusOK })
+	r.sign(t)
+}
+
+// The first keys need be kept no longer than the longest token that was ever offered.
+func TestFirstRingHasTheTermsOfTheSettings(t *testing.T) {
+	t.Parallel()
+	config := testConfig(t)
+	start(t, config).sign(t)
+	store, err := keystore.OpenDirectory(config.KeysDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, _, err := store.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range ring.Keys {
+		if want := (keys.Terms{MaxLifetime: time.Hour, Staleness: 2 * time.Second}); key.State == keys.Active && key.Terms != want {
+			t.Errorf("terms %+v, want %+v", key.Terms, want)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package comparison
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/discovery"
+)
+
+const (
+	fetchTimeout = 15 * time.Second
+	maxRedirects = 3
+)
+
+// Documents are the two documents of an issuer as bytes from outside, checked by nobody.
+type Documents struct {
+	Configuration, JWKS []byte
+}
+
+// Answer is how one document is served.
+type Answer struct {
+	URL  string // where it was asked for
+	Body []byte
+	// ContentType and CacheControl are header fields as they were sent; empty where there was none.
+	ContentType, CacheControl string
+}
+
+// Served is how both documents are served.
+type Served struct {
+	Configuration, JWKS Answer
+}
+
+// Documents returns the bytes alone.
+func (s Served) Documents() Documents {
+	return Documents{Configuration: s.Configuration.Body, JWKS: s.JWKS.Body}
+}
+
+// FetchError says why a document could not be fetched.
+type FetchError struct {
+	URL string
+	// Code is the status of the answer; 0 where there was none, or none that could be read to its end.
+	Code int
+	Err  error
+}
+
+func (e *FetchError) Error() string { return "fetch " + e.URL + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FetchError) Unwrap() error { return e.Err }
+
+// Outage says whether this tells nothing of what is published: there was no answer, or one that a server gives when it
+// cannot do its work. False means that something else than the document is there, or nothing.
+func (e *FetchError) Outage() bool {
+	return e.Code == 0 || e.Code >= http.StatusInternalServerError || e.Code == http.StatusTooManyRequests
+}
+
+// Fetch returns what is served under an issuer's URL, or under another one with the same layout: LOCATION/jwks and
+// LOCATION/.well-known/openid-configuration. The location is https and has no trailing slash. A nil client trusts the
+// authorities of this machine. Every error is a *FetchError.
+func Fetch(ctx context.Context, client *http.Client, location string) (Served, error) {
+	// The key set comes first: fetched in this order while the documents change, the keys are never newer than the
+	// algorithms that the configuration lists for them.
+	jwks, err := fetch(ctx, client, location+"/jwks")
+	if err != nil {
+		return Served{}, err
+	}
+	configuration, err := fetch(ctx, client, location+"/.well-known/openid-configuration")
+	if err != nil {
+		return Served{}, err
+	}
+	return Served{Configuration: configuration, JWKS: jwks}, nil
+}
+
+func fetch(ctx context.Context, client *http.Client, address string) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	answer := Answer{URL: address}
+	fail := func(code int, err error) (Answer, error) {
+		return Answer{}, &FetchError{URL: address, Code: code, Err: err}
+	}
+	if !strings.HasPrefix(address, "https://") {
+		return fail(0, errors.New("it is not https"))
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return fail(0, errors.New("it is not a URL that can be requested"))
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := httpsOnly(client).Do(request)
+	if err != nil {
+		return fail(0, withoutURL(err))
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fail(response.StatusCode, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode)))
+	}
+	if answer.Body, err = io.ReadAll(io.LimitReader(response.Body, discovery.MaxDocumentBytes+1)); err != nil {
+		return fail(0, err)
+	}
+	if len(answer.Body) > discovery.MaxDocumentBytes {
+		return fail(response.StatusCode, fmt.Errorf("it is longer than %d bytes", discovery.MaxDocumentBytes))
+	}
+	answer.ContentType, answer.CacheControl = response.Header.Get("Content-Type"), response.Header.Get("Cache-Control")
+	return answer, nil
+}
+
+// httpsOnly returns a client that does what client does, but never leaves https, whatever a redirect says.
+func httpsOnly(client *http.Client) *http.Client {
+	var strict http.Client
+	if client != nil {
+		strict = *client
+	}
+	strict.CheckRedirect = func(request *http.Request, via []*http.Request) error {
+		if request.URL.Scheme != "https" {
+			return fmt.Errorf("it redirects to %s, which is not https", request.URL.Redacted())
+		}
+		if len(via) > maxRedirects {
+			return fmt.Errorf("it redirects more than %d times", maxRedirects)
+		}
+		return nil
+	}
+	return &strict
+}
+
+// withoutURL drops the method and URL that net/http puts before an error: FetchError names the URL already.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package comparison
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// Prober tells which keys the public URL of an issuer really shows, so that a key can be kept from signing until then.
+// What it sees is what one relying party would see from this place at this time; other edges of a CDN may be older.
+type Prober struct {
+	// Issuer is whose documents are expected.
+	Issuer identity.Issuer
+	// URL is where they are looked for, https without a trailing slash; empty: the URL of the issuer.
+	URL string
+	// Client fetches them. nil: a client that trusts the authorities of this machine.
+	Client *http.Client
+}
+
+// Shown returns the keys that are shown, under the kid that each is shown with. Documents that relying parties would not
+// take, or those of another issuer, are an error (*discovery.Refusal), as are documents that cannot be fetched
+// (*FetchError).
+func (p *Prober) Shown(ctx context.Context) ([]identity.PublicKey, error) {
+	location := p.URL
+	if location == "" {
+		location = string(p.Issuer)
+	}
+	served, err := Fetch(ctx, p.Client, location)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := discovery.Parse(p.Issuer, served.Configuration.Body, served.JWKS.Body); err != nil {
+		return nil, fmt.Errorf("use what %s serves: %w", location, err)
+	}
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(served.JWKS.Body, &set); err != nil {
+		return nil, fmt.Errorf("decode the key set of %s: %w", location, err)
+	}
+	if len(set.Keys) == 0 {
+		return nil, errors.New("decode the key set of " + location + ": it has no key")
+	}
+	keys := make([]identity.PublicKey, len(set.Keys))
+	for i, key := range set.Keys {
+		algorithm, err := identity.AlgorithmOf(key.Key)
+		if err != nil {
+			return nil, fmt.Errorf("decode key %q of %s: %w", key.KeyID, location, err)
+		}
+		keys[i] = identity.PublicKey{ID: identity.KeyID(key.KeyID), Algorithm: algorithm, Key: key.Key}
+	}
+	return keys, nil
+}
+
+// Probe returns the key IDs that are shown with the key that they name (identity.KeyIDOf). A kid with another key is not
+// known. The errors are those of Shown; on an error nothing is known.
+func (p *Prober) Probe(ctx context.Context) ([]identity.KeyID, error) {
+	shown, err := p.Shown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var known []identity.KeyID
+	for _, key := range shown {
+		if id, err := identity.KeyIDOf(key.Key); err == nil && id == key.ID {
+			known = append(known, key.ID)
+		}
+	}
+	return known, nil
+}
+
+// Known returns which of the expected keys are among the shown ones, with the same kid, algorithm and key. It is for keys
+// whose kid somebody else chose, such as an external signer.
+func Known(expected, shown []identity.PublicKey) []identity.KeyID {
+	var known []identity.KeyID
+	for _, want := range expected {
+		for _, key := range shown {
+			if key.ID == want.ID && key.Algorithm == want.Algorithm && sameKey(key, want) {
+				known = append(known, want.ID)
+				break
+			}
+		}
+	}
+	return known
+}
+
+func sameKey(a, b identity.PublicKey) bool {
+	one, errA := identity.KeyIDOf(a.Key)
+	other, errB := identity.KeyIDOf(b.Key)
+	return errA == nil && errB == nil && one == other
+}

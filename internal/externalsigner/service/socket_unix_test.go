@@ -1,0 +1,182 @@
+//go:build unix
+
+package service_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/externalsigner"
+	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
+	"github.com/credence-id/credence/internal/externalsigner/service"
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+func TestListenMakesFolderAndSocket(t *testing.T) {
+	path := filepath.Join(filepath.Dir(externalsignertest.Socket(t)), "run", "s")
+	for range 2 {
+		listener, err := service.Listen(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]os.FileMode{filepath.Dir(path): os.ModeDir | 0o700, path: os.ModeSocket | 0o600, path + ".lock": 0o600} {
+			if info, err := os.Stat(name); err != nil || info.Mode() != want {
+				t.Errorf("%s: %v, %v, want %v", name, info.Mode(), err, want)
+			}
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Error("the socket stays")
+		}
+	}
+}
+
+func TestListenReplacesTheSocketOfTheDead(t *testing.T) {
+	path := externalsignertest.Socket(t)
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := service.Listen(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = listener.Close()
+}
+
+func TestListenRefuses(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		prepare func(t *testing.T, path string) (instead string)
+		says    string
+	}{
+		{"one of ours that lives", func(t *testing.T, path string) string {
+			listener, err := service.Listen(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			return path
+		}, "another process listens"},
+		{"another program that lives", func(t *testing.T, path string) string {
+			listener, err := net.Listen("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			return path
+		}, "another process listens"},
+		{"a file", func(t *testing.T, path string) string {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "not a socket"},
+		{"a folder that others may enter", func(t *testing.T, path string) string {
+			if err := os.Chmod(filepath.Dir(path), 0o750); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "chmod 700"},
+		{"a folder that is a link", func(t *testing.T, path string) string {
+			link := filepath.Dir(path) + "-link"
+			if err := os.Symlink(filepath.Dir(path), link); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Remove(link) })
+			return filepath.Join(link, "s")
+		}, "not a folder"},
+		{"a folder of a folder that is not there", func(_ *testing.T, path string) string { return filepath.Join(path, "a", "b") }, "no such file"},
+		{"a relative path", func(*testing.T, string) string { return "s" }, "absolute"},
+		{"a long path", func(*testing.T, string) string { return "/" + strings.Repeat("a", 103) }, "at most 103 bytes"},
+		{"a folder of somebody else", func(t *testing.T, path string) string {
+			if os.Geteuid() != 0 {
+				t.Skip("only root can give a folder to another user")
+			}
+			if err := os.Chown(filepath.Dir(path), 12345, -1); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "does not belong"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := test.prepare(t, externalsignertest.Socket(t))
+			listener, err := service.Listen(t.Context(), path)
+			if err == nil {
+				_ = listener.Close()
+				t.Fatal("it listens")
+			}
+			if !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%q does not say %q and the path", err, test.says)
+			}
+		})
+	}
+}
+
+// A request in flight at the end is answered.
+func TestServeEndsGracefully(t *testing.T) {
+	path := externalsignertest.Socket(t)
+	listener, err := service.Listen(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reading, read := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(c *service.Config) {
+		ring := c.Ring
+		c.Ring = func() (keys.Ring, time.Time, bool) {
+			close(reading)
+			<-read
+			return ring()
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- w.Serve(ctx, listener) }()
+	client, err := externalsigner.New(externalsigner.Config{Socket: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	answered := make(chan error, 1)
+	go func() {
+		_, err := client.Keys(t.Context())
+		answered <- err
+	}()
+	<-reading
+	cancel()
+	// It listens no more, and answers yet.
+	for {
+		if connection, err := net.Dial("unix", path); err != nil {
+			break
+		} else {
+			_ = connection.Close()
+		}
+	}
+	close(read)
+	if err := <-answered; err != nil {
+		t.Errorf("the request in flight: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the socket stays")
+	}
+	// Its lock is free again.
+	again, err := service.Listen(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = again.Close()
+}

@@ -1,0 +1,26 @@
+package alerts
+
+import "time"
+
+func componentScenarios() []scenario {
+	var all []scenario
+	for _, component := range []struct {
+		alert, job string
+		after      time.Duration
+	}{
+		{"CredenceAPIServerAbsent", "credence-apiserver", 5 * time.Minute},
+		{"CredenceControllerAbsent", "credence-controller", 15 * time.Minute},
+		{"CredenceDiscoveryAbsent", "credence-discovery", 5 * time.Minute},
+	} {
+		up := `up{job="` + component.job + `",instance=`
+		all = append(all,
+			scenario{component.alert, "down", []string{
+				up + `"a"} 1x4 0x30`, up + `"b"} 1x4 0x30`,
+			}, map[string]time.Duration{`{}`: 5*time.Minute + component.after}},
+			scenario{component.alert, "not known to Prometheus", []string{`up{job="another"} 1x30`}, map[string]time.Duration{`{}`: component.after}},
+			scenario{component.alert, "one of two is down", []string{up + `"a"} 0x30`, up + `"b"} 1x30`}, nil},
+			scenario{component.alert, "restarts", []string{up + `"a"} 1x4 0x3 1x30`}, nil},
+		)
+	}
+	return all
+}

@@ -1,0 +1,344 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+)
+
+const ringPath = "/apis/identity.credence.dev/v1alpha1/keyrings/workload-identities"
+
+func commandJSON(kind, spec string) string {
+	return fmt.Sprintf(`{"apiVersion":"identity.credence.dev/v1alpha1","kind":%q,"spec":%s}`, kind, spec)
+}
+
+func rotate(t *testing.T, config *rest.Config, query, spec string) response {
+	t.Helper()
+	return do(t, config, "POST", ringPath+"/rotation"+query, "application/json", commandJSON("KeyRotation", spec))
+}
+
+func revoke(t *testing.T, config *rest.Config, query, spec string) response {
+	t.Helper()
+	return do(t, config, "POST", ringPath+"/revocation"+query, "application/json", commandJSON("KeyRevocation", spec))
+}
+
+// key returns the first key of an algorithm and a state.
+func key(t *testing.T, ring v1alpha1.KeyRing, algorithm, state string) v1alpha1.KeyStatus {
+	t.Helper()
+	for _, key := range ring.Status.Keys {
+		if key.Algorithm == algorithm && key.State == state {
+			return key
+		}
+	}
+	t.Fatalf("no %s key is %s: %+v", algorithm, state, ring.Status.Keys)
+	return v1alpha1.KeyStatus{}
+}
+
+func TestKeyRingTellsOfTheKeys(t *testing.T) {
+	var ring v1alpha1.KeyRing
+	eventually(t, func() error {
+		if ring = shared.keyRing(t); ring.Status.Settings == nil {
+			return fmt.Errorf("no status yet")
+		}
+		return nil
+	})
+	var states []string
+	for _, key := range ring.Status.Keys {
+		states = append(states, key.Algorithm+" "+key.State)
+	}
+	if diff := cmp.Diff([]string{"RS256 active", "RS256 spare", "ES256 active", "ES256 spare"}, states); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+	if !meta.IsStatusConditionTrue(ring.Status.Conditions, "Ready") || !meta.IsStatusConditionTrue(ring.Status.Conditions, "Rotating") {
+		t.Errorf("conditions: %+v", ring.Status.Conditions)
+	}
+	spare := key(t, ring, "ES256", "spare")
+	if wait := spare.ReadyAt.Sub(spare.PublishedAt.Time); wait != 28*time.Hour+time.Minute {
+		t.Errorf("a spare waits for %s, want a day, what replicas may be late, and twice what clocks may be wrong", wait)
+	}
+	if ring.Status.Issuer != shared.Issuer || ring.Status.NextChange == nil || len(ring.Status.Next) != 2 {
+		t.Errorf("status: %+v", ring.Status)
+	}
+	if content, err := json.Marshal(ring); err != nil || strings.Contains(string(content), "PRIVATE") {
+		t.Errorf("a KeyRing shows a private key: %s, %v", content, err)
+	}
+	table := shared.must(t, "", "kubectl", "get", "keyrings")
+	for _, text := range []string{"NAME", "READY", "ROTATING", "KEYS", "SIGNING", "NEXT CHANGE", "AGE", "workload-identities", "True", "OnTime", "RS256=" + key(t, ring, "RS256", "active").ID[:8]} {
+		if !strings.Contains(table, text) {
+			t.Errorf("kubectl get keyrings does not show %q:\n%s", text, table)
+		}
+	}
+	shared.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=10s")
+	if out := shared.must(t, "", "kubectl", "explain", "keyring.status.keys.lastExpiry"); !strings.Contains(out, "of any token that a retiring key has") {
+		t.Errorf("kubectl explain says:\n%s", out)
+	}
+}
+
+// Who may see the keys may not change them, and none of the cluster's own roles may do either.
+func TestKeyRingIsProtected(t *testing.T) {
+	client := shared.client(t).RbacV1().ClusterRoleBindings()
+	bind := func(name, role string) {
+		_, err := client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "User", APIGroup: "rbac.authorization.k8s.io", Name: name}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { shared.must(t, "", "kubectl", "delete", "clusterrolebinding", name) })
+	}
+	bind("e2e-key-viewer", "credence:keyrings:viewer")
+	bind("e2e-key-operator", "credence:keyrings:operator")
+	bind("e2e-admin", "admin")
+	patch := func(user string) int {
+		return do(t, shared.as(t, user), "PATCH", ringPath+"?dryRun=All", "application/merge-patch+json", `{"spec":{"relyingParties":[{"name":"bank"}]}}`).Code
+	}
+	status := func(user string) int {
+		return do(t, shared.as(t, user), "PATCH", ringPath+"/status?dryRun=All", "application/merge-patch+json", `{"status":{"issuer":"https://evil.example"}}`).Code
+	}
+	type verdicts struct{ Get, Rotate, Revoke, Patch, Status int }
+	for user, want := range map[string]verdicts{
+		"e2e-key-viewer":   {200, 403, 403, 403, 403},
+		"e2e-key-operator": {200, 201, 201, 200, 403},
+		"e2e-admin":        {403, 403, 403, 403, 403},
+		"e2e-nobody":       {403, 403, 403, 403, 403},
+	} {
+		eventually(t, func() error {
+			config := shared.as(t, user)
+			spare := key(t, shared.keyRing(t), "ES256", "spare").ID
+			got := verdicts{
+				do(t, config, "GET", ringPath, "", "").Code,
+				rotate(t, config, "?dryRun=All", `{"algorithm":"ES256"}`).Code,
+				revoke(t, config, "?dryRun=All", fmt.Sprintf(`{"key":%q,"reason":"a test"}`, spare)).Code,
+				patch(user), status(user),
+			}
+			if diff := cmp.Diff(want, got); diff != "" { // bindings take a moment
+				return fmt.Errorf("%s (-want +got):\n%s", user, diff)
+			}
+			return nil
+		})
+	}
+	for _, method := range []string{"DELETE", "POST"} {
+		path := ringPath
+		if method == "POST" {
+			path = strings.TrimSuffix(ringPath, "/workload-identities")
+		}
+		if got := do(t, shared.config(t), method, path, "application/json", `{"apiVersion":"identity.credence.dev/v1alpha1","kind":"KeyRing","metadata":{"name":"another"}}`); got.Code != 405 {
+			t.Errorf("%s of a KeyRing: %d %s, want 405", method, got.Code, got.Body)
+		}
+	}
+}
+
+func TestBadKeyCommands(t *testing.T) {
+	admin := shared.config(t)
+	ring := shared.keyRing(t)
+	spare := key(t, ring, "RS256", "spare").ID
+	for name, c := range map[string]struct {
+		got   response
+		code  int
+		words []string
+	}{
+		"too young":         {rotate(t, admin, "", `{"algorithm":"RS256","now":true}`), 409, []string{"TooYoung", spare, "may sign from"}},
+		"no algorithm":      {rotate(t, admin, "", `{}`), 422, []string{"spec.algorithm", "RS256", "ES256"}},
+		"unknown algorithm": {rotate(t, admin, "", `{"algorithm":"none"}`), 422, []string{"spec.algorithm"}},
+		"another active":    {rotate(t, admin, "", fmt.Sprintf(`{"algorithm":"RS256","activeKey":%q}`, spare)), 409, []string{"AlreadyDone"}},
+		"misspelt":          {rotate(t, admin, "", `{"algorithm":"RS256","nwo":true}`), 400, []string{"nwo"}},
+		"twice":             {rotate(t, admin, "", `{"algorithm":"RS256","algorithm":"ES256"}`), 400, []string{"duplicate"}},
+		"long reason":       {rotate(t, admin, "", `{"algorithm":"RS256","reason":"`+strings.Repeat("x", 257)+`"}`), 422, []string{"256"}},
+		"no reason":         {revoke(t, admin, "", fmt.Sprintf(`{"key":%q}`, spare)), 422, []string{"spec.reason"}},
+		"no key":            {revoke(t, admin, "", `{"reason":"leaked"}`), 422, []string{"spec.key"}},
+		"not a key":         {revoke(t, admin, "", `{"key":"../../etc/passwd","reason":"leaked"}`), 422, []string{"spec.key"}},
+		"not ours":          {revoke(t, admin, "", fmt.Sprintf(`{"key":%q,"reason":"leaked"}`, strings.Repeat("A", 43))), 404, []string{"not in the ring"}},
+		"another ring": {do(t, admin, "POST", strings.Replace(ringPath, "workload-identities", "others", 1)+"/rotation", "application/json",
+			commandJSON("KeyRotation", `{"algorithm":"RS256"}`)), 404, []string{"others"}},
+	} {
+		if c.got.Code != c.code {
+			t.Errorf("%s: %d %s, want %d", name, c.got.Code, c.got.Body, c.code)
+		}
+		for _, word := range c.words {
+			if !strings.Contains(string(c.got.Body), word) {
+				t.Errorf("%s: the answer does not say %q: %s", name, word, c.got.Body)
+			}
+		}
+	}
+	if diff := cmp.Diff(ring.Status.Keys, shared.keyRing(t).Status.Keys); diff != "" {
+		t.Errorf("what was refused has changed the keys:\n%s", diff)
+	}
+}
+
+// TestRevocation goes through the drill: the key goes at once, tokens are answered 503 while nobody can know the spare, and
+// come back when refusals are accepted.
+func TestRevocation(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	admin := p.config(t)
+	namespace := p.namespace(t)
+	p.create(t, namespace, "one", "aws", "team")
+	issued := token(t, admin, namespace, "one", `{}`).Status.Token
+	header, _ := claims(t, issued)
+	eventually(t, func() error {
+		if p.keyRing(t).Status.Settings == nil {
+			return fmt.Errorf("no status yet")
+		}
+		return nil
+	})
+
+	answer := revoke(t, admin, "", fmt.Sprintf(`{"key":%q,"reason":"seen in a log"}`, header.KeyID))
+	var revocation v1alpha1.KeyRevocation
+	if err := json.Unmarshal(answer.Body, &revocation); err != nil || answer.Code != 201 {
+		t.Fatalf("revoke: %d %s, %v", answer.Code, answer.Body, err)
+	}
+	if s := revocation.Status; s.ActiveKey != "" || s.NextKey == "" || s.NextAt == nil || s.LastExpiry == nil || len(s.Accepted) != 6 || s.Algorithm != "ES256" {
+		t.Errorf("status of the revocation: %+v", s)
+	}
+	eventually(t, func() error {
+		got := do(t, admin, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`))
+		if got.Code != 503 || got.Header.Get("Retry-After") == "" || !strings.Contains(string(got.Body), "no active ES256 key") {
+			return fmt.Errorf("a token without a key that may sign: %d %v %s", got.Code, got.Header, got.Body)
+		}
+		return nil
+	})
+	p.create(t, namespace, "two", "azure", "team")
+	token(t, admin, namespace, "two", `{}`) // RS256 is not concerned
+	eventually(t, func() error {
+		got, err := p.publicClient(t).Get(p.JWKS)
+		if err != nil {
+			return err
+		}
+		defer got.Body.Close()
+		var set struct{ Keys []struct{ Kid string } }
+		if err := json.NewDecoder(got.Body).Decode(&set); err != nil {
+			return err
+		}
+		for _, key := range set.Keys {
+			if key.Kid == header.KeyID {
+				return fmt.Errorf("the revoked key is still published")
+			}
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		ring := p.keyRing(t)
+		ready := meta.FindStatusCondition(ring.Status.Conditions, "Ready")
+		if ready == nil || ready.Status != "False" || ready.Reason != "NoSigningKey" || len(ring.Status.Revoked) != 1 || ring.Status.Revoked[0].By != "credence-admin" {
+			return fmt.Errorf("status: %+v", ring.Status)
+		}
+		events := p.must(t, "", "kubectl", "get", "events", "-n", "default", "-o", "custom-columns=:reason,:message")
+		if !strings.Contains(events, "KeyRevoked") || !strings.Contains(events, "seen in a log") || !strings.Contains(events, "NoSigningKey") {
+			return fmt.Errorf("events:\n%s", events)
+		}
+		return nil
+	})
+	audit, err := os.ReadFile(filepath.Join(p.Dir, "apiserver-audit.log"))
+	if err != nil || !strings.Contains(string(audit), `"keyring.identity.credence.dev/changes":"revoked `+header.KeyID) || !strings.Contains(string(audit), "seen in a log") {
+		t.Errorf("the audit log does not say who revoked the key and why: %v", err)
+	}
+
+	// Nobody waits 28 hours for a spare if refusals are the lesser evil.
+	if got := revoke(t, admin, "", fmt.Sprintf(`{"key":%q,"reason":"again"}`, header.KeyID)); got.Code != 409 {
+		t.Errorf("revoke twice: %d %s", got.Code, got.Body)
+	}
+	if got := rotate(t, admin, "", `{"algorithm":"ES256","now":true}`); got.Code != 409 || !strings.Contains(string(got.Body), "TooYoung") {
+		t.Errorf("activate a young spare: %d %s", got.Code, got.Body)
+	}
+	if got := rotate(t, admin, "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"tokens are needed"}`); got.Code != 201 {
+		t.Fatalf("activate a young spare all the same: %d %s", got.Code, got.Body)
+	}
+	eventually(t, func() error {
+		if got := do(t, admin, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
+			return fmt.Errorf("a token: %d %s", got.Code, got.Body)
+		}
+		return nil
+	})
+}
+
+// TestDamagedRing: nothing is signed with a ring that can not be read, and relying parties notice nothing.
+func TestDamagedRing(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t, "--arg", "apiserver=--keys-refresh-interval=1s", "--arg", "controller=--keys-refresh-interval=1s")
+	namespace := p.namespace(t)
+	p.create(t, namespace, "one", "aws", "team")
+	issued := token(t, p.config(t), namespace, "one", `{}`).Status.Token
+	path := filepath.Join(p.Dir, "keys", "ring.json")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(good), `"active"`, `"actice"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 503 {
+			return fmt.Errorf("a token with a damaged ring: %d %s", got.Code, got.Body)
+		}
+		return nil
+	})
+	for _, log := range []string{"apiserver", "controller"} {
+		eventually(t, func() error {
+			content, err := os.ReadFile(filepath.Join(p.Dir, "logs", log+".log"))
+			if err != nil || !strings.Contains(string(content), "actice") {
+				return fmt.Errorf("the log of the %s does not say which field is wrong: %v", log, err)
+			}
+			return nil
+		})
+	}
+	if out, stderr, code := p.command(t, issued, "credence", "token", "verify", "-", "--ca-file", p.CAFile); code != 0 {
+		t.Errorf("a token that was issued before: %d %s%s", code, out, stderr)
+	}
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
+			return fmt.Errorf("a token with a mended ring: %d %s", got.Code, got.Body)
+		}
+		return nil
+	})
+}
+
+// A relying party with a copy of the keys holds back a rotation until it is said to know the spare.
+func TestAcknowledgements(t *testing.T) {
+	ring := shared.keyRing(t)
+	t.Cleanup(func() {
+		shared.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p", `{"spec":{"relyingParties":null}}`)
+	})
+	shared.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p", `{"spec":{"relyingParties":[{"name":"bank"}]}}`)
+	eventually(t, func() error {
+		now := shared.keyRing(t)
+		if len(now.Status.RelyingParties) != 1 || len(now.Status.RelyingParties[0].MissingKeys) != 4 {
+			return fmt.Errorf("relying parties: %+v", now.Status.RelyingParties)
+		}
+		for _, next := range now.Status.Next {
+			if diff := cmp.Diff([]string{"bank"}, next.Awaits); diff != "" {
+				return fmt.Errorf("the next change awaits (-want +got):\n%s", diff)
+			}
+		}
+		return nil
+	})
+	var known []string
+	for _, key := range ring.Status.Keys {
+		known = append(known, fmt.Sprintf("%q", key.ID))
+	}
+	shared.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p",
+		`{"spec":{"relyingParties":[{"name":"bank","knownKeys":[`+strings.Join(known, ",")+`]}]}}`)
+	eventually(t, func() error {
+		now := shared.keyRing(t)
+		if len(now.Status.RelyingParties) != 1 || len(now.Status.RelyingParties[0].MissingKeys) != 0 || len(now.Status.Next) == 0 || len(now.Status.Next[0].Awaits) != 0 {
+			return fmt.Errorf("relying parties: %+v, next: %+v", now.Status.RelyingParties, now.Status.Next)
+		}
+		return nil
+	})
+}
