@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"time"
@@ -72,7 +73,7 @@ func printHistory(w io.Writer, events []v1alpha1.KeyEvent, now time.Time) error 
 		if event.AcceptRefusals {
 			what += " (refusals accepted)"
 		}
-		rows = append(rows, []string{instant(&event.Time, now, "-"), what, event.Algorithm, event.Key, event.By, event.Reason})
+		rows = append(rows, []string{instant(&event.Time, now, "-"), what, event.Algorithm, event.Key, event.By, cmp.Or(event.Reason, "-")})
 	}
 	return printTable(w, rows...)
 }
