@@ -15,6 +15,7 @@ import (
 type api struct {
 	core   rest.Interface // v1
 	tokens rest.Interface // authentication.gardener.cloud/v1alpha1
+	keys   rest.Interface // identity.credence.dev/v1alpha1
 	host   string
 }
 
@@ -28,7 +29,8 @@ func (a *api) serviceAccountUID(ctx context.Context, namespace, name string) (ty
 func (a *api) createToken(ctx context.Context, namespace, name string, spec v1alpha1.TokenRequestSpec) (*v1alpha1.TokenRequest, error) {
 	meta := metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "TokenRequest"}
 	var answer v1alpha1.TokenRequest
-	err := a.tokens.Post().Namespace(namespace).Resource("workloadidentities").Name(name).SubResource("token").
+	// The client would ask again on 503 until its time is over, and nobody would read why there is no token.
+	err := a.tokens.Post().MaxRetries(0).Namespace(namespace).Resource("workloadidentities").Name(name).SubResource("token").
 		Body(&v1alpha1.TokenRequest{TypeMeta: meta, Spec: spec}).Do(ctx).Into(&answer)
 	if err != nil {
 		return nil, err

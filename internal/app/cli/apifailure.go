@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
@@ -17,6 +18,7 @@ import (
 type tokenRequest struct {
 	namespace, name string
 	context         *contextReference // nil: none
+	program         string            // what a user types to run this program
 }
 
 // failure words an error of the API as kubectl does, and adds what to do about it. doing is the operation that failed.
@@ -72,9 +74,18 @@ func (r tokenRequest) hint(status metav1.Status) string {
 	case http.StatusUnprocessableEntity:
 		return "correct the named fields, and try again"
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return fmt.Sprintf("see whether Credence's API is available: kubectl get apiservice %s.%s", v1alpha1.SchemeGroupVersion.Version, v1alpha1.GroupName)
+		hint := "see whether Credence's API is available: " + getAPIService(v1alpha1.SchemeGroupVersion)
+		if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+			hint = fmt.Sprintf("%s keys list tells from when a key may sign; %s", r.program, hint)
+		}
+		return hint
 	}
 	return ""
+}
+
+// getAPIService is the command that tells whether a group of the API is available.
+func getAPIService(group schema.GroupVersion) string {
+	return fmt.Sprintf("kubectl get apiservice %s.%s", group.Version, group.Group)
 }
 
 // rbacRefusal is how the RBAC authorizer of Kubernetes words that a right is missing.

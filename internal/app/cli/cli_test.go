@@ -58,6 +58,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   exits,
 			"notoken": noToken,
+			"ring":    makeRing,
 		},
 	})
 }
@@ -109,7 +110,9 @@ func setup(env *testscript.Env) error {
 	env.Setenv("NOW", scriptNow)
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
-	server := httptest.NewUnstartedServer(&clusterFake{token: env.Getenv("TOKEN"), record: filepath.Join(env.WorkDir, "request.json")})
+	ring := &ringFake{directory: filepath.Join(env.WorkDir, "ring-of-cluster")}
+	env.Values[ringKey{}] = ring
+	server := httptest.NewUnstartedServer(&clusterFake{token: env.Getenv("TOKEN"), record: filepath.Join(env.WorkDir, "request.json"), keys: ring})
 	server.Config.ErrorLog = issuer.Config.ErrorLog
 	server.StartTLS()
 	env.Defer(server.Close)

@@ -6,6 +6,7 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 type clusterFake struct {
 	token  string
 	record string // the file that the body of the last token request is written to
+	keys   *ringFake
 }
 
 func (f *clusterFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -26,6 +28,10 @@ func (f *clusterFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "Bearer bearer":
 		refuse(w, metav1.Status{Code: 401, Reason: "Unauthorized", Message: "Unauthorized"})
+	case len(path) > 3 && path[3] == "keyrings":
+		f.keys.serve(w, r, path[4:])
+	case len(path) == 4 && path[3] == "workloadidentities":
+		serveIdentities(w, r)
 	case len(path) == 5 && path[4] == "serviceaccounts":
 		answer(w, http.StatusOK, corev1.ServiceAccountList{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccountList"},
@@ -94,6 +100,12 @@ func (f *clusterFake) serveToken(w http.ResponseWriter, r *http.Request, namespa
 		refuse(w, metav1.Status{Code: 422, Reason: "Invalid", Message: "m", Details: &metav1.StatusDetails{Kind: "TokenRequest", Name: name, Causes: []metav1.StatusCause{
 			{Field: "spec.duration", Message: "Invalid value: 1m0s: must not be shorter than 10m0s"},
 		}}})
+	case "signless":
+		w.Header().Set("Retry-After", "10")
+		refuse(w, metav1.Status{
+			Code: 503, Reason: "ServiceUnavailable", Details: &metav1.StatusDetails{RetryAfterSeconds: 10},
+			Message: "no signing key may be used now: no RS256 key is active",
+		})
 	case "down":
 		refuse(w, metav1.Status{Code: 503, Reason: "ServiceUnavailable", Message: "service unavailable, and " + f.token + " is in the message"})
 	case "uninstalled":
@@ -101,6 +113,44 @@ func (f *clusterFake) serveToken(w http.ResponseWriter, r *http.Request, namespa
 	default:
 		f.grant(w, body, name == "empty")
 	}
+}
+
+// serveIdentities serves the identities of all namespaces, one on a page, in the path
+// /apis/authentication.gardener.cloud/v1alpha1/workloadidentities.
+func serveIdentities(w http.ResponseWriter, r *http.Request) {
+	if forbidden(w, r, v1alpha1.GroupName, "list", "workloadidentities") {
+		return
+	}
+	all := []v1alpha1.WorkloadIdentity{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "mail"}, Spec: v1alpha1.WorkloadIdentitySpec{TargetSystem: v1alpha1.TargetSystem{Type: "azure"}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "store"}, Spec: v1alpha1.WorkloadIdentitySpec{TargetSystem: v1alpha1.TargetSystem{Type: "aws"}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "unusual"}, Spec: v1alpha1.WorkloadIdentitySpec{TargetSystem: v1alpha1.TargetSystem{Type: "own"}}},
+	}
+	at := 0
+	if next := r.URL.Query().Get("continue"); next != "" {
+		at = int(next[0] - '0')
+	}
+	page := v1alpha1.WorkloadIdentityList{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "WorkloadIdentityList"},
+		Items:    all[at : at+1],
+	}
+	if at+1 < len(all) {
+		page.Continue = strconv.Itoa(at + 1)
+	}
+	answer(w, http.StatusOK, page)
+}
+
+// forbidden refuses whoever is called viewer everything but to get, and a revoker to list.
+func forbidden(w http.ResponseWriter, r *http.Request, group, verb, resource string) bool {
+	user := r.Header.Get("Impersonate-User")
+	if !(user == "viewer" && verb != "get") && !(user == "revoker" && verb == "list") {
+		return false
+	}
+	refuse(w, metav1.Status{
+		Code: 403, Reason: "Forbidden", Details: &metav1.StatusDetails{Group: group, Kind: resource},
+		Message: resource + ` is forbidden: User "` + user + `" cannot ` + verb + ` resource "` + resource + `" in API group "` + group + `" at the cluster scope`,
+	})
+	return true
 }
 
 func (f *clusterFake) grant(w http.ResponseWriter, body []byte, empty bool) {

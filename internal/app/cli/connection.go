@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/version"
 )
 
@@ -126,7 +127,7 @@ func kubeconfigFailure(err error) *failure {
 	}
 }
 
-// newAPI returns clients of the two API groups that are needed: a full clientset would double the start-up time.
+// newAPI returns clients of the three API groups that are needed: a full clientset would double the start-up time.
 func newAPI(config *rest.Config) (*api, error) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -134,6 +135,9 @@ func newAPI(config *rest.Config) (*api, error) {
 	}
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register token types: %w", err)
+	}
+	if err := identityv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register types of keys: %w", err)
 	}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -157,5 +161,9 @@ func newAPI(config *rest.Config) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api{core: core, tokens: tokens, host: config.Host}, nil
+	keys, err := client("/apis", identityv1alpha1.SchemeGroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	return &api{core: core, tokens: tokens, keys: keys, host: config.Host}, nil
 }

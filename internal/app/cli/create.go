@@ -120,7 +120,7 @@ func (v *onceValue) Set(value string) error {
 
 // request checks the command line, before anything is asked of the cluster.
 func (c *create) request(cmd *cobra.Command, name string) (tokenRequest, error) {
-	request := tokenRequest{name: name}
+	request := tokenRequest{name: name, program: cmd.Root().DisplayName()}
 	if err := oneOf(cmd, "output", c.output, "token", "json", "yaml"); err != nil {
 		return request, err
 	}

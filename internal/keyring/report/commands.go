@@ -1,9 +1,9 @@
 package report
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
@@ -22,6 +22,21 @@ func Next(ring keys.Ring, algorithm identity.Algorithm, view keys.View) (id stri
 		}
 	}
 	return id, at
+}
+
+// Rotation tells what came of a rotation that was asked for, or with now was carried out.
+func Rotation(before, after keys.Ring, view keys.View, algorithm identity.Algorithm, now bool) v1alpha1.KeyRotationStatus {
+	status := v1alpha1.KeyRotationStatus{Outcome: "Requested"}
+	active, _ := after.Signer(algorithm)
+	status.ActiveKey = string(active.ID)
+	if now {
+		status.Outcome = "Rotated"
+		if i := slices.IndexFunc(before.Keys, func(k keys.Key) bool { return k.ID == active.ID }); i >= 0 {
+			status.Refusals = Exposures(before.Keys[i].RefusedFor(view))
+		}
+	}
+	status.NextKey, status.NextAt = Next(after, algorithm, view)
+	return status
 }
 
 // Revocation tells what came of the revocation of a key.

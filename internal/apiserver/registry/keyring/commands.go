@@ -102,23 +102,9 @@ func (r *RotationREST) Create(ctx context.Context, name string, obj runtime.Obje
 	if err != nil {
 		return nil, failure(name, err)
 	}
-	rotation.Status = rotated(outcome, algorithm, rotation.Spec.Now)
+	rotation.Status = report.Rotation(outcome.Before, outcome.Ring, outcome.View, algorithm, rotation.Spec.Now)
 	annotate(ctx, outcome)
 	return rotation, nil
-}
-
-func rotated(outcome operation.Outcome, algorithm identity.Algorithm, now bool) v1alpha1.KeyRotationStatus {
-	status := v1alpha1.KeyRotationStatus{Outcome: "Requested"}
-	active, _ := outcome.Ring.Signer(algorithm)
-	status.ActiveKey = string(active.ID)
-	if now {
-		status.Outcome = "Rotated"
-		if i := slices.IndexFunc(outcome.Before.Keys, func(k keys.Key) bool { return k.ID == active.ID }); i >= 0 {
-			status.Refusals = report.Exposures(outcome.Before.Keys[i].RefusedFor(outcome.View))
-		}
-	}
-	status.NextKey, status.NextAt = report.Next(outcome.Ring, algorithm, outcome.View)
-	return status
 }
 
 // RevocationREST serves the subresource keyrings/revocation.

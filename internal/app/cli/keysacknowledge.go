@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+)
+
+// acknowledge is "keys acknowledge".
+type acknowledge struct {
+	*terminal
+	connection *connection
+
+	remove, list bool
+}
+
+// maxKnownKeys is how many keys the API takes for one relying party.
+const maxKnownKeys = 50
+
+// updateAttempts bounds how often an update is tried again because somebody else's came first.
+const updateAttempts = 5
+
+func newKeysAcknowledgeCommand(terminal *terminal, connection *connection) *cobra.Command {
+	a := &acknowledge{terminal: terminal, connection: connection}
+	cmd := &cobra.Command{
+		Use:   "acknowledge NAME [KID...]",
+		Short: "Say that a relying party was given a copy of the keys",
+		Long: `Say that the relying party NAME, which does not fetch the keys by itself, has been
+given them: all that are published, or those that are named. From the first time on,
+no key signs before NAME has been given it.
+
+A KID that begins with - is given after --.`,
+		Example: `  # After uploading the key set to it
+  credence keys acknowledge partner-bank
+
+  # Who has which keys, and who is waited for no more
+  credence keys acknowledge --list
+  credence keys acknowledge partner-bank --remove`,
+		Args: func(cmd *cobra.Command, args []string) error { return a.check(cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args) },
+	}
+	cmd.Annotations = map[string]string{needsCluster: "yes"}
+	cmd.Flags().BoolVar(&a.remove, "remove", false, "Wait for NAME no more: it fetches the keys now, or relies on them no more")
+	cmd.Flags().BoolVar(&a.list, "list", false, "List the relying parties, and the published keys that they have not been given")
+	cmd.SetFlagErrorFunc(dashedKeyFailure)
+	cmd.ValidArgsFunction = a.complete
+	return cmd
+}
+
+func (a *acknowledge) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case a.list && (a.remove || len(args) > 0):
+		return usageFailure(cmd, "--list stands alone: it changes nothing")
+	case a.list:
+		return nil
+	case len(args) == 0 || args[0] == "":
+		return usageFailure(cmd, "wanted is the NAME of a relying party")
+	case a.remove && len(args) > 1:
+		return usageFailure(cmd, "--remove takes a NAME alone: the relying party is waited for no more, whatever it was given")
+	}
+	for _, id := range args[1:] {
+		if err := checkKeyID(cmd, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *acknowledge) run(cmd *cobra.Command, args []string) error {
+	api, err := a.connection.open(a.errOut)
+	if err != nil {
+		return err
+	}
+	ring := apiRing{terminal: a.terminal, api: api, program: cmd.Root().DisplayName()}
+	if a.list {
+		object, err := ring.read(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return printParties(a.out, object)
+	}
+	return a.change(cmd.Context(), ring, args[0], args[1:])
+}
+
+// change changes the ring as it is by now, so that nothing that somebody else says of relying parties at the same time is
+// lost.
+func (a *acknowledge) change(ctx context.Context, ring apiRing, name string, ids []string) error {
+	var err error
+	for range updateAttempts {
+		var object *v1alpha1.KeyRing
+		if object, err = ring.read(ctx); err != nil {
+			return err
+		}
+		said, failed := a.edit(object, ring.program, name, ids)
+		if failed != nil {
+			return failed
+		}
+		if err = ring.update(ctx, object); err == nil {
+			_, err := io.WriteString(a.out, said)
+			return err
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	return keysFailure(ring.program, "change the relying parties of the ring of keys", err)
+}
+
+// edit changes the spec of a ring, and returns what there is to say once that is saved.
+func (a *acknowledge) edit(ring *v1alpha1.KeyRing, program, name string, ids []string) (string, *failure) {
+	parties := &ring.Spec.RelyingParties
+	i := slices.IndexFunc(*parties, func(p v1alpha1.RelyingParty) bool { return p.Name == name })
+	if a.remove {
+		if i < 0 {
+			return "", &failure{
+				line: fmt.Sprintf("error: there is no relying party %q with a copy of the keys", name),
+				hint: fmt.Sprintf("see which there are: %s keys acknowledge --list", program), code: exitRefused,
+			}
+		}
+		*parties = slices.Delete(*parties, i, i+1)
+		return fmt.Sprintf("%s: removed; no key waits for it any more.\n", name), nil
+	}
+	said := ""
+	if i < 0 {
+		*parties = append(*parties, v1alpha1.RelyingParty{Name: name})
+		i = len(*parties) - 1
+		said = fmt.Sprintf("%s: new; from now on no key signs before it has been given it.\n", name)
+	}
+	published := publishedKeys(ring)
+	if len(ids) == 0 {
+		ids = published
+	}
+	party := &(*parties)[i]
+	for _, id := range ids {
+		if !slices.Contains(published, id) {
+			return "", &failure{
+				line: fmt.Sprintf("error: key %s is not published, so nobody has to be given it", id),
+				hint: fmt.Sprintf("see which keys are: %s keys list", program), code: exitRefused,
+			}
+		}
+		if !slices.Contains(party.KnownKeys, id) {
+			party.KnownKeys = append(party.KnownKeys, id)
+		}
+	}
+	if len(party.KnownKeys) > maxKnownKeys {
+		party.KnownKeys = slices.DeleteFunc(party.KnownKeys, func(id string) bool { return !slices.Contains(published, id) })
+	}
+	missing := slices.DeleteFunc(published, func(id string) bool { return slices.Contains(party.KnownKeys, id) })
+	if len(missing) == 0 {
+		return said + fmt.Sprintf("%s: has been given all %d published keys.\n", name, len(ring.Status.Keys)), nil
+	}
+	return said + fmt.Sprintf("%s: has not been given: %s\n", name, oneLine(strings.Join(missing, ", "))), nil
+}
+
+func publishedKeys(ring *v1alpha1.KeyRing) []string {
+	var ids []string
+	for _, key := range ring.Status.Keys {
+		ids = append(ids, key.ID)
+	}
+	return ids
+}
+
+// printParties compares spec and published keys itself: the status follows a moment later.
+func printParties(w io.Writer, ring *v1alpha1.KeyRing) error {
+	if len(ring.Spec.RelyingParties) == 0 {
+		_, err := fmt.Fprintln(w, "No relying party is known that has a copy of the keys: none is waited for.")
+		return err
+	}
+	rows := [][]string{{"NAME", "GIVEN", "NOT GIVEN"}}
+	for _, party := range ring.Spec.RelyingParties {
+		published := publishedKeys(ring)
+		missing := slices.DeleteFunc(slices.Clone(published), func(id string) bool { return slices.Contains(party.KnownKeys, id) })
+		lacks := "-"
+		if len(missing) > 0 {
+			lacks = strings.Join(missing, ", ")
+		}
+		rows = append(rows, []string{party.Name, fmt.Sprintf("%d of %d", len(published)-len(missing), len(published)), lacks})
+	}
+	return printTable(w, rows...)
+}
+
+func (a *acknowledge) complete(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	choice := newRingChoice(a.terminal, a.connection)
+	if len(args) > 0 {
+		if a.remove {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return choice.completeKeys(cmd, args[1:])
+	}
+	ring, err := choice.forCompletion(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, party := range ring.Spec.RelyingParties {
+		names = append(names, oneLine(party.Name))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

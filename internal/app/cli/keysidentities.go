@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/target"
+)
+
+// identitiesPerPage bounds what is asked of the API at a time: there may be a million identities.
+const identitiesPerPage = 500
+
+// identitiesSignedWith lists the identities of all namespaces whose target system takes an algorithm, as rows of namespace,
+// name and type.
+func (a *api) identitiesSignedWith(ctx context.Context, algorithm identity.Algorithm) ([][]string, error) {
+	var rows [][]string
+	for next := ""; ; {
+		var page v1alpha1.WorkloadIdentityList
+		request := a.tokens.Get().MaxRetries(0).Resource("workloadidentities").Param("limit", strconv.Itoa(identitiesPerPage))
+		if next != "" {
+			request.Param("continue", next)
+		}
+		if err := request.Do(ctx).Into(&page); err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			if target.Algorithm(item.Spec.TargetSystem.Type) == algorithm {
+				rows = append(rows, []string{"  " + item.Namespace, item.Name, item.Spec.TargetSystem.Type})
+			}
+		}
+		if next = page.Continue; next == "" {
+			return rows, nil
+		}
+	}
+}
+
+// howToFindIdentities says how somebody with other rights finds the identities whose tokens must be renewed.
+func howToFindIdentities(algorithm string) string {
+	with := func(wanted bool) string {
+		var types []string
+		for _, name := range target.Types() {
+			if (target.Algorithm(name) == identity.Algorithm(algorithm)) == wanted {
+				types = append(types, name)
+			}
+		}
+		return strings.Join(slices.Sorted(slices.Values(types)), ", ")
+	}
+	which := "the types " + with(true)
+	// A type that has no row in the table takes this one.
+	if target.Algorithm("") == identity.Algorithm(algorithm) {
+		which = "all types but " + with(false)
+	}
+	return fmt.Sprintf("Tokens of target systems of %s are signed with %s. Who may list identities finds them by:\n"+
+		"  kubectl get workloadidentities -A -o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,TYPE:.spec.targetSystem.type", which, algorithm)
+}

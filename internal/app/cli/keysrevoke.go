@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+// revoke is "keys revoke".
+type revoke struct {
+	ringChoice
+
+	reason                      string
+	acceptRefusals, dryRun, yes bool
+}
+
+func newKeysRevokeCommand(terminal *terminal, connection *connection) *cobra.Command {
+	r := &revoke{ringChoice: newRingChoice(terminal, connection)}
+	cmd := &cobra.Command{
+		Use:   "revoke KID --reason TEXT",
+		Short: "Drop a key at once, since somebody else may have it",
+		Long: `Revoke the key KID: it is published and signs no more, and the spare signs at once.
+It is printed until when tokens of the key may still be accepted, and by whom, and
+which identities need new tokens. A revocation can not be undone.
+
+A spare that relying parties may not know yet does not sign: until it may, requests
+for tokens are answered 503. With --accept-refusals it signs at once.
+
+A KID that begins with - is given last, after --.`,
+		Example: `  credence keys revoke KID --reason "found in a backup" --dry-run
+  credence keys revoke KID --reason "found in a backup"`,
+		Args: exactlyOne("the KID of a key, as credence keys list shows it"),
+		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&r.reason, "reason", "", "Why; it is recorded and never forgotten (required)")
+	flags.BoolVar(&r.acceptRefusals, "accept-refusals", false, "Let the spare sign at once, even if relying parties that do not know it refuse its tokens")
+	flags.BoolVar(&r.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask for confirmation")
+	r.addFlags(cmd)
+	cmd.SetFlagErrorFunc(dashedKeyFailure)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return r.completeKeys(cmd, nil)
+	}
+	return cmd
+}
+
+// dashedKeyFailure tells those whose KID was taken for a flag what to do: - is a letter of base64url.
+func dashedKeyFailure(cmd *cobra.Command, err error) error {
+	failed := usageFailure(cmd, err.Error())
+	failed.hint = "a KID that begins with - is given last, after --; " + failed.hint
+	return failed
+}
+
+func (r *revoke) run(cmd *cobra.Command, id string) error {
+	if err := checkKeyID(cmd, id); err != nil {
+		return err
+	}
+	if strings.TrimSpace(r.reason) == "" {
+		return usageFailure(cmd, "--reason is missing: say why, for those who come later")
+	}
+	if !r.dryRun && !r.yes && !isTerminal(r.in) {
+		return usageFailure(cmd, "a revocation can not be undone, and nobody can be asked here: confirm it by --yes, or see what would come of it by --dry-run")
+	}
+	ring, api, err := r.open(cmd)
+	if err != nil {
+		return err
+	}
+	seen, err := ring.read(cmd.Context())
+	if err != nil {
+		return err
+	}
+	revocation := &revocation{
+		seen: seen, command: r.commands(cmd), dryRun: true,
+		spec: v1alpha1.KeyRevocationSpec{Key: id, Reason: r.reason, AcceptRefusals: r.acceptRefusals},
+	}
+	if err := revocation.try(cmd.Context(), ring); err != nil {
+		return err
+	}
+	if r.dryRun {
+		if _, err := fmt.Fprintln(r.out, dryRunLine); err != nil {
+			return err
+		}
+	} else {
+		if !r.yes {
+			if err := r.confirm(revocation); err != nil {
+				return err
+			}
+		}
+		if revocation.status, err = ring.revoke(cmd.Context(), revocation.spec, false); err != nil {
+			return revocation.refusal(err)
+		}
+		revocation.dryRun = false
+	}
+	if err := revocation.print(r.out, r.now()); err != nil {
+		return err
+	}
+	return r.printRenewals(cmd.Context(), api, revocation)
+}
+
+// confirm asks for a confirmation, after it has shown what will come of it.
+func (r *revoke) confirm(revocation *revocation) error {
+	if err := revocation.print(r.errOut, r.now()); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(r.errOut, "\nThis can not be undone. Revoke key %s? Type yes: ", revocation.spec.Key); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(io.LimitReader(r.in, 64)).ReadString('\n')
+	if strings.TrimSpace(answer) == "yes" && err == nil {
+		return nil
+	}
+	return &failure{line: "error: not confirmed: nothing was done", code: exitRefused}
+}
+
+// isTerminal says whether somebody may be asked.
+func isTerminal(r io.Reader) bool {
+	file, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// checkKeyID refuses what can not be the ID of a key.
+func checkKeyID(cmd *cobra.Command, id string) error {
+	if keys.WellFormed(identity.KeyID(id)) {
+		return nil
+	}
+	return usageFailure(cmd, fmt.Sprintf("%.64q is not the ID of a key: 43 characters of base64url, as %s keys list shows it", id, cmd.Root().DisplayName()))
+}
+
+// printRenewals names the identities whose tokens must be renewed. What was done before stays done if they can not be listed.
+func (r *revoke) printRenewals(ctx context.Context, api *api, revocation *revocation) error {
+	status := revocation.status
+	if status.LastExpiry == nil {
+		_, err := fmt.Fprintln(r.out, "The key has never signed: no token has to be renewed.")
+		return err
+	}
+	if api == nil {
+		_, err := fmt.Fprintf(r.out, "Whoever has a token of the key must get a new one. Service-account tokens in pods are renewed before they expire,\nand at once in a pod that is made anew.\n")
+		return err
+	}
+	stop := r.waitingFor("the list of identities from the API server " + api.host)
+	names, err := api.identitiesSignedWith(ctx, identity.Algorithm(status.Algorithm))
+	stop()
+	if err != nil {
+		_, err = fmt.Fprintf(r.out, "The identities whose tokens must be renewed could not be listed (%s).\n%s\n", oneLine(listFailure(err)), howToFindIdentities(status.Algorithm))
+		return err
+	}
+	if len(names) == 0 {
+		_, err := fmt.Fprintf(r.out, "No identity has a target system that takes %s: no token has to be renewed.\n", status.Algorithm)
+		return err
+	}
+	if _, err := fmt.Fprintf(r.out, "Tokens of these identities are signed with %s, and must be renewed if they are older than this:\n", status.Algorithm); err != nil {
+		return err
+	}
+	return printTable(r.out, append([][]string{{"  NAMESPACE", "NAME", "TARGET SYSTEM"}}, names...)...)
+}
+
+func listFailure(err error) string {
+	failed := keysFailure("", "list identities", err)
+	return strings.TrimPrefix(failed.line, "error: ")
+}
+
+func asFailure(err error) *failure {
+	if failed, ok := errors.AsType[*failure](err); ok {
+		return failed
+	}
+	return &failure{line: "error: " + err.Error(), code: exitRefused, err: err}
+}
