@@ -46,7 +46,6 @@ credence-server apiserver: workload identities have keys and an issuer of their 
 	addSettings(flags, &config.Settings)
 	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics on 127.0.0.1, over plain HTTP; 0 turns them off")
 	flags.TextVar(&level, "log-level", level, "least severe `LEVEL` of log messages to write: debug, info, warn or error")
-	command.AddCommand(newListCommand(), newRotateCommand(), newRevokeCommand())
 	return command
 }
 
