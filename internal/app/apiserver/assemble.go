@@ -6,15 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/publication"
+	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/issuer/keys"
-	"github.com/credence-id/credence/internal/keyring"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -30,7 +31,7 @@ type assembly struct {
 	o *Options
 	checked
 	client kubernetes.Interface
-	ring   *keyring.Follower
+	custody
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 	log    *slog.Logger
@@ -43,8 +44,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	}
 	startup, cancel := context.WithTimeout(ctx, startupTimeout)
 	defer cancel()
-	first, _ := a.ring.Newest()
-	if err := apiserver.CheckHostCluster(startup, a.client.Discovery().RESTClient(), a.issuer, first.Ring.Published()); err != nil {
+	if err := apiserver.CheckHostCluster(startup, a.client.Discovery().RESTClient(), a.issuer, a.published()); err != nil {
 		return nil, err
 	}
 	gardenID := a.o.GardenID
@@ -55,9 +55,9 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 		}
 		gardenID = string(namespace.UID)
 	}
-	tokens, err := issuer.New(issuer.Config{
-		Issuer: a.issuer, GardenID: gardenID, Lifetimes: a.lifetimes, Ring: a.ring.Signing, Clock: time.Now, Random: rand.Reader,
-	})
+	config := issuer.Config{Issuer: a.issuer, GardenID: gardenID, Lifetimes: a.lifetimes, Clock: time.Now, Random: rand.Reader}
+	a.sign(&config)
+	tokens, err := issuer.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("set up issuer: %w", err)
 	}
@@ -65,10 +65,10 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	legacyregistry.RawMustRegister(apiserver.RingAge(func() time.Duration { return time.Since(a.ringReadAt()) }))
+	legacyregistry.RawMustRegister(apiserver.RingAge(func() time.Duration { return time.Since(a.readAt()) }))
 	var publisher *publication.Publisher
 	var server *apiserver.Server
-	publisher = publication.NewPublisher(a.places(), func(ctx context.Context) (publication.Issue, error) {
+	publisher = publication.NewPublisher(places(a.o, a.checked, a.client), func(ctx context.Context) (publication.Issue, error) {
 		return a.issue(ctx, server)
 	}, clock.RealClock{}, a.log)
 	generic.AddReadyzChecks(publisher)
@@ -77,13 +77,12 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 			go a.ensureKeyRing(hook, server, publisher.Nudge)
 			return nil
 		},
-		"follow-key-ring": func(hook genericapiserver.PostStartHookContext) error {
-			go func() { _ = a.ring.Run(hook) }() // the interval was checked with the options
+		"follow-signing-keys": func(hook genericapiserver.PostStartHookContext) error {
+			go a.run(hook, publisher.Nudge)
 			return nil
 		},
 		"publish-discovery-documents": func(hook genericapiserver.PostStartHookContext) error {
 			go publisher.Run(hook)
-			go nudge(hook, a.ring.Changed(), publisher.Nudge)
 			return nil
 		},
 	} {
@@ -95,16 +94,15 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 		Generic: generic, Scheme: a.scheme, Codecs: a.codecs,
 		Issuer: a.issuer, Lifetime: a.lifetimes, Tokens: tokens,
 		ServiceAccounts: a.client.CoreV1(), Recorder: recorder,
-		Keys:           keyring.Operator{Store: a.ring.Store, Clock: clock.RealClock{}, Generate: keys.NewPrivate, Done: a.ring.Nudge},
+		Keys:           a.operator(),
 		KeyRingChanged: publisher.Nudge,
 	})
 	return server, err
 }
 
-// issue is what is published: the keys of the last good ring, whatever the store says by now, and when they change next.
+// issue is what is published, and when it changes next.
 func (a assembly) issue(ctx context.Context, server *apiserver.Server) (publication.Issue, error) {
-	newest, _ := a.ring.Newest()
-	documents, err := discovery.New(a.issuer, newest.Ring.Published())
+	documents, err := discovery.New(a.issuer, a.published())
 	if err != nil {
 		return publication.Issue{}, err
 	}
@@ -118,12 +116,6 @@ func (a assembly) issue(ctx context.Context, server *apiserver.Server) (publicat
 		issue.NextChange = object.Status.NextChange.Time
 	}
 	return issue, nil
-}
-
-// ringReadAt is when the ring was read last without an error.
-func (a assembly) ringReadAt() time.Time {
-	newest, _ := a.ring.Newest()
-	return newest.ReadAt
 }
 
 // ensureKeyRing makes the one KeyRing, again and again until the storage can be written.
@@ -143,27 +135,33 @@ func (a assembly) ensureKeyRing(ctx context.Context, server *apiserver.Server, m
 	}
 }
 
-// nudge passes on that something has changed.
-func nudge(ctx context.Context, changed <-chan struct{}, do func()) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-			do()
-		}
-	}
-}
-
-func (a assembly) places() []publication.Place {
+func places(o *Options, c checked, client kubernetes.Interface) []publication.Place {
 	var places []publication.Place
-	if a.o.PublishConfigMap != "" {
-		places = append(places, publication.ConfigMap{Client: a.client.CoreV1(), Namespace: a.configMap.Namespace, Name: a.configMap.Name})
+	if o.PublishConfigMap != "" {
+		places = append(places, publication.ConfigMap{Client: client.CoreV1(), Namespace: c.configMap.Namespace, Name: c.configMap.Name})
 	}
-	if a.o.PublishDir != "" {
-		places = append(places, publication.Directory(a.o.PublishDir))
+	if o.PublishDir != "" {
+		places = append(places, publication.Directory(o.PublishDir))
 	}
 	return places
+}
+
+// documentsGate knows the keys that stand in every place.
+func documentsGate(ctx context.Context, places []publication.Place, issuer identity.Issuer) *keys.Gate {
+	gate := &keys.Gate{}
+	for i, place := range places {
+		found, err := place.Keys(ctx, issuer)
+		if err != nil {
+			found = nil // what can not be read shows nothing
+		}
+		if i == 0 {
+			gate.Name, gate.Knows = place.String(), found
+			continue
+		}
+		gate.Name += ", " + place.String()
+		gate.Knows = slices.DeleteFunc(gate.Knows, func(id identity.KeyID) bool { return !slices.Contains(found, id) })
+	}
+	return gate
 }
 
 func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ type Options struct {
 	KeysDir          string
 	KeysSecret       string
 	KeysInterval     time.Duration
+	SignerSocket     string
+	SignerLedger     string
+	Settings         keys.Settings // of an external signer's keys
 	EtcdDataDir      string
 	PublishDir       string
 	PublishConfigMap string
@@ -45,6 +49,7 @@ func NewOptions(codecs serializer.CodecFactory) *Options {
 		Recommended:  genericoptions.NewRecommendedOptions(storagePrefix, codecs.LegacyCodec(apiserver.GroupVersions()...)),
 		Lifetimes:    lifetimes,
 		KeysInterval: keyring.DefaultInterval,
+		SignerLedger: "credence-system/credence-signer-ledger",
 	}
 	r := o.Recommended
 	r.Etcd.StorageConfig.EncodeVersioner = apiserver.GroupVersions()
@@ -76,6 +81,13 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	ring.StringVar(&o.KeysSecret, "keys-secret", o.KeysSecret, "NAMESPACE/NAME of the Secret with the ring of signing keys. Made, with new keys, where it is missing. This or --keys-dir is required.")
 	ring.StringVar(&o.KeysDir, "keys-dir", o.KeysDir, "Folder with the ring of signing keys, private to this user (0700, files 0600); replicas on one machine may share it. Made, with new keys, where it is missing.")
 	ring.DurationVar(&o.KeysInterval, "keys-refresh-interval", o.KeysInterval, "How often the ring of signing keys is read, besides whenever it is known to have changed. No token is signed with a ring that was read longer ago than the staleness of the key controller's settings (1m).")
+	signer := sets.FlagSet("external signer")
+	signer.StringVar(&o.SignerSocket, "signer-socket", o.SignerSocket, "Absolute path of the unix socket of an external signer (the plugin of a KMS or an HSM, k8s.io/externaljwt v1), which holds the keys and chooses among them. Takes the place of --keys-secret and --keys-dir.")
+	signer.StringVar(&o.SignerLedger, "signer-ledger-configmap", o.SignerLedger, "NAMESPACE/NAME of an existing ConfigMap that says since when which of its keys is published. Nobody but this server may write it.")
+	signer.DurationVar(&o.Settings.PublishPeriod, "key-publish-period", keys.DefaultPublishPeriod, "For how long relying parties may not have noticed a new key of the external signer: a token under a key that has not been published for that long, and for what clocks and replicas may be late, is withheld. For a ring of keys it is a flag of the key controller.")
+	signer.DurationVar(&o.Settings.Staleness, "keys-staleness", keys.DefaultStaleness, "How late a replica may learn of a new key of the external signer.")
+	signer.DurationVar(&o.Settings.ClockSkew, "clock-skew", keys.DefaultClockSkew, "How wrong a clock may be, for the keys of the external signer.")
+	signer.DurationVar(&o.Settings.MaxAge, "max-age", keys.DefaultMaxAge, "The longest max-age with which the documents are served (--max-age of the discovery server), for the keys of the external signer.")
 	documents := sets.FlagSet("discovery documents")
 	documents.StringVar(&o.PublishConfigMap, "publish-configmap", o.PublishConfigMap, "NAMESPACE/NAME of an existing ConfigMap that the discovery documents are written to.")
 	documents.StringVar(&o.PublishDir, "publish-dir", o.PublishDir, "Folder that the discovery documents are written to.")
@@ -94,9 +106,10 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 
 // checked are the options whose text has become a value.
 type checked struct {
-	issuer                identity.Issuer
-	lifetimes             identity.Lifetimes
-	configMap, keysSecret types.NamespacedName
+	issuer                              identity.Issuer
+	lifetimes                           identity.Lifetimes
+	configMap, keysSecret, signerLedger types.NamespacedName
+	settings                            keys.Settings
 }
 
 // check returns all that is wrong with the options, each with its flag and what to do.
@@ -112,8 +125,16 @@ func (o *Options) check() (checked, error) {
 	if c.lifetimes, err = o.Lifetimes.Complete(); err != nil {
 		errs = append(errs, fmt.Errorf("--token-min-duration, --token-default-duration, --token-max-duration: %w", err))
 	}
-	if (o.KeysDir == "") == (o.KeysSecret == "") {
-		errs = append(errs, errors.New("exactly one of --keys-secret (a Secret for the signing keys) and --keys-dir (a folder for them) is required"))
+	if given := slices.DeleteFunc([]string{o.KeysSecret, o.KeysDir, o.SignerSocket}, func(place string) bool { return place == "" }); len(given) != 1 {
+		errs = append(errs, errors.New("exactly one of --keys-secret (a Secret for the signing keys), --keys-dir (a folder for them) and --signer-socket (an external signer that holds them) is required"))
+	}
+	if o.SignerSocket != "" {
+		if c.signerLedger, err = splitName(o.SignerLedger); err != nil {
+			errs = append(errs, fmt.Errorf("--signer-ledger-configmap: %w", err))
+		}
+		if c.settings, err = o.Settings.Complete(); err != nil {
+			errs = append(errs, fmt.Errorf("--key-publish-period, --keys-staleness, --clock-skew, --max-age: %w", err))
+		}
 	}
 	if o.KeysSecret != "" {
 		if c.keysSecret, err = splitName(o.KeysSecret); err != nil {

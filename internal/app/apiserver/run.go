@@ -4,19 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/credence-id/credence/internal/apiserver/storage"
-	"github.com/credence-id/credence/internal/issuer/keys"
-	"github.com/credence-id/credence/internal/keyring"
-	"github.com/credence-id/credence/internal/keystore"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/clock"
 )
 
 // startupTimeout bounds what the server asks of its cluster before it serves.
@@ -32,7 +27,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err != nil {
 		return err
 	}
-	ring, err := followRing(ctx, o, c, client, log)
+	custody, err := takeCustody(ctx, o, c, client, log)
 	if err != nil {
 		return err
 	}
@@ -54,7 +49,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 			}
 		}()
 	}
-	a := assembly{o: o, checked: c, client: client, ring: ring, scheme: scheme, codecs: codecs, log: log}
+	a := assembly{o: o, checked: c, client: client, custody: custody, scheme: scheme, codecs: codecs, log: log}
 	server, err := a.assemble(ctx)
 	if err != nil {
 		return err
@@ -85,29 +80,4 @@ func clientOf(kubeconfig string) (kubernetes.Interface, error) {
 		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
 	return client, nil
-}
-
-// followRing opens the key store and reads the ring for the first time.
-func followRing(ctx context.Context, o *Options, c checked, client kubernetes.Interface, log *slog.Logger) (*keyring.Follower, error) {
-	store, err := openStore(o, c, client)
-	if err != nil {
-		return nil, err
-	}
-	ring := keyring.NewFollower(keyring.Following{
-		Store: store, Interval: o.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: log,
-	})
-	startup, cancel := context.WithTimeout(ctx, startupTimeout)
-	defer cancel()
-	return ring, ring.Load(startup, keys.NewPrivate)
-}
-
-func openStore(o *Options, c checked, client kubernetes.Interface) (keystore.Store, error) {
-	if o.KeysSecret != "" {
-		return keystore.NewSecret(client.CoreV1(), c.keysSecret.Namespace, c.keysSecret.Name), nil
-	}
-	store, err := keystore.OpenDirectory(o.KeysDir)
-	if err != nil {
-		return nil, fmt.Errorf("open key store: %w", err)
-	}
-	return store, nil
 }

@@ -38,6 +38,9 @@ func (c Commands) operator(name string) operation.Operator {
 	return o
 }
 
+// errExternal says that there is no ring here to change.
+var errExternal = &keys.Refused{Reason: "ExternalSigner", Message: "the keys are those of an external signer: rotate and revoke them there"}
+
 // causeOf says who asks, and why.
 func causeOf(ctx context.Context, reason string) (keys.Cause, error) {
 	user, ok := request.UserFrom(ctx)
@@ -94,6 +97,9 @@ func (r *RotationREST) Create(ctx context.Context, name string, obj runtime.Obje
 		Algorithm: algorithm, Key: identity.KeyID(rotation.Spec.ActiveKey), AcceptRefusals: rotation.Spec.AcceptRefusals, Cause: cause,
 	}
 	operator := r.operator(name)
+	if operator.Store == nil {
+		return nil, failure(name, errExternal)
+	}
 	do := operation.Rotate(command)
 	if rotation.Spec.Now {
 		do = operator.RotateNow(command)
@@ -150,6 +156,9 @@ func (r *RevocationREST) Create(ctx context.Context, name string, obj runtime.Ob
 		return nil, err
 	}
 	operator := r.operator(name)
+	if operator.Store == nil {
+		return nil, failure(name, errExternal)
+	}
 	outcome, err := operator.Do(ctx, operator.Revoke(keys.Command{
 		Key: identity.KeyID(revocation.Spec.Key), AcceptRefusals: revocation.Spec.AcceptRefusals, Cause: cause,
 	}), isDryRun(options))
