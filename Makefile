@@ -49,8 +49,8 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 	hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: build ## Run the benchmarks
-	CREDENCE_BIN=$(BIN) go test -run '^$$' -bench . -benchmem ./internal/... ./test/bench/...
+bench: build ## Measure a plane beside its peers: one table, also in bin/benchmarks.md
+	go run ./test/bench -bin $(BIN) -out $(BIN)/benchmarks.md
 
 .PHONY: clean
 clean: ## Remove what was built, and stop what runs in .credence

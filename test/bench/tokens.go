@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ways are the two ways to our server, by the name that a row gives them.
+var ways = []string{"straight", "aggregated"}
+
+// targets are types of target systems, by the algorithm that their tokens are signed with.
+var targets = map[string]string{"RS256": "generic", "ES256": "gcp"}
+
+var algorithms = []string{"RS256", "ES256"}
+
+// concurrencies are how many requests are in flight.
+var concurrencies = []int{1, 32}
+
+const tokenRequestName = "TokenRequest"
+
+// measureTokens measures tokens through the API: ours straight at the aggregated server, ours through kube-apiserver, those of
+// kube-apiserver for its service accounts, and bare signatures.
+func measureTokens(ctx context.Context, s settings, p plane, t *table) error {
+	c, err := newClient(p)
+	if err != nil {
+		return err
+	}
+	namespace, err := c.create(ctx, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"generateName": "bench-"}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.remove(context.WithoutCancel(ctx), "/api/v1/namespaces/"+namespace) }()
+	subjects, err := tokenSubjects(ctx, c, p, namespace)
+	if err != nil {
+		return err
+	}
+	for _, workers := range concurrencies {
+		medians, err := rounds(ctx, s, workers, subjects)
+		if err != nil {
+			return err
+		}
+		tokenRows(t, workers, medians)
+	}
+	return nil
+}
+
+func tokenSubjects(ctx context.Context, c *client, p plane, namespace string) ([]subject, error) {
+	kube, err := p.pid("devcluster")
+	if err != nil {
+		return nil, err
+	}
+	ours, err := p.pid("apiserver")
+	if err != nil {
+		return nil, err
+	}
+	bare, err := signatures()
+	if err != nil {
+		return nil, err
+	}
+	identities := "/apis/authentication.gardener.cloud/v1alpha1/namespaces/" + namespace + "/workloadidentities"
+	accounts := "/api/v1/namespaces/" + namespace + "/serviceaccounts"
+	if _, err := c.create(ctx, accounts, object("", "", "bench", nil)); err != nil {
+		return nil, err
+	}
+	var subjects []subject
+	for _, algorithm := range algorithms {
+		name, system := "bench-"+targets[algorithm], map[string]any{"type": targets[algorithm]}
+		identity := object("authentication.gardener.cloud/v1alpha1", "WorkloadIdentity", name, map[string]any{"audiences": []string{"bench"}, "targetSystem": system})
+		if _, err := c.create(ctx, identities, identity); err != nil {
+			return nil, err
+		}
+		const body = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest","spec":{"duration":"1h"}}`
+		path := identities + "/" + name + "/token"
+		subjects = append(subjects,
+			subject{name: algorithm + " straight", once: c.tokens(c.aggregated+path, body), pids: []int{ours}, aside: []int{kube}},
+			subject{name: algorithm + " aggregated", once: c.tokens(c.cluster+path, body), pids: []int{ours, kube}},
+			bare[algorithm],
+		)
+	}
+	const body = `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"audiences":["bench"],"expirationSeconds":3600}}`
+	return append(subjects, subject{name: tokenRequestName, once: c.tokens(c.cluster+accounts+"/bench/token", body), pids: []int{kube}, aside: []int{ours}}), nil
+}
+
+func object(apiVersion, kind, name string, spec map[string]any) map[string]any {
+	o := map[string]any{"metadata": map[string]any{"name": name}}
+	if kind != "" {
+		o["apiVersion"], o["kind"] = apiVersion, kind
+	}
+	if spec != nil {
+		o["spec"] = spec
+	}
+	return o
+}
+
+// tokens returns what asks for one token. That there is one in the answer is seen by its first letters, the same in every JWT.
+func (c *client) tokens(url, body string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		answer, err := c.post(ctx, url, []byte(body))
+		if err != nil {
+			return err
+		}
+		if !bytes.Contains(answer, []byte(`"token":"eyJ`)) {
+			return errors.New("the answer has no token")
+		}
+		return nil
+	}
+}
+
+func tokenRows(t *table, workers int, m map[string]measurement) {
+	peer := m[tokenRequestName]
+	peerRest := (peer.cpu - m["signature RS256"].cpu).Seconds()
+	at := fmt.Sprintf("%d at a time", workers)
+	for _, algorithm := range algorithms {
+		signature := m["signature "+algorithm]
+		for _, way := range ways {
+			ours := m[algorithm+" "+way]
+			what := fmt.Sprintf("%s, %s, %s: ", algorithm, way, at)
+			t.add(row{what: what + "tokens per second", ours: ours.perSecond, peer: tokenRequestName, theirs: peer.perSecond})
+			t.add(row{what: what + "CPU per token", unit: "µs", ours: micro(ours.cpu.Seconds()), peer: tokenRequestName, theirs: micro(peer.cpu.Seconds())})
+			rest := row{what: what + "CPU per token less signature", unit: "µs", ours: micro((ours.cpu - signature.cpu).Seconds()), peer: tokenRequestName, theirs: micro(peerRest)}
+			efficiency := row{what: what + "tokens per CPU second", ours: 1 / ours.cpu.Seconds(), peer: tokenRequestName, theirs: 1 / peer.cpu.Seconds()}
+			if way == "straight" && workers == 32 {
+				rest.target = atMost(0.6)
+				if algorithm == "ES256" {
+					efficiency.target = atLeast(3)
+				}
+			}
+			t.add(rest)
+			t.add(efficiency)
+			t.add(row{what: what + "CPU per token", unit: "µs", ours: micro(ours.cpu.Seconds()), peer: "signature " + algorithm, theirs: micro(signature.cpu.Seconds())})
+			if way == "straight" {
+				t.add(row{what: what + "CPU per token of kube-apiserver, beside", unit: "µs", ours: micro(ours.aside.Seconds()), peer: tokenRequestName, theirs: micro(peer.cpu.Seconds())})
+			}
+		}
+	}
+}
+
+func micro(seconds float64) float64 { return seconds * 1e6 }
