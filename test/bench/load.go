@@ -40,14 +40,13 @@ func load(ctx context.Context, s subject, workers int, length time.Duration) ([]
 	start := time.Now()
 	for w := range workers {
 		group.Go(func() {
-			for begin := time.Now(); begin.Sub(start) < length && len(took[w]) < maxOperations/workers; {
+			for begin, end := start, start; end.Sub(start) < length && len(took[w]) < maxOperations/workers; begin = end {
 				if errs[w] = s.once(ctx); errs[w] != nil {
 					cancel() // one failure ends the round: the others would measure something else
 					return
 				}
-				end := time.Now()
+				end = time.Now()
 				took[w] = append(took[w], end.Sub(begin))
-				begin = end
 			}
 		})
 	}

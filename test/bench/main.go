@@ -18,7 +18,7 @@ import (
 // settings are the flags.
 type settings struct {
 	bin, dir, out, only string
-	round               time.Duration
+	round, pause        time.Duration
 	rounds              int
 }
 
@@ -34,6 +34,7 @@ func main() {
 	flag.StringVar(&s.only, "only", "", "part to measure: start, tokens or discovery; all where it is empty")
 	flag.DurationVar(&s.round, "round", 500*time.Millisecond, "how long each subject is measured in a round")
 	flag.IntVar(&s.rounds, "rounds", 20, "how many rounds there are, every second one in reverse order")
+	flag.DurationVar(&s.pause, "pause", 3*time.Second, "how long the processes are watched doing nothing, before each series of rounds")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -50,6 +51,9 @@ func exitOn(err error) {
 func run(ctx context.Context, s settings) (err error) {
 	if s.rounds < 2 || s.rounds > 100 || s.round < 100*time.Millisecond || s.round > time.Minute {
 		return fmt.Errorf("-rounds must be 2 to 100 and -round 100ms to 1m, they are %d and %s", s.rounds, s.round)
+	}
+	if s.pause < 100*time.Millisecond || s.pause > time.Minute {
+		return fmt.Errorf("-pause must be 100ms to 1m, it is %s", s.pause)
 	}
 	if s.only != "" && !strings.Contains(" start tokens discovery ", " "+s.only+" ") {
 		return fmt.Errorf("-only %q is not start, tokens or discovery", s.only)

@@ -11,12 +11,12 @@ import (
 // rounds measures all subjects in turn, again and again, every second time in reverse order, so that what disturbs the machine
 // disturbs them alike. It returns the medians by the subject's name. Each is warmed up before.
 func rounds(ctx context.Context, s settings, workers int, subjects []subject) (map[string]measurement, error) {
-	idle, err := idleOf(ctx, subjects)
+	idle, err := idleOf(ctx, s.pause, subjects)
 	if err != nil {
 		return nil, err
 	}
 	for _, subject := range subjects {
-		if _, _, err := load(ctx, subject, workers, warmUp); err != nil {
+		if _, _, err := load(ctx, subject, workers, 2*s.round); err != nil {
 			return nil, fmt.Errorf("warm up: %w", err)
 		}
 	}
@@ -42,15 +42,9 @@ func rounds(ctx context.Context, s settings, workers int, subjects []subject) (m
 	return medians, nil
 }
 
-// warmUp is how long each subject is asked before it is measured: connections, caches and stacks are there by then.
-const warmUp = time.Second
-
-// idleTime is how long the processes are watched doing nothing.
-const idleTime = 3 * time.Second
-
 // idleOf returns what each subject's processes use while nobody asks them anything. It is taken off what is measured, as it is
 // not the requests' doing: a control plane has much to do for itself.
-func idleOf(ctx context.Context, subjects []subject) (map[string]idle, error) {
+func idleOf(ctx context.Context, pause time.Duration, subjects []subject) (map[string]idle, error) {
 	before := map[string][2]time.Duration{}
 	for _, s := range subjects {
 		cpu, aside, err := s.used()
@@ -60,7 +54,7 @@ func idleOf(ctx context.Context, subjects []subject) (map[string]idle, error) {
 		before[s.name] = [2]time.Duration{cpu, aside}
 	}
 	select {
-	case <-time.After(idleTime):
+	case <-time.After(pause):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -71,8 +65,8 @@ func idleOf(ctx context.Context, subjects []subject) (map[string]idle, error) {
 			return nil, err
 		}
 		all[s.name] = idle{
-			cpu:   (cpu - before[s.name][0]).Seconds() / idleTime.Seconds(),
-			aside: (aside - before[s.name][1]).Seconds() / idleTime.Seconds(),
+			cpu:   (cpu - before[s.name][0]).Seconds() / pause.Seconds(),
+			aside: (aside - before[s.name][1]).Seconds() / pause.Seconds(),
 		}
 	}
 	return all, nil
