@@ -46,7 +46,7 @@ func measureDiscovery(ctx context.Context, s settings, p plane, t *table) error 
 			return err
 		}
 	}
-	medians, err := rounds(ctx, s, discoveryConcurrency, []subject{
+	results, err := rounds(ctx, s, discoveryConcurrency, []subject{
 		{name: "discovery", once: ask(p.JWKS), pids: []int{pid}},
 		{name: "bare", once: ask(bare.url), pids: []int{bare.pid}},
 	})
@@ -61,10 +61,10 @@ func measureDiscovery(ctx context.Context, s settings, p plane, t *table) error 
 	if err != nil {
 		return err
 	}
-	ours, theirs := medians["discovery"], medians["bare"]
+	ours, theirs := results["discovery"], results["bare"]
 	const what, peer = "discovery, 16 at a time: ", "bare net/http"
 	t.add(row{what: what + "requests per second", ours: ours.perSecond, peer: peer, theirs: theirs.perSecond})
-	t.add(row{what: what + "CPU per request", unit: "µs", ours: micro(ours.cpu.Seconds()), peer: peer, theirs: micro(theirs.cpu.Seconds()), target: atMost(1.15)})
+	t.add(row{what: what + "CPU per request", unit: "µs", ours: micro(ours.cpu), peer: peer, theirs: micro(theirs.cpu), target: atMost(1.15)})
 	t.add(row{what: what + "p99", unit: "ms", ours: ours.p99.Seconds() * 1e3, peer: peer, theirs: theirs.p99.Seconds() * 1e3, target: atMost(1.25)})
 	t.add(row{what: "memory of discovery, after load", unit: "MB", ours: memory, peer: peer, theirs: bareMemory})
 	t.add(row{what: "memory of discovery, after load", unit: "MB", ours: memory, peer: "the limit", theirs: discoveryLimitMB, target: atMost(1)})

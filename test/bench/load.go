@@ -20,10 +20,11 @@ type subject struct {
 	aside []int
 }
 
-// measurement is what one round of a subject came to, or the medians of several.
+// measurement is what one round of a subject came to.
 type measurement struct {
-	perSecond float64
-	// cpu is CPU time per operation, of all processes of the subject; aside that of those beside it.
+	operations int
+	elapsed    time.Duration
+	// cpu is the CPU time that all processes of the subject used; aside that of those beside it.
 	cpu, aside time.Duration
 	p99        time.Duration
 }
@@ -77,12 +78,12 @@ func measure(ctx context.Context, s subject, workers int, length time.Duration, 
 	if err != nil {
 		return measurement{}, err
 	}
-	count := len(took)
 	return measurement{
-		perSecond: float64(count) / elapsed.Seconds(),
-		cpu:       (after - before - time.Duration(idle.cpu*float64(elapsed))) / time.Duration(count),
-		aside:     (afterAside - beforeAside - time.Duration(idle.aside*float64(elapsed))) / time.Duration(count),
-		p99:       took[min(count-1, count*99/100)],
+		operations: len(took),
+		elapsed:    elapsed,
+		cpu:        after - before - time.Duration(idle.cpu*float64(elapsed)),
+		aside:      afterAside - beforeAside - time.Duration(idle.aside*float64(elapsed)),
+		p99:        took[len(took)*99/100],
 	}, nil
 }
 

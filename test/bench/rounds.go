@@ -9,8 +9,8 @@ import (
 )
 
 // rounds measures all subjects in turn, again and again, every second time in reverse order, so that what disturbs the machine
-// disturbs them alike. It returns the medians by the subject's name. Each is warmed up before.
-func rounds(ctx context.Context, s settings, workers int, subjects []subject) (map[string]measurement, error) {
+// disturbs them alike. It returns the results by the subject's name. Each is warmed up before.
+func rounds(ctx context.Context, s settings, workers int, subjects []subject) (map[string]result, error) {
 	idle, err := idleOf(ctx, s.pause, subjects)
 	if err != nil {
 		return nil, err
@@ -35,11 +35,11 @@ func rounds(ctx context.Context, s settings, workers int, subjects []subject) (m
 			all[subject.name] = append(all[subject.name], m)
 		}
 	}
-	medians := map[string]measurement{}
+	results := map[string]result{}
 	for name, list := range all {
-		medians[name] = medianOf(list)
+		results[name] = resultOf(list)
 	}
-	return medians, nil
+	return results, nil
 }
 
 // idleOf returns what each subject's processes use while nobody asks them anything. It is taken off what is measured, as it is
@@ -72,11 +72,26 @@ func idleOf(ctx context.Context, pause time.Duration, subjects []subject) (map[s
 	return all, nil
 }
 
-func medianOf(list []measurement) measurement {
-	return measurement{
-		perSecond: median(list, func(m measurement) float64 { return m.perSecond }),
-		cpu:       time.Duration(median(list, func(m measurement) float64 { return float64(m.cpu) })),
-		aside:     time.Duration(median(list, func(m measurement) float64 { return float64(m.aside) })),
+// result is what all rounds of a subject came to.
+type result struct {
+	perSecond  float64
+	cpu, aside time.Duration
+	p99        time.Duration
+}
+
+// resultOf returns the medians of rate and latency, which others on the machine disturb, and all CPU time over all operations:
+// a garbage collection that comes every few seconds would never be in a median.
+func resultOf(list []measurement) result {
+	var sum measurement
+	for _, m := range list {
+		sum.operations += m.operations
+		sum.cpu += m.cpu
+		sum.aside += m.aside
+	}
+	return result{
+		perSecond: median(list, func(m measurement) float64 { return float64(m.operations) / m.elapsed.Seconds() }),
+		cpu:       sum.cpu / time.Duration(sum.operations),
+		aside:     max(0, sum.aside/time.Duration(sum.operations)),
 		p99:       time.Duration(median(list, func(m measurement) float64 { return float64(m.p99) })),
 	}
 }

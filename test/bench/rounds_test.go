@@ -45,6 +45,17 @@ func TestRoundsGoBackAndForth(t *testing.T) {
 	}
 }
 
+func TestResult(t *testing.T) {
+	got := resultOf([]measurement{
+		{operations: 10, elapsed: time.Second, cpu: 100 * time.Millisecond, aside: -time.Millisecond, p99: 1},
+		{operations: 30, elapsed: time.Second, cpu: 100 * time.Millisecond, p99: 9},
+		{operations: 20, elapsed: time.Second, cpu: 400 * time.Millisecond, p99: 2},
+	})
+	if want := (result{perSecond: 20, cpu: 10 * time.Millisecond, p99: 2}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestLoadEndsAtTheFirstFailure(t *testing.T) {
 	broken := errors.New("broken")
 	var count atomic.Int64
