@@ -74,6 +74,7 @@ func idleOf(ctx context.Context, pause time.Duration, subjects []subject) (map[s
 
 // result is what all rounds of a subject came to.
 type result struct {
+	operations int
 	perSecond  float64
 	cpu, aside time.Duration
 	p99        time.Duration
@@ -89,10 +90,11 @@ func resultOf(list []measurement) result {
 		sum.aside += m.aside
 	}
 	return result{
-		perSecond: median(list, func(m measurement) float64 { return float64(m.operations) / m.elapsed.Seconds() }),
-		cpu:       sum.cpu / time.Duration(sum.operations),
-		aside:     max(0, sum.aside/time.Duration(sum.operations)),
-		p99:       time.Duration(median(list, func(m measurement) float64 { return float64(m.p99) })),
+		operations: sum.operations,
+		perSecond:  median(list, func(m measurement) float64 { return float64(m.operations) / m.elapsed.Seconds() }),
+		cpu:        sum.cpu / time.Duration(sum.operations),
+		aside:      max(0, sum.aside/time.Duration(sum.operations)),
+		p99:        time.Duration(median(list, func(m measurement) float64 { return float64(m.p99) })),
 	}
 }
 

@@ -51,7 +51,7 @@ func TestResult(t *testing.T) {
 		{operations: 30, elapsed: time.Second, cpu: 100 * time.Millisecond, p99: 9},
 		{operations: 20, elapsed: time.Second, cpu: 400 * time.Millisecond, p99: 2},
 	})
-	if want := (result{perSecond: 20, cpu: 10 * time.Millisecond, p99: 2}); got != want {
+	if want := (result{operations: 60, perSecond: 20, cpu: 10 * time.Millisecond, p99: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -38,11 +38,20 @@ func measureTokens(ctx context.Context, s settings, p plane, t *table) error {
 		return err
 	}
 	for _, workers := range concurrencies {
+		before, err := c.counters(ctx)
+		if err != nil {
+			return err
+		}
 		results, err := rounds(ctx, s, workers, subjects)
 		if err != nil {
 			return err
 		}
+		after, err := c.counters(ctx)
+		if err != nil {
+			return err
+		}
 		tokenRows(t, workers, results)
+		counterRows(t, workers, before, after, ourTokens(results))
 	}
 	return nil
 }
@@ -139,6 +148,17 @@ func tokenRows(t *table, workers int, results map[string]result) {
 			t.add(row{what: what + "CPU per token of kube-apiserver, beside", unit: "µs", ours: micro(ours.aside), peer: tokenRequestName, theirs: micro(peer.cpu)})
 		}
 	}
+}
+
+// ourTokens returns how many tokens our server issued, both ways, while it was measured.
+func ourTokens(results map[string]result) int {
+	tokens := 0
+	for _, algorithm := range algorithms {
+		for _, way := range ways {
+			tokens += results[algorithm+" "+way].operations
+		}
+	}
+	return tokens
 }
 
 func micro(d time.Duration) float64 { return d.Seconds() * 1e6 }
