@@ -33,6 +33,7 @@ func startBare(ctx context.Context, certificateFile, keyFile string, body []byte
 	}
 	cmd := exec.CommandContext(ctx, program, bareCommand, certificateFile, keyFile, base64.StdEncoding.EncodeToString(body))
 	cmd.Stderr = os.Stderr
+	detach(cmd)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return bareServer{}, err
