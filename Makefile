@@ -17,7 +17,7 @@ export CGO_ENABLED := 0
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-17s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
 build: ## Build every program into bin/
@@ -49,8 +49,12 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 	hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: build ## Run the benchmarks
-	CREDENCE_BIN=$(BIN) go test -run '^$$' -bench . -benchmem ./internal/... ./test/bench/...
+bench: build ## Measure a plane beside its peers: one table, also in bin/benchmarks.md
+	go run ./test/bench -bin $(BIN) -out $(BIN)/benchmarks.md
+
+.PHONY: bench-allocations
+bench-allocations: ## Compare allocations of hot paths with the baseline; ARGS=-update writes it anew
+	go test -count=1 -v ./test/bench/allocations $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what was built, and stop what runs in .credence

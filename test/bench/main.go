@@ -1,0 +1,83 @@
+// Command bench measures a running plane beside its peers and prints one table. In goes the folder of the programs, out come
+// rows of ours, a peer's, and their ratio, from one run on one machine. It judges nothing else: no test passes or fails by what
+// it measures, everything it talks to is on this machine, and its load is bounded in time.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// settings are the flags.
+type settings struct {
+	bin, dir, out, only string
+	round, pause        time.Duration
+	rounds              int
+}
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == bareCommand {
+		exitOn(serveBare(os.Args[2:], os.Stdin, os.Stdout))
+		return
+	}
+	var s settings
+	flag.StringVar(&s.bin, "bin", "bin", "folder of the programs that make build makes")
+	flag.StringVar(&s.dir, "dir", "", "folder of a plane that runs; one is started, and removed, where it is empty")
+	flag.StringVar(&s.out, "out", "", "file that the table is also written to, as Markdown")
+	flag.StringVar(&s.only, "only", "", "part to measure: start, tokens or discovery; all where it is empty")
+	flag.DurationVar(&s.round, "round", 500*time.Millisecond, "how long each subject is measured in a round")
+	flag.IntVar(&s.rounds, "rounds", 20, "how many rounds there are, every second one in reverse order")
+	flag.DurationVar(&s.pause, "pause", 3*time.Second, "how long the processes are watched doing nothing, before each series of rounds")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exitOn(run(ctx, s))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s settings) (err error) {
+	if s.rounds < 2 || s.rounds > 100 || s.round < 100*time.Millisecond || s.round > time.Minute {
+		return fmt.Errorf("-rounds must be 2 to 100 and -round 100ms to 1m, they are %d and %s", s.rounds, s.round)
+	}
+	if s.pause < 100*time.Millisecond || s.pause > time.Minute {
+		return fmt.Errorf("-pause must be 100ms to 1m, it is %s", s.pause)
+	}
+	if s.only != "" && !strings.Contains(" start tokens discovery ", " "+s.only+" ") {
+		return fmt.Errorf("-only %q is not start, tokens or discovery", s.only)
+	}
+	t := table{about: fmt.Sprintf("%s/%s, %d CPUs, %s, %d rounds of %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), s.rounds, s.round)}
+	p, stop, err := startPlane(ctx, s, &t)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, settings, plane, *table) error
+	}{{"tokens", measureTokens}, {"discovery", measureDiscovery}} {
+		if s.only != "" && s.only != part.name {
+			continue
+		}
+		if err := part.measure(ctx, s, p, &t); err != nil {
+			return fmt.Errorf("measure %s: %w", part.name, err)
+		}
+	}
+	fmt.Print(t.text())
+	if s.out == "" {
+		return nil
+	}
+	return os.WriteFile(s.out, []byte(t.markdown()), 0o644)
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+// plane is a running plane, as `credence up` describes it in endpoints.json.
+type plane struct {
+	dir string
+
+	Kubeconfig string    `json:"kubeconfig"`
+	CAFile     string    `json:"caFile"`
+	JWKS       string    `json:"jwks"`
+	APIServer  string    `json:"apiServer"`
+	Supervisor process   `json:"supervisor"`
+	Components []process `json:"components"`
+}
+
+type process struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid"`
+}
+
+// startup is what `credence up` writes of each start, in startup.json. Parts overlap.
+type startup struct {
+	Kind    string
+	Seconds float64
+	Parts   []struct {
+		Name    string
+		Seconds float64
+	}
+}
+
+func readPlane(dir string) (plane, error) {
+	p := plane{dir: dir}
+	return p, readJSON(filepath.Join(dir, "endpoints.json"), &p)
+}
+
+func readJSON(path string, into any) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		return fmt.Errorf("decode %s: %w", path, err)
+	}
+	return nil
+}
+
+// pid returns the process of a component.
+func (p plane) pid(component string) (int, error) {
+	for _, c := range p.Components {
+		if c.Name == component {
+			return c.PID, nil
+		}
+	}
+	return 0, fmt.Errorf("the plane in %s has no component %s", p.dir, component)
+}
+
+// credence runs the command line of the build.
+func (s settings) credence(ctx context.Context, args ...string) error {
+	if out, err := exec.CommandContext(ctx, filepath.Join(s.bin, "credence"), args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("credence %v: %w\n%s", args, err, out)
+	}
+	return nil
+}
+
+// freeBase returns the first of ten consecutive free ports.
+func freeBase() (string, error) {
+	for base := 28000; base < 31000; base += 10 {
+		free := true
+		for port := base; port < base+10 && free; port++ {
+			listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if free = err == nil; free {
+				_ = listener.Close()
+			}
+		}
+		if free {
+			return strconv.Itoa(base), nil
+		}
+	}
+	return "", fmt.Errorf("there are no ten consecutive free ports between 28000 and 31000")
+}
