@@ -45,6 +45,10 @@ func NewMetrics(register func(metrics.Registerable) error) (*Metrics, error) {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
+	// Counters that an alert looks at are there before the first refusal, or it would not be seen.
+	for _, reason := range []string{"ServiceUnavailable", "InternalError"} {
+		m.refused.WithLabelValues(reason)
+	}
 	return m, nil
 }
 

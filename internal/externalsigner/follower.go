@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -76,7 +77,8 @@ type Following struct {
 	Clock clock.Clock
 	// Random returns numbers in [0, 1).
 	Random func() float64
-	// OnSnapshot is given every snapshot after a poll, and what the poll changed in the ledger. Calls are made one at a time.
+	// OnSnapshot is given every snapshot after a good poll, what the poll changed in the ledger, and a ledger that others have
+	// changed while polls fail. Calls are made one at a time.
 	OnSnapshot func(Snapshot, Observation)
 	// OnError is given the error of each poll that failed. Calls are made one at a time.
 	OnError func(error)
@@ -214,9 +216,15 @@ func (f *Follower) reread(ctx context.Context, old Snapshot) {
 	if err != nil || ledger.StartedAt.IsZero() {
 		return
 	}
+	changed := !reflect.DeepEqual(old.Ledger, ledger)
 	old.Ledger, old.ReadAt = ledger, readAt
 	_, old.gates = f.Surroundings(ctx)
-	f.take(old, Observation{Ledger: ledger})
+	if changed {
+		f.take(old, Observation{Ledger: ledger})
+		return
+	}
+	// Nothing is told of that is no news.
+	f.snapshot.Store(&old)
 }
 
 func (f *Follower) take(next Snapshot, observed Observation) {

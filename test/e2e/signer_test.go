@@ -235,6 +235,7 @@ func TestExternalSigner(t *testing.T) {
 	const issuer = "https://hsm.example"
 	dir, sockets := t.TempDir(), socketFolder(t)
 	keys, socket, public := filepath.Join(dir, "keys"), filepath.Join(sockets, "run", "socket"), filepath.Join(dir, "public")
+	emptyLedger(t)
 	refuseToStart(t, []string{"the external signer must be there at the first start", "nobody answers on the socket"},
 		map[string]string{"keys-dir": "", "signer-socket": socket, "issuer": issuer})
 	plugin := start(t, "credence-server", append([]string{"signer", "--issuer", issuer, "--keys-dir", keys, "--socket", socket}, quick...)...)
@@ -298,8 +299,31 @@ func TestExternalSigner(t *testing.T) {
 		return nil
 	})
 	verifyWith(t, filepath.Join(public, "jwks.json"), first)
+	if stdout, stderr, code := shared.command(t, "", "kubectl", "-n", "credence-system", "delete", "configmap", "credence-signer-ledger"); code == 0 {
+		t.Errorf("an administrator can delete the ledger: %s%s", stdout, stderr)
+	}
 	if got := do(t, config, "POST", ringPath+"/rotation", "application/json", commandJSON("KeyRotation", `{"algorithm":"RS256"}`)); got.Code != 409 || !strings.Contains(string(got.Body), "external signer") {
 		t.Errorf("rotate the keys of an external signer: %d %s", got.Code, got.Body)
+	}
+}
+
+// emptyLedger makes the next external signer of the shared plane the first one. Nobody but the API server may do that.
+func emptyLedger(t *testing.T) {
+	t.Helper()
+	if stdout, stderr, code := shared.command(t, "", "kubectl", "-n", "credence-system", "patch", "configmap", "credence-signer-ledger", "--type=merge", "-p", `{"data":{"ledger.json":"{}"}}`); code == 0 {
+		t.Errorf("an administrator can change the ledger: %s%s", stdout, stderr)
+	}
+	client, err := kubernetes.NewForConfig(shared.as(t, "system:serviceaccount:credence-system:credence-apiserver"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := client.CoreV1().ConfigMaps("credence-system").Get(t.Context(), "credence-signer-ledger", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger.Data = nil
+	if _, err := client.CoreV1().ConfigMaps("credence-system").Update(t.Context(), ledger, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 }
 
