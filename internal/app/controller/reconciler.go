@@ -17,7 +17,7 @@ import (
 )
 
 // askAgain is after how long whoever did not answer is asked again.
-const askAgain = 2 * time.Second
+const askAgain = 500 * time.Millisecond
 
 // reconciler makes the KeyRing say what the ring is, and the ring wait for whom the KeyRing names. Its functions are called
 // one at a time.

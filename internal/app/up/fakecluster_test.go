@@ -61,6 +61,9 @@ func fakeCluster(ctx context.Context, dir, port string) error {
 	mux.HandleFunc("GET /apis", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, `{"items":[{"metadata":{"name":"authentication.gardener.cloud"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"workloadidentities"}]}]},{"metadata":{"name":"identity.credence.dev"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"keyrings"}]}]}]}`)
 	})
+	mux.HandleFunc("GET /apis/identity.credence.dev/v1alpha1/keyrings/workload-identities", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, `{"apiVersion":"identity.credence.dev/v1alpha1","kind":"KeyRing","metadata":{"name":"workload-identities"},"status":{"signing":"ES256=fake"}}`)
+	})
 	const identities = "/apis/authentication.gardener.cloud/v1alpha1/namespaces/credence-system/workloadidentities"
 	mux.HandleFunc("POST "+identities, echo(http.StatusCreated))
 	mux.HandleFunc("DELETE "+identities+"/{name}", func(w http.ResponseWriter, _ *http.Request) {

@@ -233,7 +233,16 @@ func (s *starter) prove(ctx context.Context) error {
 	end := s.tracker.Begin("self-check", "issuing a token and verifying it through discovery")
 	limited, cancel := context.WithTimeout(ctx, proofLimit)
 	defer cancel()
-	if err := s.admin.Prove(limited, cluster.Proof{Issuer: s.config.Issuer, Client: s.web, Now: s.now}); err != nil {
+	signing, err := s.admin.WaitKeys(limited)
+	if err != nil {
+		return err
+	}
+	err = s.admin.Prove(limited, cluster.Proof{Issuer: s.config.Issuer, Client: s.web, Now: s.now})
+	switch {
+	case errors.Is(err, cluster.ErrNoSigningKey):
+		end("no token is issued: a key was revoked and no spare may sign yet, see credence keys list (" + signing + ")")
+		return nil
+	case err != nil:
 		return err
 	}
 	end("a token was issued and verified")

@@ -278,3 +278,43 @@ func TestProveRepeatsUntilItMustStopAndTellsWhy(t *testing.T) {
 		})
 	}
 }
+
+// Nobody waits for a token that is not issued on purpose; any other 503 passes.
+func TestProveWithoutASigningKey(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		condition string
+		signless  bool
+	}{
+		"revoked":      {`{"type":"Ready","status":"False","reason":"NoSigningKey"}`, true},
+		"another 503":  {`{"type":"Ready","status":"True","reason":"Signing"}`, false},
+		"another type": {`{"type":"Rotating","status":"False","reason":"NoSigningKey"}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			tries := 0
+			a := newAPI(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
+				switch {
+				case strings.HasSuffix(r.URL.Path, "/token"):
+					if tries++; tries == 3 {
+						cancel(errors.New("enough"))
+					}
+					refuse(w, 503, "ServiceUnavailable")
+				case strings.Contains(r.URL.Path, "keyrings"):
+					_, _ = w.Write([]byte(`{"apiVersion":"identity.credence.dev/v1alpha1","kind":"KeyRing","metadata":{"name":"workload-identities"},"status":{"signing":"RS256=none","conditions":[` + c.condition + `]}}`))
+				default:
+					_, _ = w.Write(body)
+				}
+			})
+			err := a.Prove(ctx, Proof{Issuer: "https://issuer.example", Now: time.Now})
+			if errors.Is(err, ErrNoSigningKey) != c.signless || err == nil {
+				t.Errorf("error %v after %d tries", err, tries)
+			}
+			if signing, err := a.WaitKeys(t.Context()); err != nil || signing != "RS256=none" {
+				t.Errorf("signing %q, %v", signing, err)
+			}
+		})
+	}
+}

@@ -34,18 +34,23 @@ type Proof struct {
 	Now    func() time.Time
 }
 
+// ErrNoSigningKey says that no token can be issued now, and that this is meant: a key was revoked, and no spare may sign yet.
+var ErrNoSigningKey = errors.New("no key may sign")
+
 // Prove creates a WorkloadIdentity, requests a token for it, verifies the token through the issuer's documents, and
-// deletes the identity. It repeats what fails until ctx ends, as caches and documents are still being filled.
+// deletes the identity. It repeats what fails until ctx ends, as caches and documents are still being filled; not so
+// ErrNoSigningKey.
 func (c *Client) Prove(ctx context.Context, proof Proof) error {
 	identities := c.objects.Resource(workloadIdentities).Namespace(Namespace)
-	if err := repeat(ctx, always, func() error { return c.prove(ctx, identities, proof) }); err != nil {
-		return err
+	proved := repeat(ctx, func(err error) bool { return !errors.Is(err, ErrNoSigningKey) }, func() error { return c.prove(ctx, identities, proof) })
+	if proved != nil && !errors.Is(proved, ErrNoSigningKey) {
+		return proved
 	}
 	err := repeat(ctx, temporary, func() error { return identities.Delete(ctx, proofName, metav1.DeleteOptions{}) })
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete WorkloadIdentity %s/%s: %w", Namespace, proofName, err)
 	}
-	return nil
+	return proved
 }
 
 func (c *Client) prove(ctx context.Context, identities dynamic.ResourceInterface, proof Proof) error {
@@ -55,6 +60,9 @@ func (c *Client) prove(ctx context.Context, identities dynamic.ResourceInterface
 		return fmt.Errorf("create WorkloadIdentity %s/%s: %w", Namespace, proofName, err)
 	}
 	response, err := identities.Create(ctx, tokenRequest(), metav1.CreateOptions{}, "token")
+	if apierrors.IsServiceUnavailable(err) && c.signless(ctx) {
+		return ErrNoSigningKey
+	}
 	if err != nil {
 		return fmt.Errorf("request a token for WorkloadIdentity %s/%s: %w", Namespace, proofName, err)
 	}
