@@ -68,25 +68,6 @@ func TestFlagsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestCommandsOnKeysThatAreRefused(t *testing.T) {
-	empty := filepath.Join(t.TempDir(), "keys")
-	if err := os.Mkdir(empty, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for name, test := range map[string]struct {
-		args []string
-		want []string
-	}{
-		"list without folder":   {[]string{"list"}, []string{"--keys-dir is missing"}},
-		"rotate without folder": {[]string{"rotate"}, []string{"--keys-dir is missing"}},
-		"revoke without key":    {[]string{"revoke"}, []string{"accepts 1 arg"}},
-		"a folder without keys": {[]string{"list", "--keys-dir", empty}, []string{empty, "no ring of keys"}},
-		"no folder":             {[]string{"rotate", "--keys-dir", empty + "-2"}, []string{"--keys-dir", empty + "-2"}},
-	} {
-		t.Run(name, func(t *testing.T) { refused(t, test.args, test.want...) })
-	}
-}
-
 // refused runs the command, and fails unless it ends with one line that says why.
 func refused(t *testing.T, args []string, want ...string) {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"k8s.io/utils/clock"
 	"log/slog"
 	"net"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keystore"
 )
 
@@ -202,28 +204,30 @@ func TestKeysAndSocketAreOfOneSigner(t *testing.T) {
 
 // While tokens are signed, the key is rotated, and revoked: what is signed verifies with what is announced at any time, and
 // a spare counts as published from when it was announced.
-func TestRotationByCommands(t *testing.T) {
+func TestRotationAndRevocation(t *testing.T) {
 	t.Parallel()
 	config := testConfig(t)
 	config.Settings = keys.Settings{Staleness: 2 * time.Second, PublishPeriod: 2 * time.Second, ClockSkew: time.Second}
 	r := start(t, config)
 	first := r.sign(t)
 
-	printed := operateOn(t, config, "rotate", "--reason", "a test")
-	if !strings.Contains(printed, "RS256") {
-		t.Errorf("printed %q", printed)
-	}
+	cause := keys.Cause{By: "operator", Reason: "a test"}
+	operate(t, config, func(keyring.Operator) keyring.Command {
+		return keyring.Rotate(keys.Command{Algorithm: identity.RS256, Cause: cause})
+	})
 	// Not before the spare was published for P and what clocks may be wrong.
 	second := first
 	until(t, "the spare signs", func() bool { second = r.sign(t); return second != first })
 	if published := kids(r.keys(t)); !strings.Contains(published, string(first)) {
 		t.Errorf("the retired key %s is announced no more: %s", first, published)
 	}
-	if listed := operateOn(t, config, "list"); !strings.Contains(listed, string(first)+"   RS256       retiring") || !strings.Contains(listed, string(second)+"   RS256       active") {
-		t.Errorf("listed:\n%s", listed)
+	if got := states(t, config); got[first] != keys.Retiring || got[second] != keys.Active {
+		t.Errorf("keys: %v, want %s to retire and %s to be active", got, first, second)
 	}
 
-	operateOn(t, config, "revoke", string(second), "--reason", "a test", "--accept-refusals")
+	operate(t, config, func(o keyring.Operator) keyring.Command {
+		return o.Revoke(keys.Command{Key: second, AcceptRefusals: true, Cause: cause})
+	})
 	until(t, "the next spare signs", func() bool { kid := r.sign(t); return kid != first && kid != second })
 	if published := kids(r.keys(t)); strings.Contains(published, string(second)) {
 		t.Errorf("the revoked key %s is announced: %s", second, published)
@@ -243,17 +247,37 @@ func kids(announced externalsigner.Announcement) string {
 	return strings.Join(list, " ")
 }
 
-func operateOn(t *testing.T, config Config, args ...string) (printed string) {
+// operate does to the folder of a running signer what credence keys does.
+func operate(t *testing.T, config Config, command func(keyring.Operator) keyring.Command) {
 	t.Helper()
-	var out bytes.Buffer
-	command := NewCommand()
-	command.SetOut(&out)
-	command.SetErr(&out)
-	command.SetArgs(append(args, "--keys-dir", config.KeysDir))
-	if err := command.ExecuteContext(t.Context()); err != nil {
-		t.Fatalf("%v: %v\n%s", args, err, out.String())
+	store, err := keystore.OpenDirectory(config.KeysDir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out.String()
+	operator := keyring.Operator{
+		Store: store, Clock: clock.RealClock{}, Generate: keys.NewPrivate,
+		View: func(context.Context) (keys.View, error) { return keys.View{Settings: config.Settings}, nil },
+	}
+	if _, err := operator.Do(t.Context(), command(operator), false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func states(t *testing.T, config Config) map[identity.KeyID]keys.State {
+	t.Helper()
+	store, err := keystore.OpenDirectory(config.KeysDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, _, err := store.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[identity.KeyID]keys.State{}
+	for _, key := range ring.Keys {
+		all[key.ID] = key.State
+	}
+	return all
 }
 
 // No key is used before kube-apiserver was told of it: nobody asks here, so the new spare does not sign.
@@ -263,10 +287,14 @@ func TestSpareThatNobodyFetchedDoesNotSign(t *testing.T) {
 	config.Settings = keys.Settings{Staleness: 2 * time.Second, PublishPeriod: 2 * time.Second, ClockSkew: time.Second}
 	r := start(t, config)
 	until(t, "it is ready", func() bool { return strings.Contains(r.log.String(), "health and metrics") })
-	operateOn(t, config, "rotate")
+	operate(t, config, func(keyring.Operator) keyring.Command {
+		return keyring.Rotate(keys.Command{Algorithm: identity.RS256, Cause: keys.Cause{By: "operator"}})
+	})
 	until(t, "the ring is said to await kube-apiserver", func() bool { return strings.Contains(r.log.String(), string(keys.AwaitingGates)) })
-	if listed := operateOn(t, config, "list"); strings.Contains(listed, "retiring") {
-		t.Errorf("it was rotated:\n%s", listed)
+	for id, state := range states(t, config) {
+		if state == keys.Retiring {
+			t.Errorf("it was rotated: %s retires", id)
+		}
 	}
 }
 
