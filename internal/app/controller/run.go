@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -66,7 +67,7 @@ func Run(ctx context.Context, config Config) error {
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	if c.HealthPort != 0 {
-		server, pair, err := health(ctx, c, newHealthHandler(keeper.Follower(), registry))
+		server, pair, err := health(ctx, c, serving.NewHealth(readiness(keeper.Follower()), registry))
 		if err != nil {
 			return err
 		}
@@ -111,7 +112,7 @@ func openStore(c checked, client kubernetes.Interface) (keystore.Store, error) {
 	return store, nil
 }
 
-func health(ctx context.Context, c checked, handler healthHandler) (*serving.Server, *source.KeyPair, error) {
+func health(ctx context.Context, c checked, handler http.Handler) (*serving.Server, *source.KeyPair, error) {
 	pair, err := source.NewKeyPair(c.TLSCertFile, c.TLSPrivateKeyFile, (*discovery.Recorder)(nil), c.Log)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)

@@ -114,7 +114,7 @@ func listen(ctx context.Context, config Config, pair *source.KeyPair, handler *d
 	}
 	err := add("documents", "--port", config.Port, config.Listener, handler)
 	if err == nil && (config.HealthPort != 0 || config.HealthListener != nil) {
-		err = add("health", "--health-port", config.HealthPort, config.HealthListener, newHealthHandler(handler, registry))
+		err = add("health", "--health-port", config.HealthPort, config.HealthListener, serving.NewHealth(readiness(handler), registry))
 	}
 	if err != nil {
 		for _, server := range servers {

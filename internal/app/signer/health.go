@@ -8,11 +8,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/credence-id/credence/internal/externalsigner/service"
 )
 
 // Limits of a connection. Requests have no body and answers are small.
@@ -23,28 +18,6 @@ const (
 	maxHeaderBytes  = 16 << 10
 	shutdownTimeout = 5 * time.Second
 )
-
-// newHealthHandler answers /livez, /readyz and /metrics. The signer is ready while it would sign a token.
-func newHealthHandler(signer *service.Service, registry *prometheus.Registry) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := signer.Ready(); err != nil {
-			answer(w, http.StatusServiceUnavailable, err.Error())
-			return
-		}
-		answer(w, http.StatusOK, "ok")
-	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return mux
-}
-
-func answer(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text + "\n"))
-}
 
 // serveHealth answers until ctx is done.
 func serveHealth(ctx context.Context, listener net.Listener, handler http.Handler, log *slog.Logger) error {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/externalsigner/service"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer/keys"
@@ -67,7 +68,7 @@ func Run(ctx context.Context, config Config) error {
 	group.Go(func() error { return keeper.Run(ctx) })
 	group.Go(func() error { return signer.Serve(ctx, socket) })
 	if health != nil {
-		group.Go(func() error { return serveHealth(ctx, health, newHealthHandler(signer, registry), config.Log) })
+		group.Go(func() error { return serveHealth(ctx, health, serving.NewHealth(signer.Ready, registry), config.Log) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
