@@ -33,7 +33,13 @@ func (c Commands) operator(name string) operation.Operator {
 		if err != nil {
 			return keys.View{}, err
 		}
-		return report.View(ring), nil
+		view := report.View(ring)
+		// Somebody else than the key controller may have written the status.
+		if view.Settings, err = view.Settings.Complete(); err != nil {
+			return keys.View{}, apierrors.NewConflict(v1alpha1.Resource("keyrings"), name, fmt.Errorf(
+				"its status has settings by which no key can be changed: %w; the key controller puts them right when it runs", err))
+		}
+		return view, nil
 	}
 	return o
 }
