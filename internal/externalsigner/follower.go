@@ -136,9 +136,9 @@ func (f *Follower) Ready() error {
 	return nil
 }
 
-// Sign has claims signed, as Client.Sign has, and withholds the token while relying parties may not know its key. Errors are
+// SignClaims has claims signed, as Client.Sign has, and withholds the token while relying parties may not know its key. Errors are
 // *Error.
-func (f *Follower) Sign(ctx context.Context, claims []byte, accepted []identity.Algorithm) (Signed, error) {
+func (f *Follower) SignClaims(ctx context.Context, claims []byte, accepted []identity.Algorithm) (Signed, error) {
 	if err := f.Ready(); err != nil {
 		return Signed{}, err
 	}

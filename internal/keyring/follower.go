@@ -65,7 +65,7 @@ func (f *Follower) Load(ctx context.Context, generate keys.Generate) error {
 	readAt := f.Clock.Now()
 	ring, version, err := f.Store.Load(ctx)
 	if errors.Is(err, keystore.ErrNotFound) {
-		f.Log.WarnContext(ctx, "no signing keys found: making new ones; tokens signed by others before are valid no longer", "store", fmt.Sprint(f.Store))
+		f.Log.WarnContext(ctx, "no signing keys found: making new ones; tokens signed by others before are valid no longer", "store", f.storeName())
 		if _, _, err = keystore.LoadOrBootstrap(ctx, f.Store, generate, f.Clock.Now()); err == nil {
 			readAt = f.Clock.Now()
 			ring, version, err = f.Store.Load(ctx)
@@ -132,6 +132,14 @@ func (f *Follower) Failure() error {
 // Damaged says whether the stored ring was found to be none, or gone, when it was read last.
 func (f *Follower) Damaged() bool { return unusable(f.Failure()) }
 
+// storeName names the store without looking into it.
+func (f *Follower) storeName() string {
+	if named, ok := f.Store.(fmt.Stringer); ok {
+		return named.String()
+	}
+	return fmt.Sprintf("%T", f.Store)
+}
+
 func unusable(err error) bool {
 	return errors.Is(err, keystore.ErrUnusable) || errors.Is(err, keystore.ErrNotFound)
 }
@@ -143,7 +151,7 @@ func (f *Follower) take(ctx context.Context, snapshot Snapshot) {
 	f.good, f.failure = &snapshot, nil
 	f.mu.Unlock()
 	if recovered {
-		f.Log.InfoContext(ctx, "the ring of keys can be read again", "store", fmt.Sprint(f.Store))
+		f.Log.InfoContext(ctx, "the ring of keys can be read again", "store", f.storeName())
 	}
 	if another {
 		select {
@@ -163,6 +171,6 @@ func (f *Follower) fail(ctx context.Context, err error) {
 	f.failure = err
 	f.mu.Unlock()
 	if !again {
-		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", fmt.Sprint(f.Store), "err", err, "signing", !unusable(err))
+		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", f.storeName(), "err", err, "signing", !unusable(err))
 	}
 }

@@ -30,6 +30,24 @@ type faulty struct {
 	saves      int
 }
 
+// lockedText is a log that is read while it is written.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func (f *faulty) Load(ctx context.Context) (keys.Ring, string, error) {
 	if err := f.take(&f.load); err != nil {
 		return keys.Ring{}, "", err
@@ -129,7 +147,7 @@ func start(t *testing.T, run func(context.Context) error) {
 func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 	clock := testingclock.NewFakeClock(keystoretest.Now())
 	store := newStore(t)
-	var log strings.Builder
+	var log lockedText
 	with := following(store, clock)
 	with.Log = slog.New(slog.NewTextHandler(&log, nil))
 	f := keyring.NewFollower(with)

@@ -130,7 +130,7 @@ func (s *signer) MaxLifetime() (time.Duration, error) {
 
 // SignClaims implements issuer.External.
 func (s *signer) SignClaims(ctx context.Context, claims []byte, accepted []identity.Algorithm) (issuer.Signed, error) {
-	signed, err := s.follower.Sign(ctx, claims, accepted)
+	signed, err := s.follower.SignClaims(ctx, claims, accepted)
 	if err == nil {
 		return issuer.Signed{Token: signed.Token, KeyID: signed.KeyID, Algorithm: signed.Algorithm}, nil
 	}

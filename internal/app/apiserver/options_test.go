@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 		t.Fatalf("complete flags: %v", err)
 	}
 	err := parse(t)
-	for _, want := range []string{"--issuer is required", "--keys-dir is required", "--publish-configmap or --publish-dir", "--etcd-servers", "--tls-cert-file"} {
+	for _, want := range []string{"--issuer is required", "exactly one of --keys-secret", "--publish-configmap or --publish-dir", "--etcd-servers", "--tls-cert-file"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no flags: %v, want all that is missing at once, with %q", err, want)
 		}
