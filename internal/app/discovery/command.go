@@ -4,11 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/discovery"
 )
+
+// collectAt is the growth of the heap, in percent, at which garbage is collected, unless GOGC says otherwise.
+const collectAt = 300
 
 // NewCommand returns the command credence-discovery; it runs until its context is done, and logs to its standard error.
 func NewCommand() *cobra.Command {
@@ -29,6 +34,10 @@ on change. The server has no signing key, and needs no Kubernetes API to start.`
 		RunE: func(command *cobra.Command, _ []string) error {
 			if config.MaxAge == 0 { // in a Config it stands for the default
 				return errors.New("--max-age 0s must be whole seconds, at least 1s")
+			}
+			// The heap is a few megabytes, so garbage would be collected many times a second under load.
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(collectAt)
 			}
 			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			return Run(command.Context(), config)

@@ -17,12 +17,11 @@ import (
 
 // Limits of a connection. Requests have no body and answers are small: whoever is slower holds a connection for nothing.
 const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second
-	writeTimeout      = 10 * time.Second
-	idleTimeout       = 2 * time.Minute
-	maxHeaderBytes    = 16 << 10
-	shutdownTimeout   = 10 * time.Second
+	readTimeout     = 5 * time.Second // one for header and all: a second one is a second deadline for each request
+	writeTimeout    = 10 * time.Second
+	idleTimeout     = 2 * time.Minute
+	maxHeaderBytes  = 16 << 10
+	shutdownTimeout = 10 * time.Second
 )
 
 // Server is one HTTPS listener.
@@ -50,7 +49,7 @@ func New(name string, listener net.Listener, handler http.Handler, pair *source.
 				GetCertificate: pair.GetCertificate,
 				NextProtos:     []string{"h2", "http/1.1"},
 			},
-			ReadHeaderTimeout: readHeaderTimeout,
+			ReadHeaderTimeout: readTimeout,
 			ReadTimeout:       readTimeout,
 			WriteTimeout:      writeTimeout,
 			IdleTimeout:       idleTimeout,
