@@ -40,10 +40,13 @@ type Following struct {
 type Follower struct {
 	Following
 	observe func(ctx context.Context, snapshot Snapshot)
+	failing func(ctx context.Context, err error)
 
 	mu      sync.Mutex
 	good    *Snapshot
 	failure error
+	// damaged is set by a read that found no ring to sign with, until a read finds one: an outage in between mends nothing.
+	damaged bool
 	changed chan struct{}
 	now     chan struct{}
 }
@@ -60,7 +63,7 @@ func NewFollower(with Following) *Follower {
 }
 
 // Load reads the ring once, and makes the first one where none is stored. It is for the start: an error keeps a program
-// from running with keys that nobody could read.
+// from running with keys that nobody could read. Nothing is done to the ring.
 func (f *Follower) Load(ctx context.Context, generate keys.Generate) error {
 	readAt := f.Clock.Now()
 	ring, version, err := f.Store.Load(ctx)
@@ -83,7 +86,11 @@ func (f *Follower) Run(ctx context.Context) error {
 	return keystore.Follow(ctx, nudged{f.Store, f.now}, keystore.Following{
 		Interval: f.Interval, Clock: f.Clock, Random: f.Random,
 		OnRing: func(ring keys.Ring, version string, readAt time.Time) {
-			f.take(ctx, Snapshot{Ring: ring, Version: version, ReadAt: readAt})
+			snapshot := Snapshot{Ring: ring, Version: version, ReadAt: readAt}
+			f.take(ctx, snapshot)
+			if f.observe != nil {
+				f.observe(ctx, snapshot)
+			}
 		},
 		OnError: func(err error) { f.fail(ctx, err) },
 	})
@@ -116,7 +123,7 @@ func (f *Follower) Newest() (Snapshot, bool) {
 func (f *Follower) Signing() (keys.Ring, time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.good == nil || unusable(f.failure) {
+	if f.good == nil || f.damaged {
 		return keys.Ring{}, time.Time{}
 	}
 	return f.good.Ring, f.good.ReadAt
@@ -129,8 +136,12 @@ func (f *Follower) Failure() error {
 	return f.failure
 }
 
-// Damaged says whether the stored ring was found to be none, or gone, when it was read last.
-func (f *Follower) Damaged() bool { return unusable(f.Failure()) }
+// Damaged says whether the stored ring was found to be none, or gone, and has not been read since.
+func (f *Follower) Damaged() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.damaged
+}
 
 // storeName names the store without looking into it.
 func (f *Follower) storeName() string {
@@ -148,7 +159,7 @@ func (f *Follower) take(ctx context.Context, snapshot Snapshot) {
 	f.mu.Lock()
 	another := f.good == nil || f.good.Version != snapshot.Version
 	recovered := f.failure != nil
-	f.good, f.failure = &snapshot, nil
+	f.good, f.failure, f.damaged = &snapshot, nil, false
 	f.mu.Unlock()
 	if recovered {
 		f.Log.InfoContext(ctx, "the ring of keys can be read again", "store", f.storeName())
@@ -159,9 +170,6 @@ func (f *Follower) take(ctx context.Context, snapshot Snapshot) {
 		default:
 		}
 	}
-	if f.observe != nil {
-		f.observe(ctx, snapshot)
-	}
 }
 
 // fail notes why the ring could not be read. The same reason is logged once.
@@ -169,8 +177,13 @@ func (f *Follower) fail(ctx context.Context, err error) {
 	f.mu.Lock()
 	again := f.failure != nil && f.failure.Error() == err.Error()
 	f.failure = err
+	f.damaged = f.damaged || unusable(err)
+	damaged := f.damaged
 	f.mu.Unlock()
 	if !again {
-		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", f.storeName(), "err", err, "signing", !unusable(err))
+		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", f.storeName(), "err", err, "signing", !damaged)
+	}
+	if f.failing != nil {
+		f.failing(ctx, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/credence-id/credence/internal/issuer/keys"
@@ -22,6 +23,8 @@ type Keeping struct {
 	Surroundings func(ctx context.Context) Surroundings
 	// OnRing is given every ring that was read and to which nothing was done, with what is to become of it. nil: nothing.
 	OnRing func(ctx context.Context, kept Kept)
+	// OnFailure is given each error of reading the ring; damaged says that there is none to sign with. nil: nothing.
+	OnFailure func(ctx context.Context, err error, damaged bool)
 	// OnEvents is given what happened to the ring since it was read before, whoever did it. nil: nothing.
 	OnEvents func(ctx context.Context, events []keys.Event)
 }
@@ -48,12 +51,19 @@ type Keeper struct {
 	follower *Follower
 	// seen is the last ring that OnEvents knows of.
 	seen *keys.Ring
+	// waiting says that a look is to come because somebody could not be asked.
+	waiting atomic.Bool
 }
 
 // NewKeeper returns a Keeper that has done nothing yet.
 func NewKeeper(with Keeping) *Keeper {
 	k := &Keeper{keeping: with, follower: NewFollower(with.Following)}
 	k.follower.observe = k.look
+	k.follower.failing = func(ctx context.Context, err error) {
+		if with.OnFailure != nil {
+			with.OnFailure(ctx, err, k.follower.Damaged())
+		}
+	}
 	return k
 }
 
@@ -70,7 +80,7 @@ func (k *Keeper) look(ctx context.Context, read Snapshot) {
 	if k.keeping.Surroundings != nil {
 		surroundings = k.keeping.Surroundings(ctx)
 	}
-	if surroundings.Again > 0 {
+	if surroundings.Again > 0 && k.waiting.CompareAndSwap(false, true) {
 		go k.again(ctx, surroundings.Again)
 	}
 	// The time is read last: all that the view says was so by then.
@@ -94,6 +104,7 @@ func (k *Keeper) again(ctx context.Context, after time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-k.keeping.Clock.After(after):
+		k.waiting.Store(false)
 		k.follower.Nudge()
 	}
 }

@@ -181,6 +181,14 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 		if newest, ok := f.Newest(); !ok || len(newest.Ring.Keys) != 4 {
 			t.Errorf("%s: the last good ring is not published any more", name)
 		}
+		if c.damaged {
+			outage := errors.New("timeout")
+			again(outage, outage, outage)
+			eventually(t, "another failure is noticed", func() bool { return errors.Is(f.Failure(), outage) })
+			if signs() || !f.Damaged() {
+				t.Errorf("%s, and then an outage: signs %v", name, signs())
+			}
+		}
 		again()
 		eventually(t, name+" is over", func() bool { return f.Failure() == nil && signs() })
 	}
@@ -271,6 +279,13 @@ func TestKeeperRotatesAndTellsOfWhateverHappens(t *testing.T) {
 		},
 		OnRing: told.onRing, OnEvents: told.onEvents,
 	})
+	// Whoever only loads, as one that does not lead, does nothing and tells of nothing.
+	if err := keeper.Follower().Load(t.Context(), keys.NewPrivate); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := told.last(); ok || store.saves != 0 {
+		t.Fatalf("loading has told of a ring (%v), or saved one (%d)", ok, store.saves)
+	}
 	start(t, keeper.Run)
 	eventually(t, "the ring is told of", func() bool { kept, ok := told.last(); return ok && len(kept.Plan.Conditions) == 2 })
 	if kept, _ := told.last(); kept.Plan.Conditions[0].Type != keys.AwaitingGates || store.saves != 0 {

@@ -14,8 +14,9 @@ type Recorder struct {
 	now    func() time.Time
 	events *prometheus.CounterVec
 
-	mu   sync.Mutex
-	kept *Kept
+	mu      sync.Mutex
+	kept    *Kept
+	damaged bool
 }
 
 var (
@@ -49,6 +50,16 @@ func (r *Recorder) Observe(kept Kept) {
 	r.kept = &kept
 }
 
+// Damaged records whether there is a ring to sign with.
+func (r *Recorder) Damaged(damaged bool) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.damaged = damaged
+}
+
 // Happened counts an event.
 func (r *Recorder) Happened(event keys.Event) {
 	if r != nil {
@@ -66,7 +77,7 @@ func (r *Recorder) Describe(descs chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. Nothing is told before a ring was looked at: no number would be true.
 func (r *Recorder) Collect(metrics chan<- prometheus.Metric) {
 	r.mu.Lock()
-	kept := r.kept
+	kept, damaged := r.kept, r.damaged
 	r.mu.Unlock()
 	if kept == nil {
 		return
@@ -98,5 +109,10 @@ func (r *Recorder) Collect(metrics chan<- prometheus.Metric) {
 	for kind, value := range wrong {
 		gauge(conditionDesc, value, string(kind))
 	}
+	unusable := 0.
+	if damaged {
+		unusable = 1
+	}
+	gauge(conditionDesc, unusable, "RingUnusable")
 	gauge(readDesc, float64(kept.ReadAt.Unix()))
 }

@@ -76,6 +76,10 @@ func (o Operator) Do(ctx context.Context, command Command, dryRun bool) (Outcome
 		if err != nil {
 			return Outcome{}, err
 		}
+		// Nothing that can not be stored is sent: that nothing was done is certain then.
+		if _, err := change.Ring.Encode(); err != nil {
+			return Outcome{}, fmt.Errorf("nothing was done, since what would come of it is no ring: %w", err)
+		}
 		outcome := Outcome{Before: ring, View: view, Change: change}
 		if dryRun || !change.Changed {
 			return outcome, nil

@@ -88,6 +88,24 @@ func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 	if _, err := configMaps.Update(t.Context(), labelled, metav1.UpdateOptions{}); err != nil {
 		t.Errorf("metadata is free: %v", err)
 	}
+	for _, name := range []string{"credence-discovery", "credence-signer-ledger"} {
+		if current, err := configMaps.Get(t.Context(), name, metav1.GetOptions{}); err == nil && len(current.Data) > 0 {
+			one := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+			if err := configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, one); err == nil {
+				t.Errorf("an administrator deleted %s as a collection", name)
+			}
+		}
+		fixed, err := configMaps.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Errorf("%s is gone: %v", name, err)
+			continue
+		}
+		yes := true
+		fixed.Immutable = &yes
+		if _, err := configMaps.Update(t.Context(), fixed, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "must not be immutable") {
+			t.Errorf("an administrator made %s immutable: %v", name, err)
+		}
+	}
 }
 
 func TestNothingIsLostInDecoding(t *testing.T) {

@@ -286,6 +286,7 @@ func TestDamagedRing(t *testing.T) {
 		}
 		return nil
 	})
+	p.must(t, "", "kubectl", "wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=RingUnusable", "keyring/workload-identities", "--timeout=30s")
 	for _, log := range []string{"apiserver", "controller"} {
 		eventually(t, func() error {
 			content, err := os.ReadFile(filepath.Join(p.Dir, "logs", log+".log"))
@@ -341,4 +342,38 @@ func TestAcknowledgements(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// In a cluster the ring is in a Secret, which two servers share by rights on this one name alone.
+func TestKeysInASecret(t *testing.T) {
+	t.Parallel()
+	var args []string
+	for _, component := range []string{"apiserver", "controller"} {
+		args = append(args, "--arg", component+"=--keys-dir=", "--arg", component+"=--keys-secret=credence-system/credence-keys")
+	}
+	p := newPlane(t, args...)
+	namespace := p.namespace(t)
+	p.create(t, namespace, "one", "aws", "team")
+	first, _ := claims(t, token(t, p.config(t), namespace, "one", `{}`).Status.Token)
+	if got := rotate(t, p.config(t), "", `{"algorithm":"ES256","now":true,"acceptRefusals":true,"reason":"a test"}`); got.Code != 201 {
+		t.Fatalf("rotate: %d %s", got.Code, got.Body)
+	}
+	eventually(t, func() error {
+		if second, _ := claims(t, token(t, p.config(t), namespace, "one", `{}`).Status.Token); second.KeyID == first.KeyID {
+			return fmt.Errorf("still signed by %s", first.KeyID)
+		}
+		ring := p.keyRing(t)
+		if len(ring.Status.Keys) != 5 || key(t, ring, "ES256", "retiring").ID != first.KeyID {
+			return fmt.Errorf("keys: %+v", ring.Status.Keys)
+		}
+		return nil
+	})
+	if _, err := os.Stat(filepath.Join(p.Dir, "keys")); err == nil {
+		t.Error("keys are in a folder too")
+	}
+	secret := p.must(t, "", "kubectl", "-n", "credence-system", "get", "secret", "credence-keys", "-o", "jsonpath={.type} {.data}")
+	if !strings.HasPrefix(secret, "identity.credence.dev/key-ring ") || strings.Count(secret, ".pem") != 5 {
+		t.Errorf("the Secret is of another type, or holds other keys: %.60s", secret)
+	}
+	p.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=30s")
 }

@@ -102,6 +102,10 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 
 // issue is what is published, and when it changes next.
 func (a assembly) issue(ctx context.Context, server *apiserver.Server) (publication.Issue, error) {
+	// A process that slept, or cannot read its keys, must not put back what others have taken away meanwhile.
+	if age := time.Since(a.readAt()); age > keys.DefaultStaleness {
+		return publication.Issue{}, fmt.Errorf("the keys were read %s ago: what is published stays", age.Round(time.Second))
+	}
 	documents, err := discovery.New(a.issuer, a.published())
 	if err != nil {
 		return publication.Issue{}, err

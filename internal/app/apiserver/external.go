@@ -24,6 +24,7 @@ import (
 type signer struct {
 	follower *externalsigner.Follower
 	first    []identity.PublicKey
+	foundAt  time.Time
 	changes  chan struct{}
 	failures *metrics.CounterVec
 }
@@ -40,7 +41,7 @@ func findSigner(ctx context.Context, o *Options, c checked, client kubernetes.In
 	if err != nil {
 		return nil, fmt.Errorf("read the ledger of the external signer's keys: %w", err)
 	}
-	s := &signer{first: ledger.Published(), changes: make(chan struct{}, 1), failures: metrics.NewCounterVec(&metrics.CounterOpts{
+	s := &signer{first: ledger.Published(), foundAt: time.Now(), changes: make(chan struct{}, 1), failures: metrics.NewCounterVec(&metrics.CounterOpts{
 		Namespace: "credence", Subsystem: "external_signer", Name: "failures_total", StabilityLevel: metrics.ALPHA,
 		Help: "Failures of the external signer, by reason.",
 	}, []string{"reason"})}
@@ -101,8 +102,10 @@ func (s *signer) published() []identity.PublicKey {
 }
 
 func (s *signer) readAt() time.Time {
-	snapshot, _ := s.follower.Snapshot()
-	return snapshot.ReadAt
+	if snapshot, ok := s.follower.Snapshot(); ok {
+		return snapshot.ReadAt
+	}
+	return s.foundAt
 }
 
 func (s *signer) run(ctx context.Context, changed func()) {

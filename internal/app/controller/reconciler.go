@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
@@ -65,6 +67,7 @@ func (r *reconciler) surroundings(ctx context.Context) keyring.Surroundings {
 // onRing tells of a ring.
 func (r *reconciler) onRing(ctx context.Context, kept keyring.Kept) {
 	r.recorder.Observe(kept)
+	r.recorder.Damaged(false)
 	if r.ring == nil {
 		return
 	}
@@ -85,6 +88,34 @@ func (r *reconciler) onRing(ctx context.Context, kept keyring.Kept) {
 	r.problem(ctx, "the status of the KeyRing could not be written", err)
 	if err == nil {
 		r.events.conditions(r.ring, next)
+	}
+}
+
+// onFailure tells that there is no ring to sign with, so that the KeyRing does not go on to say that all is well. An outage of
+// the store is none of that: the ring may be as it was.
+func (r *reconciler) onFailure(ctx context.Context, _ error, damaged bool) {
+	r.recorder.Damaged(damaged)
+	if !damaged {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	ring, err := r.rings.get(ctx)
+	if err != nil {
+		return // told of when the ring is read
+	}
+	next := ring.DeepCopy()
+	meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RingUnusable", ObservedGeneration: ring.Generation,
+		Message: "no token is signed: the stored ring of keys is damaged or gone; the log of the key controller says what is wrong with it",
+	})
+	if equality.Semantic.DeepEqual(ring.Status, next.Status) {
+		return
+	}
+	err = r.rings.updateStatus(ctx, next)
+	r.problem(ctx, "the status of the KeyRing could not be written", err)
+	if err == nil {
+		r.events.conditions(ring, next)
 	}
 }
 

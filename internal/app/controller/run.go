@@ -59,11 +59,11 @@ func Run(ctx context.Context, config Config) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	recorder := keyring.NewRecorder(registry, time.Now)
-	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder}
+	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder, events: startEvents(ctx, client)}
 	keeper := keyring.NewKeeper(keyring.Keeping{
 		Following: keyring.Following{Store: store, Interval: c.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: c.Log},
 		Settings:  c.Settings, Generate: keys.NewPrivate,
-		Surroundings: r.surroundings, OnRing: r.onRing, OnEvents: r.onEvents,
+		Surroundings: r.surroundings, OnRing: r.onRing, OnFailure: r.onFailure, OnEvents: r.onEvents,
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	if c.HealthPort != 0 {
@@ -78,7 +78,6 @@ func Run(ctx context.Context, config Config) error {
 	if err := keeper.Follower().Load(ctx, keys.NewPrivate); err != nil {
 		return err
 	}
-	r.events = startEvents(ctx, client)
 	c.Log.Info("key controller started", "issuer", c.issuer, "rotationPeriod", c.Settings.RotationPeriod.String(), "publishPeriod", c.Settings.PublishPeriod.String(), "wait", c.Settings.Wait().String())
 	group.Go(func() error { return lead(ctx, c, client, keeper.Run) })
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {

@@ -82,8 +82,16 @@ func (r Ring) RotateNow(v View, c Command, generate Generate) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	now := v.Now.UTC()
-	if free, known := r.freeAt(c.Algorithm, v.Settings); !known || free.After(now) {
+	e := r.edit(v)
+	// What is due to leave makes room, whether or not a controller has come to it.
+	for _, action := range r.Plan(v).Actions {
+		if action.Kind == Remove && action.Algorithm == c.Algorithm && action.due(v.Now) {
+			if err := e.act(action, generate); err != nil {
+				return Change{}, err
+			}
+		}
+	}
+	if free, known := e.ring.freeAt(c.Algorithm, v.Settings); !known || !free.IsZero() {
 		refused := refuse(TooManyKeys, "%s", capReached(c.Algorithm, free).Message)
 		refused.ReadyAt = free
 		return Change{}, refused
@@ -91,7 +99,6 @@ func (r Ring) RotateNow(v View, c Command, generate Generate) (Change, error) {
 	if refused := mayNotSign(spare, v); refused != nil && !c.AcceptRefusals {
 		return Change{}, refused
 	}
-	e := r.edit(v)
 	if err := e.promote(spare.ID, mayNotSign(spare, v) != nil, c.Cause, generate); err != nil {
 		return Change{}, err
 	}
@@ -112,6 +119,9 @@ func (r Ring) Revoke(v View, c Command, generate Generate) (Change, error) {
 	i := r.index(c.Key)
 	if i < 0 {
 		return Change{}, r.noSuchKey(c.Key)
+	}
+	if len(r.Compromised) >= maxCompromised {
+		return Change{}, refuse(TooManyKeys, "%d keys have been revoked, and no more can be remembered: the ring must be replaced by a new one", maxCompromised)
 	}
 	e := r.edit(v)
 	key := r.Keys[i]

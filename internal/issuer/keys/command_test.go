@@ -191,3 +191,32 @@ func TestHistoryIsBoundedAndCompromisedKeysAreNot(t *testing.T) {
 		t.Errorf("the last event is %+v, want the publication of the spare", last)
 	}
 }
+
+// A key that is due to leave makes room for a rotation, also while no controller runs.
+func TestRotateNowMakesRoom(t *testing.T) {
+	d := newDays(t)
+	d.view.Settings.RotationPeriod = 90 * 24 * time.Hour // nothing is due by itself
+	urgent := command()
+	urgent.AcceptRefusals = true
+	for range 2 {
+		d.pass(time.Hour)
+		d.do(d.ring.RotateNow(d.view, urgent, d.keys.generate))
+	}
+	d.pass(0)
+	if n := d.ring.count(identity.ES256); n != maxPerAlgorithm {
+		t.Fatalf("%d keys, want a full ring", n)
+	}
+	_, err := d.ring.RotateNow(d.view, urgent, d.keys.generate)
+	full := d.refused(TooManyKeys, err)
+
+	// Nobody has removed anything since.
+	d.view.Now = full.ReadyAt.Add(-time.Second)
+	_, err = d.ring.RotateNow(d.view, urgent, d.keys.generate)
+	d.refused(TooManyKeys, err)
+	d.view.Now = full.ReadyAt
+	events := d.do(d.ring.RotateNow(d.view, urgent, d.keys.generate))
+	got := kinds(events)
+	if n := len(got); n < 4 || got[0] != "ES256 removed" || !slices.Equal(got[n-3:], []string{"ES256 retired", "ES256 activated", "ES256 published"}) {
+		t.Errorf("events %v, want what is due to leave, and a rotation", got)
+	}
+}

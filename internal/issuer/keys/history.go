@@ -49,7 +49,7 @@ type Cause struct {
 	Reason string
 }
 
-// Controller is the By of what happens because it is due.
+// Controller is the By of what happens because it is due. Whoever records a user of that name writes it otherwise.
 const Controller = "controller"
 
 // Event is one thing that happened to one key.

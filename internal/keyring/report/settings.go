@@ -32,15 +32,13 @@ func View(object *v1alpha1.KeyRing) keys.View {
 			ClockSkew: told.ClockSkew.Duration,
 		}
 	}
-	switch documents := object.Status.Documents; {
-	case documents != nil:
-		gate := keys.Gate{Name: documents.From}
-		for _, id := range documents.Keys {
-			gate.Knows = append(gate.Knows, identity.KeyID(id))
+	documents := keys.Gate{Name: "the key controller, which has not looked yet"}
+	if told := object.Status.Documents; told != nil {
+		documents.Name = told.From
+		for _, id := range told.Keys {
+			documents.Knows = append(documents.Knows, identity.KeyID(id))
 		}
-		view.Documents = &gate
-	case object.Status.Settings == nil:
-		view.Documents = &keys.Gate{Name: "the key controller, which has not looked yet"}
 	}
+	view.Documents = &documents
 	return view
 }

@@ -18,14 +18,10 @@ const (
 	AuditReason = "keyring." + v1alpha1.GroupName + "/reason"
 )
 
-func annotate(ctx context.Context, outcome operation.Outcome) {
+func annotate(ctx context.Context, outcome operation.Outcome, reason string) {
 	var changes []string
-	reason := ""
 	for _, event := range outcome.Events {
 		changes = append(changes, string(event.Kind)+" "+string(event.Key))
-		if event.By != "controller" {
-			reason = event.Reason
-		}
 	}
 	if len(changes) == 0 {
 		changes = []string{"none: it was asked for already"}

@@ -115,7 +115,7 @@ func (r *RotationREST) Create(ctx context.Context, name string, obj runtime.Obje
 		return nil, failure(name, err)
 	}
 	rotation.Status = report.Rotation(outcome.Before, outcome.Ring, outcome.View, algorithm, rotation.Spec.Now)
-	annotate(ctx, outcome)
+	annotate(ctx, outcome, cause.Reason)
 	return rotation, nil
 }
 
@@ -172,7 +172,7 @@ func (r *RevocationREST) Create(ctx context.Context, name string, obj runtime.Ob
 		return nil, failure(name, err)
 	}
 	revocation.Status = report.Revocation(outcome.Before, outcome.Ring, outcome.View, identity.KeyID(revocation.Spec.Key))
-	annotate(ctx, outcome)
+	annotate(ctx, outcome, cause.Reason)
 	return revocation, nil
 }
 

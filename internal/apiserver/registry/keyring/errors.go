@@ -50,8 +50,12 @@ func invalid(kind, name string, errs ...*field.Error) error {
 	return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind(kind).GroupKind(), name, errs)
 }
 
-// recordable makes a user's name fit for the ring's history: what can not be printed is replaced, the end is cut off.
+// recordable makes a user's name fit for the ring's history: what can not be printed is replaced, the end is cut off, and
+// nobody is taken for the key controller.
 func recordable(name string) string {
+	if name == keys.Controller {
+		return "user " + name
+	}
 	const most = 256
 	safe := make([]rune, 0, len(name))
 	size := 0
