@@ -1,6 +1,9 @@
 package keys
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // longestTTL is that of relying parties which heed no max-age and know one time only (step-ca).
 const longestTTL = 12 * time.Hour
@@ -18,17 +21,21 @@ type Exposure struct {
 // RefusedFor says for how long valid tokens of a spare could be refused if it signed from now on.
 func (k Key) RefusedFor(v View) []Exposure {
 	v.Settings = v.Settings.withDefaults()
+	shown := v.Documents == nil || slices.Contains(v.Documents.Knows, k.ID)
 	left := func(period time.Duration) time.Duration {
 		wait := period + v.Settings.Staleness + 2*v.Settings.ClockSkew
-		if k.PublishedAt.IsZero() {
+		if k.PublishedAt.IsZero() || !shown {
 			return wait
 		}
 		return min(wait, max(0, k.PublishedAt.Add(wait).Sub(v.Now)))
 	}
-	unknown := len(v.awaits(k.ID)) > 0
+	unknown := slices.ContainsFunc(v.Gates, func(gate Gate) bool { return !slices.Contains(gate.Knows, k.ID) })
 	return exposures(v.Settings, func(model string, period time.Duration) Exposure {
 		switch model {
 		case "M0", "M5":
+			if !shown {
+				return Exposure{For: v.Settings.Staleness}
+			}
 			return Exposure{}
 		case "M4":
 			return Exposure{Unbounded: unknown}
@@ -37,8 +44,8 @@ func (k Key) RefusedFor(v View) []Exposure {
 	})
 }
 
-// AcceptedFor says for how long tokens of a key could be accepted if it was revoked now: those that Credence has signed for
-// the time For. Tokens that a thief makes are accepted as long, or until somebody acts where Unbounded is set.
+// AcceptedFor says for how long tokens of a key could be accepted if it was revoked now, those that a thief makes included.
+// Where Unbounded is set, a thief's are accepted until somebody acts, and those that Credence has signed for the time For.
 func (k Key) AcceptedFor(v View) []Exposure {
 	v.Settings = v.Settings.withDefaults()
 	var valid time.Duration
@@ -49,7 +56,7 @@ func (k Key) AcceptedFor(v View) []Exposure {
 		if period == 0 {
 			return Exposure{For: valid, Unbounded: true}
 		}
-		return Exposure{For: min(valid, period+v.Settings.Staleness)}
+		return Exposure{For: period + v.Settings.Staleness}
 	})
 }
 

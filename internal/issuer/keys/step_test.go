@@ -469,4 +469,15 @@ func TestExposure(t *testing.T) {
 	if diff := cmp.Diff(accepted, show(d.one(Active).AcceptedFor(d.view))); diff != "" {
 		t.Errorf("accepted (-want +got):\n%s", diff)
 	}
+	// A spare that was stolen has signed nothing here, but the thief's tokens are accepted all the same.
+	stolen := "M0 0s true\nM1 1h1m0s false\nM2 12h1m0s false\nM3 24h1m0s false\nM4 0s true\nM5 0s true\n"
+	if diff := cmp.Diff(stolen, show(d.one(Spare).AcceptedFor(d.view))); diff != "" {
+		t.Errorf("accepted of a spare (-want +got):\n%s", diff)
+	}
+	// A key that is not even in the documents is known to nobody, whatever has passed.
+	d.view.Gates, d.view.Documents = nil, &Gate{Name: "ConfigMap"}
+	hidden := "M0 1m0s false\nM1 5h1m0s false\nM2 16h1m0s false\nM3 28h1m0s false\nM4 0s false\nM5 1m0s false\n"
+	if diff := cmp.Diff(hidden, show(d.one(Spare).RefusedFor(d.view))); diff != "" {
+		t.Errorf("refused, hidden (-want +got):\n%s", diff)
+	}
 }
