@@ -1,0 +1,35 @@
+package apiserver
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+)
+
+// asleep holds keys that were read some time ago.
+type asleep struct{ age time.Duration }
+
+func (asleep) sign(*issuer.Config)                     {}
+func (asleep) published() []identity.PublicKey         { return nil }
+func (a asleep) readAt() time.Time                     { return time.Now().Add(-a.age) }
+func (asleep) run(ctx context.Context, changed func()) {}
+func (asleep) operator() keyring.Operator              { return keyring.Operator{} }
+
+// A process that slept does not put back what others have taken away meanwhile.
+func TestOldKeysAreNotPublished(t *testing.T) {
+	for age, want := range map[time.Duration]string{
+		keys.DefaultStaleness + 2*time.Second: "what is published stays",
+		0:                                     "key", // none is published: it comes as far as making documents
+	} {
+		a := assembly{checked: checked{issuer: "https://issuer.example"}, custody: asleep{age}}
+		if _, err := a.issue(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) || (age == 0) == strings.Contains(err.Error(), "stays") {
+			t.Errorf("keys that were read %s ago: %v, want %q", age, err, want)
+		}
+	}
+}
