@@ -96,7 +96,7 @@ func TestTenRotationsWithoutOneRefusedToken(t *testing.T) {
 	if len(s.keys) < rotations {
 		t.Errorf("tokens of %d keys were seen, though %d were activated", len(s.keys), rotations)
 	}
-	t.Logf("%d tokens of %d keys were accepted by both relying parties, each twice", s.accepted, len(s.keys))
+	t.Logf("tokens of %d keys were accepted by both relying parties, %d times", len(s.keys), s.accepted)
 }
 
 // run issues a token a few times a second until ctx is done.

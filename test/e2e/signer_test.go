@@ -156,7 +156,7 @@ func TestSignerOfKubeAPIServer(t *testing.T) {
 	if out := shared.must(t, "", "kubectl", "--kubeconfig", filepath.Join(folder, "admin.kubeconfig"), "create", "token", "default"); !load.keys[keyOf(t, strings.TrimSpace(out))] {
 		t.Error("kubectl create token gives a token of a key that nobody knows")
 	}
-	t.Logf("%d tokens of %d keys, none refused", load.accepted, len(load.keys))
+	t.Logf("tokens of %d keys were accepted %d times, and none refused", len(load.keys), load.accepted)
 }
 
 // accountTokens has tokens of a service account issued, and shows each to the cluster, at once and again later.
