@@ -76,7 +76,7 @@ func FuzzRawSignature(f *testing.F) {
 	f.Add([]byte{0x30, 0x80, 2, 1, 1, 2, 1, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, der []byte) {
 		want, wantErr := slowRawSignature(der)
-		got, err := rawSignature(der)
+		got, err := RawSignature(der)
 		if (err == nil) != (wantErr == nil) {
 			t.Fatalf("%x: %v, but encoding/asn1 says %v", der, err, wantErr)
 		}

@@ -518,7 +518,7 @@ func TestES256SignaturesOfExternalSigners(t *testing.T) {
 		"short numbers": {der([]byte{1}, scalar(31, 0x7f)), slices.Concat(make([]byte, 31), []byte{1, 0}, scalar(31, 0x7f))},
 	}
 	for name, c := range accepted {
-		if got, err := rawSignature(c.der); err != nil || !bytes.Equal(got, c.want) {
+		if got, err := RawSignature(c.der); err != nil || !bytes.Equal(got, c.want) {
 			t.Errorf("%s: %x, %v, want %x", name, got, err, c.want)
 		}
 	}
@@ -538,7 +538,7 @@ func TestES256SignaturesOfExternalSigners(t *testing.T) {
 		"not an integer":      {0x30, 6, 3, 1, 1, 2, 1, 1},
 	}
 	for name, data := range refused {
-		if got, err := rawSignature(data); err == nil {
+		if got, err := RawSignature(data); err == nil {
 			t.Errorf("%s: %x is accepted as %x", name, data, got)
 		}
 	}

@@ -13,9 +13,9 @@ const (
 
 var errNotDER = errors.New("the key gave a signature that is not the DER of two P-256 integers")
 
-// rawSignature turns the DER of an ECDSA signature (SEQUENCE of INTEGER r and INTEGER s, RFC 3279, section 2.2.3), which
+// RawSignature turns the DER of an ECDSA signature (SEQUENCE of INTEGER r and INTEGER s, RFC 3279, section 2.2.3), which
 // is what a crypto.Signer gives, into r and s with a fixed length each, which is what a JWT carries.
-func rawSignature(der []byte) ([]byte, error) {
+func RawSignature(der []byte) ([]byte, error) {
 	// Of two integers of at most 33 bytes even the whole is shorter than 128 bytes, so every length is one byte.
 	if len(der) < 2 || der[0] != 0x30 || int(der[1]) != len(der)-2 {
 		return nil, errNotDER

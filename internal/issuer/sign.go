@@ -69,7 +69,7 @@ func (s *signer) sign(random io.Reader, payload []byte) (identity.Token, error) 
 		return identity.Token{}, err
 	}
 	if s.algorithm == identity.ES256 {
-		signature, err = rawSignature(signature)
+		signature, err = RawSignature(signature)
 		if err != nil {
 			return identity.Token{}, err
 		}

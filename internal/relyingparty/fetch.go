@@ -59,9 +59,9 @@ func fetch(ctx context.Context, client *http.Client, address string, limit int64
 		return nil, errors.New("it is not a URL that can be requested")
 	}
 	request.Header.Set("Accept", "application/json")
-	response, err := httpsOnly(client).Do(request)
+	response, err := HTTPSOnly(client).Do(request)
 	if err != nil {
-		return nil, withoutURL(err)
+		return nil, WithoutURL(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -77,8 +77,9 @@ func fetch(ctx context.Context, client *http.Client, address string, limit int64
 	return body, nil
 }
 
-// httpsOnly returns a client that does what client does, but never leaves https, whatever a redirect says.
-func httpsOnly(client *http.Client) *http.Client {
+// HTTPSOnly returns a client that does what client does, but never leaves https, whatever a redirect says. nil
+// stands for a client that trusts the authorities of this machine.
+func HTTPSOnly(client *http.Client) *http.Client {
 	var strict http.Client
 	if client != nil {
 		strict = *client
@@ -95,8 +96,8 @@ func httpsOnly(client *http.Client) *http.Client {
 	return &strict
 }
 
-// withoutURL drops the method and URL that net/http puts before an error: OutageError names the URL already.
-func withoutURL(err error) error {
+// WithoutURL drops the method and URL that net/http puts before an error: for errors that name the URL already.
+func WithoutURL(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}

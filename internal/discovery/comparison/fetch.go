@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/relyingparty"
 )
 
-const (
-	fetchTimeout = 15 * time.Second
-	maxRedirects = 3
-)
+const fetchTimeout = 15 * time.Second
 
 // Documents are the two documents of an issuer as bytes from outside, checked by nobody.
 type Documents struct {
@@ -92,9 +89,9 @@ func fetch(ctx context.Context, client *http.Client, address string) (Answer, er
 		return fail(0, errors.New("it is not a URL that can be requested"))
 	}
 	request.Header.Set("Accept", "application/json")
-	response, err := httpsOnly(client).Do(request)
+	response, err := relyingparty.HTTPSOnly(client).Do(request)
 	if err != nil {
-		return fail(0, withoutURL(err))
+		return fail(0, relyingparty.WithoutURL(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -108,30 +105,4 @@ func fetch(ctx context.Context, client *http.Client, address string) (Answer, er
 	}
 	answer.ContentType, answer.CacheControl = response.Header.Get("Content-Type"), response.Header.Get("Cache-Control")
 	return answer, nil
-}
-
-// httpsOnly returns a client that does what client does, but never leaves https, whatever a redirect says.
-func httpsOnly(client *http.Client) *http.Client {
-	var strict http.Client
-	if client != nil {
-		strict = *client
-	}
-	strict.CheckRedirect = func(request *http.Request, via []*http.Request) error {
-		if request.URL.Scheme != "https" {
-			return fmt.Errorf("it redirects to %s, which is not https", request.URL.Redacted())
-		}
-		if len(via) > maxRedirects {
-			return fmt.Errorf("it redirects more than %d times", maxRedirects)
-		}
-		return nil
-	}
-	return &strict
-}
-
-// withoutURL drops the method and URL that net/http puts before an error: FetchError names the URL already.
-func withoutURL(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
-	}
-	return err
 }

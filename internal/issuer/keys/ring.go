@@ -39,7 +39,7 @@ type Key struct {
 	Algorithm identity.Algorithm
 	// State says whether the key signs.
 	State State
-	// Private signs. Only the package issuer calls its Sign.
+	// Private signs. Only the packages issuer and externalsigner/service call its Sign.
 	Private crypto.Signer `json:"-"`
 	// PublishedAt is since when the key is known to be in the stored ring, in UTC; zero for a spare until the first Step
 	// that found it there. It is never before the key could be seen, however long the write that added it took.

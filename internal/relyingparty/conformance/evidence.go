@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -142,7 +141,7 @@ func (a *asker) once(ctx context.Context, e *exchange, address, etag string, lim
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
-		e.err = withoutURL(err)
+		e.err = relyingparty.WithoutURL(err)
 		return ""
 	}
 	defer response.Body.Close()
@@ -158,14 +157,6 @@ func (a *asker) once(ctx context.Context, e *exchange, address, etag string, lim
 		return location.String()
 	}
 	return ""
-}
-
-// withoutURL drops the method and URL that net/http puts before an error: checks name the document already.
-func withoutURL(err error) error {
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return wrapped.Err
-	}
-	return err
 }
 
 // text returns a member that is a JSON string.
