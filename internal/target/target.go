@@ -1,65 +1,74 @@
-// Package target is the one table of what target systems accept. In goes the type of a target system, out comes the
-// signature algorithm of its tokens. It decides only: it never talks to a target system.
+// Package target is the shape of a target system: what it accepts, and what a workload needs to present a token to it. In
+// goes the providerConfig of an identity, out comes an Injection: keys of a Secret, variables and files of a pod. It decides
+// only, and knows no target system: those are its subpackages, and package targets is the list of them.
 package target
 
 import (
-	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// system is a row of the table: the cheapest algorithm that a target system is known to accept. RS256 is what every
-// relying party takes; ES256 costs a twentieth of it, and stands only where the target system documents it.
-type system struct {
-	name      string
-	algorithm identity.Algorithm
-	// others are further algorithms that it accepts, or can be set up to.
-	others []identity.Algorithm
+// Adapter is one target system. It has no state.
+type Adapter interface {
+	// Type is the value of spec.targetSystem.type, such as aws.
+	Type() string
+	// Limits are what the target system accepts.
+	Limits() Limits
+	// Parse checks a providerConfig: JSON, or empty where there is none. Unknown fields and duplicate keys are errors, which
+	// name fields below path. The Config is nil if there are any.
+	Parse(providerConfig []byte, path *field.Path) (Config, field.ErrorList)
 }
 
-func table() []system {
-	rs256, es256 := []identity.Algorithm{identity.RS256}, []identity.Algorithm{identity.ES256}
-	return []system{
-		{"alicloud", identity.RS256, nil},
-		{"aws", identity.ES256, rs256},
-		{"azure", identity.RS256, nil},
-		{"gcp", identity.ES256, rs256},
-		// For whatever has no row: a relying party that only verifies tokens.
-		{"generic", identity.RS256, es256},
-		// An API server that is configured by flags takes nothing else unless told to.
-		{"kubernetes", identity.RS256, es256},
-	}
+// Config is a providerConfig that was checked.
+type Config interface {
+	// Injection is what a workload needs besides the token that is mounted in place.
+	Injection(place Place) Injection
+	// Account says by field what must never change, such as the tenant: another account is another identity.
+	Account() []Fixed
+	// Audiences are those that the target system expects unless it was set up otherwise, at least one of them; empty if any
+	// may do.
+	Audiences() []string
 }
 
-// Algorithm returns the algorithm that tokens for a target system are signed with: RS256 where the type is not known.
-func Algorithm(targetType string) identity.Algorithm {
-	for _, s := range table() {
-		if s.name == targetType {
-			return s.algorithm
-		}
-	}
-	return identity.RS256
+// Limits are what a target system accepts; zero values limit nothing.
+type Limits struct {
+	// Algorithms are the signatures that it accepts, the cheapest first: a ring signs with that.
+	Algorithms []identity.Algorithm
+	// Lifetime is the longest that a token may be valid.
+	Lifetime time.Duration
+	// Subject is the greatest length of the sub claim, in bytes.
+	Subject int
+	// Audiences is how many there may be, Audience the greatest length of one, in characters.
+	Audiences, Audience int
 }
 
-// Accepted returns all algorithms that a target system accepts, the cheapest first. Which of them a token has is chosen by
-// an external signer alone; a ring signs with the first.
-func Accepted(targetType string) []identity.Algorithm {
-	for _, s := range table() {
-		if s.name == targetType {
-			return append([]identity.Algorithm{s.algorithm}, s.others...)
-		}
-	}
-	return []identity.Algorithm{identity.RS256}
+// Fixed is a value of a providerConfig that must never change; empty while it is not set.
+type Fixed struct {
+	Path  *field.Path
+	Value string
 }
 
-// Known says whether the table has a row for the type.
-func Known(targetType string) bool { return slices.Contains(Types(), targetType) }
+// Injection is what a workload needs besides its token.
+type Injection struct {
+	// Keys are further keys of the Secret that carries the token.
+	Keys []Key
+	// Mounts are the names of those keys that a pod needs as files beside its token.
+	Mounts []string
+	// Env are variables of a pod's containers.
+	Env []Variable
+}
 
-// Types returns the types that are known, in alphabetical order.
-func Types() []string {
-	var types []string
-	for _, s := range table() {
-		types = append(types, s.name)
-	}
-	return types
+// Key is a key of a Secret, or a file.
+type Key struct {
+	Name, Content string
+}
+
+// Variable is a variable of a container's environment.
+type Variable struct {
+	Name, Value string
+	// Default says that a value of the container's own takes its place, without a warning.
+	Default bool
 }

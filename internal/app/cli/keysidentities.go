@@ -9,7 +9,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/targets"
 )
 
 // identitiesPerPage bounds what is asked of the API at a time: there may be a million identities.
@@ -29,7 +29,7 @@ func (a *api) identitiesSignedWith(ctx context.Context, algorithm identity.Algor
 			return nil, err
 		}
 		for _, item := range page.Items {
-			if target.Algorithm(item.Spec.TargetSystem.Type) == algorithm {
+			if targets.Algorithm(item.Spec.TargetSystem.Type) == algorithm {
 				rows = append(rows, []string{"  " + item.Namespace, item.Name, item.Spec.TargetSystem.Type})
 			}
 		}
@@ -43,8 +43,8 @@ func (a *api) identitiesSignedWith(ctx context.Context, algorithm identity.Algor
 func howToFindIdentities(algorithm string) string {
 	with := func(wanted bool) string {
 		var types []string
-		for _, name := range target.Types() {
-			if (target.Algorithm(name) == identity.Algorithm(algorithm)) == wanted {
+		for _, name := range targets.Types() {
+			if (targets.Algorithm(name) == identity.Algorithm(algorithm)) == wanted {
 				types = append(types, name)
 			}
 		}
@@ -52,7 +52,7 @@ func howToFindIdentities(algorithm string) string {
 	}
 	which := "the types " + with(true)
 	// A type that has no row in the table takes this one.
-	if target.Algorithm("") == identity.Algorithm(algorithm) {
+	if targets.Algorithm("") == identity.Algorithm(algorithm) {
 		which = "all types but " + with(false)
 	}
 	return fmt.Sprintf("Tokens of target systems of %s are signed with %s. Who may list identities finds them by:\n"+

@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
-	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/targets"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -166,8 +166,8 @@ func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha
 	prepared, err := r.Tokens.Prepare(issuer.Request{
 		Identity:           issuer.Identity{Namespace: wi.Namespace, Name: wi.Name, UID: string(wi.UID)},
 		Audiences:          wi.Spec.Audiences,
-		TargetAlgorithm:    target.Algorithm(wi.Spec.TargetSystem.Type),
-		AcceptedAlgorithms: target.Accepted(wi.Spec.TargetSystem.Type),
+		TargetAlgorithm:    targets.Algorithm(wi.Spec.TargetSystem.Type),
+		AcceptedAlgorithms: targets.Accepted(wi.Spec.TargetSystem.Type),
 		Lifetime:           requested.Duration,
 		Context:            tokenContext,
 	})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/targets"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,9 +68,9 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 
 // WarningsOnCreate names a target system that nobody knows: its type cannot be changed later.
 func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
-	if kind := obj.(*v1alpha1.WorkloadIdentity).Spec.TargetSystem.Type; !target.Known(kind) {
+	if kind := obj.(*v1alpha1.WorkloadIdentity).Spec.TargetSystem.Type; !targets.Known(kind) {
 		return []string{fmt.Sprintf("spec.targetSystem.type: %q is no target system that is known (%s); its tokens are signed with %s, and the type cannot be changed later",
-			kind, strings.Join(target.Types(), ", "), target.Algorithm(kind))}
+			kind, strings.Join(targets.Types(), ", "), targets.Algorithm(kind))}
 	}
 	return nil
 }

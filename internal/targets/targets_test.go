@@ -1,11 +1,11 @@
-package target_test
+package targets_test
 
 import (
 	"slices"
 	"testing"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/targets"
 )
 
 func TestAlgorithm(t *testing.T) {
@@ -20,7 +20,7 @@ func TestAlgorithm(t *testing.T) {
 		"":           identity.RS256,
 		"AWS":        identity.RS256,
 	} {
-		if got := target.Algorithm(targetType); got != want {
+		if got := targets.Algorithm(targetType); got != want {
 			t.Errorf("Algorithm(%q) = %s, want %s", targetType, got, want)
 		}
 	}
@@ -37,12 +37,12 @@ func TestAccepted(t *testing.T) {
 		"generic":    {identity.RS256, identity.ES256},
 		"unheard-of": {identity.RS256},
 	} {
-		if got := target.Accepted(targetType); !slices.Equal(got, want) {
+		if got := targets.Accepted(targetType); !slices.Equal(got, want) {
 			t.Errorf("Accepted(%q) = %s, want %s", targetType, got, want)
 		}
 	}
-	for _, targetType := range target.Types() {
-		if target.Accepted(targetType)[0] != target.Algorithm(targetType) {
+	for _, targetType := range targets.Types() {
+		if targets.Accepted(targetType)[0] != targets.Algorithm(targetType) {
 			t.Errorf("%s: the first algorithm accepted is not the one that a ring signs with", targetType)
 		}
 	}

@@ -1,0 +1,52 @@
+package v1alpha1
+
+// Labels and annotations of Secrets that carry tokens of workload identities (GEP-26, "Distribution of Workload Identity
+// Tokens"), and the keys of their data.
+const (
+	// LabelPurpose, with the value PurposeTokenRequestor, makes a Secret one that is kept filled with a token.
+	LabelPurpose = "authentication.gardener.cloud/purpose"
+	// PurposeTokenRequestor is the value of LabelPurpose.
+	PurposeTokenRequestor = "workload-identity-token-requestor"
+	// LabelProvider names the type of target system, for webhooks of extensions to select by.
+	LabelProvider = "workloadidentity.authentication.gardener.cloud/provider"
+
+	// AnnotationName and AnnotationNamespace name the WorkloadIdentity whose tokens the Secret carries.
+	AnnotationName      = "workloadidentity.authentication.gardener.cloud/name"
+	AnnotationNamespace = "workloadidentity.authentication.gardener.cloud/namespace"
+	// AnnotationContextObject, if present, is the ContextObject of the tokens as JSON.
+	AnnotationContextObject = "workloadidentity.authentication.gardener.cloud/context-object"
+	// AnnotationRenewTimestamp is when the token is renewed: RFC 3339, UTC. The agent writes it.
+	AnnotationRenewTimestamp = "workloadidentity.authentication.gardener.cloud/token-renew-timestamp"
+	// AnnotationInputs is a digest of what the token was made from. The agent writes it.
+	AnnotationInputs = "workloadidentity.authentication.gardener.cloud/token-inputs"
+	// AnnotationOrphaned is since when the identity does not exist any more: RFC 3339, UTC. The agent writes it.
+	AnnotationOrphaned = "workloadidentity.authentication.gardener.cloud/identity-missing-since"
+
+	// AnnotationOperation, with the value OperationRenewToken, asks for a new token at once, on a Secret that carries one or
+	// on the resource that refers to the identity. It is removed once the new token is written.
+	AnnotationOperation = "gardener.cloud/operation"
+	// OperationRenewToken is the value of AnnotationOperation.
+	OperationRenewToken = "renew-workload-identity-token"
+
+	// SecretToken is the key of the token; SecretConfig that of the identity's providerConfig, as YAML.
+	SecretToken  = "token"
+	SecretConfig = "config"
+)
+
+// Labels and annotations by which pods get identities through their service account.
+const (
+	// LabelNamespaceIdentities, with the value NamespaceEnabled, lets service accounts of a namespace give their pods identities.
+	LabelNamespaceIdentities = "identity.credence.dev/workload-identities"
+	// NamespaceEnabled is the value of LabelNamespaceIdentities.
+	NamespaceEnabled = "enabled"
+	// AnnotationAccountIdentities, on a service account, lists the identities of its namespace that its pods get: names,
+	// separated by commas.
+	AnnotationAccountIdentities = "identity.credence.dev/workload-identities"
+	// AnnotationSkipContainers, on a pod, lists the containers that get no identity: names, separated by commas.
+	AnnotationSkipContainers = "identity.credence.dev/skip-containers"
+	// AnnotationMountPath, on a pod, is the folder below which each identity has a folder of its name; without it,
+	// /var/run/secrets/workload-identity.
+	AnnotationMountPath = "identity.credence.dev/mount-path"
+	// GateToken is the scheduling gate of a pod whose tokens do not exist yet.
+	GateToken = "identity.credence.dev/token"
+)

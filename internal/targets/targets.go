@@ -1,0 +1,50 @@
+// Package targets is the list of target systems. In goes the type of one, out comes its adapter: that of generic for a type
+// that is not known. It decides nothing itself.
+package targets
+
+import (
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/target/generic"
+)
+
+// adapters are the target systems that are known, in alphabetical order. One more is one more line.
+func adapters() []target.Adapter {
+	return []target.Adapter{
+		generic.Adapter{},
+	}
+}
+
+// For returns the adapter of a type, that of generic where the type is not known.
+func For(targetType string) target.Adapter {
+	for _, adapter := range adapters() {
+		if adapter.Type() == targetType {
+			return adapter
+		}
+	}
+	return generic.Adapter{}
+}
+
+// Known says whether the type has an adapter of its own.
+func Known(targetType string) bool { return For(targetType).Type() == targetType }
+
+// Types returns the types that are known, in alphabetical order.
+func Types() []string {
+	var types []string
+	for _, adapter := range adapters() {
+		types = append(types, adapter.Type())
+	}
+	return types
+}
+
+// Algorithm returns the algorithm that tokens for a type are signed with: the cheapest that the target system accepts.
+func Algorithm(targetType string) identity.Algorithm { return Accepted(targetType)[0] }
+
+// Accepted returns all algorithms that a target system accepts, the cheapest first. Which of them a token has is chosen by
+// an external signer alone; a ring signs with the first.
+func Accepted(targetType string) []identity.Algorithm {
+	if !Known(targetType) {
+		return []identity.Algorithm{identity.RS256}
+	}
+	return For(targetType).Limits().Algorithms
+}
