@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -75,7 +76,10 @@ func certificates(data string) ([]byte, error) {
 	if len(data) > maxBytes {
 		return nil, fmt.Errorf("is larger than %d bytes", maxBytes)
 	}
-	rest, err := base64.StdEncoding.DecodeString(data)
+	if strings.ContainsAny(data, "\r\n") { // which the decoder passes over
+		return nil, errors.New("has line ends")
+	}
+	rest, err := base64.StdEncoding.Strict().DecodeString(data)
 	if err != nil {
 		return nil, fmt.Errorf("decode base64: %w", err)
 	}

@@ -39,7 +39,7 @@ func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, fi
 		server:    fields.Required("server", "must be the URL of an API server, such as https://api.example.com:6443: https, at most 2048 characters, without user, query and fragment", isServer),
 		namespace: fields.Optional("namespace", "must be the name of a namespace", func(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }),
 	}
-	fields.Optional("certificateAuthorityData", "must be the base64 form of one or more certificates in PEM, at most 32 KiB, and nothing else", func(data string) bool {
+	fields.Optional("certificateAuthorityData", "must be the base64 form, in one line of at most 32 KiB, of one or more certificates in PEM and nothing else", func(data string) bool {
 		var err error
 		c.authorities, err = certificates(data)
 		return err == nil
