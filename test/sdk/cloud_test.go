@@ -1,5 +1,7 @@
 package sdk
 
+import "strings"
+
 // cloud is a target system as one that uses it sets it up.
 type cloud struct {
 	// name is the type of target system.
@@ -30,6 +32,19 @@ const (
 	alibabaRole     = "acs:ram::1122334455667788:role/cart"
 	alibabaProvider = "acs:ram::1122334455667788:oidc-provider/credence"
 )
+
+// everything is the providerConfig with every optional field.
+func (c cloud) everything() string {
+	optional := map[string]string{
+		"aws":      `"roleSessionName":"cart"`,
+		"azure":    `"subscriptionID":"8899aabb-5b6a-4798-8897-a6b5c4d3e2f1"`,
+		"alicloud": `"roleSessionName":"cart","region":"eu-central-1"`,
+	}[c.name]
+	if optional == "" {
+		return c.providerConfig
+	}
+	return strings.TrimSuffix(c.providerConfig, "}") + "," + optional + "}"
+}
 
 func clouds() []cloud { return []cloud{awsCloud(), azureCloud(), googleCloud(), alibabaCloud()} }
 

@@ -67,7 +67,7 @@ func TestOptionalSettings(t *testing.T) {
 	direct, regional := googleCloud(), alibabaCloud()
 	direct.providerConfig = strings.Replace(direct.providerConfig, `,"serviceAccount":"`+googleAccount+`"`, "", 1)
 	direct.principal = "principal://iam.googleapis.com/projects/112233445566/locations/global/workloadIdentityPools/credence/subject/gardener.cloud:workloadidentity:shop:cart-gcp:"
-	regional.providerConfig = strings.Replace(regional.providerConfig, `"}`, `","region":"eu-central-1","roleSessionName":"cart"}`, 1)
+	regional.providerConfig = regional.everything()
 	for _, c := range []cloud{direct, regional} {
 		t.Run(c.name, func(t *testing.T) {
 			token := w.issue(t, request(c))
