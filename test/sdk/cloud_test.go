@@ -69,7 +69,7 @@ func azureCloud() cloud {
 		principal:      azureClient,
 		cachesToken:    true,
 		refusals: refusals{
-			audience: "AADSTS700212", subject: "AADSTS700213", expired: "AADSTS700024", unpublished: "AADSTS700027", algorithm: "AADSTS5002738",
+			audience: "AADSTS700212", subject: "AADSTS700213", expired: "AADSTS700024", unpublished: "AADSTS7000272", algorithm: "AADSTS5002738",
 		},
 	}
 }
@@ -96,8 +96,8 @@ func alibabaCloud() cloud {
 		audience:  "sts.aliyuncs.com",
 		principal: alibabaRole,
 		refusals: refusals{
-			audience: "AuthenticationFail.OIDCToken.AudienceMismatch", subject: "AuthenticationFail.NoPermission", expired: "AuthenticationFail.OIDCToken.Expired",
-			unpublished: "AuthenticationFail.OIDCToken.Invalid", algorithm: "AuthenticationFail.OIDCToken.Invalid",
+			audience: "AuthenticationFail.OIDCToken.AudienceNotMatch", subject: "AuthenticationFail.NoPermission", expired: "AuthenticationFail.OIDCToken.Expired",
+			unpublished: "AuthenticationFail.OIDCToken.Invalid", algorithm: "The signature algorithm ES256 is not supported",
 		},
 	}
 }

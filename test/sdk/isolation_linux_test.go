@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,9 @@ func isolate() (code int, done bool, err error) {
 
 // again runs this program with the same arguments. The error is that of starting it.
 func again(attributes *syscall.SysProcAttr) (code int, err error) {
+	// The other one ends with the thread that started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	attributes.Pdeathsig = syscall.SIGKILL
 	command := exec.Command("/proc/self/exe", os.Args[1:]...)
 	command.Env = append(os.Environ(), isolatedVariable+"=1")

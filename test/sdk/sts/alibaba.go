@@ -17,22 +17,23 @@ func alibabaLimits() limits {
 	return limits{algorithms: []string{"RS256"}, token: 20000, age: 12 * time.Hour}
 }
 
-// alibabaRefusals are codes of AssumeRoleWithOIDC; %s stands for what was found.
+// alibabaRefusals are codes of AssumeRoleWithOIDC; %s stands for what was found. Invalid is that of everything for which no
+// other code is documented.
 var alibabaRefusals = map[reason]struct {
 	code, message string
 	status        int
 }{
 	tooLong:      {"InvalidParameter.OIDCToken", "The parameter OIDCToken is too long: %s.", http.StatusBadRequest},
-	malformed:    {"AuthenticationFail.OIDCToken.Invalid", "This JSON Web Token can't be parsed.", http.StatusBadRequest},
-	otherIssuer:  {"AuthenticationFail.OIDCToken.IssuerMismatch", "The issuer %s is not that of the OIDC provider.", http.StatusBadRequest},
+	malformed:    {"AuthenticationFail.OIDCToken.Invalid", "This token is no JSON Web Token.", http.StatusBadRequest},
+	otherIssuer:  {"AuthenticationFail.OIDCToken.IssuerNotMatch", "The issuer %s is not that of the OIDC provider.", http.StatusBadRequest},
 	algorithm:    {"AuthenticationFail.OIDCToken.Invalid", "The signature algorithm %s is not supported.", http.StatusBadRequest},
-	unreachable:  {"AuthenticationFail.OIDCProvider.Unavailable", "The documents of the OIDC provider can't be fetched.", http.StatusBadRequest},
-	unverifiable: {"AuthenticationFail.OIDCToken.Invalid", "The signature of this JSON Web Token can't be verified.", http.StatusBadRequest},
-	notYetValid:  {"AuthenticationFail.OIDCToken.Invalid", "This JSON Web Token is not valid before %s.", http.StatusBadRequest},
-	expired:      {"AuthenticationFail.OIDCToken.Expired", "This JSON Web Token has expired at %s.", http.StatusBadRequest},
-	tooOld:       {"AuthenticationFail.OIDCToken.IssuanceTooOld", "This JSON Web Token was issued %s ago, which is longer than the issuance limit.", http.StatusBadRequest},
-	audience:     {"AuthenticationFail.OIDCToken.AudienceMismatch", "The audience %s is no client ID of the OIDC provider.", http.StatusBadRequest},
-	subject:      {"AuthenticationFail.NoPermission", "The token is not authorized to assume the role.", http.StatusForbidden},
+	unreachable:  {"AuthenticationFail.OIDCToken.IssuerConfigurationBroken", "The public keys of the issuer can't be fetched.", http.StatusBadRequest},
+	unverifiable: {"AuthenticationFail.OIDCToken.Invalid", "The signature of this token can't be verified.", http.StatusBadRequest},
+	notYetValid:  {"AuthenticationFail.OIDCToken.Invalid", "This token is not valid before %s.", http.StatusBadRequest},
+	expired:      {"AuthenticationFail.OIDCToken.Expired", "This token has expired at %s.", http.StatusBadRequest},
+	tooOld:       {"AuthenticationFail.OIDCToken.Invalid", "This token was issued %s ago, which is longer than the issuance limit.", http.StatusBadRequest},
+	audience:     {"AuthenticationFail.OIDCToken.AudienceNotMatch", "The audience %s is no client ID of the OIDC provider.", http.StatusBadRequest},
+	subject:      {"AuthenticationFail.NoPermission", "The role does not allow this token.", http.StatusForbidden},
 }
 
 func (s *Server) alibaba(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +47,7 @@ func (s *Server) alibaba(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if role.ProviderARN != r.FormValue("OIDCProviderArn") {
-		alibabaError(w, http.StatusBadRequest, "AuthenticationFail.OIDCProvider.NotExist", "The OIDC provider does not exist.")
+		alibabaError(w, http.StatusForbidden, "AuthenticationFail.NoPermission", "There is no such OIDC provider.")
 		return
 	}
 	claims, refused := s.verifier.verify(r.Context(), r.FormValue("OIDCToken"), role.Trust, alibabaLimits())

@@ -23,9 +23,9 @@ var azureRefusals = map[reason]struct {
 }{
 	malformed:    {50027, "invalid_request", "JWT token is invalid or malformed."},
 	otherIssuer:  {700211, "invalid_client", "No matching federated identity record found for presented assertion issuer '%s'."},
-	algorithm:    {5002738, "invalid_client", "Invalid JWT token. '%s' isn't a supported signature algorithm. Supported signing algorithms are: 'RS256'."},
+	algorithm:    {5002738, "invalid_client", "Invalid JWT token. '%s' is not a supported signature algorithm. Supported signing algorithms are: 'RS256'."},
 	unreachable:  {501661, "invalid_request", "Request to External OIDC endpoint failed."},
-	unverifiable: {700027, "invalid_client", "The key that the client assertion is signed with is not one of the issuer's."},
+	unverifiable: {7000272, "invalid_client", "The key that the federated credential is signed with is not in the metadata of its identity provider."},
 	notYetValid:  {700024, "invalid_client", "Client assertion is not within its valid time range: %s."},
 	expired:      {700024, "invalid_client", "Client assertion is not within its valid time range: it expired at %s."},
 	lifetime:     {70023, "invalid_request", "The lifetime of the external token, %s, is longer than 1.01:00:00."},

@@ -31,7 +31,7 @@ func TestWhatWasNotSetUp(t *testing.T) {
 		{"google", "audience", "//iam.googleapis.com/projects/1/providers/two", `"error":"invalid_target"`},
 		{"google", "subject_token_type", "urn:ietf:params:oauth:token-type:saml2", `"error":"invalid_request"`},
 		{"alibaba", "RoleArn", "acs:ram::1:role/two", `"Code":"EntityNotExist.Role"`},
-		{"alibaba", "OIDCProviderArn", "acs:ram::1:oidc-provider/two", `"Code":"AuthenticationFail.OIDCProvider.NotExist"`},
+		{"alibaba", "OIDCProviderArn", "acs:ram::1:oidc-provider/two", `"Code":"AuthenticationFail.NoPermission"`},
 		{"alibaba", "Action", "AssumeRole", `"Code":"InvalidAction.NotFound"`},
 	} {
 		t.Run(c.service+"/"+c.field, func(t *testing.T) {
