@@ -131,7 +131,7 @@ func attach(r Request, s settings) Result {
 	var grants []grant
 	var warnings []string
 	for _, identity := range r.Account.Identities {
-		if !carries(r.Pod, r.Account.Name, identity.Name) {
+		if !Carries(r.Pod, r.Account.Name, identity.Name) {
 			continue
 		}
 		grant, denial := grantOf(r, identity, s)

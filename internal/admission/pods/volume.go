@@ -110,8 +110,8 @@ func withDefaults(volume corev1.Volume) corev1.Volume {
 	return volume
 }
 
-// carries says that a pod has the volume of an identity of its service account.
-func carries(pod *corev1.Pod, account, identity string) bool {
+// Carries says that a pod has the volume of an identity of its service account.
+func Carries(pod *corev1.Pod, account, identity string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Name == VolumeName(identity) && v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(source corev1.VolumeProjection) bool {
 			return source.Secret != nil && source.Secret.Name == tokensecret.NameFor(account, identity)
