@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/workloadidentities"
 )
 
 // Run answers reviews until ctx is done, then those in flight, and returns nil. An error is a configuration that can not work,
@@ -31,10 +32,11 @@ func Run(ctx context.Context, config Config) error {
 
 // program is all that runs; it listens already.
 type program struct {
-	config  Config
-	reviews *server
-	health  *serving.Server // nil: none
-	pair    *source.KeyPair
+	config     Config
+	identities *workloadidentities.Follower
+	reviews    *server
+	health     *serving.Server // nil: none
+	pair       *source.KeyPair
 }
 
 func assemble(ctx context.Context, config Config) (*program, error) {
@@ -46,7 +48,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	identities, err := newIdentities(clusters.identity)
+	identities, err := workloadidentities.New(clusters.identity, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +69,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 		Log:             c.Log,
 		Now:             time.Now,
 	})
-	p := &program{config: c, pair: pair}
+	p := &program{config: c, identities: identities, pair: pair}
 	listener, err := listen(ctx, c.BindAddress, c.Port, "--port")
 	if err != nil {
 		return nil, err
@@ -98,6 +100,7 @@ func listen(ctx context.Context, address string, port int, flag string) (net.Lis
 
 func (p *program) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.identities.Run(ctx) })
 	group.Go(func() error { return p.pair.Run(ctx) })
 	group.Go(func() error { return p.reviews.run(ctx) })
 	if p.health != nil {

@@ -66,7 +66,7 @@ func TestFields(t *testing.T) {
 		},
 		"certificateAuthorityData": {
 			encode(certificate): true, encode(certificate + "\n\n" + certificate): true, "": true,
-			encode(key): false, encode(certificate + key): false, encode("x" + certificate): false, encode(certificate + "x"): false, encode(" "): false, certificate: false, "%": false,
+			encode(key): false, encode(certificate + key): false, encode("x" + certificate): false, encode("x\n" + certificate): false, encode(certificate + "x"): false, encode(" "): false, certificate: false, "%": false,
 			encode("-----BEGIN CERTIFICATE-----\neA==\n-----END CERTIFICATE-----\n"): false, encode(strings.Repeat(certificate, 100)): false,
 		},
 		"namespace": {"reports": true, "": true, "a.b": false, "Reports": false, "a\nb": false},

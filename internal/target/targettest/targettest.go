@@ -55,7 +55,7 @@ func Run(t *testing.T, suite Suite) {
 	}
 }
 
-func checkLimits(t *testing.T, limits target.Limits) {
+func checkLimits(t testing.TB, limits target.Limits) {
 	known := []identity.Algorithm{identity.RS256, identity.ES256}
 	if len(limits.Algorithms) == 0 || len(limits.Algorithms) != len(slices.Compact(slices.Sorted(slices.Values(limits.Algorithms)))) {
 		t.Errorf("algorithms %v, want at least one, and none twice", limits.Algorithms)
@@ -74,7 +74,7 @@ func checkLimits(t *testing.T, limits target.Limits) {
 }
 
 // checkOrder: the order of fields and the space between them change nothing.
-func checkOrder(t *testing.T, suite Suite) {
+func checkOrder(t testing.TB, suite Suite) {
 	for _, accepted := range suite.Accepted {
 		var sorted bytes.Buffer
 		if err := json.Indent(&sorted, marshal(t, object(t, accepted)), " ", "\t"); err != nil {
@@ -94,7 +94,7 @@ func checkOrder(t *testing.T, suite Suite) {
 }
 
 // checkStrict: whatever is not exactly right is refused, with an error below the path.
-func checkStrict(t *testing.T, suite Suite) {
+func checkStrict(t testing.TB, suite Suite) {
 	accepted := suite.Accepted[0]
 	members := object(t, accepted)
 	open := bytes.TrimSpace([]byte(accepted))[1:]

@@ -102,7 +102,7 @@ func TestValidateChange(t *testing.T) {
 		"too many audiences, as was": {old: of("gcp", "", audiences(11)...), wi: of("gcp", gcpConfig, audiences(11)...)},
 		"more of too many audiences": {of("gcp", "", audiences(11)...), of("gcp", "", audiences(12)...), []string{"spec.audiences: gcp accepts at most 10"}},
 		"large number as it was":     {old: of("aws", `{"apiVersion":"a/v1","kind":"K","x":10000000000000001}`, "a"), wi: of("aws", `{"apiVersion":"a/v1","kind":"K","x":10000000000000001}`, "b")},
-		"large number, one more":     {of("aws", `{"apiVersion":"a/v1","kind":"K","x":10000000000000001}`, "a"), of("aws", `{"apiVersion":"a/v1","kind":"K","x":10000000000000002}`, "a"), []string{"spec.targetSystem.providerConfig.apiVersion: "}},
+		"large number, one more":     {of("aws", `{"apiVersion":"a/v1","kind":"K","x":10000000000000001}`, "a"), of("aws", `{"apiVersion":"a/v1","kind":"K","x":10000000000000000}`, "a"), []string{"spec.targetSystem.providerConfig.apiVersion: "}},
 	} {
 		t.Run(name, func(t *testing.T) { compare(t, validateUpdate(test.wi, test.old), test.want) })
 	}
