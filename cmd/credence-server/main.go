@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/app/apiserver"
 	"github.com/credence-id/credence/internal/app/controller"
 	"github.com/credence-id/credence/internal/app/signer"
+	"github.com/credence-id/credence/internal/app/webhook"
 	"github.com/spf13/cobra"
 )
 
@@ -33,7 +34,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	root.AddCommand(api, controller.NewCommand(), agent.NewCommand(), signer.NewCommand())
+	root.AddCommand(api, controller.NewCommand(), agent.NewCommand(), webhook.NewCommand(), signer.NewCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return root.ExecuteContext(ctx)
