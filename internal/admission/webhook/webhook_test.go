@@ -106,9 +106,10 @@ func TestEphemeralContainers(t *testing.T) {
 	c := newCluster()
 	handler := c.handler()
 	before := applied(t, podJSON, ask(t, handler, webhook.PodsPath, sent{resource: "pods", object: podJSON}))
-	after := strings.Replace(before, `"containers":`, `"ephemeralContainers":[{"name":"debug"}],"containers":`, 1)
+	before = strings.Replace(before, `"containers":`, `"ephemeralContainers":[{"name":"before"}],"containers":`, 1)
+	after := strings.Replace(before, `[{"name":"before"}]`, `[{"name":"before"},{"name":"debug"}]`, 1)
 	update := sent{resource: "pods", sub: "ephemeralcontainers", operation: admissionv1.Update, object: after, old: before}
-	if patched := applied(t, after, ask(t, handler, webhook.PodsPath, update)); strings.Count(patched, `"mountPath":"/var/run/secrets/workload-identity/banana"`) != 2 {
+	if patched := applied(t, after, ask(t, handler, webhook.PodsPath, update)); strings.Count(patched, `"mountPath":"/var/run/secrets/workload-identity/banana"`) != 2 || !strings.Contains(patched, `{"name":"before"}`) {
 		t.Errorf("%s", patched)
 	}
 	update.object = before
