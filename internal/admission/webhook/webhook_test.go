@@ -116,6 +116,12 @@ func TestEphemeralContainers(t *testing.T) {
 	if response := ask(t, handler, webhook.PodsPath, update); !response.Allowed || response.Patch != nil {
 		t.Errorf("nothing added: %+v", response)
 	}
+	annotate(",")(c)
+	update.object = after
+	if response := ask(t, handler, webhook.PodsPath, update); !response.Allowed || response.Patch != nil {
+		t.Errorf("an annotation that nobody can read: %+v", response)
+	}
+	annotate("banana")(c)
 	// Nobody is kept from a pod without identities because those can't be read.
 	c.outages["workloadidentities"] = errors.New("down")
 	update.old, update.object = podJSON, strings.Replace(podJSON, `"containers":`, `"ephemeralContainers":[{"name":"debug"}],"containers":`, 1)
