@@ -144,3 +144,24 @@ func TestOneThatAlwaysFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 	t.Error("the good one got no token within 50 seconds")
 }
+
+// A Secret that could not learn of its identity, and then finds that its token is fresh, asks for nothing: others must not wait
+// for what it is told.
+func TestAnOutageEndsWhenWhoWaitedNeedsNothing(t *testing.T) {
+	w := newWorld(t, labelled("ns", "fresh", "banana"), labelled("ns", "new", "banana"))
+	wi := w.addIdentity("ns", "banana", "u1")
+	w.look("ns/fresh")
+	delete(w.identities, "ns/banana")
+	w.down = errors.New("no route to host")
+	w.look("ns/fresh")
+	if since, _ := w.requestor.outage.lasts(); since.IsZero() {
+		t.Fatal("no outage was noticed")
+	}
+	w.down, w.identities["ns/banana"] = nil, wi
+	w.pass(time.Minute)
+	w.look("ns/fresh")
+	w.look("ns/new")
+	if since, waiting := w.requestor.outage.lasts(); !since.IsZero() || waiting != 0 || len(w.tokens) != 2 {
+		t.Errorf("outage since %s, %d waiting, %d tokens: the new Secret must not wait", since, waiting, len(w.tokens))
+	}
+}
