@@ -245,7 +245,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 
 	// Nobody else writes into it.
 	for what, patch := range map[string]string{
-		"another token": `{"data":{"token":"YS5iLmM="}}`, "another file": `{"data":{"credentialsFile":"eA=="}}`, "one more file": `{"data":{"more":"eA=="}}`,
+		"another token": `{"data":{"token":"YS5iLmM="}}`, "one more file": `{"data":{"more":"eA=="}}`,
 		"no label": `{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":null}}}`, "no owner": `{"metadata":{"ownerReferences":null}}`,
 		"another time": string(annotate(v1alpha1.AnnotationRenewTimestamp, "2099-01-01T00:00:00Z")),
 	} {
