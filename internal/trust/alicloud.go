@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	ramRole     = regexp.MustCompile(`\Aacs:ram::([0-9]{1,20}):role/([A-Za-z0-9.-]{1,64})\z`)
-	ramProvider = regexp.MustCompile(`\Aacs:ram::([0-9]{1,20}):oidc-provider/([A-Za-z0-9._-]{1,128})\z`)
+	ramRole     = regexp.MustCompile(`\Aacs:ram::([0-9]{1,20}):role/(\w[\w.-]{0,63})\z`)
+	ramProvider = regexp.MustCompile(`\Aacs:ram::([0-9]{1,20}):oidc-provider/(\w[\w.@+=,-]{0,127})\z`)
 )
 
 type alicloudTrust struct {

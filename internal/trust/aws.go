@@ -7,7 +7,7 @@ import (
 )
 
 // roleARN has the parts partition, account, path and name (IAM, "IAM identifiers").
-var roleARN = regexp.MustCompile(`\A(arn:(aws[a-z0-9-]*):iam::([0-9]{12})):role(/(?:[\w+=,.@-]+/)*)([\w+=,.@-]{1,64})\z`)
+var roleARN = regexp.MustCompile(`\A(arn:(aws(?:-[a-z0-9]{1,16}){0,3}):iam::([0-9]{12})):role(/(?:[\w+=,.@-]+/)*)([\w+=,.@-]{1,64})\z`)
 
 type awsTrust struct {
 	account, path, role string

@@ -18,7 +18,11 @@ type azureTrust struct {
 
 func azureSide(i Identity) (azureTrust, error) {
 	side := azureTrust{credential: cut("credence_"+i.label(), 120)}
-	for field, value := range map[string]*string{"clientID": &side.client, "tenantID": &side.tenant, "subscriptionID": &side.subscription} {
+	required := map[string]*string{"clientID": &side.client, "tenantID": &side.tenant}
+	if i.fields()["subscriptionID"] != "" {
+		required["subscriptionID"] = &side.subscription
+	}
+	for field, value := range required {
 		parts, err := i.want(field, guid, exampleGUID)
 		if err != nil {
 			return side, err
@@ -40,17 +44,21 @@ func azureCommands(i Identity) (string, error) {
 	if strings.HasPrefix(side.audience, "@") || strings.HasPrefix(side.audience, "-") {
 		return "", errors.New("its audience begins with @ or -, which the Azure CLI takes for a file or an option: use -o terraform")
 	}
-	find := func(what string) string {
-		return fmt.Sprintf(`$(az identity list --subscription %s --query "[?clientId=='%s'].%s" --output tsv)`, shell(side.subscription), side.client, what)
+	subscription := ""
+	if side.subscription != "" {
+		subscription = " --subscription=" + shell(side.subscription)
 	}
-	return fmt.Sprintf(`# The managed identity whose client ID is %s. An app registration takes the same values by
+	find := func(what string) string {
+		return fmt.Sprintf(`$(az identity list%s --query "[?clientId=='%s'].%s" --output tsv)`, subscription, side.client, what)
+	}
+	return fmt.Sprintf(`# The managed identity whose client ID is %s, in tenant %s. An app registration takes the same values by
 # az ad app federated-credential create.
 IDENTITY_NAME=%s
 RESOURCE_GROUP=%s
 
-%s`, side.client, find("name"), find("resourceGroup"),
-		command(`az identity federated-credential create --identity-name "$IDENTITY_NAME" --resource-group "$RESOURCE_GROUP"`,
-			[2]string{"--subscription=", side.subscription}, [2]string{"--name=", side.credential}, [2]string{"--issuer=", i.Issuer},
+%s`, side.client, side.tenant, find("name"), find("resourceGroup"),
+		command(`az identity federated-credential create --identity-name "$IDENTITY_NAME" --resource-group "$RESOURCE_GROUP"`+subscription,
+			[2]string{"--name=", side.credential}, [2]string{"--issuer=", i.Issuer},
 			[2]string{"--subject=", i.Subject}, [2]string{"--audiences=", side.audience})), nil
 }
 
@@ -59,7 +67,7 @@ func azureTerraform(i Identity) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf(`# The managed identity whose client ID is %s, in subscription %s.
+	return fmt.Sprintf(`# The managed identity whose client ID is %s, in tenant %s.
 variable "user_assigned_identity_id" {
   type = string
 }
@@ -67,7 +75,7 @@ variable "resource_group_name" {
   type = string
 }
 
-`, side.client, side.subscription) +
+`, side.client, side.tenant) +
 		block("resource", []string{"azurerm_federated_identity_credential", i.resourceName()}, member{"name", side.credential},
 			member{"resource_group_name", reference("var.resource_group_name")}, member{"parent_id", reference("var.user_assigned_identity_id")},
 			member{"issuer", i.Issuer}, member{"subject", i.Subject}, member{"audience", []string{side.audience}}), nil

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	poolProvider = regexp.MustCompile(`\A(?:(?:https:)?//iam\.googleapis\.com/)?projects/([0-9]{1,20})/locations/global/workloadIdentityPools/([a-z0-9-]{4,32})/providers/([a-z0-9-]{4,32})\z`)
+	poolProvider = regexp.MustCompile(`\Aprojects/([0-9]{1,20})/locations/global/workloadIdentityPools/([a-z0-9-]{4,32})/providers/([a-z0-9-]{4,32})\z`)
 	googleUser   = regexp.MustCompile(`\A[a-z0-9-]{1,64}@[a-z0-9.-]{1,200}\z`)
 	project      = regexp.MustCompile(`\A[a-z][a-z0-9-]{4,28}[a-z0-9]\z`)
 )
@@ -30,7 +30,7 @@ func gcpSide(i Identity) (gcpTrust, error) {
 		return side, err
 	}
 	side.project = parts[0]
-	if parts, err = i.want("workloadIdentityProvider", poolProvider, "projects/123456789/locations/global/workloadIdentityPools/my-pool/providers/my-provider"); err != nil {
+	if parts, err = i.want("workloadIdentityPoolProvider", poolProvider, "projects/123456789/locations/global/workloadIdentityPools/my-pool/providers/my-provider"); err != nil {
 		return side, err
 	}
 	side.number, side.pool, side.provider = parts[1], parts[2], parts[3]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
 
@@ -31,13 +32,21 @@ func roleBinding(i Identity) string {
 	return yamlText(map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1",
 		"kind":       "RoleBinding",
-		"metadata":   map[string]any{"name": bindingName(i), "namespace": "default"},
+		"metadata":   map[string]any{"name": bindingName(i), "namespace": bindingNamespace(i)},
 		"roleRef":    map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
 		"subjects":   []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": userPrefix + i.Subject}},
 	})
 }
 
 func bindingName(i Identity) string { return cut("credence:"+i.Namespace+":"+i.Name, 200) }
+
+// bindingNamespace is the namespace that the identity's own kubeconfig is for.
+func bindingNamespace(i Identity) string {
+	if namespace := i.fields()["namespace"]; len(validation.IsDNS1123Label(namespace)) == 0 {
+		return namespace
+	}
+	return "default"
+}
 
 func yamlText(value any) string {
 	text, err := yaml.Marshal(value)
@@ -51,8 +60,8 @@ func kubernetesCommands(i Identity) (string, error) {
 	return fmt.Sprintf(`# For kube-apiserver, Kubernetes 1.34 or later: --authentication-config=credence-trust.yaml. Where such a file exists, add the
 # entry to its list jwt. An issuer whose certificate is of an authority of your own needs issuer.certificateAuthority too.
 %s
-# In that cluster: choose what the identity may do, and where. This lets it look at namespace default.
-%s`, toFile(authenticationConfiguration(i), "cat > credence-trust.yaml"), toFile(roleBinding(i), "kubectl apply -f -")), nil
+# In that cluster: choose what the identity may do, and where. This lets it look at namespace %s.
+%s`, toFile(authenticationConfiguration(i), "cat > credence-trust.yaml"), bindingNamespace(i), toFile(roleBinding(i), "kubectl apply -f -")), nil
 }
 
 // toFile gives a text to a command as its standard input, quoted.
@@ -69,9 +78,9 @@ func kubernetesTerraform(i Identity) (string, error) {
 	return "# For kube-apiserver, Kubernetes 1.34 or later: --authentication-config. Where such a file exists, add the entry to its list jwt.\n" +
 		block("resource", []string{"local_file", name}, member{"filename", "credence-trust.yaml"},
 			member{"content", reference("join(\"\\n\", [\n" + strings.Join(lines, "") + "    \"\",\n  ])")}) + "\n" +
-		"# Choose what the identity may do, and where. This lets it look at namespace default.\n" +
+		"# Choose what the identity may do, and where. This lets it look at one namespace.\n" +
 		block("resource", []string{"kubernetes_role_binding_v1", name},
-			member{"metadata", nested{{"name", bindingName(i)}, {"namespace", "default"}}},
+			member{"metadata", nested{{"name", bindingName(i)}, {"namespace", bindingNamespace(i)}}},
 			member{"role_ref", nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "ClusterRole"}, {"name", "view"}}},
 			member{"subject", nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "User"}, {"name", userPrefix + i.Subject}}}), nil
 }

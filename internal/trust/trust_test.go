@@ -24,7 +24,7 @@ func configs() map[string]string {
 	return map[string]string{
 		"aws":        `{"iamRoleARN":"arn:aws-cn:iam::123456789012:role/a/path/my-role"}`,
 		"azure":      `{"clientID":"` + exampleID + `","tenantID":"` + exampleID + `","subscriptionID":"` + exampleID + `"}`,
-		"gcp":        `{"projectID":"my-project","workloadIdentityProvider":"projects/123/locations/global/workloadIdentityPools/my-pool/providers/my-provider","serviceAccount":"a@my-project.iam.gserviceaccount.com"}`,
+		"gcp":        `{"projectID":"my-project","workloadIdentityPoolProvider":"projects/123/locations/global/workloadIdentityPools/my-pool/providers/my-provider","serviceAccount":"a@my-project.iam.gserviceaccount.com"}`,
 		"alicloud":   `{"roleARN":"acs:ram::123:role/my-role","oidcProviderARN":"acs:ram::123:oidc-provider/credence"}`,
 		"kubernetes": `{}`,
 		"vault":      ``,
@@ -284,7 +284,7 @@ func TestRefusals(t *testing.T) {
 		"variable, alicloud":   {"alicloud", func(i *Identity) { i.Audiences = []string{"${acs:x}"} }, "for a variable"},
 		"long subject, gcp":    {"gcp", func(i *Identity) { i.Subject = strings.Repeat("s", 128) }, "at most 127"},
 		"provider of no form": {"gcp", func(i *Identity) {
-			i.ProviderConfig = []byte(`{"projectID":"my-project","workloadIdentityProvider":"x"}`)
+			i.ProviderConfig = []byte(`{"projectID":"my-project","workloadIdentityPoolProvider":"x"}`)
 		}, "not of the form"},
 		"provider config no map": {"gcp", func(i *Identity) { i.ProviderConfig = []byte(`[]`) }, "is missing"},
 	} {
