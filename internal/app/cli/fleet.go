@@ -40,6 +40,8 @@ type deliveredIdentity struct {
 	Missing     bool        `json:"missing,omitempty"`
 	LastFailure *mishap     `json:"lastFailure,omitempty"`
 	Deliveries  []*delivery `json:"deliveries"`
+
+	config []byte // spec.targetSystem.providerConfig
 }
 
 // clusters are the two that an identity lives between; they may be one.
@@ -56,6 +58,9 @@ func (c clusters) survey(ctx context.Context, namespace string, names []string, 
 		i := &deliveredIdentity{
 			Namespace: wi.Namespace, Name: wi.Name, Type: wi.Spec.TargetSystem.Type, Deliveries: []*delivery{},
 			Issuer: wi.Status.Issuer, Subject: wi.Status.Sub, Audiences: wi.Spec.Audiences,
+		}
+		if config := wi.Spec.TargetSystem.ProviderConfig; config != nil {
+			i.config = config.Raw
 		}
 		f.identities = append(f.identities, i)
 		byName[types.NamespacedName{Namespace: wi.Namespace, Name: wi.Name}] = i
