@@ -544,6 +544,30 @@ func TestES256SignaturesOfExternalSigners(t *testing.T) {
 	}
 }
 
+// What the target system accepts shortens a token, never lengthens it, and goes before the issuer's own minimum.
+func TestLongestAccepted(t *testing.T) {
+	for _, test := range []struct {
+		requested, accepted, want time.Duration
+		shortened                 bool
+	}{
+		{2 * time.Hour, 0, 2 * time.Hour, false},
+		{2 * time.Hour, 2 * time.Hour, 2 * time.Hour, false},
+		{2 * time.Hour, 2*time.Hour - time.Second, 2*time.Hour - time.Second, true},
+		{2 * time.Hour, 2*time.Hour - time.Millisecond, 2*time.Hour - time.Second, true},
+		{2 * time.Hour, 3 * time.Hour, 2 * time.Hour, false},
+		{100 * time.Hour, 25 * time.Hour, 25 * time.Hour, true},
+		{0, 30 * time.Minute, 30 * time.Minute, true},
+		{0, 5 * time.Minute, 5 * time.Minute, true},
+	} {
+		request := testRequest()
+		request.Lifetime, request.LongestAccepted = test.requested, test.accepted
+		prepared, _ := mustIssue(t, newIssuer(t, testConfig()), request)
+		if prepared.Lifetime() != test.want || prepared.Shortened() != test.shortened || prepared.Expiry() != prepared.IssuedAt().Add(test.want) {
+			t.Errorf("%s requested, %s accepted: %s (shortened: %v), want %s (%v)", test.requested, test.accepted, prepared.Lifetime(), prepared.Shortened(), test.want, test.shortened)
+		}
+	}
+}
+
 // The ring says what its keys may sign, whatever this process was told, and one that is too old says nothing any more.
 func TestTermsOfTheRing(t *testing.T) {
 	clock, readAt := now(), now()

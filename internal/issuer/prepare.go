@@ -66,6 +66,9 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 	if lifetime > longest {
 		lifetime, shortened = longest, true
 	}
+	if request.LongestAccepted > 0 && lifetime > request.LongestAccepted {
+		lifetime, shortened = request.LongestAccepted.Truncate(time.Second), true
+	}
 	tokenID, err := newTokenID(i.config.Random)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,9 @@ type Request struct {
 	AcceptedAlgorithms []identity.Algorithm
 	// Lifetime is how long the token shall be valid; 0 stands for the default.
 	Lifetime time.Duration
+	// LongestAccepted is the longest lifetime that the target system accepts; 0 stands for any. The token is shortened to it,
+	// also below the issuer's own minimum: a longer one would be of no use.
+	LongestAccepted time.Duration
 	// Context says where the token is used; nil if nobody said.
 	Context *Context
 }

@@ -5,13 +5,23 @@ package targets
 import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/target/alicloud"
+	"github.com/credence-id/credence/internal/target/aws"
+	"github.com/credence-id/credence/internal/target/azure"
+	"github.com/credence-id/credence/internal/target/gcp"
 	"github.com/credence-id/credence/internal/target/generic"
+	"github.com/credence-id/credence/internal/target/kubernetes"
 )
 
 // adapters are the target systems that are known, in alphabetical order. One more is one more line.
 func adapters() []target.Adapter {
 	return []target.Adapter{
+		alicloud.Adapter{},
+		aws.Adapter{},
+		azure.Adapter{},
+		gcp.Adapter{},
 		generic.Adapter{},
+		kubernetes.Adapter{},
 	}
 }
 

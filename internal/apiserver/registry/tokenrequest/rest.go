@@ -163,12 +163,14 @@ func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha
 	if tr.Spec.Duration != nil {
 		requested = *tr.Spec.Duration
 	}
+	longest := targets.For(wi.Spec.TargetSystem.Type).Limits().Lifetime
 	prepared, err := r.Tokens.Prepare(issuer.Request{
 		Identity:           issuer.Identity{Namespace: wi.Namespace, Name: wi.Name, UID: string(wi.UID)},
 		Audiences:          wi.Spec.Audiences,
 		TargetAlgorithm:    targets.Algorithm(wi.Spec.TargetSystem.Type),
 		AcceptedAlgorithms: targets.Accepted(wi.Spec.TargetSystem.Type),
 		Lifetime:           requested.Duration,
+		LongestAccepted:    longest,
 		Context:            tokenContext,
 	})
 	if err != nil {
@@ -179,7 +181,11 @@ func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha
 		if wanted == 0 {
 			wanted = r.Lifetimes.Default
 		}
-		warning.AddWarning(ctx, "", fmt.Sprintf("requested duration of %s shortened to %s", wanted, prepared.Lifetime()))
+		reason := ""
+		if prepared.Lifetime() == longest {
+			reason = fmt.Sprintf(", the longest that %s accepts", wi.Spec.TargetSystem.Type)
+		}
+		warning.AddWarning(ctx, "", fmt.Sprintf("requested duration of %s shortened to %s%s", wanted, prepared.Lifetime(), reason))
 	}
 	tr.Status.ExpirationTimestamp = metav1.NewTime(prepared.Expiry())
 	if dryRun {

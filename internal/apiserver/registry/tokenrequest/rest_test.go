@@ -1,10 +1,12 @@
 package tokenrequest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,22 +23,24 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/clock"
 )
 
 const testIssuer = identity.Issuer("https://issuer.example")
 
-// identities is a namespace "ns" with one identity, "one".
-type identities struct{}
+// identities is a namespace "ns" with one identity, "one", of a type of target system; without one, aws.
+type identities struct{ targetType string }
 
-func (identities) Identity(_ context.Context, name string) (*v1alpha1.WorkloadIdentity, error) {
+func (i identities) Identity(_ context.Context, name string) (*v1alpha1.WorkloadIdentity, error) {
 	if name != "one" {
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("workloadidentities"), name)
 	}
+	targetType := cmp.Or(i.targetType, "aws")
 	return &v1alpha1.WorkloadIdentity{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "uid-of-one"},
-		Spec:       v1alpha1.WorkloadIdentitySpec{Audiences: []string{"a"}, TargetSystem: v1alpha1.TargetSystem{Type: "aws"}},
+		Spec:       v1alpha1.WorkloadIdentitySpec{Audiences: []string{"a"}, TargetSystem: v1alpha1.TargetSystem{Type: targetType}},
 		Status:     v1alpha1.WorkloadIdentityStatus{Issuer: string(testIssuer)},
 	}, nil
 }
@@ -178,5 +182,66 @@ func TestAdmissionSeesNoTokenAndCanRefuse(t *testing.T) {
 	}, &metav1.CreateOptions{})
 	if !errors.Is(err, refusal) || recorder.issued != 0 {
 		t.Errorf("refused by admission: %v, %d issued", err, recorder.issued)
+	}
+}
+
+// recorded are the warnings of a request.
+type recorded []string
+
+func (r *recorded) AddWarning(_, text string) { *r = append(*r, text) }
+
+func TestLifetimeThatTheTargetAccepts(t *testing.T) {
+	const hour = time.Hour
+	for _, test := range []struct {
+		targetType      string
+		requested, want time.Duration
+		max, byDefault  time.Duration
+		warning         string
+	}{
+		{"aws", 48 * hour, 48 * hour, 0, 0, ""},
+		{"azure", 25 * hour, 25 * hour, 0, 0, ""},
+		{"azure", 26 * hour, 25 * hour, 0, 0, "requested duration of 26h0m0s shortened to 25h0m0s, the longest that azure accepts"},
+		{"azure", 72 * hour, 25 * hour, 0, 0, "requested duration of 72h0m0s shortened to 25h0m0s, the longest that azure accepts"},
+		{"azure", 72 * hour, 20 * hour, 20 * hour, 0, "requested duration of 72h0m0s shortened to 20h0m0s"},
+		{"gcp", 48 * hour, 48*hour - time.Second, 0, 0, "requested duration of 48h0m0s shortened to 47h59m59s, the longest that gcp accepts"},
+		{"alicloud", 13 * hour, 12 * hour, 0, 0, "requested duration of 13h0m0s shortened to 12h0m0s, the longest that alicloud accepts"},
+		{"alicloud", 0, 12 * hour, 0, 14 * hour, "requested duration of 14h0m0s shortened to 12h0m0s, the longest that alicloud accepts"},
+		{"alicloud", 0, hour, 0, 0, ""},
+		{"unheard-of", 48 * hour, 48 * hour, 0, 0, ""},
+	} {
+		lifetimes, err := identity.Lifetimes{Max: test.max, Default: test.byDefault}.Complete()
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now().Truncate(time.Second)
+		tokens, err := issuer.New(issuer.Config{
+			Issuer: testIssuer, GardenID: "garden", Lifetimes: lifetimes, Random: rand.Reader,
+			Ring: func() (keys.Ring, time.Time) { return testRing(), now }, Clock: func() time.Time { return now },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, testRing)
+		rest.Identities, rest.Tokens, rest.Lifetimes = identities{test.targetType}, tokens, lifetimes
+		request := &v1alpha1.TokenRequest{}
+		if test.requested != 0 {
+			request.Spec.Duration = &metav1.Duration{Duration: test.requested}
+		}
+		var warnings recorded
+		out, err := rest.Create(warning.WithWarningRecorder(callerContext(t), &warnings), "one", request, nil, &metav1.CreateOptions{})
+		if err != nil {
+			t.Errorf("%s, %s: %v", test.targetType, test.requested, err)
+			continue
+		}
+		if got := out.(*v1alpha1.TokenRequest).Status.ExpirationTimestamp.Sub(now); got != test.want {
+			t.Errorf("%s, %s: a token for %s, want %s", test.targetType, test.requested, got, test.want)
+		}
+		var want recorded
+		if test.warning != "" {
+			want = recorded{test.warning}
+		}
+		if !slices.Equal(warnings, want) {
+			t.Errorf("%s, %s: warnings %q, want %q", test.targetType, test.requested, warnings, want)
+		}
 	}
 }

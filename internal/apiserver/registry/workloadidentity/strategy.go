@@ -66,17 +66,24 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validateUpdate(obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity))
 }
 
-// WarningsOnCreate names a target system that nobody knows: its type cannot be changed later.
+// WarningsOnCreate names a target system that nobody knows, as its type cannot be changed later, and what will hardly do for
+// one that is known.
 func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
-	if kind := obj.(*v1alpha1.WorkloadIdentity).Spec.TargetSystem.Type; !targets.Known(kind) {
+	spec := obj.(*v1alpha1.WorkloadIdentity).Spec
+	if kind := spec.TargetSystem.Type; !targets.Known(kind) {
 		return []string{fmt.Sprintf("spec.targetSystem.type: %q is no target system that is known (%s); its tokens are signed with %s, and the type cannot be changed later",
 			kind, strings.Join(targets.Types(), ", "), targets.Algorithm(kind))}
 	}
-	return nil
+	return warnings(spec)
 }
 
-func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
-	return nil
+// WarningsOnUpdate tells whoever changes the spec; controllers that touch metadata have nothing to do with it.
+func (strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
+	newWI, oldWI := obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity)
+	if equality.Semantic.DeepEqual(newWI.Spec, oldWI.Spec) {
+		return nil
+	}
+	return warnings(newWI.Spec)
 }
 
 // GetResetFields keeps server-side apply from owning what the server sets.

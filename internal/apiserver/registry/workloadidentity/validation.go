@@ -2,11 +2,12 @@ package workloadidentity
 
 import (
 	"fmt"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/target"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -26,22 +27,40 @@ var (
 func validate(wi *v1alpha1.WorkloadIdentity) field.ErrorList {
 	errs := validation.ValidateObjectMeta(&wi.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	if wi.UID != "" && wi.Name != "" {
-		if _, err := identity.NewSubject(wi.Namespace, wi.Name, string(wi.UID)); err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), wi.Name, err.Error()))
-		}
+		errs = append(errs, validateSubject(wi)...)
 	}
-	return append(errs, validateSpec(wi.Spec)...)
+	audienceErrs, targetErrs := validateSpec(wi.Spec)
+	if len(audienceErrs) == 0 {
+		audienceErrs = validateAccepted(wi.Spec.Audiences, wi.Spec.TargetSystem.Type)
+	}
+	if len(targetErrs) == 0 {
+		_, targetErrs = parse(wi.Spec.TargetSystem)
+	}
+	return append(append(errs, audienceErrs...), targetErrs...)
 }
 
-func validateSpec(spec v1alpha1.WorkloadIdentitySpec) field.ErrorList {
-	errs := validateAudiences(spec.Audiences, specPath.Child("audiences"))
-	return append(errs, validateTarget(spec.TargetSystem, targetPath)...)
+// validateSpec checks what holds for every target system.
+func validateSpec(spec v1alpha1.WorkloadIdentitySpec) (audienceErrs, targetErrs field.ErrorList) {
+	return validateAudiences(spec.Audiences, audiencesPath), validateTarget(spec.TargetSystem, targetPath)
 }
 
+// validateUpdate checks of what a target system accepts only what changes: an identity that was stored by a server that knew
+// less can still be labelled and deleted, and be given what is right.
 func validateUpdate(wi, old *v1alpha1.WorkloadIdentity) field.ErrorList {
 	// The machinery has compared the metadata by now.
 	errs := validation.ValidateImmutableField(wi.Spec.TargetSystem.Type, old.Spec.TargetSystem.Type, targetPath.Child("type"))
-	return append(errs, validateSpec(wi.Spec)...)
+	audienceErrs, targetErrs := validateSpec(wi.Spec)
+	if len(errs) == 0 && len(audienceErrs) == 0 && !slices.Equal(wi.Spec.Audiences, old.Spec.Audiences) {
+		audienceErrs = validateAccepted(wi.Spec.Audiences, wi.Spec.TargetSystem.Type)
+	}
+	if len(errs) == 0 && len(targetErrs) == 0 && !sameConfig(wi.Spec.TargetSystem, old.Spec.TargetSystem) {
+		var config target.Config
+		if config, targetErrs = parse(wi.Spec.TargetSystem); len(targetErrs) == 0 {
+			oldConfig, _ := parse(old.Spec.TargetSystem)
+			targetErrs = validateAccount(config, oldConfig)
+		}
+	}
+	return append(append(errs, audienceErrs...), targetErrs...)
 }
 
 func validateAudiences(audiences []string, path *field.Path) field.ErrorList {
@@ -88,17 +107,17 @@ func abbreviate(s string) string {
 	return s
 }
 
-func validateTarget(target v1alpha1.TargetSystem, path *field.Path) field.ErrorList {
+func validateTarget(system v1alpha1.TargetSystem, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if target.Type == "" {
+	if system.Type == "" {
 		errs = append(errs, field.Required(path.Child("type"), "name the kind of target system, such as aws, azure, gcp, alicloud, kubernetes or generic"))
 	} else {
-		for _, message := range utilvalidation.IsDNS1123Label(target.Type) {
-			errs = append(errs, field.Invalid(path.Child("type"), abbreviate(target.Type), message))
+		for _, message := range utilvalidation.IsDNS1123Label(system.Type) {
+			errs = append(errs, field.Invalid(path.Child("type"), abbreviate(system.Type), message))
 		}
 	}
-	if target.ProviderConfig != nil {
-		errs = append(errs, validateProviderConfig(target.ProviderConfig.Raw, path.Child("providerConfig"))...)
+	if system.ProviderConfig != nil {
+		errs = append(errs, validateProviderConfig(system.ProviderConfig.Raw, path.Child("providerConfig"))...)
 	}
 	return errs
 }

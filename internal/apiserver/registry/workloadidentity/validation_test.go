@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 		"providerConfig escaped twice": {config(`{"apiVersion":"a/v1","kind":"K","x":1,"\u0078":2}`), []string{`spec.targetSystem.providerConfig: has the key "x" twice`}},
 		"providerConfig nested":        {config(`{"apiVersion":"a/v1","kind":"K","x":` + strings.Repeat("[", 32) + strings.Repeat("]", 32) + `}`), []string{"spec.targetSystem.providerConfig: is nested more than 32"}},
 		"providerConfig trailing":      {config(`{"apiVersion":"a/v1","kind":"K"}{}`), []string{"spec.targetSystem.providerConfig: has data after"}},
-		"providerConfig 64 KiB":        {config(`{"apiVersion":"a/v1","kind":"K","x":"` + strings.Repeat("x", 65536-39) + `"}`), nil},
+		"providerConfig 64 KiB":        {genericConfig(`{"apiVersion":"a/v1","kind":"K","x":"` + strings.Repeat("x", 65536-39) + `"}`), nil},
 		"providerConfig 64 KiB + 1":    {config(`{"apiVersion":"a/v1","kind":"K","x":"` + strings.Repeat("x", 65537-39) + `"}`), []string{"spec.targetSystem.providerConfig: must not be larger than 65536 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +90,13 @@ func TestValidate(t *testing.T) {
 func config(raw string) func(*v1alpha1.WorkloadIdentity) {
 	return func(w *v1alpha1.WorkloadIdentity) {
 		w.Spec.TargetSystem.ProviderConfig = &runtime.RawExtension{Raw: []byte(raw)}
+	}
+}
+
+func genericConfig(raw string) func(*v1alpha1.WorkloadIdentity) {
+	return func(w *v1alpha1.WorkloadIdentity) {
+		config(raw)(w)
+		w.Spec.TargetSystem.Type = "generic"
 	}
 }
 

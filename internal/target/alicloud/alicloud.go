@@ -1,0 +1,88 @@
+// Package alicloud is Alibaba Cloud, whose STS exchanges a token for credentials of a RAM role. In goes a providerConfig with
+// the role and the identity provider, out come these and the variables of the SDKs. It never speaks to Alibaba Cloud.
+package alicloud
+
+import (
+	"regexp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/target"
+)
+
+// Type is the type of target system.
+const Type = "alicloud"
+
+// maxLifetime: an identity provider refuses tokens that were issued longer ago than its issuance age limit, 12 hours unless
+// it was set up otherwise, whatever their exp says.
+const maxLifetime = 12 * time.Hour
+
+// Adapter is Alibaba Cloud.
+type Adapter struct{}
+
+// Type implements target.Adapter.
+func (Adapter) Type() string { return Type }
+
+// Limits implements target.Adapter.
+func (Adapter) Limits() target.Limits {
+	return target.Limits{Algorithms: []identity.Algorithm{identity.RS256}, Lifetime: maxLifetime}
+}
+
+var (
+	role     = regexp.MustCompile(`\Aacs:ram::\d{5,20}:role/[\w.-]{1,64}\z`)
+	provider = regexp.MustCompile(`\Aacs:ram::\d{5,20}:oidc-provider/[\w.@+=,-]{1,128}\z`)
+	session  = regexp.MustCompile(`\A[\w.@-]{2,64}\z`)
+	region   = regexp.MustCompile(`\A[a-z]{2,8}(?:-[a-z0-9]{1,16}){1,4}\z`)
+)
+
+// Parse implements target.Adapter.
+func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
+	fields := target.Read(providerConfig, Type, path, "roleARN", "oidcProviderARN", "roleSessionName", "region")
+	c := config{
+		role:     fields.Required("roleARN", "must be the ARN of a RAM role, such as acs:ram::1122334455667788:role/gardener-dev", role.MatchString),
+		provider: fields.Required("oidcProviderARN", "must be the ARN of an OIDC identity provider, such as acs:ram::1122334455667788:oidc-provider/gardener", provider.MatchString),
+		session:  fields.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _.@-", session.MatchString),
+		region:   fields.Optional("region", "must be the ID of a region, such as eu-central-1", region.MatchString),
+	}
+	if errs := fields.Errors(); len(errs) > 0 {
+		return nil, errs
+	}
+	return c, nil
+}
+
+type config struct {
+	role, provider, session, region string
+}
+
+// Injection implements target.Config.
+func (c config) Injection(place target.Place) target.Injection {
+	keys := []target.Key{
+		{Name: "roleARN", Content: c.role},
+		{Name: "oidcProviderARN", Content: c.provider},
+		{Name: "workloadIdentityTokenFile", Content: place.Token()},
+	}
+	env := []target.Variable{
+		{Name: "ALIBABA_CLOUD_ROLE_ARN", Value: c.role},
+		{Name: "ALIBABA_CLOUD_OIDC_PROVIDER_ARN", Value: c.provider},
+		{Name: "ALIBABA_CLOUD_OIDC_TOKEN_FILE", Value: place.Token()},
+	}
+	if c.session != "" {
+		keys = append(keys, target.Key{Name: "roleSessionName", Content: c.session})
+		env = append(env, target.Variable{Name: "ALIBABA_CLOUD_ROLE_SESSION_NAME", Value: c.session})
+	}
+	if c.region != "" {
+		env = append(env,
+			target.Variable{Name: "ALIBABA_CLOUD_REGION_ID", Value: c.region, Default: true},
+			// By this one the SDKs choose the endpoint of STS.
+			target.Variable{Name: "ALIBABA_CLOUD_STS_REGION", Value: c.region, Default: true})
+	}
+	return target.Injection{Keys: keys, Env: env}
+}
+
+// Account implements target.Config. Roles may change.
+func (config) Account() []target.Fixed { return nil }
+
+// Audiences implements target.Config. An identity provider lists the audiences that it takes.
+func (config) Audiences() []string { return nil }

@@ -1,0 +1,162 @@
+package target
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Kind is the kind of every providerConfig of a target system that is known.
+const Kind = "Config"
+
+// APIVersion is the apiVersion of the providerConfig of a type of target system.
+func APIVersion(targetType string) string {
+	return targetType + ".authentication.gardener.cloud/v1alpha1"
+}
+
+// Empty says whether there is no providerConfig.
+func Empty(providerConfig []byte) bool { return len(bytes.TrimSpace(providerConfig)) == 0 }
+
+// Fields are the fields of a providerConfig that is one flat JSON object of strings. It collects what is wrong with them.
+type Fields struct {
+	path   *field.Path
+	values map[string]string
+	errs   field.ErrorList
+	// foreign says that there are no fields to look at.
+	foreign bool
+}
+
+// Read reads a providerConfig of a type: one JSON object with its apiVersion and kind, whose other fields are strings of the
+// given names, in exactly this case, each at most once, and nothing after it. What is wrong is in Errors, with its path; if
+// it is the configuration of another target system, that alone.
+func Read(providerConfig []byte, targetType string, path *field.Path, names ...string) *Fields {
+	f := &Fields{path: path, values: map[string]string{}, foreign: true}
+	if Empty(providerConfig) {
+		f.errs = field.ErrorList{field.Required(path, fmt.Sprintf("an identity of type %s needs one: apiVersion %s, kind %s, and its fields (%s)", targetType, APIVersion(targetType), Kind, strings.Join(names, ", ")))}
+		return f
+	}
+	members, err := readObject(providerConfig)
+	if err != nil {
+		f.errs = field.ErrorList{field.Invalid(path, Abbreviate(string(providerConfig)), err.Error())}
+		return f
+	}
+	known := append([]string{"apiVersion", "kind"}, names...)
+	for _, m := range members {
+		f.take(m, known)
+	}
+	if version, want := f.values["apiVersion"], APIVersion(targetType); version != want {
+		f.errs = field.ErrorList{field.Invalid(path.Child("apiVersion"), Abbreviate(version), fmt.Sprintf("is not of this target system: an identity of type %s needs %s", targetType, want))}
+		return f
+	}
+	f.foreign = false
+	if kind := f.values["kind"]; kind != Kind {
+		f.errs = field.ErrorList{field.Invalid(path.Child("kind"), Abbreviate(kind), fmt.Sprintf("is not known: %s has the kind %s", APIVersion(targetType), Kind))}
+	}
+	return f
+}
+
+func (f *Fields) take(m member, known []string) {
+	path := f.path.Child(Abbreviate(m.name))
+	if !slices.Contains(known, m.name) {
+		f.errs = append(f.errs, field.Forbidden(path, "is no field of it"+closest(m.name, known)))
+		return
+	}
+	if _, twice := f.values[m.name]; twice {
+		f.errs = append(f.errs, field.Duplicate(path, m.name))
+		return
+	}
+	var value *string
+	if err := json.Unmarshal(m.value, &value); err != nil || value == nil {
+		f.values[m.name] = ""
+		f.errs = append(f.errs, field.Invalid(path, Abbreviate(string(m.value)), "must be a string"))
+		return
+	}
+	f.values[m.name] = *value
+}
+
+func closest(name string, known []string) string {
+	for _, candidate := range known {
+		if strings.EqualFold(candidate, name) {
+			return ": it is written " + candidate
+		}
+	}
+	return ": there are " + strings.Join(known, ", ")
+}
+
+// Required returns a field that must be set and right; what says what it must be. An error is reported once for a field.
+func (f *Fields) Required(name, what string, right func(string) bool) string {
+	if !f.foreign && f.values[name] == "" && !f.wrong(name) {
+		f.errs = append(f.errs, field.Required(f.path.Child(name), what))
+		return ""
+	}
+	return f.Optional(name, what, right)
+}
+
+// Optional returns a field that, if it is set and not empty, must be right.
+func (f *Fields) Optional(name, what string, right func(string) bool) string {
+	value := f.values[name]
+	if !f.foreign && value != "" && !right(value) {
+		f.errs = append(f.errs, field.Invalid(f.path.Child(name), Abbreviate(value), what))
+	}
+	return value
+}
+
+func (f *Fields) wrong(name string) bool {
+	path := f.path.Child(name).String()
+	return slices.ContainsFunc(f.errs, func(err *field.Error) bool { return err.Field == path })
+}
+
+// Errors are all that is wrong.
+func (f *Fields) Errors() field.ErrorList { return f.errs }
+
+// Abbreviate returns the start of a value that a message repeats.
+func Abbreviate(value string) string {
+	const shown = 64
+	if runes := []rune(value); len(runes) > shown {
+		return string(runes[:shown]) + "…"
+	}
+	return value
+}
+
+// member is one member of a JSON object.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// readObject reads one JSON object, its members in order, also those whose names stand twice.
+func readObject(raw []byte) ([]member, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	opening, err := decoder.Token()
+	if err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	}
+	if opening != json.Delim('{') {
+		return nil, errors.New("must be an object with apiVersion and kind")
+	}
+	var members []member
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, fmt.Errorf("is not JSON: %w", err)
+		}
+		m := member{name: fmt.Sprint(name)}
+		if err := decoder.Decode(&m.value); err != nil {
+			return nil, fmt.Errorf("is not JSON: %w", err)
+		}
+		members = append(members, m)
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("has data after the object")
+	}
+	return members, nil
+}

@@ -1,0 +1,15 @@
+package generic_test
+
+import (
+	"testing"
+
+	"github.com/credence-id/credence/internal/target/generic"
+	"github.com/credence-id/credence/internal/target/targettest"
+)
+
+func suite() targettest.Suite {
+	return targettest.Suite{Adapter: generic.Adapter{}, Lax: true, Accepted: []string{`{"apiVersion":"a/v1","kind":"K"}`, `{}`}}
+}
+
+func TestConformance(t *testing.T) { targettest.Run(t, suite()) }
+func FuzzConfig(f *testing.F)      { targettest.Fuzz(f, suite()) }
