@@ -1,0 +1,153 @@
+package pods
+
+import (
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/internal/target"
+)
+
+// Request is a pod that is to be admitted, and what is known of it.
+type Request struct {
+	// Namespace of the pod; that in its metadata may be empty.
+	Namespace string
+	Pod       *corev1.Pod
+	// Ephemeral are the names of the ephemeral containers that are added to a pod which runs. It is nil when a pod is
+	// created, which is all else that is decided on.
+	Ephemeral []string
+	// Account is the service account of the pod.
+	Account Account
+	// RuntimeClassNodes is the node selector of the pod's RuntimeClass; needed only where NeedsRuntimeClass says so.
+	RuntimeClassNodes map[string]string
+	// Adapters finds the adapter of a type of target system.
+	Adapters func(targetType string) target.Adapter
+}
+
+// Account is the service account of a pod.
+type Account struct {
+	// Name is empty for the pods of a kubelet's own files, which have none.
+	Name   string
+	Exists bool
+	// Identities are those that it gives its pods, in the order of its annotation.
+	Identities []Identity
+}
+
+// Identity is a workload identity of the pod's namespace, as its service account names it.
+type Identity struct {
+	Name             string
+	Exists, Deleting bool
+	// Type and ProviderConfig (JSON, or empty) are those of its target system.
+	Type           string
+	ProviderConfig []byte
+	// Allowed says that the service account may use it; Detail is what the authorizer said.
+	Allowed bool
+	Detail  string
+}
+
+// Result is the decision: a Denial, or a patch and warnings.
+type Result struct {
+	Denial *Denial
+	// Patch is empty where the pod needs nothing.
+	Patch []Operation
+	// Warnings are for whoever creates the pod.
+	Warnings []string
+}
+
+// Denial says why a pod is refused, and what to do.
+type Denial struct {
+	// Code is 403 where something is not allowed or does not exist, 422 where something is wrong.
+	Code    int32
+	Reason  metav1.StatusReason
+	Message string
+}
+
+func forbidden(message string) *Denial {
+	return &Denial{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
+}
+
+func invalid(message string) *Denial {
+	return &Denial{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: message}
+}
+
+// Decide admits a pod. The order is: whose token Secrets it reaches for, whether it may have its identities, whether they fit
+// into it, and only then what is added.
+func Decide(r Request) Result {
+	if r.Account.Name != "" && !r.Account.Exists {
+		return Result{Denial: accountMissing(r.Namespace, r.Account.Name)}
+	}
+	if denial := foreignSecrets(r); denial != nil {
+		return Result{Denial: denial}
+	}
+	if len(r.Account.Identities) == 0 {
+		return Result{}
+	}
+	settings, denial := settingsOf(r)
+	if denial != nil {
+		return Result{Denial: denial}
+	}
+	if r.Ephemeral != nil {
+		return attach(r, settings)
+	}
+	return inject(r, settings)
+}
+
+// inject gives a new pod its identities.
+func inject(r Request, s settings) Result {
+	var grants []grant
+	for _, identity := range r.Account.Identities {
+		grant, denial := grantOf(r, identity, s)
+		if denial != nil {
+			return Result{Denial: denial}
+		}
+		grants = append(grants, grant)
+	}
+	if denial := sharedVariables(grants, s.os); denial != nil {
+		return Result{Denial: denial}
+	}
+	containers := s.without(podContainers(r.Pod))
+	if len(containers) == 0 {
+		return Result{}
+	}
+	var additions patch
+	if denial := additions.volumes(r.Pod, grants); denial != nil {
+		return Result{Denial: denial}
+	}
+	if denial := additions.files(r.Pod, grants); denial != nil {
+		return Result{Denial: denial}
+	}
+	warnings, denial := additions.containers(r.Pod, containers, grants, s.os)
+	if denial != nil {
+		return Result{Denial: denial}
+	}
+	additions.gate(r.Pod)
+	return Result{Patch: additions.operations, Warnings: warnings}
+}
+
+// attach gives new ephemeral containers the identities that their pod has. The pod runs: one that it may not have any more is
+// left out with a warning, so that nobody is kept from looking into it.
+func attach(r Request, s settings) Result {
+	var grants []grant
+	var warnings []string
+	for _, identity := range r.Account.Identities {
+		if !Carries(r.Pod, r.Account.Name, identity.Name) {
+			continue
+		}
+		grant, denial := grantOf(r, identity, s)
+		if denial != nil {
+			warnings = append(warnings, "not added to the ephemeral container: "+denial.Message)
+			continue
+		}
+		grants = append(grants, grant)
+	}
+	if denial := sharedVariables(grants, s.os); denial != nil {
+		return Result{Denial: denial}
+	}
+	var additions patch
+	more, denial := additions.containers(r.Pod, s.without(ephemeralContainers(r.Pod, r.Ephemeral)), grants, s.os)
+	if denial != nil {
+		return Result{Denial: denial}
+	}
+	return Result{Patch: additions.operations, Warnings: append(warnings, more...)}
+}

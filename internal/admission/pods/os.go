@@ -1,0 +1,73 @@
+package pods
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/internal/target"
+)
+
+// NeedsRuntimeClass says that the pod names a RuntimeClass, and that nothing before it says on which operating system the pod
+// runs.
+func NeedsRuntimeClass(pod *corev1.Pod) bool {
+	return pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName != "" && osByPod(pod) == ""
+}
+
+// osOf is the operating system of a pod: Linux, unless something says otherwise.
+func osOf(r Request) target.OS {
+	os := osByPod(r.Pod)
+	if os == "" {
+		os = r.RuntimeClassNodes[corev1.LabelOSStable]
+	}
+	if os == string(target.Windows) {
+		return target.Windows
+	}
+	return target.Linux
+}
+
+// osByPod is what the pod itself says, the strongest first; empty if nothing.
+func osByPod(pod *corev1.Pod) string {
+	if pod.Spec.OS != nil && pod.Spec.OS.Name != "" {
+		return string(pod.Spec.OS.Name)
+	}
+	if os := pod.Spec.NodeSelector[corev1.LabelOSStable]; os != "" {
+		return os
+	}
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil || pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	linux, windows := admits(terms, string(target.Linux)), admits(terms, string(target.Windows))
+	switch {
+	case windows && !linux:
+		return string(target.Windows)
+	case linux && !windows:
+		return string(target.Linux)
+	}
+	return ""
+}
+
+// admits says whether a node with this operating system could meet one of the terms, whatever else they ask for.
+func admits(terms []corev1.NodeSelectorTerm, os string) bool {
+	return slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
+		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
+			return false // an empty term selects no node
+		}
+		return !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
+			return e.Key == corev1.LabelOSStable && !meets(e, os)
+		})
+	})
+}
+
+func meets(e corev1.NodeSelectorRequirement, os string) bool {
+	switch e.Operator {
+	case corev1.NodeSelectorOpIn:
+		return slices.Contains(e.Values, os)
+	case corev1.NodeSelectorOpNotIn:
+		return !slices.Contains(e.Values, os)
+	case corev1.NodeSelectorOpDoesNotExist:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,167 @@
+package secrets
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// Request is a Secret that is to be written.
+type Request struct {
+	Secret *corev1.Secret
+	// Old is the Secret as it is; nil where it is created.
+	Old *corev1.Secret
+	// User is who writes it, Agent the user that alone may make Secrets for pods.
+	User, Agent string
+	// Adapters finds the adapter of a type of target system.
+	Adapters func(targetType string) target.Adapter
+}
+
+// Result is the decision: a Denial, or a patch and warnings.
+type Result struct {
+	Denial *Denial
+	// Patch is empty where nothing is to be changed.
+	Patch    []Operation
+	Warnings []string
+}
+
+// Denial says why a Secret is refused, and what to do.
+type Denial struct {
+	// Code is 403 where the user may not do this, 422 where something is wrong.
+	Code    int32
+	Reason  metav1.StatusReason
+	Message string
+}
+
+// Operation is one step of a JSON patch (RFC 6902).
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Decide admits a Secret. What was wrong before and is left as it was is no reason to refuse: whoever changes a label or
+// removes a finalizer must be able to.
+func Decide(r Request) Result {
+	if !tokensecret.Labelled(r.Secret) {
+		return Result{}
+	}
+	request, err := tokensecret.Parse(r.Secret)
+	if err != nil {
+		if r.asksTheSame() {
+			return Result{}
+		}
+		return Result{Denial: invalid(fmt.Sprintf("%s: correct it, or take the label %s off the Secret", err, v1alpha1.LabelPurpose))}
+	}
+	if denial := r.authority(request); denial != nil {
+		return Result{Denial: denial}
+	}
+	injected, denial := injection(r.Secret, request, r.Adapters)
+	if denial != nil {
+		if r.rendersTheSame() {
+			return Result{}
+		}
+		return Result{Denial: denial}
+	}
+	var warnings []string
+	if r.Secret.Immutable != nil && *r.Secret.Immutable {
+		warnings = append(warnings, "the Secret is immutable: no token can be written into it; create it without immutable: true")
+	}
+	return Result{Patch: difference(r.Secret, injected, r.before()), Warnings: warnings}
+}
+
+// authority keeps contexts of service accounts, and the names of the Secrets that carry them, to the agent.
+func (r Request) authority(request tokensecret.Request) *Denial {
+	if r.User == r.Agent || r.asksTheSame() {
+		return nil
+	}
+	if tokensecret.ServiceAccountContext(request.Context) {
+		return forbidden(fmt.Sprintf("annotation %s names a service account: only the agent writes such Secrets, for service accounts with the annotation %s; annotate service account %s in namespace %s, or leave the context out",
+			v1alpha1.AnnotationContextObject, v1alpha1.AnnotationAccountIdentities, request.Context.Name, request.Context.Namespace))
+	}
+	if strings.HasPrefix(r.Secret.Name, tokensecret.NamePrefix) {
+		return forbidden(fmt.Sprintf("Secret %q: the prefix %s is kept for Secrets that the agent makes for pods: give it another name", r.Secret.Name, tokensecret.NamePrefix))
+	}
+	return nil
+}
+
+// asksTheSame says that the Secret asked for the same token before.
+func (r Request) asksTheSame() bool {
+	if r.Old == nil || !tokensecret.Labelled(r.Old) {
+		return false
+	}
+	for _, annotation := range []string{v1alpha1.AnnotationName, v1alpha1.AnnotationNamespace, v1alpha1.AnnotationContextObject} {
+		now, present := r.Secret.Annotations[annotation]
+		if before, had := r.Old.Annotations[annotation]; now != before || present != had {
+			return false
+		}
+	}
+	return true
+}
+
+// rendersTheSame says that all that the keys are made from is as it was.
+func (r Request) rendersTheSame() bool {
+	return r.asksTheSame() && r.Secret.Labels[v1alpha1.LabelProvider] == r.Old.Labels[v1alpha1.LabelProvider] &&
+		string(r.Secret.Data[v1alpha1.SecretConfig]) == string(r.Old.Data[v1alpha1.SecretConfig])
+}
+
+// before is what was put into the Secret as it is, as far as that can be told.
+func (r Request) before() []target.Key {
+	if r.Old == nil || !tokensecret.Labelled(r.Old) {
+		return nil
+	}
+	request, err := tokensecret.Parse(r.Old)
+	if err != nil {
+		return nil
+	}
+	keys, denial := injection(r.Old, request, r.Adapters)
+	if denial != nil {
+		return nil
+	}
+	return keys.keys
+}
+
+// rendered are the keys that belong into a Secret; waiting says that they can't be known before it has its config.
+type rendered struct {
+	keys    []target.Key
+	waiting bool
+}
+
+// injection renders the keys for the place where the token will be: that of GEP-26, or for Secrets of service accounts, that
+// of their pods.
+func injection(secret *corev1.Secret, request tokensecret.Request, adapters func(string) target.Adapter) (rendered, *Denial) {
+	targetType := secret.Labels[v1alpha1.LabelProvider]
+	providerConfig, err := tokensecret.ProviderConfig(secret.Data[v1alpha1.SecretConfig])
+	if err != nil {
+		return rendered{}, invalid(fmt.Sprintf("data key %s of the Secret: %s: the agent writes it from the identity, leave it out", v1alpha1.SecretConfig, err))
+	}
+	config, problems := adapters(targetType).Parse(providerConfig, field.NewPath("data", v1alpha1.SecretConfig))
+	if len(problems) > 0 {
+		if len(providerConfig) == 0 {
+			return rendered{waiting: true}, nil
+		}
+		return rendered{}, invalid(fmt.Sprintf("data key %s of the Secret is not for target system %q, which the label %s names: %s: the agent writes it from the identity, leave it out",
+			v1alpha1.SecretConfig, targetType, v1alpha1.LabelProvider, problems.ToAggregate()))
+	}
+	place := target.SecretPlace(targetType)
+	if tokensecret.ServiceAccountContext(request.Context) {
+		place = target.PodPlace(target.Linux, target.DefaultMountPath, request.Identity.Name)
+	}
+	return rendered{keys: config.Injection(place).Keys}, nil
+}
+
+func forbidden(message string) *Denial {
+	return &Denial{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
+}
+
+func invalid(message string) *Denial {
+	return &Denial{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: message}
+}

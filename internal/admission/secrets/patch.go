@@ -1,0 +1,46 @@
+package secrets
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/target"
+)
+
+// difference is what makes a Secret hold the keys wanted, and none that were put there before and are not wanted any more.
+// Values are bytes, which have base64 as their JSON form, as the data of a Secret has.
+func difference(secret *corev1.Secret, wanted rendered, before []target.Key) []Operation {
+	if wanted.waiting {
+		return nil
+	}
+	var operations []Operation
+	missing := map[string][]byte{}
+	for _, key := range wanted.keys {
+		content, present := secret.Data[key.Name]
+		switch {
+		case secret.Data == nil:
+			missing[key.Name] = []byte(key.Content)
+		case !present || string(content) != key.Content:
+			operations = append(operations, Operation{Op: "add", Path: path(key.Name), Value: []byte(key.Content)})
+		}
+	}
+	if len(missing) > 0 {
+		operations = append(operations, Operation{Op: "add", Path: "/data", Value: missing})
+	}
+	for _, key := range before {
+		_, present := secret.Data[key.Name]
+		given := slices.ContainsFunc(wanted.keys, func(k target.Key) bool { return k.Name == key.Name })
+		if present && !given && key.Name != v1alpha1.SecretToken && key.Name != v1alpha1.SecretConfig {
+			operations = append(operations, Operation{Op: "remove", Path: path(key.Name)})
+		}
+	}
+	return operations
+}
+
+// path escapes a key for a JSON pointer (RFC 6901, section 3).
+func path(key string) string {
+	return "/data/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}

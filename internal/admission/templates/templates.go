@@ -1,0 +1,96 @@
+// Package templates finds the pod in a workload: Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet. In goes the
+// JSON of one, out come the pod that it would make, and warnings about what would be refused at that pod. It refuses nothing
+// itself: what a template lacks may be created a moment later.
+package templates
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/internal/admission/pods"
+)
+
+// defaultAccount is the service account of pods that name none.
+const defaultAccount = "default"
+
+// workload is what of all these kinds concerns their pods.
+type workload struct {
+	Kind     string            `json:"kind"`
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Template    corev1.PodTemplateSpec `json:"template"`
+		JobTemplate struct {
+			Spec struct {
+				Template corev1.PodTemplateSpec `json:"template"`
+			} `json:"spec"`
+		} `json:"jobTemplate"`
+	} `json:"spec"`
+}
+
+func (w *workload) template() *corev1.PodTemplateSpec {
+	if w.Kind == "CronJob" {
+		return &w.Spec.JobTemplate.Spec.Template
+	}
+	return &w.Spec.Template
+}
+
+// Workload is a workload whose pod is to be looked at.
+type Workload struct {
+	Kind, Name string
+	Pod        *corev1.Pod
+}
+
+// Find returns the workload of a JSON object; nil where there is nothing to say: its pods are as they were, or it is made
+// from another workload, whose owner has been told. An error is JSON that is no workload.
+func Find(object, old []byte) (*Workload, error) {
+	now, err := decode(object)
+	if err != nil {
+		return nil, err
+	}
+	if metav1.GetControllerOfNoCopy(&now.Metadata) != nil {
+		return nil, nil
+	}
+	if len(old) > 0 {
+		before, err := decode(old)
+		if err != nil {
+			return nil, err
+		}
+		if equality.Semantic.DeepEqual(now.template(), before.template()) {
+			return nil, nil
+		}
+	}
+	template := now.template()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace = now.Metadata.Namespace
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = pod.Spec.DeprecatedServiceAccount
+	}
+	if pod.Spec.ServiceAccountName == "" {
+		pod.Spec.ServiceAccountName = defaultAccount
+	}
+	name := now.Metadata.Name
+	if name == "" {
+		name = now.Metadata.GenerateName
+	}
+	return &Workload{Kind: now.Kind, Name: name, Pod: pod}, nil
+}
+
+func decode(object []byte) (*workload, error) {
+	var w workload
+	if err := json.Unmarshal(object, &w); err != nil {
+		return nil, fmt.Errorf("decode workload: %w", err)
+	}
+	return &w, nil
+}
+
+// Warnings are those about what a decision on the pod of a workload would be.
+func (w *Workload) Warnings(result pods.Result) []string {
+	if result.Denial != nil {
+		return []string{fmt.Sprintf("pods of %s %s will be refused: %s", w.Kind, w.Name, result.Denial.Message)}
+	}
+	return result.Warnings
+}

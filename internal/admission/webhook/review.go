@@ -1,0 +1,89 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// review is an AdmissionReview of objects of type T: what of it concerns a decision, decoded in one pass.
+type review[T any] struct {
+	metav1.TypeMeta `json:",inline"`
+	Request         *request[T] `json:"request"`
+}
+
+type request[T any] struct {
+	UID         types.UID                   `json:"uid"`
+	Resource    metav1.GroupVersionResource `json:"resource"`
+	SubResource string                      `json:"subResource"`
+	Name        string                      `json:"name"`
+	Namespace   string                      `json:"namespace"`
+	Operation   admissionv1.Operation       `json:"operation"`
+	UserInfo    struct {
+		Username string `json:"username"`
+	} `json:"userInfo"`
+	Object    *T `json:"object"`
+	OldObject *T `json:"oldObject"`
+}
+
+const reviewKind = "AdmissionReview"
+
+// decode reads a review. An error is something that the API server does not send.
+func decode[T any](body []byte) (*request[T], error) {
+	var in review[T]
+	if err := utiljson.Unmarshal(body, &in); err != nil {
+		return nil, fmt.Errorf("decode AdmissionReview: %w", err)
+	}
+	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != reviewKind {
+		return nil, fmt.Errorf("the body is %.64q of %.64q, want AdmissionReview of %s", in.Kind, in.APIVersion, admissionv1.SchemeGroupVersion)
+	}
+	if in.Request == nil || in.Request.UID == "" {
+		return nil, errors.New("the AdmissionReview has no request with a uid")
+	}
+	return in.Request, nil
+}
+
+// answer is what a review is answered; its zero value admits the object as it is.
+type answer struct {
+	code     int32 // 0: admitted
+	reason   metav1.StatusReason
+	message  string
+	patch    any // a list of JSON patch operations; nil: none
+	warnings []string
+}
+
+func wrong(format string, args ...any) answer {
+	return answer{code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, message: fmt.Sprintf(format, args...)}
+}
+
+// failed says that nothing could be decided, so that nobody takes it for a denial.
+func failed(what string, err error) answer {
+	return answer{code: http.StatusInternalServerError, reason: metav1.StatusReasonInternalError,
+		message: fmt.Sprintf("credence could not decide about %s, which may be right: %s: try again, and see the log of credence-webhook if it stays so", what, err)}
+}
+
+// encode writes the review that answers one with this uid.
+func (a answer) encode(uid types.UID) ([]byte, error) {
+	response := &admissionv1.AdmissionResponse{UID: uid, Allowed: a.code == 0, Warnings: a.warnings}
+	if a.code != 0 {
+		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: a.code, Reason: a.reason, Message: a.message}
+	}
+	if a.patch != nil {
+		patch, err := json.Marshal(a.patch)
+		if err != nil {
+			return nil, fmt.Errorf("encode patch: %w", err)
+		}
+		kind := admissionv1.PatchTypeJSONPatch
+		response.Patch, response.PatchType = patch, &kind
+	}
+	return json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: reviewKind},
+		Response: response,
+	})
+}

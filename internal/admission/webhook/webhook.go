@@ -1,0 +1,76 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/target"
+)
+
+// The errors of all four sources are those of the API: one that is a NotFound says that there is no such object, every other
+// that it can't be known.
+
+// ServiceAccounts reads service accounts: as they are, not as they were.
+type ServiceAccounts interface {
+	Get(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
+}
+
+// Identities reads identities, which must not be changed.
+type Identities interface {
+	Get(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
+}
+
+// RuntimeClasses reads RuntimeClasses.
+type RuntimeClasses interface {
+	Get(ctx context.Context, name string) (*nodev1.RuntimeClass, error)
+}
+
+// Authorizer reviews what a user may do.
+type Authorizer interface {
+	Review(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
+}
+
+// Needs are what a Webhook works with; all are required but Recorder.
+type Needs struct {
+	ServiceAccounts ServiceAccounts
+	Identities      Identities
+	RuntimeClasses  RuntimeClasses
+	Authorizer      Authorizer
+	// Adapters finds the adapter of a type of target system.
+	Adapters func(targetType string) target.Adapter
+	// Agent is the user that writes the Secrets of pods.
+	Agent    string
+	Recorder *Recorder
+	Log      *slog.Logger
+	Now      func() time.Time
+}
+
+// Paths of the three handlers.
+const (
+	PodsPath      = "/pods"
+	SecretsPath   = "/secrets"
+	TemplatesPath = "/templates"
+)
+
+// New returns the handler of all reviews.
+func New(needs Needs) http.Handler {
+	facts := &facts{
+		accounts:   needs.ServiceAccounts,
+		identities: needs.Identities,
+		classes:    needs.RuntimeClasses,
+		uses:       newUses(needs.Authorizer, needs.Now),
+		adapters:   needs.Adapters,
+	}
+	mux := http.NewServeMux()
+	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(facts)))
+	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
+	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(facts)))
+	return mux
+}
