@@ -115,7 +115,9 @@ func (d *doctor) checkIssuers(ctx context.Context, found *diagnosis, known *flee
 				}
 			}
 		}
-		found.pass("issuer", "%s of %s", plural(report.Count(conformance.Pass), "check", "checks"), issuer)
+		if report.Count(conformance.Fail) == 0 {
+			found.pass("issuer", "%s of %s", plural(report.Count(conformance.Pass), "check", "checks"), issuer)
+		}
 		d.checkPublicName(ctx, found, issuer)
 	}
 }

@@ -21,7 +21,8 @@ import (
 // objectsFake serves the objects in a file of YAML documents, as an API server would get and list them: with selectors,
 // pages, and what a user may not do. Documents of kind Deny say that: user, verb, resource, and with "namespaces: all" only
 // for requests that are for all of them. Documents of kind Use say which user may use which identity. $NAME of a script's
-// variables is replaced in the file, and stringData becomes data.
+// variables is replaced in the file, and stringData becomes data. Two more files of
+// the script are settings: server-date is what the server takes for the time, page limits pages to one object.
 type objectsFake struct {
 	file string
 	env  *testscript.Env
@@ -45,6 +46,12 @@ type fakeMetadata struct {
 	Name      string            `json:"name"`
 	Namespace string            `json:"namespace"`
 	Labels    map[string]string `json:"labels"`
+}
+
+// setting reads a file that the script has put beside the objects; empty if there is none.
+func (f *objectsFake) setting(name string) string {
+	text, _ := os.ReadFile(filepath.Join(filepath.Dir(f.file), name))
+	return strings.TrimSpace(string(text))
 }
 
 // has says whether there is a file, so that the fake is in use.
@@ -108,7 +115,7 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if path[0] == "version" {
-		w.Header().Set("Date", f.env.Getenv("SERVER_DATE"))
+		w.Header().Set("Date", f.setting("server-date"))
 		answer(w, http.StatusOK, map[string]string{"gitVersion": "v1.36.3"})
 		return
 	}
@@ -193,7 +200,7 @@ func (f *objectsFake) list(w http.ResponseWriter, r *http.Request, group, namesp
 		refuse(w, metav1.Status{Code: 400, Reason: "BadRequest", Message: "there may be tens of thousands of " + resource + ": ask for a page"})
 		return
 	}
-	if f.env.Getenv("PAGE") != "" && err == nil {
+	if f.setting("page") != "" && err == nil {
 		limit = 1 // a server may give less than was asked for
 	}
 	from, _ := strconv.Atoi(query.Get("continue"))
