@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
@@ -189,7 +190,7 @@ func (a *api) raw(ctx context.Context, into any, path string) error {
 	if name, value, ok := strings.Cut(query, "="); ok {
 		request.Param(name, value)
 	}
-	body, err := request.DoRaw(ctx)
+	body, err := rawAnswer(request.Do(ctx))
 	if err != nil {
 		return err
 	}
@@ -197,6 +198,14 @@ func (a *api) raw(ctx context.Context, into any, path string) error {
 		return fmt.Errorf("read the answer to %s: %w", address, err)
 	}
 	return nil
+}
+
+// rawAnswer is an answer as it came, or the error that it holds.
+func rawAnswer(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // skipped notes a check that the user has no right to.
