@@ -20,8 +20,8 @@ type delivery struct {
 	Secret    string `json:"secret"`
 	// ServiceAccount is the account whose pods the Secret is for; empty if it is for other use.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
-	// Pods is how many pods that have not ended mount the Secret, PodNames the first of them.
-	Pods     int      `json:"pods"`
+	// Pods is how many pods that have not ended mount the Secret, absent where nobody may look; PodNames the first of them.
+	Pods     *int     `json:"pods,omitempty"`
 	PodNames []string `json:"podNames,omitempty"`
 	// Expires is the token's exp claim, Renews when the agent means to renew it.
 	Expires *time.Time `json:"expires,omitempty"`
@@ -105,7 +105,8 @@ func tokenContext(claims json.RawMessage, asked *v1alpha1.ContextObject) string 
 		}
 		var kinds []string
 		for kind := range named.Gardener {
-			if kind != "workloadIdentity" {
+			// The identity itself, and the garden of everybody's tokens, are no context.
+			if kind != "workloadIdentity" && kind != "garden" {
 				kinds = append(kinds, kind)
 			}
 		}

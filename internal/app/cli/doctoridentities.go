@@ -150,7 +150,7 @@ func (d *doctor) checkPublicName(ctx context.Context, found *diagnosis, issuer s
 
 // checkTokens looks at every Secret that carries a token.
 func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
-	var all, expired, overdue, empty, orphaned, broken, foreign []string
+	var all, expired, overdue, empty, unkept, orphaned, broken, foreign []string
 	for _, identity := range known.identities {
 		for _, t := range identity.Deliveries {
 			name := t.Namespace + "/" + t.Secret
@@ -166,6 +166,8 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 				expired = append(expired, name+" ("+d.ago(*t.Expires)+")"+d.why(identity, t))
 			case t.Renews != nil && d.now().Sub(*t.Renews) > lateness:
 				overdue = append(overdue, name+" ("+d.ago(*t.Renews)+")"+d.why(identity, t))
+			case t.Renews == nil:
+				unkept = append(unkept, name)
 			}
 			if t.issuer != "" && identity.Issuer != "" && t.issuer != identity.Issuer {
 				foreign = append(foreign, name)
@@ -182,6 +184,7 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 	report(expired, verdictFail, agent, "have expired")
 	report(overdue, verdictFail, agent, "are overdue for renewal")
 	report(empty, verdictFail, agent, "have no token")
+	report(unkept, verdictWarn, agent, "have a token and no time of its renewal, as if no agent kept them")
 	report(foreign, verdictFail, "renew it: kubectl annotate secret NAME -n NAMESPACE gardener.cloud/operation=renew-workload-identity-token", "are of another issuer than the identity's")
 	report(orphaned, verdictWarn, "create the identity anew, and its trust as well, or delete the Secret", "are of identities that do not exist any more")
 	if known.waitingCount > 0 {
@@ -191,7 +194,7 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 		found.skip("tokens", "the Secrets that carry them could not be looked at")
 		return
 	}
-	if bad := len(broken) + len(expired) + len(overdue) + len(empty) + len(orphaned); bad < len(all) || len(all) == 0 {
+	if bad := len(broken) + len(expired) + len(overdue) + len(empty) + len(unkept) + len(orphaned); bad < len(all) || len(all) == 0 {
 		found.pass("tokens", "%s fresh", plural(len(all)-bad, "Secret is", "Secrets are"))
 	}
 }

@@ -99,7 +99,7 @@ func explainPod(ctx context.Context, both clusters, subject podSubject, now time
 		result = pods.Decide(request)
 	}
 	x.Warnings = result.Warnings
-	x.decide(request, result)
+	x.decide(request, result, subject.exists)
 	for i, identity := range request.Account.Identities {
 		if err := x.detail(ctx, both.workload, x.Identities[i], request, identity, subject.exists, now); err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func (x *podExplanation) outside(request pods.Request, denial *pods.Denial) {
 	}
 }
 
-func (x *podExplanation) decide(request pods.Request, result pods.Result) {
+func (x *podExplanation) decide(request pods.Request, result pods.Result, exists bool) {
 	switch {
 	case result.Denial != nil:
 		x.Verdict, x.Code, x.Reason = podRefused, result.Denial.Code, result.Denial.Message
@@ -126,7 +126,8 @@ func (x *podExplanation) decide(request pods.Request, result pods.Result) {
 		x.Verdict = podUnaffected
 	default:
 		x.Verdict = podAdmitted
-		if changed, err := applied(request.Pod, result.Patch); err == nil {
+		x.Gated = waitsForToken(request.Pod)
+		if changed, err := applied(request.Pod, result.Patch); err == nil && !exists {
 			x.Gated = waitsForToken(changed)
 		}
 	}

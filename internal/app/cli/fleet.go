@@ -142,11 +142,19 @@ func (f *fleet) findPods(ctx context.Context, workload *api, namespace, home str
 			f.countPod(&page.Items[i], bySecret)
 		}
 	}
+	for _, d := range bySecret {
+		d.Pods = new(int)
+	}
 	where, err := widest("pods", cmp.Or(namespace, home), func(in string) error {
 		return each(ctx, listing{client: workload.core, namespace: in, resource: "pods", fields: "status.phase!=Succeeded,status.phase!=Failed"}, count)
 	})
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
+	}
+	if where.nowhere {
+		for _, d := range bySecret {
+			d.Pods = nil
+		}
 	}
 	f.note(where.note)
 	return nil
@@ -160,7 +168,7 @@ func (f *fleet) countPod(pod *corev1.Pod, bySecret map[types.NamespacedName]*del
 			continue
 		}
 		ours = true
-		d.Pods++
+		*d.Pods++
 		if len(d.PodNames) < maxPodNames {
 			d.PodNames = append(d.PodNames, pod.Name)
 		}

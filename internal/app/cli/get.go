@@ -173,7 +173,7 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 		if d.LastFailure != nil && (failure == nil || d.LastFailure.Time.After(failure.Time)) {
 			failure = d.LastFailure
 		}
-		row = append(row, d.Namespace+"/"+d.Secret, orDash(d.ServiceAccount), strconv.Itoa(d.Pods), g.expiry(d, wide), g.renewal(d, wide))
+		row = append(row, d.Namespace+"/"+d.Secret, orDash(d.ServiceAccount), podCount(d), g.expiry(d, wide), g.renewal(d, wide))
 	}
 	row = append(row, g.mishap(d, failure, wide))
 	if wide {
@@ -184,6 +184,13 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 		row = append(row, context, strings.Join(identity.Audiences, ","), orDash(identity.Subject))
 	}
 	return row
+}
+
+func podCount(d *delivery) string {
+	if d.Pods == nil {
+		return "?"
+	}
+	return strconv.Itoa(*d.Pods)
 }
 
 func orDash(s string) string {
