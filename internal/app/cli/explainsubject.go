@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -81,6 +82,9 @@ func subjectOf(object []byte, kind, home string) (*podSubject, error) {
 		workload, err := templates.Find(alone, nil)
 		if err != nil {
 			return nil, err
+		}
+		if workload == nil {
+			return nil, errors.New("the workload is made by another one in a way that can't be read: explain that one")
 		}
 		subject.name, subject.pod = workload.Name, workload.Pod
 	}
