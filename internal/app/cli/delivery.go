@@ -53,7 +53,7 @@ func deliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *delive
 	request, err := tokensecret.Parse(secret)
 	identity = types.NamespacedName{Namespace: secret.Annotations[v1alpha1.AnnotationNamespace], Name: secret.Annotations[v1alpha1.AnnotationName]}
 	if err != nil {
-		d.Problem = err.Error()
+		d.Problem = looksLikeToken.ReplaceAllString(err.Error(), "[redacted]")
 	}
 	for _, owner := range secret.OwnerReferences {
 		if owner.APIVersion == "v1" && owner.Kind == "ServiceAccount" {

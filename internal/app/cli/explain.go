@@ -102,6 +102,9 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkName(home); err != nil {
+		return usageFailure(cmd, "--namespace: "+err.Error())
+	}
 	both, err := e.connection.openBoth(e.errOut, e.identityKubeconfig)
 	if err != nil {
 		return err

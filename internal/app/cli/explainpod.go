@@ -246,6 +246,9 @@ func (x *podExplanation) readRuntimeClass(ctx context.Context, workload *api, re
 		} `json:"scheduling"`
 	}
 	name := *request.Pod.Spec.RuntimeClassName
+	if checkName(name) != nil {
+		return nil // the API server refuses such a pod itself
+	}
 	err := workload.raw(ctx, &class, "/apis/node.k8s.io/v1/runtimeclasses/"+name)
 	switch {
 	case apierrors.IsNotFound(err): // the API server refuses such a pod itself

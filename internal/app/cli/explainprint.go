@@ -30,7 +30,7 @@ func (x *podExplanation) write(text *strings.Builder) {
 	if x.Kind != "pod" {
 		of = "pods of "
 	}
-	fmt.Fprintf(text, "%s%s %s/%s: %s\n", of, x.Kind, x.Namespace, oneLine(x.Name), x.summary())
+	fmt.Fprintf(text, "%s%s %s/%s: %s\n", of, x.Kind, oneLine(x.Namespace), oneLine(x.Name), x.summary())
 	if x.Reason != "" {
 		fmt.Fprintf(text, "  why         %s\n", oneLine(x.Reason))
 	}
@@ -88,15 +88,15 @@ func (in *identityInPod) write(text *strings.Builder) {
 		text.WriteString("    missing   the pod was created without it, and gets it only when it is created anew\n")
 	}
 	for _, container := range in.Containers {
-		fmt.Fprintf(text, "    container %s\n", container.Name)
+		fmt.Fprintf(text, "    container %s\n", oneLine(container.Name))
 		for _, file := range container.Files {
 			fmt.Fprintf(text, "      file      %s\n", oneLine(file))
 		}
 		for _, variable := range container.Variables {
-			fmt.Fprintf(text, "      variable  %s=%s\n", variable.Name, oneLine(variable.Value))
+			fmt.Fprintf(text, "      variable  %s=%s\n", oneLine(variable.Name), oneLine(variable.Value))
 		}
 		for _, kept := range container.Kept {
-			fmt.Fprintf(text, "      kept      %s, which the container sets itself\n", kept)
+			fmt.Fprintf(text, "      kept      %s, which the container sets itself\n", oneLine(kept))
 		}
 	}
 }

@@ -91,6 +91,14 @@ func subjectOf(object []byte, kind, home string) (*podSubject, error) {
 	if subject.pod.Namespace != "" {
 		subject.namespace = subject.pod.Namespace
 	}
+	if err := checkName(subject.namespace); err != nil {
+		return nil, fmt.Errorf("metadata.namespace: %w", err)
+	}
+	if account := subject.pod.Spec.ServiceAccountName; account != "" {
+		if err := checkName(account); err != nil {
+			return nil, fmt.Errorf("spec.serviceAccountName: %w", err)
+		}
+	}
 	return subject, nil
 }
 
