@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 )
 
@@ -62,94 +61,6 @@ func (o object) MarshalJSON() ([]byte, error) {
 	}
 	text.WriteByte('}')
 	return text.Bytes(), nil
-}
-
-// hcl quotes a value for Terraform. A template begins with ${ or %{: their first character is written by its number.
-func hcl(value string) string {
-	var text strings.Builder
-	text.WriteByte('"')
-	runes := []rune(value)
-	for i, r := range runes {
-		switch template := i+1 < len(runes) && runes[i+1] == '{'; {
-		case r == '"' || r == '\\':
-			text.WriteByte('\\')
-			text.WriteRune(r)
-		case (r == '$' || r == '%') && template, r < ' ':
-			fmt.Fprintf(&text, `\u%04x`, r)
-		default:
-			text.WriteRune(r)
-		}
-	}
-	text.WriteByte('"')
-	return text.String()
-}
-
-// reference is an expression of Terraform, not a value.
-type reference string
-
-// hclValue writes a value as Terraform does.
-func hclValue(value any, indent string) string {
-	switch v := value.(type) {
-	case reference:
-		return string(v)
-	case string:
-		return hcl(v)
-	case []string:
-		parts := make([]string, len(v))
-		for i, part := range v {
-			parts[i] = hcl(part)
-		}
-		return "[" + strings.Join(parts, ", ") + "]"
-	case []object:
-		var text strings.Builder
-		text.WriteString("[")
-		for i, part := range v {
-			if i > 0 {
-				text.WriteString(", ")
-			}
-			text.WriteString(hclValue(part, indent))
-		}
-		return text.String() + "]"
-	case object:
-		var text strings.Builder
-		text.WriteString("{\n")
-		for _, m := range v {
-			fmt.Fprintf(&text, "%s  %s = %s\n", indent, hcl(m.name), hclValue(m.value, indent+"  "))
-		}
-		return text.String() + indent + "}"
-	default:
-		return fmt.Sprint(v) // numbers and booleans
-	}
-}
-
-// block is one block of Terraform: resource, data or variable. Its labels and the names of its members are ours.
-func block(kind string, labels []string, body ...member) string {
-	var text strings.Builder
-	text.WriteString(kind)
-	for _, label := range labels {
-		text.WriteString(" " + hcl(label))
-	}
-	text.WriteString(" {\n")
-	for _, m := range body {
-		if inner, ok := m.value.(nested); ok {
-			fmt.Fprintf(&text, "  %s {\n", m.name)
-			for _, n := range inner {
-				fmt.Fprintf(&text, "    %s = %s\n", n.name, hclValue(n.value, "    "))
-			}
-			text.WriteString("  }\n")
-			continue
-		}
-		fmt.Fprintf(&text, "  %s = %s\n", m.name, hclValue(m.value, "  "))
-	}
-	return text.String() + "}\n"
-}
-
-// nested is a block inside of another one.
-type nested []member
-
-// jsonencode is a call of Terraform's function of that name.
-func jsonencode(value object) reference {
-	return reference("jsonencode(" + hclValue(value, "  ") + ")")
 }
 
 // resourceName is a name of a Terraform resource for an identity: what is no letter or digit becomes _.
