@@ -5,13 +5,26 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/admission/pods"
 )
 
+// podObject is what of a pod a decision looks at. Who manages which field is a third of the bytes of most pods, and is not read.
+type podObject struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec corev1.PodSpec `json:"spec"`
+}
+
+func (o *podObject) pod() *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: o.Metadata.Annotations}, Spec: o.Spec}
+}
+
 // podReviews decides on pods that are created, and on ephemeral containers that are added to one.
-func podReviews(f *facts) decider[corev1.Pod] {
-	return func(ctx context.Context, r *request[corev1.Pod]) (answer, error) {
+func podReviews(f *facts) decider[podObject] {
+	return func(ctx context.Context, r *request[podObject]) (answer, error) {
 		if r.Resource.Group != "" || r.Resource.Resource != "pods" || r.Object == nil {
 			return wrong("this webhook is for pods, not for %s", r.Resource), nil
 		}
@@ -19,13 +32,13 @@ func podReviews(f *facts) decider[corev1.Pod] {
 		switch {
 		case r.Operation == admissionv1.Create && r.SubResource == "":
 		case r.Operation == admissionv1.Update && r.SubResource == "ephemeralcontainers" && r.OldObject != nil:
-			if ephemeral = added(r.Object, r.OldObject); len(ephemeral) == 0 {
+			if ephemeral = added(&r.Object.Spec, &r.OldObject.Spec); len(ephemeral) == 0 {
 				return answer{}, nil
 			}
 		default:
 			return wrong("this webhook is for CREATE of pods and UPDATE of pods/ephemeralcontainers, not for %s of pods/%s", r.Operation, r.SubResource), nil
 		}
-		result, err := f.of(ctx, r.Namespace, r.Object, ephemeral)
+		result, err := f.of(ctx, r.Namespace, r.Object.pod(), ephemeral)
 		return podAnswer(result), err
 	}
 }
@@ -42,14 +55,14 @@ func podAnswer(result pods.Result) answer {
 }
 
 // added are the names of the ephemeral containers that a pod did not have; those that it has can't be changed.
-func added(pod, old *corev1.Pod) []string {
+func added(pod, old *corev1.PodSpec) []string {
 	had := map[string]bool{}
-	for i := range old.Spec.EphemeralContainers {
-		had[old.Spec.EphemeralContainers[i].Name] = true
+	for i := range old.EphemeralContainers {
+		had[old.EphemeralContainers[i].Name] = true
 	}
 	var names []string
-	for i := range pod.Spec.EphemeralContainers {
-		if name := pod.Spec.EphemeralContainers[i].Name; !had[name] {
+	for i := range pod.EphemeralContainers {
+		if name := pod.EphemeralContainers[i].Name; !had[name] {
 			names = append(names, name)
 		}
 	}

@@ -58,6 +58,7 @@ const (
 	discoveryPort         = home.DiscoveryOffset
 	discoveryHealthPort   = 3
 	controllerHealthPort  = 4
+	agentHealthPort       = 5
 	controllerManagerPort = 9
 )
 
@@ -123,6 +124,23 @@ var components = []component{
 		readiness: controllerHealthPort,
 		serving:   serving("credence-controller"),
 		client:    serviceAccount("credence-controller"),
+	},
+	{
+		name: "agent", program: "credence-server", phase: inCluster,
+		arguments: func(i installation) []string {
+			return []string{
+				"agent",
+				"--bind-address", "127.0.0.1",
+				"--health-port", i.port(agentHealthPort),
+				"--tls-cert-file", i.certificateFile("agent"),
+				"--tls-private-key-file", i.keyFile("agent"),
+				"--kubeconfig", i.kubeconfigFile("agent"),
+			}
+		},
+		ports:     []port{{agentHealthPort, "the agent's health"}},
+		readiness: agentHealthPort,
+		serving:   serving("credence-agent"),
+		client:    serviceAccount("credence-agent"),
 	},
 	{
 		name: "discovery", program: "credence-discovery", phase: byItself,

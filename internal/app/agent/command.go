@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+// NewCommand returns the command `agent`; it runs until its context is done, and logs to its standard error.
+func NewCommand() *cobra.Command {
+	config := Config{}
+	command := &cobra.Command{
+		Use:   "agent",
+		Short: "Deliver tokens of workload identities into Secrets",
+		Long: `Keep the Secrets of a workload cluster that are labelled for it filled with fresh tokens, make such Secrets for
+service accounts that give their pods identities, and let pods be scheduled once their tokens exist.
+
+The identities may be of another cluster: --identity-kubeconfig is how that is reached, as the agent's own user
+there, whose rights decide which tokens this cluster can get. Without it, the identities are of the workload
+cluster itself, and tokens for pods name their service account.
+
+Tokens are renewed at a point of their lifetime that is drawn anew each time, so that many are not renewed at
+once. While the identity cluster does not answer, tokens stay; when it is back, all that are due are renewed
+within two minutes. Of several replicas the leader alone works.`,
+		Example: `  # identities of the same cluster
+  credence-server agent
+
+  # identities of another cluster
+  credence-server agent --identity-kubeconfig /etc/credence/garden.kubeconfig`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
+			return Run(command.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")
+	flags.StringVar(&config.IdentityKubeconfig, "identity-kubeconfig", "", "kubeconfig file of the identity cluster (default: the workload cluster is that too)")
+	flags.Float64Var(&config.Window.From, "renew-from", defaultRenewFrom, "part of a token's lifetime from which it may be renewed")
+	flags.Float64Var(&config.Window.To, "renew-to", defaultRenewTo, "part of a token's lifetime by which it is renewed")
+	flags.DurationVar(&config.Duration, "token-duration", 0, "lifetime that tokens are asked for with, at least 10m (default: that of the API server)")
+	flags.IntVar(&config.Concurrency, "concurrency", defaultConcurrency, "how many Secrets are renewed at once")
+	flags.StringVar(&config.LeaseNamespace, "leader-election-namespace", defaultLeaseNamespace, "namespace of the Lease by which replicas elect the one that works")
+	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
+	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics; 0: none")
+	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve health and metrics with")
+	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key")
+	return command
+}

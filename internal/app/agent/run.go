@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/delivery"
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/source"
+	"github.com/credence-id/credence/internal/workloadidentities"
+)
+
+// leaseName is the Lease that the leader holds.
+const leaseName = "credence-agent"
+
+// Run delivers tokens until ctx is done. An error is a configuration that cannot work, or the loss of leadership.
+func Run(ctx context.Context, config Config) error {
+	config, err := config.complete()
+	if err != nil {
+		return err
+	}
+	// What the libraries below log goes where ours does.
+	logger := logr.FromSlogHandler(config.Log.Handler())
+	controllerlog.SetLogger(logger)
+	klog.SetLogger(logger)
+
+	clusters, err := newClusters(config)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	parts, err := assemble(ctx, config, clusters, registry)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if config.HealthPort != 0 {
+		server, pair, err := health(ctx, config, parts.agent, registry)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return server.Run(ctx) })
+		group.Go(func() error { return pair.Run(ctx) })
+	}
+	group.Go(func() error { return parts.identities.Run(ctx) })
+	group.Go(func() error { return parts.keys.Run(ctx) })
+	group.Go(func() error { return parts.agent.Run(ctx) })
+	config.Log.Info("agent started", "renewFrom", config.Window.From, "renewTo", config.Window.To, "oneCluster", config.IdentityKubeconfig == "")
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	config.Log.Info("agent stopped")
+	return nil
+}
+
+// clusters are how the two clusters are reached; they may be one.
+type clusters struct {
+	workload, identity             *rest.Config
+	workloadClient, identityClient kubernetes.Interface
+}
+
+func newClusters(config Config) (clusters, error) {
+	workload, err := clientConfig("--kubeconfig", config.Kubeconfig)
+	if err != nil {
+		return clusters{}, err
+	}
+	c := clusters{workload: workload, identity: workload}
+	if config.IdentityKubeconfig != "" {
+		if c.identity, err = clientConfig("--identity-kubeconfig", config.IdentityKubeconfig); err != nil {
+			return clusters{}, err
+		}
+	}
+	if c.workloadClient, err = kubernetes.NewForConfig(c.workload); err != nil {
+		return clusters{}, fmt.Errorf("make client of the workload cluster: %w", err)
+	}
+	if c.identityClient, err = kubernetes.NewForConfig(c.identity); err != nil {
+		return clusters{}, fmt.Errorf("make client of the identity cluster: %w", err)
+	}
+	return c, nil
+}
+
+func clientConfig(flag, kubeconfig string) (*rest.Config, error) {
+	config, err := rest.InClusterConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set %s", err, flag)
+	}
+	config.UserAgent = "credence-server/agent"
+	// How much is asked is bounded by how many Secrets are renewed at once.
+	config.QPS = -1
+	return config, nil
+}
+
+// parts are what runs.
+type parts struct {
+	agent      *delivery.Agent
+	identities *workloadidentities.Follower
+	keys       *workloadidentities.Revocations
+}
+
+func assemble(ctx context.Context, config Config, c clusters, registry prometheus.Registerer) (*parts, error) {
+	p := &parts{}
+	var err error
+	// Nothing changes before they run, and by then there is an agent to tell.
+	if p.identities, err = workloadidentities.New(c.identity, func(name types.NamespacedName) { p.agent.IdentityChanged(name) }); err != nil {
+		return nil, err
+	}
+	if p.keys, err = workloadidentities.NewRevocations(c.identity, func() { p.agent.KeysRevoked() }); err != nil {
+		return nil, err
+	}
+	issuer, err := workloadidentities.NewIssuer(c.identity)
+	if err != nil {
+		return nil, err
+	}
+	p.agent, err = delivery.New(delivery.Config{
+		Workload: c.workload, Identities: p.identities, Tokens: issuer, Keys: p.keys,
+		Reviews:  delivery.AccessReviews{Client: c.workloadClient.AuthorizationV1().SubjectAccessReviews()},
+		Events:   delivery.StartEvents(ctx, c.workloadClient, c.identityClient),
+		Registry: registry, OneCluster: config.IdentityKubeconfig == "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
+		Lease:  types.NamespacedName{Namespace: config.LeaseNamespace, Name: leaseName},
+		Random: rand.Float64, Log: config.Log,
+	})
+	return p, err
+}
+
+func health(ctx context.Context, config Config, agent *delivery.Agent, registry prometheus.Gatherer) (*serving.Server, *source.KeyPair, error) {
+	pair, err := source.NewKeyPair(config.TLSCertFile, config.TLSPrivateKeyFile, (*discovery.Recorder)(nil), config.Log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
+	}
+	address := net.JoinHostPort(config.BindAddress, strconv.Itoa(config.HealthPort))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--health-port %d cannot be listened on, give another one (or another --bind-address): %w", config.HealthPort, err)
+	}
+	return serving.New("health", listener, serving.NewHealth(agent.Ready, registry), pair, config.Log), pair, nil
+}

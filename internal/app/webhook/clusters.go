@@ -1,0 +1,57 @@
+package webhook
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// requestTimeout bounds each question to an API: as long as the API server waits for a webhook by default.
+const requestTimeout = 10 * time.Second
+
+// clusters are the two that the webhook asks, which may be one.
+type clusters struct {
+	workload kubernetes.Interface
+	identity *rest.Config
+}
+
+func connect(c Config) (clusters, error) {
+	workload, err := clientConfig(c.Kubeconfig, "--kubeconfig")
+	if err != nil {
+		return clusters{}, err
+	}
+	identity := rest.CopyConfig(workload)
+	if c.IdentityKubeconfig != "" {
+		if identity, err = clientConfig(c.IdentityKubeconfig, "--identity-kubeconfig"); err != nil {
+			return clusters{}, err
+		}
+	}
+	// Kubernetes' own kinds are smaller and cheaper to read as protobuf.
+	workload.ContentType = runtime.ContentTypeProtobuf
+	workload.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(workload)
+	if err != nil {
+		return clusters{}, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	return clusters{client, identity}, nil
+}
+
+func clientConfig(kubeconfig, flag string) (*rest.Config, error) {
+	config, err := rest.InClusterConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set %s", err, flag)
+	}
+	config.UserAgent = "credence-server/webhook"
+	config.Timeout = requestTimeout
+	// Questions come at the rate of pods, which the API server limits; a limit here would only make pods wait.
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{}
+	return config, nil
+}

@@ -1,0 +1,42 @@
+package webhook
+
+import (
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+// NewCommand returns the command `webhook`; it runs until its context is done, and logs to its standard error.
+func NewCommand() *cobra.Command {
+	config := Config{}
+	command := &cobra.Command{
+		Use:   "webhook",
+		Short: "Give pods their identities, and Secrets what their target systems need",
+		Long: `Answer the admission reviews of a cluster:
+
+  /pods       gives pods the identities of their service account, or says why they can not have them
+  /secrets    puts the keys that a target system needs into Secrets that carry tokens
+  /templates  warns of workloads whose pods will be refused
+
+Nothing is written to any cluster. What can not be found out is answered with code 500, and never taken for a refusal.`,
+		Example: `  credence-server webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key --bind-address ::`,
+		Args:    cobra.NoArgs,
+
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
+			return Run(command.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose pods and Secrets are reviewed (default: the cluster that this pod runs in)")
+	flags.StringVar(&config.IdentityKubeconfig, "identity-kubeconfig", "", "kubeconfig file of the cluster that has the identities (default: the same cluster)")
+	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
+	flags.IntVar(&config.Port, "port", defaultPort, "port to answer reviews on; 0 takes a free one")
+	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics, with the same certificate; 0: none")
+	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve with (required)")
+	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key (required)")
+	flags.StringVar(&config.ClientCAFile, "client-ca-file", "", "PEM file of the certificate authorities of the API server's client certificate: reviews from nobody else are answered (default: no certificate is asked for)")
+	flags.StringVar(&config.AgentUser, "agent-user", defaultAgentUser, "user that alone may write Secrets with a service account as context")
+	return command
+}

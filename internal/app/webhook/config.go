@@ -1,0 +1,57 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+)
+
+// Config is what the webhook needs. The certificate is required; everything else works at its zero value.
+type Config struct {
+	Kubeconfig         string // of the cluster whose pods are admitted; empty: the pod's own
+	IdentityKubeconfig string // of the cluster that has the identities; empty: the same
+
+	BindAddress       string // empty: 127.0.0.1
+	Port              int    // 0: a free one
+	HealthPort        int    // 0: no health server
+	TLSCertFile       string
+	TLSPrivateKeyFile string
+	ClientCAFile      string // PEM of the authorities whose client certificates are let in; empty: no certificate is asked for
+
+	AgentUser string // empty: that of deploy/base
+
+	Log *slog.Logger // nil: slog.Default()
+}
+
+const (
+	defaultBindAddress = "127.0.0.1"
+	defaultPort        = 9443
+	defaultAgentUser   = "system:serviceaccount:credence-system:credence-agent"
+)
+
+// check fills in what is unset, and names the first flag that is missing or wrong.
+func (c Config) check() (Config, error) {
+	if c.BindAddress == "" {
+		c.BindAddress = defaultBindAddress
+	}
+	if c.AgentUser == "" {
+		c.AgentUser = defaultAgentUser
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	switch {
+	case c.TLSCertFile == "" || c.TLSPrivateKeyFile == "":
+		return c, errors.New("--tls-cert-file and --tls-private-key-file are required: the API server speaks to webhooks over TLS alone")
+	case net.ParseIP(c.BindAddress) == nil:
+		return c, fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", c.BindAddress)
+	case c.Port < 0 || c.Port > 65535:
+		return c, fmt.Errorf("--port %d is not a port: give 1 to 65535, or 0 for a free one", c.Port)
+	case c.HealthPort < 0 || c.HealthPort > 65535:
+		return c, fmt.Errorf("--health-port %d is not a port: give 1 to 65535, or 0 for no health server", c.HealthPort)
+	case c.HealthPort != 0 && c.HealthPort == c.Port:
+		return c, fmt.Errorf("--health-port %d is the same as --port: give another one", c.HealthPort)
+	}
+	return c, nil
+}

@@ -1,0 +1,114 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/credence-id/credence/internal/admission/webhook"
+	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/source"
+	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/workloadidentities"
+)
+
+// Run answers reviews until ctx is done, then those in flight, and returns nil. An error is a configuration that can not work,
+// or a server that stopped by itself.
+func Run(ctx context.Context, config Config) error {
+	p, err := assemble(ctx, config)
+	if err != nil {
+		return err
+	}
+	return p.run(ctx)
+}
+
+// program is all that runs; it listens already.
+type program struct {
+	config     Config
+	identities *workloadidentities.Follower
+	reviews    *server
+	health     *serving.Server // nil: none
+	pair       *source.KeyPair
+}
+
+func assemble(ctx context.Context, config Config) (*program, error) {
+	c, err := config.check()
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := connect(c)
+	if err != nil {
+		return nil, err
+	}
+	identities, err := workloadidentities.New(clusters.identity, nil)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := source.NewKeyPair(c.TLSCertFile, c.TLSPrivateKeyFile, (*discovery.Recorder)(nil), c.Log)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	handler := webhook.New(webhook.Needs{
+		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
+		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
+		Authorizer:      webhook.ClusterAuthorizer(clusters.workload),
+		Identities:      identities,
+		Adapters:        targets.For,
+		Agent:           c.AgentUser,
+		Recorder:        webhook.NewRecorder(registry),
+		Log:             c.Log,
+		Now:             time.Now,
+	})
+	p := &program{config: c, identities: identities, pair: pair}
+	listener, err := listen(ctx, c.BindAddress, c.Port, "--port")
+	if err != nil {
+		return nil, err
+	}
+	if p.reviews, err = newServer(listener, handler, pair, c.ClientCAFile, c.Log); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	if c.HealthPort == 0 {
+		return p, nil
+	}
+	healthListener, err := listen(ctx, c.BindAddress, c.HealthPort, "--health-port")
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	// It is ready while it listens: through an outage of an API its answers say what is wrong, which an endpoint that is gone
+	// could not.
+	p.health = serving.New("health", healthListener, serving.NewHealth(func() error { return nil }, registry), pair, c.Log)
+	return p, nil
+}
+
+func listen(ctx context.Context, address string, port int, flag string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("%s %d cannot be listened on, give another one (or another --bind-address): %w", flag, port, err)
+	}
+	return listener, nil
+}
+
+func (p *program) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.identities.Run(ctx) })
+	group.Go(func() error { return p.pair.Run(ctx) })
+	group.Go(func() error { return p.reviews.run(ctx) })
+	if p.health != nil {
+		group.Go(func() error { return p.health.Run(ctx) })
+	}
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	p.config.Log.Info("webhook stopped")
+	return nil
+}

@@ -1,0 +1,178 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+)
+
+// api is a Kubernetes API of one service account and one identity. What it was asked is counted by method and path.
+type api struct{ allowed bool }
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch r.Method + " " + r.URL.Path {
+	case "GET /api/v1/namespaces/orchard/serviceaccounts/app":
+		fmt.Fprint(w, `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"app","namespace":"orchard","annotations":{"identity.credence.dev/workload-identities":"banana"}}}`)
+	case "GET /apis/authentication.gardener.cloud/v1alpha1/namespaces/orchard/workloadidentities/banana":
+		fmt.Fprint(w, `{"kind":"WorkloadIdentity","apiVersion":"authentication.gardener.cloud/v1alpha1","metadata":{"name":"banana","namespace":"orchard"},"spec":{"audiences":["a"],"targetSystem":{"type":"generic"}}}`)
+	case "POST /apis/authorization.k8s.io/v1/subjectaccessreviews":
+		fmt.Fprintf(w, `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{},"status":{"allowed":%t,"reason":"told so"}}`, a.allowed)
+	case "GET /apis/node.k8s.io/v1/runtimeclasses/hyperv":
+		fmt.Fprint(w, `{"kind":"RuntimeClass","apiVersion":"node.k8s.io/v1","metadata":{"name":"hyperv"},"handler":"h","scheduling":{"nodeSelector":{"kubernetes.io/os":"windows"}}}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	}
+}
+
+func kubeconfig(t testing.TB, a *authority, name, server string) string {
+	t.Helper()
+	file := a.file(name)
+	must(t, os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+		"clusters":[{"name":"c","cluster":{"server":"`+server+`"}}],"users":[{"name":"u","user":{}}]}`), 0o600))
+	return file
+}
+
+// start runs the program against an API, and returns the URL that it answers at.
+func start(t *testing.T, a *authority, change func(*Config)) string {
+	t.Helper()
+	c := Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), Log: slog.New(slog.DiscardHandler)}
+	a.issue(t, "server")
+	change(&c)
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err := assemble(ctx, c)
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	return "https://" + p.reviews.listener.Addr().String()
+}
+
+func client(t testing.TB, a *authority, certificates ...tls.Certificate) *http.Client {
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, Certificates: certificates, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func review(t testing.TB, client *http.Client, url, spec string) *admissionv1.AdmissionResponse {
+	t.Helper()
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","namespace":"orchard",
+		"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"picker"},"spec":{"serviceAccountName":"app","containers":[{"name":"main"}]` + spec + `}}}}`
+	response, err := client.Post(url+"/pods?timeout=5s", "application/json", strings.NewReader(body))
+	must(t, err)
+	defer response.Body.Close()
+	var answer admissionv1.AdmissionReview
+	must(t, json.NewDecoder(response.Body).Decode(&answer))
+	return answer.Response
+}
+
+func TestPodsOfTwoClusters(t *testing.T) {
+	a := newAuthority(t)
+	cluster := &api{allowed: true}
+	workload, identity := httptest.NewServer(cluster), httptest.NewServer(cluster)
+	t.Cleanup(workload.Close)
+	url := start(t, a, func(c *Config) {
+		c.Kubeconfig = kubeconfig(t, a, "workload", workload.URL)
+		c.IdentityKubeconfig = kubeconfig(t, a, "identity", identity.URL)
+	})
+	client := client(t, a)
+	if got := review(t, client, url, ""); !got.Allowed || !strings.Contains(string(got.Patch), "/var/run/secrets/workload-identity/banana") {
+		t.Errorf("%+v", got)
+	}
+	if got := review(t, client, url, `,"runtimeClassName":"hyperv"`); !got.Allowed || !strings.Contains(string(got.Patch), `C:\\var`) {
+		t.Errorf("%+v", got)
+	}
+	identity.Close()
+	if got := review(t, client, url, ""); got.Allowed || got.Result.Code != 500 || !strings.Contains(got.Result.Message, "read workload identity orchard/banana") {
+		t.Errorf("without the identity cluster: %+v", got)
+	}
+}
+
+func TestRefusalFromTheCluster(t *testing.T) {
+	a := newAuthority(t)
+	cluster := httptest.NewServer(&api{})
+	t.Cleanup(cluster.Close)
+	url := start(t, a, func(c *Config) { c.Kubeconfig = kubeconfig(t, a, "one", cluster.URL) })
+	if got := review(t, client(t, a), url, ""); got.Allowed || got.Result.Code != 403 || !strings.Contains(got.Result.Message, "told so") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
+	a, foreign := newAuthority(t), newAuthority(t)
+	cluster := httptest.NewServer(&api{allowed: true})
+	t.Cleanup(cluster.Close)
+	url := start(t, a, func(c *Config) {
+		c.Kubeconfig, c.ClientCAFile = kubeconfig(t, a, "one", cluster.URL), a.file("ca.crt")
+	})
+	if got := review(t, client(t, a, a.issue(t, "client")), url, ""); !got.Allowed {
+		t.Errorf("%+v", got)
+	}
+	for name, client := range map[string]*http.Client{"no certificate": client(t, a), "another authority": client(t, a, foreign.issue(t, "client"))} {
+		if response, err := client.Post(url+"/pods", "application/json", strings.NewReader("{}")); err == nil {
+			response.Body.Close()
+			t.Errorf("%s: HTTP %d, want no answer", name, response.StatusCode)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	complete := func() Config { return Config{TLSCertFile: "c", TLSPrivateKeyFile: "k", Port: 9443} }
+	c, err := complete().check()
+	if err != nil || c.AgentUser != "system:serviceaccount:credence-system:credence-agent" || c.BindAddress != "127.0.0.1" {
+		t.Errorf("%+v %v", c, err)
+	}
+	for name, test := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"no certificate": {func(c *Config) { c.TLSCertFile = "" }, "--tls-cert-file and"},
+		"no key":         {func(c *Config) { c.TLSPrivateKeyFile = "" }, "--tls-cert-file and"},
+		"address":        {func(c *Config) { c.BindAddress = "localhost" }, "is not an IP address"},
+		"port":           {func(c *Config) { c.Port = -1 }, "--port -1"},
+		"health port":    {func(c *Config) { c.HealthPort = 70000 }, "--health-port 70000"},
+		"same port":      {func(c *Config) { c.HealthPort = 9443 }, "same as --port"},
+	} {
+		config := complete()
+		test.change(&config)
+		if _, err := config.check(); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestWhatCanNotWorkIsSaidAtStart(t *testing.T) {
+	a := newAuthority(t)
+	a.issue(t, "server")
+	good := Config{Kubeconfig: kubeconfig(t, a, "one", "http://127.0.0.1:1"), TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), Log: slog.New(slog.DiscardHandler)}
+	for flag, change := range map[string]func(*Config){
+		"--kubeconfig":          func(c *Config) { c.Kubeconfig = a.file("missing") },
+		"--identity-kubeconfig": func(c *Config) { c.IdentityKubeconfig = a.file("missing") },
+		"--tls-cert-file":       func(c *Config) { c.TLSCertFile = a.file("ca.crt") },
+		"--client-ca-file":      func(c *Config) { c.ClientCAFile = a.file("server.key") },
+	} {
+		config := good
+		change(&config)
+		if _, err := assemble(t.Context(), config); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package delivery
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+func enabledNamespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}}}
+}
+
+func account(namespace, name, identities string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID("uid-" + name), Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: identities},
+	}}
+}
+
+var web = types.NamespacedName{Namespace: "ns", Name: "web"}
+
+func (w *world) lookAtAccount() time.Duration {
+	w.t.Helper()
+	result, err := w.accounts.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: web})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func (w *world) secretNames() []string {
+	w.t.Helper()
+	var list corev1.SecretList
+	if err := w.client.List(w.t.Context(), &list, client.InNamespace("ns")); err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for _, secret := range list.Items {
+		names = append(names, secret.Name)
+	}
+	return names
+}
+
+func (w *world) editAccount(change func(*corev1.ServiceAccount)) {
+	w.t.Helper()
+	var a corev1.ServiceAccount
+	if err := w.client.Get(w.t.Context(), web, &a); err != nil {
+		w.t.Fatal(err)
+	}
+	change(&a)
+	if err := w.client.Update(w.t.Context(), &a); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestSecretsOfAnAccount(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
+	w.addIdentity("ns", "banana", "u1")
+	w.addIdentity("ns", "cherry", "u2")
+	w.lookAtAccount()
+	key := "ns/" + tokensecret.NameFor("web", "banana")
+	if names := w.secretNames(); len(names) != 2 {
+		t.Fatalf("Secrets %v, want one for each identity", names)
+	}
+	w.look(key)
+	if len(w.tokens) != 1 || w.tokens[0].context == nil || w.tokens[0].context.Name != "web" || w.tokens[0].context.UID != "uid-web" {
+		t.Errorf("asked for %+v, want a token with the service account as context", w.tokens)
+	}
+	// Without a second look, nothing is made twice; what is not wanted any more goes.
+	w.lookAtAccount()
+	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry" })
+	w.lookAtAccount()
+	if names := w.secretNames(); len(names) != 1 || names[0] != tokensecret.NameFor("web", "cherry") {
+		t.Errorf("Secrets %v, want that of cherry", names)
+	}
+	// An annotation that can't be read is no wish to lose what there is.
+	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry,,x" })
+	w.lookAtAccount()
+	if event := w.event(); len(w.secretNames()) != 1 || !strings.Contains(event, "InvalidAnnotation") {
+		t.Errorf("Secrets %v, Event %q", w.secretNames(), event)
+	}
+	w.editAccount(func(a *corev1.ServiceAccount) { delete(a.Annotations, v1alpha1.AnnotationAccountIdentities) })
+	w.lookAtAccount()
+	if names := w.secretNames(); len(names) != 0 {
+		t.Errorf("Secrets %v, want none", names)
+	}
+}
+
+func TestInAnotherClusterThereIsNoContext(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.requestor.oneCluster = false
+	w.lookAtAccount()
+	w.look("ns/" + tokensecret.NameFor("web", "banana"))
+	if len(w.tokens) != 1 || w.tokens[0].context != nil {
+		t.Errorf("asked for %+v, want a token without context", w.tokens)
+	}
+}
+
+func TestWhatKeepsAnAccountFromItsSecrets(t *testing.T) {
+	key := tokensecret.NameFor("web", "banana")
+	for name, test := range map[string]struct {
+		objects []client.Object
+		change  func(*world)
+		want    string
+	}{
+		"no such identity": {nil, func(w *world) { delete(w.identities, "ns/banana") }, "IdentityMissing WorkloadIdentity ns/banana does not exist"},
+		"not allowed":      {nil, func(w *world) { w.denied["ns/web"] = true }, "UseDenied service account ns/web may not use the WorkloadIdentity ns/banana, so it gets no tokens: grant it the verb use, for instance with: kubectl create rolebinding"},
+		"agent forbidden": {nil, func(w *world) {
+			delete(w.identities, "ns/banana")
+			w.down = apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), "banana", nil)
+		}, "IdentityUnreadable the agent may not get tokens"},
+		"name taken":                         {[]client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: key}}}, nil, "SecretNotOwned the Secret " + key},
+		"name taken by one that is labelled": {[]client.Object{labelled("ns", key, "banana")}, nil, "SecretNotOwned the Secret " + key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(test.objects, enabledNamespace("ns"), account("ns", "web", "banana"))...)
+			w.addIdentity("ns", "banana", "u1")
+			if test.change != nil {
+				test.change(w)
+			}
+			if again := w.lookAtAccount(); again <= 0 {
+				t.Error("it is not tried again")
+			}
+			if event := w.event(); !strings.Contains(event, test.want) {
+				t.Errorf("the Event says %q, want %q", event, test.want)
+			}
+			if len(w.secretNames()) != len(test.objects) {
+				t.Errorf("Secrets %v", w.secretNames())
+			}
+		})
+	}
+}
+
+func TestNamespaceWithoutTheLabel(t *testing.T) {
+	w := newWorld(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, account("ns", "web", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.lookAtAccount()
+	if names := w.secretNames(); len(names) != 0 {
+		t.Errorf("Secrets %v in a namespace that is not enabled", names)
+	}
+}
+
+// A Secret that names a service account as its context gets tokens only as the one that the agent keeps for this account.
+func TestForgedSecretsGetNoToken(t *testing.T) {
+	real := newSecret(&metav1.PartialObjectMetadata{ObjectMeta: account("ns", "web", "banana").ObjectMeta}, &v1alpha1.WorkloadIdentity{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "banana"}, Spec: v1alpha1.WorkloadIdentitySpec{TargetSystem: v1alpha1.TargetSystem{Type: "aws"}}})
+	for name, forge := range map[string]func(*corev1.Secret){
+		"another name":      func(s *corev1.Secret) { s.Name = "mine" },
+		"no owner":          func(s *corev1.Secret) { s.OwnerReferences = nil },
+		"owner of before":   func(s *corev1.Secret) { s.OwnerReferences[0].UID = "uid-before" },
+		"another namespace": func(s *corev1.Secret) { s.Namespace = "evil" },
+		"identity of another namespace": func(s *corev1.Secret) {
+			s.Annotations[v1alpha1.AnnotationNamespace] = "other"
+		},
+		"account that does not name it": func(s *corev1.Secret) {
+			s.Name, s.Annotations[v1alpha1.AnnotationName] = tokensecret.NameFor("web", "cherry"), "cherry"
+		},
+		"account that was created anew": func(s *corev1.Secret) {
+			s.OwnerReferences[0].UID = "uid-old"
+			s.Annotations[v1alpha1.AnnotationContextObject] = strings.ReplaceAll(s.Annotations[v1alpha1.AnnotationContextObject], "uid-web", "uid-old")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forged := real.DeepCopy()
+			forge(forged)
+			w := newWorld(t, forged, enabledNamespace("ns"), enabledNamespace("evil"), account("ns", "web", "banana"))
+			for _, identity := range [][2]string{{"ns", "banana"}, {"ns", "cherry"}, {"other", "banana"}} {
+				w.addIdentity(identity[0], identity[1], "u-"+identity[0]+identity[1])
+			}
+			w.look(forged.Namespace + "/" + forged.Name)
+			if len(w.tokens) != 0 {
+				t.Errorf("asked for %+v", w.tokens)
+			}
+			if event := w.event(); !strings.Contains(event, "SecretNotOwned") {
+				t.Errorf("the Event says %q", event)
+			}
+		})
+	}
+	w := newWorld(t, real, enabledNamespace("ns"), account("ns", "web", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.look("ns/" + real.Name)
+	if len(w.tokens) != 1 {
+		t.Error("the real one gets none either")
+	}
+}
+
+func TestUseWithdrawn(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.lookAtAccount()
+	key := "ns/" + tokensecret.NameFor("web", "banana")
+	w.look(key)
+	w.denied["ns/web"] = true
+	w.pass(45 * time.Minute)
+	w.look(key)
+	if len(w.tokens) != 1 || storedToken(w.secret(key)) == nil {
+		t.Errorf("%d tokens were asked for, want no second", len(w.tokens))
+	}
+	// On the account and on the Secret.
+	for range 2 {
+		if event := w.event(); !strings.Contains(event, "UseDenied") {
+			t.Errorf("the Event says %q", event)
+		}
+	}
+}
+
+func TestAnAccountAsksForNewTokens(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
+	w.addIdentity("ns", "banana", "u1")
+	w.addIdentity("ns", "cherry", "u2")
+	w.lookAtAccount()
+	keys := []string{"ns/" + tokensecret.NameFor("web", "banana"), "ns/" + tokensecret.NameFor("web", "cherry")}
+	for _, key := range keys {
+		w.look(key)
+	}
+	w.pass(time.Minute)
+	w.editAccount(func(a *corev1.ServiceAccount) {
+		a.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken
+	})
+	asks := func() bool {
+		var a corev1.ServiceAccount
+		if err := w.client.Get(t.Context(), web, &a); err != nil {
+			t.Fatal(err)
+		}
+		_, there := a.Annotations[v1alpha1.AnnotationOperation]
+		return there
+	}
+	w.lookAtAccount()
+	for _, key := range keys {
+		if _, ok := w.queued[key]; !ok {
+			t.Errorf("%s is not looked at", key)
+		}
+		w.lookAtAccount()
+		if !asks() {
+			t.Fatalf("the annotation is gone before %s has its token", key)
+		}
+		w.look(key)
+	}
+	w.lookAtAccount()
+	if asks() || len(w.tokens) != 4 {
+		t.Errorf("annotation there: %t; %d tokens were asked for, want 4", asks(), len(w.tokens))
+	}
+	w.pass(time.Minute)
+	for _, key := range keys {
+		w.look(key)
+	}
+	if len(w.tokens) != 4 {
+		t.Errorf("%d tokens were asked for, want no more", len(w.tokens))
+	}
+}

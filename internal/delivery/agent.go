@@ -1,0 +1,231 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/renewal"
+)
+
+// Config is what the agent needs. All fields but the first group work at their zero value.
+type Config struct {
+	// Workload is the cluster of the Secrets, service accounts and pods.
+	Workload   *rest.Config
+	Identities Identities
+	Tokens     Tokens
+	Keys       Keys
+	Reviews    Reviews
+	Events     Events
+	Registry   prometheus.Registerer
+
+	// OneCluster says that the identities are of the workload cluster too, so that its service accounts can be contexts.
+	OneCluster bool
+	// Window is when tokens are renewed; zero: 60 to 80 % of their lifetime.
+	Window renewal.Window
+	// Duration is the lifetime that tokens are asked for with; zero: the default of the server.
+	Duration time.Duration
+	// Concurrency is how many Secrets are renewed at once; zero: 8.
+	Concurrency int
+	// Lease is the Lease by which replicas elect one; empty: none is elected.
+	Lease types.NamespacedName
+
+	Clock  clock.PassiveClock // nil: the machine's
+	Random func() float64     // uniform in [0, 1)
+	Log    *slog.Logger       // nil: slog.Default()
+}
+
+const defaultConcurrency = 8
+
+// Agent is the controllers of the agent.
+type Agent struct {
+	manager   manager.Manager
+	requestor *requestor
+	accounts  *accounts
+	gates     *gates
+	secrets   queue // of the requestor
+	services  queue // of the accounts
+	ready     chan struct{}
+}
+
+// New returns an Agent. Nothing is read before it runs.
+func New(config Config) (*Agent, error) {
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	if config.Random == nil {
+		return nil, errors.New("the agent needs a source of randomness")
+	}
+	if config.Concurrency == 0 {
+		config.Concurrency = defaultConcurrency
+	}
+	window, err := config.Window.Complete()
+	if err != nil {
+		return nil, err
+	}
+	config.Window = window
+	m, err := manager.New(config.Workload, options(config))
+	if err != nil {
+		return nil, fmt.Errorf("prepare the caches of the workload cluster: %w", err)
+	}
+	agent := &Agent{manager: m, ready: make(chan struct{})}
+	agent.assemble(config)
+	config.Registry.MustRegister(agent.requestor.recorder)
+	return agent, agent.register(config)
+}
+
+func options(config Config) manager.Options {
+	return manager.Options{
+		Scheme:                        scheme(),
+		MapperProvider:                mapper,
+		Cache:                         cacheOptions(),
+		Client:                        client.Options{Cache: &client.CacheOptions{}},
+		Logger:                        logr.FromSlogHandler(config.Log.Handler()),
+		LeaderElection:                config.Lease.Name != "",
+		LeaderElectionNamespace:       config.Lease.Namespace,
+		LeaderElectionID:              config.Lease.Name,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:        "0",
+		Controller:                    controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
+	}
+}
+
+func (a *Agent) assemble(config Config) {
+	ledger := newLedger()
+	outage := newOutage(config.Clock, config.Random, a.secrets.add)
+	asks := newAsks()
+	recorder := newRecorder(config.Clock, ledger, outage)
+	a.requestor = &requestor{
+		client: a.manager.GetClient(), live: a.manager.GetAPIReader(),
+		identities: config.Identities, tokens: config.Tokens, keys: config.Keys, reviews: config.Reviews,
+		oneCluster: config.OneCluster, window: config.Window, duration: config.Duration, clock: config.Clock, random: config.Random,
+		events: config.Events, recorder: recorder, ledger: ledger, outage: outage, asks: asks,
+		accountDone: func(account types.NamespacedName) { a.services.add(account, 0) },
+		log:         config.Log,
+	}
+	a.accounts = &accounts{
+		client: a.manager.GetClient(), live: a.manager.GetAPIReader(), identities: config.Identities, reviews: config.Reviews,
+		clock: config.Clock, random: config.Random, events: config.Events, asks: asks, queue: a.secrets.add, failures: newLedger(), log: config.Log,
+	}
+	a.gates = &gates{client: a.manager.GetClient(), recorder: recorder}
+}
+
+// Run runs the controllers until ctx is done.
+func (a *Agent) Run(ctx context.Context) error {
+	go func() {
+		if a.manager.GetCache().WaitForCacheSync(ctx) {
+			close(a.ready)
+		}
+	}()
+	go a.retain(ctx)
+	if err := a.manager.Start(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("run the controllers: %w", err)
+	}
+	return nil
+}
+
+// retainEvery is how often namespaces that no Secret refers to any more are given up.
+const retainEvery = 10 * time.Minute
+
+func (a *Agent) retain(ctx context.Context) {
+	ticker := time.NewTicker(retainEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			a.retainNamespaces(ctx)
+		}
+	}
+}
+
+// retainNamespaces gives up the namespaces of the identity cluster that nothing refers to.
+func (a *Agent) retainNamespaces(ctx context.Context) {
+	var secrets corev1.SecretList
+	if err := a.manager.GetCache().List(ctx, &secrets, client.UnsafeDisableDeepCopy); err != nil {
+		return
+	}
+	wanted := map[string]struct{}{}
+	for i := range secrets.Items {
+		wanted[secrets.Items[i].Annotations[v1alpha1.AnnotationNamespace]] = struct{}{}
+	}
+	list := accountList()
+	if err := a.manager.GetCache().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return
+	}
+	for i := range list.Items {
+		if _, ok := list.Items[i].Annotations[v1alpha1.AnnotationAccountIdentities]; ok {
+			wanted[list.Items[i].Namespace] = struct{}{}
+		}
+	}
+	a.requestor.identities.Retain(func(namespace string) bool { _, ok := wanted[namespace]; return ok })
+}
+
+// Ready says why the agent can't do its work yet; nil once it has seen all objects.
+func (a *Agent) Ready() error {
+	select {
+	case <-a.ready:
+		return nil
+	default:
+		return errors.New("the Secrets of the workload cluster have not been read yet")
+	}
+}
+
+// IdentityChanged is told of an identity that appeared, changed or went.
+func (a *Agent) IdentityChanged(identity types.NamespacedName) {
+	ctx := context.Background()
+	var secrets corev1.SecretList
+	if err := a.manager.GetCache().List(ctx, &secrets, client.MatchingFields{identityIndex: identity.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return // not read yet: all will be looked at
+	}
+	for i := range secrets.Items {
+		a.secrets.add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
+	}
+	list := accountList()
+	if err := a.manager.GetCache().List(ctx, list, client.InNamespace(identity.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return
+	}
+	for i := range list.Items {
+		if names(&list.Items[i], identity.Name) {
+			a.services.add(client.ObjectKeyFromObject(&list.Items[i]), 0)
+		}
+	}
+}
+
+// KeysRevoked is told that keys were revoked.
+func (a *Agent) KeysRevoked() {
+	var secrets corev1.SecretList
+	if err := a.manager.GetCache().List(context.Background(), &secrets, client.UnsafeDisableDeepCopy); err != nil {
+		return // not read yet: all will be looked at
+	}
+	for i := range secrets.Items {
+		a.secrets.add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
+	}
+}
+
+// cacheOptions keep in memory what the controllers need, and no more: labelled Secrets, pods that are not scheduled, and the
+// metadata of service accounts and namespaces.
+func cacheOptions() cache.Options {
+	return cache.Options{ByObject: byObject(), DefaultTransform: cache.TransformStripManagedFields()}
+}

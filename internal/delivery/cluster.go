@@ -1,0 +1,75 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// Only the metadata of service accounts and namespaces is read and kept.
+
+func newAccount() *metav1.PartialObjectMetadata   { return metadata("ServiceAccount") }
+func newNamespace() *metav1.PartialObjectMetadata { return metadata("Namespace") }
+
+func metadata(kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
+}
+
+// enabled says whether service accounts of a namespace may give their pods identities.
+func enabled(ctx context.Context, reader client.Reader, name string) (bool, error) {
+	namespace := newNamespace()
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return namespace.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled && namespace.DeletionTimestamp == nil, nil
+}
+
+// accountOf returns the service account that a Secret belongs to, by owner; false if it belongs to none.
+func accountOf(object metav1.Object) (types.NamespacedName, types.UID, bool) {
+	for _, owner := range object.GetOwnerReferences() {
+		if owner.APIVersion == "v1" && owner.Kind == "ServiceAccount" {
+			return types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}, owner.UID, true
+		}
+	}
+	return types.NamespacedName{}, "", false
+}
+
+// own says why a Secret whose context is a service account is not one that the agent keeps for it; empty if it is. It looks at
+// the account itself: what the Secret says was perhaps written by somebody else.
+func own(ctx context.Context, reader client.Reader, secret metav1.Object, request tokensecret.Request) (string, error) {
+	object := request.Context
+	account := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
+	owner, uid, owned := accountOf(secret)
+	switch {
+	case object.Namespace != secret.GetNamespace():
+		return fmt.Sprintf("its context is a service account of the namespace %q; tokens of an account are kept in its own namespace", object.Namespace), nil
+	case request.Identity.Namespace != secret.GetNamespace():
+		return fmt.Sprintf("its identity is one of the namespace %q; service accounts get identities of their own namespace", request.Identity.Namespace), nil
+	case secret.GetName() != tokensecret.NameFor(object.Name, request.Identity.Name):
+		return "its context is a service account, but it is not the Secret that is kept for that: annotate the service account with " + v1alpha1.AnnotationAccountIdentities + " instead", nil
+	case !owned || owner != account || uid != object.UID:
+		return "its owner is not the service account that is its context", nil
+	}
+	found := newAccount()
+	if err := reader.Get(ctx, account, found); client.IgnoreNotFound(err) != nil {
+		return "", err
+	} else if err != nil || found.UID != uid {
+		return fmt.Sprintf("the service account %s with the uid %s does not exist", account, uid), nil
+	}
+	wanted, err := tokensecret.ParseIdentities(found.Annotations[v1alpha1.AnnotationAccountIdentities])
+	if err != nil {
+		return fmt.Sprintf("annotation %s of the service account %s: %v", v1alpha1.AnnotationAccountIdentities, account, err), nil
+	}
+	for _, name := range wanted {
+		if name == request.Identity.Name {
+			return "", nil
+		}
+	}
+	return fmt.Sprintf("the service account %s does not name the identity %s any more", account, request.Identity.Name), nil
+}

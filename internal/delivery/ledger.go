@@ -1,0 +1,110 @@
+package delivery
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/internal/delivery/renewal"
+)
+
+// entry is what is remembered of a Secret: nothing that would be missed after a restart.
+type entry struct {
+	expiry   time.Time // of its token; zero: none
+	failures int       // in a row
+	retryAt  time.Time // not before
+	digest   string    // what the failures were for: other inputs are tried at once
+	told     failure   // what the last Event said
+	toldAt   time.Time
+	written  time.Time // when the last token was written
+	quick    int       // renewals in a row that came too soon after one another
+}
+
+// ledger remembers Secrets by name.
+type ledger struct {
+	mu      sync.Mutex
+	entries map[types.NamespacedName]entry
+}
+
+func newLedger() *ledger { return &ledger{entries: map[types.NamespacedName]entry{}} }
+
+func (l *ledger) get(key types.NamespacedName) entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.entries[key]
+}
+
+func (l *ledger) change(key types.NamespacedName, change func(*entry)) entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entries[key]
+	change(&e)
+	l.entries[key] = e
+	return e
+}
+
+func (l *ledger) forget(key types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.entries, key)
+}
+
+// soonest returns the earliest expiry of all tokens, and how many Secrets there are; zero if there is no token.
+func (l *ledger) soonest() (time.Time, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var soonest time.Time
+	for _, e := range l.entries {
+		if !e.expiry.IsZero() && (soonest.IsZero() || e.expiry.Before(soonest)) {
+			soonest = e.expiry
+		}
+	}
+	return soonest, len(l.entries)
+}
+
+// failed counts a failure, and returns how long to wait.
+func (l *ledger) failed(key types.NamespacedName, digest string, now time.Time, random func() float64) time.Duration {
+	var wait time.Duration
+	l.change(key, func(e *entry) {
+		if e.digest != digest {
+			e.failures, e.digest = 0, digest
+		}
+		e.failures++
+		wait = renewal.Backoff(e.failures, random)
+		e.retryAt = now.Add(wait)
+	})
+	return wait
+}
+
+// wait returns how long a Secret must wait because of failures for the same inputs.
+func (l *ledger) wait(key types.NamespacedName, digest string, now time.Time) time.Duration {
+	e := l.get(key)
+	if e.failures == 0 || e.digest != digest || !e.retryAt.After(now) {
+		return 0
+	}
+	return e.retryAt.Sub(now)
+}
+
+// soon is how soon after a token a second one is odd: somebody changes the Secret as often as it is written.
+const soon = 10 * time.Second
+
+// hold returns how long a renewal must wait because tokens were written too fast.
+func (l *ledger) hold(key types.NamespacedName, now time.Time, random func() float64) time.Duration {
+	e := l.get(key)
+	if e.quick == 0 || e.written.IsZero() {
+		return 0
+	}
+	return max(0, e.written.Add(renewal.Backoff(e.quick+1, random)).Sub(now))
+}
+
+func (l *ledger) wrote(key types.NamespacedName, expiry, now time.Time) {
+	l.change(key, func(e *entry) {
+		if !e.written.IsZero() && now.Sub(e.written) < soon<<min(e.quick, 5) {
+			e.quick++
+		} else {
+			e.quick = 0
+		}
+		*e = entry{expiry: expiry, written: now, quick: e.quick}
+	})
+}

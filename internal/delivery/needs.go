@@ -1,0 +1,34 @@
+package delivery
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// Identities finds identities of the identity cluster. Its errors are those of the API.
+type Identities interface {
+	Get(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
+	// Retain is told which namespaces are still of interest.
+	Retain(keep func(namespace string) bool)
+}
+
+// Tokens asks for tokens of the identity with a uid: another one of the same name is refused. The context is nil for a token
+// without one, the duration 0 for the server's default. Its errors are those of the API.
+type Tokens interface {
+	Token(ctx context.Context, name types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject, duration time.Duration) (identity.Token, error)
+}
+
+// Keys tells which signing keys were revoked.
+type Keys interface {
+	Revoked(keyID string) bool
+}
+
+// Reviews asks the workload cluster what service accounts may do. An error is an outage, not a denial.
+type Reviews interface {
+	MayUse(ctx context.Context, account types.NamespacedName, accountUID types.UID, identity types.NamespacedName) (bool, error)
+}

@@ -1,0 +1,146 @@
+package delivery
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// agenda is a queue of Secrets by the time at which they are looked at.
+type agenda struct {
+	at  map[types.NamespacedName]time.Time
+	all []item
+}
+
+type item struct {
+	key types.NamespacedName
+	at  time.Time
+}
+
+func (a *agenda) Len() int           { return len(a.all) }
+func (a *agenda) Less(i, j int) bool { return a.all[i].at.Before(a.all[j].at) }
+func (a *agenda) Swap(i, j int)      { a.all[i], a.all[j] = a.all[j], a.all[i] }
+func (a *agenda) Push(x any)         { a.all = append(a.all, x.(item)) }
+func (a *agenda) Pop() any {
+	last := a.all[len(a.all)-1]
+	a.all = a.all[:len(a.all)-1]
+	return last
+}
+
+// add is what the queue of the controller does: the earliest wins.
+func (a *agenda) add(key types.NamespacedName, at time.Time) {
+	if before, ok := a.at[key]; ok && !at.Before(before) {
+		return
+	}
+	a.at[key] = at
+	heap.Push(a, item{key, at})
+}
+
+// An hour without the identity cluster: few questions meanwhile, and all that is due within two minutes after, spread out.
+func TestAnHourWithoutTheIdentityCluster(t *testing.T) {
+	const secrets = 400
+	w := newWorld(t)
+	w.addIdentity("ns", "banana", "u1")
+	random := rand.New(rand.NewPCG(1, 2))
+	w.requestor.random, w.requestor.outage.random = random.Float64, random.Float64
+	a := &agenda{at: map[types.NamespacedName]time.Time{}}
+	w.requestor.outage.add = func(key types.NamespacedName, after time.Duration) { a.add(key, w.clock.Now().Add(after)) }
+	for i := range secrets {
+		secret := labelled("ns", fmt.Sprintf("s%d", i), "banana")
+		if err := w.client.Create(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		a.add(types.NamespacedName{Namespace: "ns", Name: secret.Name}, start0)
+	}
+	var looks, asked int
+	run := func(until time.Time) {
+		for a.Len() > 0 && !a.all[0].at.After(until) {
+			next := heap.Pop(a).(item)
+			if current, ok := a.at[next.key]; !ok || !current.Equal(next.at) {
+				continue // an earlier look has taken its place
+			}
+			delete(a.at, next.key)
+			w.clock.SetTime(next.at)
+			looks++
+			if after := w.look(next.key.String()); after > 0 {
+				a.add(next.key, w.clock.Now().Add(after))
+			}
+		}
+		w.clock.SetTime(until)
+	}
+	run(start0.Add(time.Second))
+	if len(w.tokens) != secrets {
+		t.Fatalf("%d tokens were written at first, want %d", len(w.tokens), secrets)
+	}
+	failures := func() int {
+		return int(counter(t, w.requestor.recorder, "credence_agent_failures_total", "unreachable"))
+	}
+
+	// Down for as long as all need, and longer: every token is due by then, and none has expired in the first 20 minutes.
+	w.down = errors.New("connection refused")
+	looks = 0
+	run(start0.Add(55 * time.Minute))
+	for i := range secrets {
+		if storedToken(w.secret(fmt.Sprintf("ns/s%d", i))) == nil {
+			t.Fatal("a token is gone")
+		}
+	}
+	run(start0.Add(97 * time.Minute))
+	asked = failures()
+	if asked > 400 || asked < 100 {
+		t.Errorf("the identity cluster was asked %d times in about an hour of silence, want a few a minute", asked)
+	}
+	if looks > secrets+3*asked {
+		t.Errorf("Secrets were looked at %d times meanwhile: a hot loop", looks)
+	}
+
+	w.down = nil
+	w.tokens = nil
+	var busiest int
+	for second := range 120 {
+		before := len(w.tokens)
+		run(start0.Add(97*time.Minute + time.Duration(second+1)*time.Second))
+		busiest = max(busiest, len(w.tokens)-before)
+	}
+	if len(w.tokens) != secrets {
+		t.Errorf("%d tokens were written within two minutes, want %d", len(w.tokens), secrets)
+	}
+	if busiest > secrets/3 {
+		t.Errorf("%d tokens within one second, want them spread out", busiest)
+	}
+}
+
+// One identity that always fails must not keep the others waiting.
+func TestOneThatAlwaysFailsDoesNotHoldUpTheOthers(t *testing.T) {
+	w := newWorld(t, labelled("ns", "bad", "bad"), labelled("ns", "good", "good"))
+	queue := map[string]time.Time{}
+	w.requestor.outage.add = func(key types.NamespacedName, after time.Duration) { queue[key.String()] = w.clock.Now().Add(after) }
+	w.addIdentity("ns", "good", "u1")
+	w.down = errors.New("gateway timeout")
+	w.look("ns/bad")
+	w.look("ns/good")
+	// From now on the bad one alone gets no answer: its identity is not in the cache.
+	for range 50 {
+		if len(w.tokens) > 0 {
+			return
+		}
+		w.pass(time.Second)
+		for key, at := range queue {
+			if !at.After(w.clock.Now()) {
+				delete(queue, key)
+				down := w.down
+				if key == "ns/good" {
+					w.down = nil
+				}
+				w.look(key)
+				w.down = down
+			}
+		}
+	}
+	t.Error("the good one got no token within 50 seconds")
+}

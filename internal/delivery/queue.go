@@ -1,0 +1,35 @@
+package delivery
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// queue is the queue of a controller, for those besides it who know that an object must be looked at.
+type queue struct {
+	mu    sync.Mutex
+	inner workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+// start is called by the controller when its queue exists.
+func (q *queue) start(_ context.Context, inner workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.inner = inner
+	return nil
+}
+
+// add makes the controller look at an object after a while. Before it starts there is nothing to do: it begins with all objects.
+func (q *queue) add(key types.NamespacedName, after time.Duration) {
+	q.mu.Lock()
+	inner := q.inner
+	q.mu.Unlock()
+	if inner != nil {
+		inner.AddAfter(reconcile.Request{NamespacedName: key}, after)
+	}
+}

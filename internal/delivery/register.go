@@ -1,0 +1,179 @@
+package delivery
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// Indexes of the cached Secrets.
+const (
+	identityIndex = "identity" // namespace/name of the identity
+	accountIndex  = "account"  // name of the service account that owns it
+)
+
+func scheme() *runtime.Scheme {
+	s := runtime.NewScheme()
+	_ = corev1.AddToScheme(s) // it only adds types
+	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	return s
+}
+
+// mapper knows the few resources that are used, so that no answer of the API is needed to start.
+func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
+	for _, kind := range []string{"Secret", "Pod", "ServiceAccount"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	return m, nil
+}
+
+func byObject() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor})},
+		&corev1.Pod{}: {
+			Field:     fields.OneTermEqualSelector("spec.nodeName", ""),
+			Transform: gatedOnly,
+		},
+	}
+}
+
+// gatedOnly keeps of a pod what the gates need.
+func gatedOnly(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp,
+	}}
+	if gateOf(pod) >= 0 {
+		small.Spec.SchedulingGates, small.Spec.Volumes = pod.Spec.SchedulingGates, pod.Spec.Volumes
+	}
+	return small, nil
+}
+
+func accountList() *metav1.PartialObjectMetadataList {
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccountList"}}
+}
+
+// names says whether a service account gives its pods an identity.
+func names(account metav1.Object, identity string) bool {
+	list, err := tokensecret.ParseIdentities(account.GetAnnotations()[v1alpha1.AnnotationAccountIdentities])
+	return err == nil && slices.Contains(list, identity)
+}
+
+// register connects the controllers with what they watch.
+func (a *Agent) register(config Config) error {
+	ctx := context.Background()
+	indexer := a.manager.GetFieldIndexer()
+	if err := indexer.IndexField(ctx, &corev1.Secret{}, identityIndex, func(object client.Object) []string {
+		annotations := object.GetAnnotations()
+		return []string{annotations[v1alpha1.AnnotationNamespace] + "/" + annotations[v1alpha1.AnnotationName]}
+	}); err != nil {
+		return err
+	}
+	if err := indexer.IndexField(ctx, &corev1.Secret{}, accountIndex, func(object client.Object) []string {
+		if account, _, ok := accountOf(object); ok {
+			return []string{account.Name}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := builder.ControllerManagedBy(a.manager).Named("tokens").
+		For(&corev1.Secret{}).
+		WatchesRawSource(source.Func(a.secrets.start)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
+		Complete(a.requestor); err != nil {
+		return err
+	}
+	if err := builder.ControllerManagedBy(a.manager).Named("accounts").
+		For(newAccount(), builder.WithPredicates(predicate.NewPredicateFuncs(a.concerns))).
+		Watches(newNamespace(), handler.EnqueueRequestsFromMapFunc(a.accountsIn)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(accountRequest)).
+		WatchesRawSource(source.Func(a.services.start)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
+		Complete(a.accounts); err != nil {
+		return err
+	}
+	return builder.ControllerManagedBy(a.manager).Named("gates").
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool { return gateOf(object.(*corev1.Pod)) >= 0 }))).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(a.podsWaitingFor)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
+		Complete(a.gates)
+}
+
+// concerns says whether a service account has, or may still have, Secrets of the agent.
+func (a *Agent) concerns(object client.Object) bool {
+	if _, ok := object.GetAnnotations()[v1alpha1.AnnotationAccountIdentities]; ok {
+		return true
+	}
+	var secrets corev1.SecretList
+	err := a.manager.GetCache().List(context.Background(), &secrets, client.InNamespace(object.GetNamespace()),
+		client.MatchingFields{accountIndex: object.GetName()}, client.UnsafeDisableDeepCopy)
+	return err != nil || len(secrets.Items) > 0
+}
+
+// accountsIn are the service accounts of a namespace that has changed.
+func (a *Agent) accountsIn(ctx context.Context, namespace client.Object) []reconcile.Request {
+	list := accountList()
+	if err := a.manager.GetCache().List(ctx, list, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if a.concerns(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}
+
+// accountRequest is the service account that a Secret belongs to.
+func accountRequest(_ context.Context, secret client.Object) []reconcile.Request {
+	if account, _, ok := accountOf(secret); ok {
+		return []reconcile.Request{{NamespacedName: account}}
+	}
+	return nil
+}
+
+// podsWaitingFor are the pods that wait for a Secret which has its token.
+func (a *Agent) podsWaitingFor(ctx context.Context, object client.Object) []reconcile.Request {
+	if len(object.(*corev1.Secret).Data[v1alpha1.SecretToken]) == 0 {
+		return nil
+	}
+	var pods corev1.PodList
+	if err := a.manager.GetCache().List(ctx, &pods, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		if slices.Contains(tokenSecrets(&pods.Items[i]), object.GetName()) {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Name}})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,171 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/relyingparty"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// renew asks for a token and writes it.
+func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
+	now := r.clock.Now()
+	if wait := r.ledger.wait(w.key, w.want.Digest, now); wait > 0 {
+		return wait
+	}
+	if wait := r.ledger.hold(w.key, now, r.random); wait > 0 {
+		return wait
+	}
+	if !r.outage.pass(w.key, w.expiry()) {
+		return 0
+	}
+	if denied, err := r.denied(ctx, w); err != nil {
+		return r.retry(w, failure{ReviewFailed, "ReviewFailed", err.Error()})
+	} else if denied != "" {
+		r.onAccount(w, "UseDenied", denied)
+		return r.retry(w, failure{UseDenied, "UseDenied", denied})
+	}
+	token, err := r.tokens.Token(ctx, w.request.Identity, w.identity.UID, w.context, r.duration)
+	if err != nil {
+		return r.requestFailed(ctx, w, err)
+	}
+	r.outage.answered()
+	fresh, err := r.check(w, token)
+	if err != nil {
+		return r.retry(w, failure{TokenUnusable, "TokenUnusable", err.Error()})
+	}
+	renewAt := r.window.Draw(fresh.IssuedAt, fresh.Expiry, r.random)
+	if err := r.write(ctx, w, token, renewAt); err != nil {
+		return r.retry(w, failure{WriteFailed, "WriteFailed", fmt.Sprintf("write the token: %v", err)})
+	}
+	r.recorder.renewals.WithLabelValues(string(w.decision.Reason)).Inc()
+	r.ledger.wrote(w.key, fresh.Expiry, r.clock.Now())
+	if account, _, ok := accountOf(w.secret); ok {
+		r.asks.done(account, w.key)
+		r.accountDone(account)
+	}
+	r.log.InfoContext(ctx, "token renewed", "secret", w.key.String(), "identity", w.request.Identity.String(), "reason", w.decision.Reason,
+		"jti", fresh.id, "expires", fresh.Expiry, "renewAt", renewAt)
+	return max(renewAt.Sub(r.now()), time.Second)
+}
+
+func (w *work) expiry() time.Time {
+	if w.token == nil {
+		return time.Time{}
+	}
+	return w.token.Expiry
+}
+
+// denied says why the service account that is the context may not use the identity; empty if it may.
+func (r *requestor) denied(ctx context.Context, w *work) (string, error) {
+	if !tokensecret.ServiceAccountContext(w.request.Context) {
+		return "", nil
+	}
+	account := types.NamespacedName{Namespace: w.request.Context.Namespace, Name: w.request.Context.Name}
+	allowed, err := r.reviews.MayUse(ctx, account, w.request.Context.UID, w.request.Identity)
+	if err != nil || allowed {
+		return "", err
+	}
+	return mayNotUse(account, w.request.Identity), nil
+}
+
+func mayNotUse(account, identity types.NamespacedName) string {
+	return fmt.Sprintf("service account %s may not use the WorkloadIdentity %s, so it gets no tokens: grant it the verb use, for instance with: "+
+		"kubectl create rolebinding %s-uses-identities -n %s --clusterrole=credence:workloadidentities:user --serviceaccount=%s:%s",
+		account, identity, account.Name, identity.Namespace, account.Namespace, account.Name)
+}
+
+// freshToken is what a new token says about itself.
+type freshToken struct {
+	renewal.Token
+	id string
+}
+
+// check sees that an answer is a token of the identity, and learns how far the issuer's clock is from ours.
+func (r *requestor) check(w *work, token identity.Token) (freshToken, error) {
+	inspection, err := relyingparty.Inspect(token.Reveal())
+	if err != nil {
+		return freshToken{}, fmt.Errorf("the answer to a token request can't be read: %w", err)
+	}
+	if inspection.Subject != w.identity.Status.Sub {
+		return freshToken{}, fmt.Errorf("the answer to a token request is of the subject %q, that of the identity is %q", inspection.Subject, w.identity.Status.Sub)
+	}
+	if inspection.IssuedAt.IsZero() || inspection.Expiry.Sub(inspection.IssuedAt) < time.Second {
+		return freshToken{}, fmt.Errorf("the answer to a token request is valid from %s to %s", inspection.IssuedAt, inspection.Expiry)
+	}
+	r.learn(inspection.IssuedAt)
+	return freshToken{renewal.Token{KeyID: inspection.KeyID, IssuedAt: inspection.IssuedAt, Expiry: inspection.Expiry}, inspection.ID}, nil
+}
+
+// tolerated is how far apart clocks may be without a word.
+const tolerated = time.Minute
+
+// learn takes over the issuer's clock where it is far from ours: by ours, every token could look expired, or from the future.
+func (r *requestor) learn(issuedAt time.Time) {
+	offset := issuedAt.Sub(r.clock.Now())
+	if offset.Abs() <= tolerated {
+		offset = 0
+	}
+	before := time.Duration(r.offset.Swap(int64(offset)))
+	if (offset == 0) != (before == 0) {
+		r.log.Warn("the clocks of this machine and of the issuer differ; tokens are renewed by the issuer's", "ahead", offset.String())
+	}
+}
+
+// write puts the token, and what belongs beside it, into the Secret, unless what it asks for has changed meanwhile.
+func (r *requestor) write(ctx context.Context, w *work, token identity.Token, renewAt time.Time) error {
+	const tries = 4
+	secret := w.secret
+	for try := 1; ; try++ {
+		err := r.client.Patch(ctx, r.filled(secret, w, token, renewAt), client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{}))
+		if err == nil || !apierrors.IsConflict(err) || try == tries {
+			return err
+		}
+		var newer corev1.Secret
+		if err := r.live.Get(ctx, w.key, &newer); err != nil {
+			return err
+		}
+		if again, err := tokensecret.Parse(&newer); err != nil || newer.UID != w.secret.UID || !tokensecret.Labelled(&newer) || again.Identity != w.request.Identity || !sameContext(again.Context, w.request.Context) {
+			return errors.New("what it asks for has changed meanwhile")
+		}
+		secret = &newer
+	}
+}
+
+func sameContext(a, b *v1alpha1.ContextObject) bool {
+	return (a == nil) == (b == nil) && (a == nil || *a == *b)
+}
+
+// filled returns the Secret with its new token. Whatever else it holds stays.
+func (r *requestor) filled(secret *corev1.Secret, w *work, token identity.Token, renewAt time.Time) *corev1.Secret {
+	out := secret.DeepCopy()
+	if out.Data == nil {
+		out.Data = map[string][]byte{}
+	}
+	out.Data[v1alpha1.SecretToken] = []byte(token.Reveal())
+	if w.config != nil {
+		out.Data[v1alpha1.SecretConfig] = w.config
+	} else {
+		delete(out.Data, v1alpha1.SecretConfig)
+	}
+	out.Labels[v1alpha1.LabelProvider] = w.identity.Spec.TargetSystem.Type
+	out.Annotations[v1alpha1.AnnotationRenewTimestamp] = renewAt.Format(time.RFC3339)
+	out.Annotations[v1alpha1.AnnotationInputs] = w.want.Digest
+	delete(out.Annotations, v1alpha1.AnnotationOrphaned)
+	// One that was set after the token was asked for is answered by the next.
+	if w.secret.Annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken {
+		delete(out.Annotations, v1alpha1.AnnotationOperation)
+	}
+	return out
+}

@@ -1,0 +1,102 @@
+package renewal
+
+import (
+	"slices"
+	"time"
+)
+
+// Token is what a stored token says about itself.
+type Token struct {
+	KeyID            string
+	Subject          string
+	Audiences        []string
+	IssuedAt, Expiry time.Time
+}
+
+// State is what a Secret holds.
+type State struct {
+	// Token is nil if there is none, or none that can be read.
+	Token *Token
+	// RenewAt and Digest are what was written beside the token, as they stand in the annotations.
+	RenewAt, Digest string
+	// Asked says that the Secret, or the resource that refers to the identity, asks for a new token.
+	Asked bool
+}
+
+// Want is what the token should be.
+type Want struct {
+	Subject   string
+	Audiences []string
+	Digest    string
+	// Revoked are the keys that must not be trusted any more.
+	Revoked func(keyID string) bool
+}
+
+// Reason says why a token is renewed: a word for logs, Events and metrics.
+type Reason string
+
+// The reasons, in the order in which they are looked at.
+const (
+	Missing       Reason = "missing"         // there is no token that can be read
+	Expired       Reason = "expired"         // its time is over
+	FromTheFuture Reason = "from_the_future" // a clock has jumped
+	Revoked       Reason = "key_revoked"     // its key is not to be trusted
+	IdentityNew   Reason = "identity_new"    // it is of another identity, or of one that was created anew
+	InputsChanged Reason = "inputs_changed"  // audiences, providerConfig or context are not those that it was made from
+	Asked         Reason = "asked"           // somebody asks for a new one
+	NoSchedule    Reason = "no_schedule"     // when to renew it can't be read, or is no time of its life
+	Due           Reason = "due"             // its time has come
+)
+
+// Reasons returns all reasons, for metrics.
+func Reasons() []Reason {
+	return []Reason{Missing, Expired, FromTheFuture, Revoked, IdentityNew, InputsChanged, Asked, NoSchedule, Due}
+}
+
+// maxClockSkew is how far the clocks of issuer and agent may be apart before a token counts as one from the future.
+const maxClockSkew = time.Minute
+
+// Decision says whether to renew, or when.
+type Decision struct {
+	// Reason is why the token is renewed now; empty if it is not.
+	Reason Reason
+	// At is when it is due, if it is not now.
+	At time.Time
+}
+
+// Renew says whether the token is renewed now.
+func (d Decision) Renew() bool { return d.Reason != "" }
+
+// Decide says whether a token is renewed now. Whatever can't be understood means that it is: a token too many does no harm.
+func Decide(state State, want Want, now time.Time) Decision {
+	token := state.Token
+	if token == nil || token.IssuedAt.IsZero() || !token.Expiry.After(token.IssuedAt) {
+		return Decision{Reason: Missing}
+	}
+	if !now.Before(token.Expiry) {
+		return Decision{Reason: Expired}
+	}
+	if token.IssuedAt.After(now.Add(maxClockSkew)) {
+		return Decision{Reason: FromTheFuture}
+	}
+	if want.Revoked != nil && want.Revoked(token.KeyID) {
+		return Decision{Reason: Revoked}
+	}
+	if token.Subject != want.Subject {
+		return Decision{Reason: IdentityNew}
+	}
+	if state.Digest != want.Digest || !slices.Equal(token.Audiences, want.Audiences) {
+		return Decision{Reason: InputsChanged}
+	}
+	if state.Asked {
+		return Decision{Reason: Asked}
+	}
+	at, err := time.Parse(time.RFC3339, state.RenewAt)
+	if err != nil || at.Before(token.IssuedAt) || at.After(token.Expiry) {
+		return Decision{Reason: NoSchedule}
+	}
+	if !now.Before(at) {
+		return Decision{Reason: Due}
+	}
+	return Decision{At: at}
+}

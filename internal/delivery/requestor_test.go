@@ -1,0 +1,303 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+func TestATokenIsWritten(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	if again := w.look("ns/s"); again != 42*time.Minute {
+		t.Errorf("looks again after %s, want the middle of the window, 42m", again)
+	}
+	secret := w.secret("ns/s")
+	token := storedToken(secret)
+	if token == nil || token.Subject != "sub:u1" || string(secret.Data["config"]) != "apiVersion: a/v1\nkind: Config\n" {
+		t.Errorf("the Secret holds %+v and config %q", token, secret.Data["config"])
+	}
+	if string(secret.Data["theirs"]) != "kept" || secret.Labels["team"] != "fruit" || secret.Annotations["note"] != "ours" {
+		t.Errorf("what others wrote is not there any more: %+v", secret.ObjectMeta)
+	}
+	if secret.Labels[v1alpha1.LabelProvider] != "aws" || secret.Annotations[v1alpha1.AnnotationRenewTimestamp] != "2026-01-02T03:42:00Z" {
+		t.Errorf("labels %v, annotations %v", secret.Labels, secret.Annotations)
+	}
+	// Looked at again, also by an agent that has just been started, it is left alone until its time.
+	version := secret.ResourceVersion
+	w.requestor.ledger = newLedger()
+	w.pass(41 * time.Minute)
+	if again := w.look("ns/s"); again != time.Minute || w.secret("ns/s").ResourceVersion != version {
+		t.Errorf("looks again after %s, want 1m, and nothing written", again)
+	}
+	w.pass(time.Minute)
+	w.look("ns/s")
+	if len(w.tokens) != 2 {
+		t.Errorf("%d tokens were asked for, want 2", len(w.tokens))
+	}
+}
+
+func TestRenewedAtOnce(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"other audiences": func(w *world) { w.identities["ns/banana"].Spec.Audiences = []string{"other"} },
+		"other providerConfig": func(w *world) {
+			w.identities["ns/banana"].Spec.TargetSystem.ProviderConfig.Raw = []byte(`{"kind":"Config","apiVersion":"a/v2"}`)
+		},
+		"created anew": func(w *world) { w.addIdentity("ns", "banana", "u2") },
+		"another identity": func(w *world) {
+			w.addIdentity("ns", "cherry", "u3")
+			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationName] = "cherry" })
+		},
+		"another context": func(w *world) {
+			w.edit("ns/s", func(s *corev1.Secret) {
+				s.Annotations[v1alpha1.AnnotationContextObject] = `{"apiVersion":"x/v1","kind":"Shoot","name":"a","uid":"u"}`
+			})
+		},
+		"token removed":  func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { delete(s.Data, "token") }) },
+		"token broken":   func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { s.Data["token"] = []byte("a.b.c") }) },
+		"config changed": func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { s.Data["config"] = []byte("x: 1\n") }) },
+		"timestamp broken": func(w *world) {
+			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationRenewTimestamp] = "never" })
+		},
+		"timestamp removed": func(w *world) {
+			w.edit("ns/s", func(s *corev1.Secret) { delete(s.Annotations, v1alpha1.AnnotationRenewTimestamp) })
+		},
+		"key revoked": func(w *world) { w.revoked["k1"], w.keyID = true, "k2" },
+		"asked": func(w *world) {
+			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken })
+		},
+		"clock set back": func(w *world) { w.pass(-24 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, labelled("ns", "s", "banana"))
+			w.addIdentity("ns", "banana", "u1")
+			w.look("ns/s")
+			before := w.secret("ns/s").Data["token"]
+			w.pass(time.Minute)
+			w.look("ns/s")
+			if len(w.tokens) != 1 {
+				t.Fatalf("%d tokens before anything changed, want 1", len(w.tokens))
+			}
+			change(w)
+			w.look("ns/s")
+			secret := w.secret("ns/s")
+			if len(w.tokens) != 2 || string(secret.Data["token"]) == string(before) {
+				t.Errorf("%d tokens were asked for, want a second", len(w.tokens))
+			}
+			if _, still := secret.Annotations[v1alpha1.AnnotationOperation]; still {
+				t.Error("the annotation that asks is still there")
+			}
+			if again := w.look("ns/s"); again < 30*time.Minute || len(w.tokens) != 2 {
+				t.Errorf("not settled: looks again after %s, %d tokens", again, len(w.tokens))
+			}
+		})
+	}
+}
+
+func TestUnlabelledSecretsAreLeftAlone(t *testing.T) {
+	secret := labelled("ns", "s", "banana")
+	delete(secret.Labels, v1alpha1.LabelPurpose)
+	w := newWorld(t, secret)
+	w.addIdentity("ns", "banana", "u1")
+	version := w.secret("ns/s").ResourceVersion
+	if again := w.look("ns/s"); again != 0 || len(w.tokens) != 0 || w.secret("ns/s").ResourceVersion != version {
+		t.Errorf("looks again after %s, %d tokens", again, len(w.tokens))
+	}
+}
+
+func TestBadAnnotationsGetAnEvent(t *testing.T) {
+	secret := labelled("ns", "s", "banana")
+	secret.Annotations[v1alpha1.AnnotationContextObject] = "no JSON"
+	w := newWorld(t, secret)
+	w.addIdentity("ns", "banana", "u1")
+	if again := w.look("ns/s"); again != 0 || len(w.tokens) != 0 {
+		t.Errorf("looks again after %s, %d tokens: only people can mend this", again, len(w.tokens))
+	}
+	if event := w.event(); !strings.Contains(event, "InvalidAnnotation") || !strings.Contains(event, v1alpha1.AnnotationContextObject) {
+		t.Errorf("the Event says %q", event)
+	}
+	w.look("ns/s")
+	if event := w.event(); event != "" {
+		t.Errorf("told twice: %q", event)
+	}
+}
+
+func TestAnIdentityThatIsDeleted(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.look("ns/s")
+	delete(w.identities, "ns/banana")
+	w.pass(10 * time.Minute)
+	if again := w.look("ns/s"); again != 50*time.Minute {
+		t.Errorf("looks again after %s, want at the token's end", again)
+	}
+	secret := w.secret("ns/s")
+	if storedToken(secret) == nil || secret.Annotations[v1alpha1.AnnotationOrphaned] != "2026-01-02T03:10:00Z" {
+		t.Errorf("token %v, annotations %v: want the token kept, and the mark", storedToken(secret), secret.Annotations)
+	}
+	if event := w.event(); !strings.Contains(event, "IdentityMissing") || !strings.Contains(event, "2026-01-02T04:00:00Z") {
+		t.Errorf("the Event says %q", event)
+	}
+	version := secret.ResourceVersion
+	w.look("ns/s")
+	if w.secret("ns/s").ResourceVersion != version {
+		t.Error("marked twice")
+	}
+	w.pass(50 * time.Minute)
+	w.look("ns/s")
+	if secret := w.secret("ns/s"); secret.Data["token"] != nil || string(secret.Data["theirs"]) != "kept" {
+		t.Errorf("an expired token of no identity is still there, or more than it is gone: %v", secret.Data)
+	}
+	w.addIdentity("ns", "banana", "u2")
+	w.look("ns/s")
+	secret = w.secret("ns/s")
+	if _, marked := secret.Annotations[v1alpha1.AnnotationOrphaned]; marked || storedToken(secret).Subject != "sub:u2" {
+		t.Errorf("after the identity was created anew: token %v, annotations %v", storedToken(secret), secret.Annotations)
+	}
+}
+
+// A server that does not know the resource has not said that there is no such identity.
+func TestAnAPIThatIsGoneIsAnOutage(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.down = apierrors.NewGenericServerResponse(404, "GET", v1alpha1.Resource("workloadidentities"), "banana", "404 page not found", 0, true)
+	w.look("ns/s")
+	if _, marked := w.secret("ns/s").Annotations[v1alpha1.AnnotationOrphaned]; marked {
+		t.Error("marked as one whose identity is gone")
+	}
+	if since, waiting := w.requestor.outage.lasts(); since.IsZero() || waiting != 1 {
+		t.Errorf("outage since %v, %d waiting", since, waiting)
+	}
+}
+
+func TestAWriteThatConflicts(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	once := true
+	w.onPatch = func(client.Object) {
+		if once {
+			once = false
+			w.edit("ns/s", func(s *corev1.Secret) {
+				s.Data["other"] = []byte("new")
+				s.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken
+			})
+		}
+	}
+	w.look("ns/s")
+	secret := w.secret("ns/s")
+	if storedToken(secret) == nil || string(secret.Data["other"]) != "new" || len(w.tokens) != 1 {
+		t.Errorf("after a conflict: token %v, data %v, %d tokens asked for", storedToken(secret), secret.Data["other"], len(w.tokens))
+	}
+	if secret.Annotations[v1alpha1.AnnotationOperation] == "" {
+		t.Error("what was asked for after the token had been requested is gone unanswered")
+	}
+}
+
+func TestASecretThatChangesItsMindIsNotGivenTheTokenOfBefore(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.addIdentity("ns", "cherry", "u2")
+	once := true
+	w.onPatch = func(client.Object) {
+		if once {
+			once = false
+			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationName] = "cherry" })
+		}
+	}
+	if again := w.look("ns/s"); again <= 0 || w.secret("ns/s").Data["token"] != nil {
+		t.Errorf("looks again after %s; the Secret holds %v", again, storedToken(w.secret("ns/s")))
+	}
+	w.look("ns/s")
+	if token := storedToken(w.secret("ns/s")); token == nil || token.Subject != "sub:u2" {
+		t.Errorf("the Secret holds %+v, want a token of the other identity", token)
+	}
+}
+
+func TestRefusalsBackOff(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.down = apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), "banana", errors.New("no"))
+	var waits []time.Duration
+	for range 12 {
+		wait := w.look("ns/s")
+		waits = append(waits, wait)
+		if early := w.look("ns/s"); early != wait {
+			t.Errorf("looked at early it waits %s more, want %s", early, wait)
+		}
+		w.pass(wait)
+	}
+	if waits[0] != 750*time.Millisecond || waits[1] != 1500*time.Millisecond || waits[11] != 225*time.Second {
+		t.Errorf("waits %v", waits)
+	}
+	if event := w.event(); !strings.Contains(event, "TokenRequestRefused") || !strings.Contains(event, "credence:agent:identities") {
+		t.Errorf("the Event says %q", event)
+	}
+	// Other inputs are tried at once.
+	w.down = nil
+	w.identities["ns/banana"].Spec.Audiences = []string{"new"}
+	w.look("ns/s")
+	if len(w.tokens) != 1 {
+		t.Error("not tried again at once after the inputs changed")
+	}
+}
+
+// Somebody who writes as often as the agent does must not make it ask for a token each time.
+func TestQuickRenewalsSlowDown(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	for range 600 { // ten minutes
+		w.look("ns/s")
+		w.edit("ns/s", func(s *corev1.Secret) { s.Data["config"] = []byte("x: 1\n") })
+		w.pass(time.Second)
+	}
+	if n := len(w.tokens); n < 3 || n > 14 {
+		t.Errorf("%d tokens were asked for in ten minutes, want a few", n)
+	}
+}
+
+func TestIssuerWithAnotherClock(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"), labelled("ns", "s2", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.ahead = 3 * time.Hour
+	w.look("ns/s")
+	w.look("ns/s2")
+	for range 20 {
+		w.pass(time.Minute)
+		w.look("ns/s")
+		w.look("ns/s2")
+	}
+	if len(w.tokens) != 2 {
+		t.Errorf("%d tokens were asked for in 20 minutes, want 2: by the issuer's clock they are fresh", len(w.tokens))
+	}
+	w.pass(25 * time.Minute)
+	w.look("ns/s")
+	if len(w.tokens) != 3 {
+		t.Errorf("%d tokens were asked for, want a renewal by the issuer's clock", len(w.tokens))
+	}
+}
+
+func TestSecretDeletedLeavesNothing(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.down = errors.New("connection refused")
+	w.look("ns/s")
+	w.down = nil
+	w.look("ns/s")
+	if err := w.client.Delete(context.Background(), w.secret("ns/s")); err != nil {
+		t.Fatal(err)
+	}
+	w.look("ns/s")
+	if _, n := w.requestor.ledger.soonest(); n != 0 {
+		t.Errorf("%d Secrets are remembered, want none", n)
+	}
+	if _, waiting := w.requestor.outage.lasts(); waiting != 0 {
+		t.Errorf("%d Secrets wait, want none", waiting)
+	}
+}

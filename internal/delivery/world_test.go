@@ -1,0 +1,217 @@
+package delivery
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/identity"
+)
+
+var start0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+// world is both clusters: objects in a fake of the API, identities and their tokens in maps, and a clock.
+type world struct {
+	t         *testing.T
+	client    client.Client
+	clock     *clocktesting.FakePassiveClock
+	requestor *requestor
+	accounts  *accounts
+	gates     *gates
+	events    *record.FakeRecorder
+
+	mu         sync.Mutex
+	identities map[string]*v1alpha1.WorkloadIdentity
+	down       error                // what every question to the identity cluster is answered with
+	tokens     []identityTokenAsked // in order
+	denied     map[string]bool      // accounts that may not use identities
+	revoked    map[string]bool      // keys
+	keyID      string               // that signs
+	ahead      time.Duration        // of the issuer's clock
+	queued     map[string]time.Duration
+	onPatch    func(client.Object) // before a patch is carried out
+}
+
+type identityTokenAsked struct {
+	name    types.NamespacedName
+	context *v1alpha1.ContextObject
+}
+
+const lifetime = time.Hour
+
+func newWorld(t *testing.T, objects ...client.Object) *world {
+	w := &world{
+		t: t, clock: clocktesting.NewFakePassiveClock(start0), events: record.NewFakeRecorder(10000), keyID: "k1",
+		identities: map[string]*v1alpha1.WorkloadIdentity{}, denied: map[string]bool{}, revoked: map[string]bool{}, queued: map[string]time.Duration{},
+	}
+	w.client = fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).
+		WithIndex(&corev1.Secret{}, accountIndex, func(object client.Object) []string {
+			account, _, _ := accountOf(object)
+			return []string{account.Name}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if w.onPatch != nil {
+				w.onPatch(object)
+			}
+			return c.Patch(ctx, object, patch, options...)
+		}}).Build()
+	random := func() float64 { return 0.5 }
+	ledger := newLedger()
+	outage := newOutage(w.clock, random, w.queue)
+	asks := newAsks()
+	events := Events{workload: w.events, identity: record.NewFakeRecorder(10000)}
+	recorder := newRecorder(w.clock, ledger, outage)
+	w.requestor = &requestor{
+		client: w.client, live: w.client, identities: w, tokens: w, keys: w, reviews: w, oneCluster: true, window: renewal.Window{From: 0.6, To: 0.8},
+		clock: w.clock, random: random, events: events, recorder: recorder, ledger: ledger, outage: outage, asks: asks,
+		accountDone: func(account types.NamespacedName) { w.queue(account, 0) }, log: slog.New(slog.DiscardHandler),
+	}
+	w.accounts = &accounts{
+		client: w.client, live: w.client, identities: w, reviews: w, clock: w.clock, random: random, events: events, asks: asks,
+		queue: w.queue, failures: newLedger(), log: slog.New(slog.DiscardHandler),
+	}
+	w.gates = &gates{client: w.client, recorder: recorder}
+	return w
+}
+
+func (w *world) queue(key types.NamespacedName, after time.Duration) { w.queued[key.String()] = after }
+
+// Get implements Identities.
+func (w *world) Get(_ context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
+	if wi, ok := w.identities[namespace+"/"+name]; ok {
+		return wi, nil
+	}
+	if w.down != nil {
+		return nil, w.down
+	}
+	return nil, apierrors.NewNotFound(v1alpha1.Resource("workloadidentities"), name)
+}
+
+// Retain implements Identities.
+func (*world) Retain(func(string) bool) {}
+
+// Revoked implements Keys.
+func (w *world) Revoked(keyID string) bool { return w.revoked[keyID] }
+
+// MayUse implements Reviews.
+func (w *world) MayUse(_ context.Context, account types.NamespacedName, _ types.UID, _ types.NamespacedName) (bool, error) {
+	return !w.denied[account.String()], nil
+}
+
+// Token implements Tokens.
+func (w *world) Token(_ context.Context, name types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject, _ time.Duration) (identity.Token, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down != nil {
+		return identity.Token{}, w.down
+	}
+	wi, ok := w.identities[name.String()]
+	if !ok {
+		return identity.Token{}, apierrors.NewNotFound(v1alpha1.Resource("workloadidentities"), name.Name)
+	}
+	if wi.UID != uid {
+		return identity.Token{}, apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), name.Name, nil)
+	}
+	w.tokens = append(w.tokens, identityTokenAsked{name, object})
+	return identity.NewToken(w.jwt(wi, w.clock.Now().Add(w.ahead))), nil
+}
+
+// jwt is a token with a signature that nobody looks at here.
+func (w *world) jwt(wi *v1alpha1.WorkloadIdentity, at time.Time) string {
+	part := func(value any) string {
+		content, err := json.Marshal(value)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(content)
+	}
+	return part(map[string]string{"alg": "ES256", "kid": w.keyID}) + "." + part(map[string]any{
+		"iss": wi.Status.Issuer, "sub": wi.Status.Sub, "aud": wi.Spec.Audiences, "iat": at.Unix(), "exp": at.Add(lifetime).Unix(), "jti": rand.Text(),
+	}) + ".c2lnbmF0dXJl"
+}
+
+func (w *world) addIdentity(namespace, name, uid string) *v1alpha1.WorkloadIdentity {
+	wi := &v1alpha1.WorkloadIdentity{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)},
+		Spec: v1alpha1.WorkloadIdentitySpec{Audiences: []string{"aud"}, TargetSystem: v1alpha1.TargetSystem{
+			Type: "aws", ProviderConfig: &runtime.RawExtension{Raw: []byte(`{"kind":"Config","apiVersion":"a/v1"}`)},
+		}},
+		Status: v1alpha1.WorkloadIdentityStatus{Sub: "sub:" + uid, Issuer: "https://issuer.example"},
+	}
+	w.identities[namespace+"/"+name] = wi
+	return wi
+}
+
+// labelled is a Secret of a user's.
+func labelled(namespace, name, identity string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid-" + name),
+			Labels:      map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor, "team": "fruit"},
+			Annotations: map[string]string{v1alpha1.AnnotationName: identity, v1alpha1.AnnotationNamespace: namespace, "note": "ours"},
+		},
+		Data: map[string][]byte{"theirs": []byte("kept")},
+	}
+}
+
+// look makes the requestor look at a Secret, and returns after how long it looks again.
+func (w *world) look(key string) time.Duration {
+	w.t.Helper()
+	namespace, name, _ := strings.Cut(key, "/")
+	result, err := w.requestor.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func (w *world) secret(key string) *corev1.Secret {
+	w.t.Helper()
+	namespace, name, _ := strings.Cut(key, "/")
+	var secret corev1.Secret
+	if err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &secret); err != nil {
+		w.t.Fatal(err)
+	}
+	return &secret
+}
+
+func (w *world) edit(key string, change func(*corev1.Secret)) {
+	w.t.Helper()
+	secret := w.secret(key)
+	change(secret)
+	if err := w.client.Update(w.t.Context(), secret); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// event returns the next Event that was written, empty if there is none.
+func (w *world) event() string {
+	select {
+	case event := <-w.events.Events:
+		return event
+	default:
+		return ""
+	}
+}
+
+func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
