@@ -59,6 +59,8 @@ const (
 	discoveryHealthPort   = 3
 	controllerHealthPort  = 4
 	agentHealthPort       = 5
+	webhookPort           = 6
+	webhookHealthPort     = 7
 	controllerManagerPort = 9
 )
 
@@ -141,6 +143,24 @@ var components = []component{
 		readiness: agentHealthPort,
 		serving:   serving("credence-agent"),
 		client:    serviceAccount("credence-agent"),
+	},
+	{
+		name: "webhook", program: "credence-server", phase: inCluster,
+		arguments: func(i installation) []string {
+			return []string{
+				"webhook",
+				"--bind-address", "127.0.0.1",
+				"--port", i.port(webhookPort),
+				"--health-port", i.port(webhookHealthPort),
+				"--tls-cert-file", i.certificateFile("webhook"),
+				"--tls-private-key-file", i.keyFile("webhook"),
+				"--kubeconfig", i.kubeconfigFile("webhook"),
+			}
+		},
+		ports:     []port{{webhookPort, "the admission webhook"}, {webhookHealthPort, "the webhook's health"}},
+		readiness: webhookHealthPort,
+		serving:   serving("credence-webhook", "credence-webhook."+cluster.Namespace+".svc"),
+		client:    serviceAccount("credence-webhook"),
 	},
 	{
 		name: "discovery", program: "credence-discovery", phase: byItself,

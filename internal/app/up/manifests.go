@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/credence-id/credence/deploy"
+	"github.com/credence-id/credence/internal/app/up/cluster"
 	"github.com/credence-id/credence/internal/app/up/home"
 )
 
@@ -30,13 +31,18 @@ func (i installation) loadManifests() (manifests, error) {
 	if err != nil {
 		return manifests{}, err
 	}
-	content, err := json.Marshal(objects)
-	if err != nil {
-		return manifests{}, fmt.Errorf("encode manifests: %w", err)
-	}
 	authority, err := os.ReadFile(i.authorityFile())
 	if err != nil {
 		return manifests{}, fmt.Errorf("read the certificate authority: %w", err)
+	}
+	for _, object := range objects {
+		if err := cluster.PointWebhooks(object, i.config.Port+webhookPort, authority); err != nil {
+			return manifests{}, err
+		}
+	}
+	content, err := json.Marshal(objects)
+	if err != nil {
+		return manifests{}, fmt.Errorf("encode manifests: %w", err)
 	}
 	sum := sha256.Sum256(append(content, authority...))
 	loaded := manifests{objects: objects, sum: hex.EncodeToString(sum[:])}

@@ -1,0 +1,337 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+const (
+	agentUser  = "system:serviceaccount:credence-system:credence-agent"
+	agentGroup = "system:serviceaccounts"
+)
+
+// clientAs is a client of another user.
+func (p plane) clientAs(t *testing.T, user string, groups ...string) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(p.as(t, user, groups...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// admin makes a user an admin of a namespace, who may not use identities.
+func (p plane) admin(t *testing.T, namespace, user string) kubernetes.Interface {
+	t.Helper()
+	p.bind(t, namespace, "admin", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: user})
+	client := p.clientAs(t, user)
+	eventually(t, func() error {
+		_, err := client.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{})
+		return err
+	})
+	return client
+}
+
+func (p plane) bind(t *testing.T, namespace, role string, subject rbacv1.Subject) {
+	t.Helper()
+	_, err := p.client(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{subject},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// letUse lets a user use the identities of a namespace.
+func (p plane) letUse(t *testing.T, namespace, user string) {
+	t.Helper()
+	p.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: user})
+}
+
+// letAgent lets the agent mint tokens of the identities of a namespace.
+func (p plane) letAgent(t *testing.T, namespace string) {
+	t.Helper()
+	p.bind(t, namespace, "credence:agent:identities", rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
+}
+
+// tokenSecret is a Secret that asks for tokens of an identity.
+func tokenSecret(name, namespace, identity string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Labels:      map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor},
+			Annotations: map[string]string{v1alpha1.AnnotationName: identity, v1alpha1.AnnotationNamespace: namespace},
+		},
+		Type: corev1.SecretTypeOpaque,
+	}
+}
+
+// refused says that a request must be refused, and with which words.
+func refused(t *testing.T, what string, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s was let through", what)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%s was refused with %v, want %q in it", what, err, word)
+		}
+	}
+}
+
+func allowed(t *testing.T, what string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s was refused: %v", what, err)
+	}
+}
+
+// TestWhoMayLabelSecrets is the attack on every way to get tokens written into a Secret without the right to use the identity.
+func TestWhoMayLabelSecrets(t *testing.T) {
+	namespace := shared.namespace(t)
+	mallory, alice := shared.admin(t, namespace, "mallory-"+namespace), shared.admin(t, namespace, "alice-"+namespace)
+	shared.letUse(t, namespace, "alice-"+namespace)
+	secrets, hers := mallory.CoreV1().Secrets(namespace), alice.CoreV1().Secrets(namespace)
+	create := func(client kubernetes.Interface, change func(*corev1.Secret)) error {
+		secret := tokenSecret("", namespace, "banana")
+		secret.GenerateName = "s-"
+		if change != nil {
+			change(secret)
+		}
+		_, err := client.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{})
+		return err
+	}
+	const missing = "the verb use"
+	eventually(t, func() error { return create(alice, nil) })
+	refused(t, "a Secret of one who may not use the identity", create(mallory, nil), "mallory-"+namespace, missing, "kubectl create rolebinding")
+	refused(t, "a Secret that names no identity", create(alice, func(s *corev1.Secret) { s.Annotations = nil }), v1alpha1.AnnotationName)
+	refused(t, "a Secret that names no namespace", create(alice, func(s *corev1.Secret) { delete(s.Annotations, v1alpha1.AnnotationNamespace) }), v1alpha1.AnnotationNamespace)
+	refused(t, "an identity of another namespace", create(alice, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationNamespace] = "kube-system" }), missing)
+	for _, context := range []string{
+		`{"apiVersion":"v1","kind":"ServiceAccount","name":"default","namespace":"` + namespace + `","uid":"u"}`,
+		`{"apiVersion":"v1","kind":"\u0053erviceAccount","name":"default","namespace":"` + namespace + `","uid":"u"}`,
+	} {
+		refused(t, "a service account as context", create(alice, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationContextObject] = context }), "by the agent alone")
+	}
+	refused(t, "a name that is kept for the agent", create(alice, func(s *corev1.Secret) { s.GenerateName = "credence-token-web-" }), "credence-token-")
+
+	// Labelled later, and changed later.
+	plain := tokenSecret("later", namespace, "banana")
+	plain.Labels = nil
+	_, err := secrets.Create(t.Context(), plain, metav1.CreateOptions{})
+	allowed(t, "a Secret without the label", err)
+	label := []byte(`{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":"` + v1alpha1.PurposeTokenRequestor + `"}}}`)
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, label, metav1.PatchOptions{})
+	refused(t, "the label, added later", err, missing)
+	_, err = hers.Patch(t.Context(), "later", types.MergePatchType, label, metav1.PatchOptions{})
+	allowed(t, "the label, added by one who may", err)
+	for annotation, value := range map[string]string{
+		v1alpha1.AnnotationName: "cherry", v1alpha1.AnnotationNamespace: "kube-system",
+		v1alpha1.AnnotationContextObject: `{"apiVersion":"a/v1","kind":"Shoot","name":"b","uid":"u"}`,
+	} {
+		_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate(annotation, value), metav1.PatchOptions{})
+		refused(t, "another "+annotation, err, missing)
+	}
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationName+`":null}}}`), metav1.PatchOptions{})
+	refused(t, "no identity any more", err, v1alpha1.AnnotationName)
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"data":{"config":"eDogMQo="}}`), metav1.PatchOptions{})
+	refused(t, "another config", err, "config is written by the agent")
+
+	// What has nothing to do with the identity needs no right to it.
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate("note", "x"), metav1.PatchOptions{})
+	allowed(t, "an annotation of their own", err)
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{})
+	allowed(t, "asking for a new token", err)
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"finalizers":["e2e.example/x"]}}`), metav1.PatchOptions{})
+	allowed(t, "a finalizer", err)
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	allowed(t, "no finalizer any more", err)
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"data":{"theirs":"eA=="}}`), metav1.PatchOptions{})
+	allowed(t, "data of their own", err)
+	allowed(t, "deletion", secrets.Delete(t.Context(), "later", metav1.DeleteOptions{}))
+}
+
+func annotate(key, value string) []byte {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+	if err != nil {
+		panic(err)
+	}
+	return patch
+}
+
+// TestWhatTheAgentMayWrite takes the part of an agent that somebody else has taken over.
+func TestWhatTheAgentMayWrite(t *testing.T) {
+	namespace := shared.namespace(t)
+	root := shared.client(t)
+	agent := shared.clientAs(t, agentUser, agentGroup)
+	secrets := agent.CoreV1().Secrets(namespace)
+
+	for _, name := range []string{"plain", "kept"} {
+		if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"x": []byte("y")}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("labelled", namespace, "banana"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const others = "no others"
+	_, err := secrets.Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"data":{"x":"eg=="}}`), metav1.PatchOptions{})
+	refused(t, "a Secret without the label", err, others)
+	_, err = secrets.Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelPurpose+`":"`+v1alpha1.PurposeTokenRequestor+`"}}}`), metav1.PatchOptions{})
+	refused(t, "labelling a Secret", err, others)
+	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelPurpose+`":null}}}`), metav1.PatchOptions{})
+	refused(t, "taking the label away", err, others)
+	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, annotate(v1alpha1.AnnotationName, "cherry"), metav1.PatchOptions{})
+	refused(t, "another identity", err, "may not change which identity")
+	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(`{"data":{"token":"eA=="}}`), metav1.PatchOptions{})
+	allowed(t, "a token in a labelled Secret", err)
+	refused(t, "deleting a Secret of somebody's", secrets.Delete(t.Context(), "labelled", metav1.DeleteOptions{}), others)
+	refused(t, "deleting a Secret without the label", secrets.Delete(t.Context(), "plain", metav1.DeleteOptions{}), others)
+	_, err = secrets.Create(t.Context(), tokenSecret("free", namespace, "banana"), metav1.CreateOptions{})
+	refused(t, "a Secret with any name", err, others)
+	_, err = secrets.Create(t.Context(), tokenSecret("credence-token-web-x", namespace, "banana"), metav1.CreateOptions{})
+	refused(t, "a Secret that no service account owns", err, others)
+	owned := func(context string) *corev1.Secret {
+		secret := tokenSecret("credence-token-web-x", namespace, "banana")
+		secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: "web", UID: "u"}}
+		secret.Annotations[v1alpha1.AnnotationContextObject] = context
+		return secret
+	}
+	const context = `{"apiVersion":"v1","kind":"ServiceAccount","name":"%s","namespace":"%s","uid":"u"}`
+	_, err = secrets.Create(t.Context(), owned(fmt.Sprintf(context, "other", namespace)), metav1.CreateOptions{})
+	refused(t, "a Secret whose owner is not its context", err, others)
+	_, err = secrets.Create(t.Context(), owned(fmt.Sprintf(context, "web", "kube-system")), metav1.CreateOptions{})
+	refused(t, "a Secret for a service account of another namespace", err, others)
+	elsewhere := owned(fmt.Sprintf(context, "web", namespace))
+	elsewhere.Annotations[v1alpha1.AnnotationNamespace] = "kube-system"
+	_, err = secrets.Create(t.Context(), elsewhere, metav1.CreateOptions{})
+	refused(t, "an identity of another namespace", err, others)
+	_, err = secrets.Create(t.Context(), owned(fmt.Sprintf(context, "web", namespace)), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	allowed(t, "its own Secret", err)
+
+	// Service accounts.
+	accounts := agent.CoreV1().ServiceAccounts(namespace)
+	if _, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", Annotations: map[string]string{v1alpha1.AnnotationOperation: v1alpha1.OperationRenewToken, "note": "x"}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const nothingElse = "nothing else"
+	for what, patch := range map[string]string{
+		"another annotation":        string(annotate("more", "x")),
+		"another value":             string(annotate("note", "y")),
+		"no annotation any more":    `{"metadata":{"annotations":{"note":null}}}`,
+		"another operation":         string(annotate(v1alpha1.AnnotationOperation, "reconcile")),
+		"a label":                   `{"metadata":{"labels":{"a":"b"}}}`,
+		"a finalizer":               `{"metadata":{"finalizers":["e2e.example/x"]}}`,
+		"an image pull secret":      `{"imagePullSecrets":[{"name":"plain"}]}`,
+		"automounting":              `{"automountServiceAccountToken":true}`,
+		"removal, and more with it": `{"metadata":{"annotations":{"` + v1alpha1.AnnotationOperation + `":null,"more":"x"}}}`,
+	} {
+		_, err = accounts.Patch(t.Context(), "web", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, what+" on a service account", err, nothingElse)
+	}
+	_, err = accounts.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationOperation+`":null}}}`), metav1.PatchOptions{})
+	allowed(t, "removing the annotation that asks", err)
+
+	// What its role does not have.
+	_, err = agent.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "web", nil, metav1.CreateOptions{})
+	refused(t, "a token of a service account", err, "forbidden")
+	_, err = agent.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "x"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view", APIGroup: rbacv1.GroupName}}, metav1.CreateOptions{})
+	refused(t, "a role binding", err, "forbidden")
+	_, err = agent.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+	refused(t, "a pod", err, "forbidden")
+	got := do(t, shared.as(t, agentUser, agentGroup), "POST", identitiesPath(namespace)+"/banana/token", "application/json", `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"}`)
+	if got.Code != 403 {
+		t.Errorf("a token in a namespace without its role binding: %d %s, want 403", got.Code, got.Body)
+	}
+}
+
+// While a pod has a gate, where it runs can be changed: not by the agent.
+func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
+	namespace := shared.namespace(t)
+	root, agent := shared.client(t), shared.clientAs(t, agentUser, agentGroup)
+	if _, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := root.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: "web",
+			SchedulingGates:    []corev1.PodSchedulingGate{{Name: "other.example/gate"}, {Name: v1alpha1.GateToken}},
+			Containers:         []corev1.Container{{Name: "c", Image: "busybox:1"}},
+			// So that the real agent leaves the gate where it is.
+			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
+				Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "credence-token-never"}}}}}}}},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pods := agent.CoreV1().Pods(namespace)
+	const gate = `{"op":"remove","path":"/spec/schedulingGates/1"}`
+	for what, patch := range map[string]string{
+		"an image":                `[{"op":"replace","path":"/spec/containers/0/image","value":"evil:1"}]`,
+		"an image, with the gate": `[` + gate + `,{"op":"replace","path":"/spec/containers/0/image","value":"evil:1"}]`,
+		"the gate of another":     `[{"op":"remove","path":"/spec/schedulingGates/0"}]`,
+		"all gates":               `[{"op":"remove","path":"/spec/schedulingGates"}]`,
+		"where it runs":           `[` + gate + `,{"op":"add","path":"/spec/nodeSelector","value":{"a":"b"}}]`,
+		"an affinity":             `[` + gate + `,{"op":"add","path":"/spec/affinity","value":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"a","operator":"Exists"}]}]}}}}]`,
+		"a toleration":            `[` + gate + `,{"op":"add","path":"/spec/tolerations/-","value":{"key":"a","operator":"Exists"}}]`,
+		"a label":                 `[` + gate + `,{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]`,
+		"an annotation":           `[` + gate + `,{"op":"add","path":"/metadata/annotations","value":{"a":"b"}}]`,
+		"a finalizer":             `[` + gate + `,{"op":"add","path":"/metadata/finalizers","value":["e2e.example/x"]}]`,
+		"an owner":                `[` + gate + `,{"op":"add","path":"/metadata/ownerReferences","value":[{"apiVersion":"v1","kind":"Secret","name":"x","uid":"u"}]}]`,
+		"a deadline":              `[` + gate + `,{"op":"add","path":"/spec/activeDeadlineSeconds","value":1}]`,
+		"its grace period":        `[` + gate + `,{"op":"add","path":"/spec/terminationGracePeriodSeconds","value":1}]`,
+	} {
+		_, err := pods.Patch(t.Context(), "p", types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, what, err)
+		if err != nil && !strings.Contains(err.Error(), "nothing else") && !strings.Contains(err.Error(), "pod updates may not change fields") {
+			t.Errorf("%s was refused with %v", what, err)
+		}
+	}
+	_, err := pods.Patch(t.Context(), "p", types.JSONPatchType, []byte(`[`+gate+`]`), metav1.PatchOptions{})
+	allowed(t, "removing its own gate", err)
+	refused(t, "deleting a pod", pods.Delete(t.Context(), "p", metav1.DeleteOptions{}), "forbidden")
+}
+
+func TestAnnotationInANamespaceThatIsNotEnabled(t *testing.T) {
+	namespace := shared.namespace(t)
+	accounts := shared.client(t).CoreV1().ServiceAccounts(namespace)
+	annotated := func(name string) *corev1.ServiceAccount {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}
+	}
+	_, err := accounts.Create(t.Context(), annotated("web"), metav1.CreateOptions{})
+	refused(t, "the annotation", err, "kubectl label namespace "+namespace)
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
+	refused(t, "the annotation, added later", err, "kubectl label namespace "+namespace)
+	shared.enable(t, namespace)
+	eventually(t, func() error {
+		_, err := accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
+		return err
+	})
+}
+
+// enable lets service accounts of a namespace give their pods identities.
+func (p plane) enable(t *testing.T, namespace string) {
+	t.Helper()
+	patch := []byte(`{"metadata":{"labels":{"` + v1alpha1.LabelNamespaceIdentities + `":"` + v1alpha1.NamespaceEnabled + `"}}}`)
+	if _, err := p.client(t).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,152 @@
+package sdk
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/targets"
+)
+
+// pod is a process with the files and variables that an adapter gives to pods, and with nothing else.
+type pod struct {
+	cloud     string
+	place     target.Place
+	injection target.Injection
+	authority string
+
+	stdin  io.WriteCloser
+	stdout *bufio.Reader
+}
+
+// config is a providerConfig that the adapter of a cloud has checked.
+func config(t *testing.T, cloud, providerConfig string) target.Config {
+	t.Helper()
+	if !targets.Known(cloud) {
+		t.Fatalf("%s has no adapter", cloud)
+	}
+	config, problems := targets.For(cloud).Parse([]byte(providerConfig), field.NewPath("providerConfig"))
+	if len(problems) > 0 {
+		t.Fatal(problems.ToAggregate())
+	}
+	return config
+}
+
+// newPod makes a pod whose token is not there yet. authority is the file with the only certificate that it trusts.
+func newPod(t *testing.T, cloud, providerConfig, identityName, authority string) *pod {
+	t.Helper()
+	return newPodAt(t, cloud, providerConfig, target.PodPlace(target.Linux, target.DefaultMountPath, identityName), authority)
+}
+
+// newPodAt is newPod with the volume at a place.
+func newPodAt(t *testing.T, cloud, providerConfig string, place target.Place, authority string) *pod {
+	t.Helper()
+	if err := os.RemoveAll(place.Dir); err != nil {
+		t.Fatal(err)
+	}
+	return &pod{cloud: cloud, place: place, injection: config(t, cloud, providerConfig).Injection(place), authority: authority}
+}
+
+// deliver writes the files of the pod's volume as the kubelet does: into a new folder, to which a link is then pointed.
+func (p *pod) deliver(t *testing.T, token identity.Token) {
+	t.Helper()
+	files := map[string]string{target.TokenFile: token.Reveal()}
+	for _, key := range p.injection.Keys {
+		for _, mount := range p.injection.Mounts {
+			if key.Name == mount {
+				files[key.Name] = key.Content
+			}
+		}
+	}
+	if err := os.MkdirAll(p.place.Dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp(p.place.Dir, "..version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link, next := filepath.Join(p.place.Dir, "..data"), filepath.Join(p.place.Dir, "..data_tmp")
+	before, _ := os.Readlink(link)
+	if err := os.Symlink(filepath.Base(folder), next); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, link); err != nil {
+		t.Fatal(err)
+	}
+	for name := range files {
+		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(p.place.Dir, name)); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+	}
+	if before != "" {
+		if err := os.RemoveAll(filepath.Join(p.place.Dir, before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// start runs the container, anew if it runs already.
+func (p *pod) start(t *testing.T, more ...string) {
+	t.Helper()
+	if p.stdin != nil {
+		_ = p.stdin.Close()
+	}
+	command := exec.CommandContext(t.Context(), "/proc/self/exe", podArgument, p.cloud)
+	command.Dir = "/"
+	// HOME is as in an image that sets none. That the stand-in's certificate is trusted is the one thing that is not from Credence.
+	command.Env = append([]string{"HOME=/", "SSL_CERT_FILE=" + p.authority, "SSL_CERT_DIR=" + t.TempDir()}, more...)
+	for _, variable := range p.injection.Env {
+		command.Env = append(command.Env, variable.Name+"="+variable.Value)
+	}
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.stdin, p.stdout = stdin, bufio.NewReader(stdout)
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		if err := command.Wait(); err != nil && t.Context().Err() == nil {
+			t.Errorf("container: %v\n%s", err, stderr.String())
+		}
+	})
+}
+
+// ask lets the container get credentials.
+func (p *pod) ask(t *testing.T) answer {
+	t.Helper()
+	if _, err := io.WriteString(p.stdin, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := p.stdout.ReadBytes('\n')
+	if err != nil {
+		t.Fatalf("read the answer of the container: %v", err)
+	}
+	var got answer
+	if err := json.Unmarshal(line, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}

@@ -1,0 +1,67 @@
+package sdk
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer"
+	"github.com/credence-id/credence/test/sdk/plane"
+)
+
+// A token that the cloud must refuse gives no credentials, and the SDK tells the cloud's reason.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	stranger, err := plane.New(issuerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range clouds() {
+		cases := map[string]struct {
+			change func(*issuer.Request)
+			by     *plane.Plane
+			at     time.Time
+			want   string
+		}{
+			"audience":    {change: func(r *issuer.Request) { r.Audiences = []string{"somebody-else"} }, want: c.refusals.audience},
+			"subject":     {change: func(r *issuer.Request) { r.Identity.Name += "-2" }, want: c.refusals.subject},
+			"expired":     {at: time.Now().Add(-2 * time.Hour), want: c.refusals.expired},
+			"unpublished": {by: stranger, want: c.refusals.unpublished},
+			"algorithm":   {change: func(r *issuer.Request) { r.TargetAlgorithm = identity.ES256 }, want: c.refusals.algorithm},
+		}
+		for name, refused := range cases {
+			if refused.want == "" {
+				continue
+			}
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				asked := request(c)
+				if refused.change != nil {
+					refused.change(&asked)
+				}
+				if refused.by == nil {
+					refused.by = w.plane
+				}
+				if refused.at.IsZero() {
+					refused.at = time.Now()
+				}
+				token, err := refused.by.Issue(asked, refused.at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := len(w.sts.Grants())
+				pod := newPod(t, c.name, c.providerConfig, workloadIdentity(c.name).Name, w.authority)
+				pod.deliver(t, token.Token)
+				// The SDK of AWS tries again what could pass by itself, with pauses.
+				pod.start(t, "AWS_MAX_ATTEMPTS=1")
+				got := pod.ask(t)
+				if !strings.Contains(got.Error, refused.want) {
+					t.Errorf("the SDK says %q, want %q in it", got.Error, refused.want)
+				}
+				if got.Presented != "" || len(w.sts.Grants()) != before {
+					t.Error("credentials were given")
+				}
+			})
+		}
+	}
+}

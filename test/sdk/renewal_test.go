@@ -1,0 +1,51 @@
+package sdk
+
+import (
+	"testing"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// A program that runs for long keeps its credentials: across a renewal of the token, across the rotation of the key, and
+// when it starts anew with what is there by then.
+func TestRenewalAndRotation(t *testing.T) {
+	for _, c := range clouds() {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			first := w.issue(t, request(c))
+			pod := newPod(t, c.name, c.providerConfig, workloadIdentity(c.name).Name, w.authority)
+			pod.deliver(t, first.Token)
+			pod.start(t)
+			w.granted(t, c, pod.ask(t), first)
+
+			renewed := w.issue(t, request(c))
+			pod.deliver(t, renewed.Token)
+			read := renewed
+			if c.cachesToken {
+				read = first
+			}
+			w.granted(t, c, pod.ask(t), read)
+
+			for _, algorithm := range []identity.Algorithm{identity.RS256, identity.ES256} {
+				if err := w.plane.Rotate(algorithm); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// The pod still has the token of the key that signs no more.
+			w.granted(t, c, pod.ask(t), read)
+
+			rotated := w.issue(t, request(c))
+			if rotated.KeyID == first.KeyID {
+				t.Fatalf("key %s still signs", first.KeyID)
+			}
+			pod.deliver(t, rotated.Token)
+			if c.cachesToken {
+				w.granted(t, c, pod.ask(t), first)
+			} else {
+				w.granted(t, c, pod.ask(t), rotated)
+			}
+			pod.start(t)
+			w.granted(t, c, pod.ask(t), rotated)
+		})
+	}
+}
