@@ -210,6 +210,8 @@ func (g *get) word(at time.Time, wide bool) string {
 
 func (g *get) expiry(d *delivery, wide bool) string {
 	switch {
+	case d.Missing:
+		return "no Secret"
 	case d.Expires == nil:
 		return "no token"
 	case !d.Expires.After(g.now()):
