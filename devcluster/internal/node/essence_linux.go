@@ -1,0 +1,61 @@
+package node
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"sync"
+)
+
+// essence passes what a part prints on to stderr, line by line, without what is only information (the klog text format). It
+// remembers the last line, which says why a part ended.
+type essence struct {
+	mu   sync.Mutex
+	rest []byte
+	last string
+}
+
+func (e *essence) Write(data []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rest = append(e.rest, data...)
+	end := bytes.LastIndexByte(e.rest, '\n') + 1
+	var passed []byte
+	for line := range bytes.Lines(e.rest[:end]) {
+		if informational(line) {
+			continue
+		}
+		passed = append(passed, line...)
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			e.last = string(text)
+		}
+	}
+	e.rest = append(e.rest[:0], e.rest[end:]...)
+	if len(passed) > 0 {
+		// Whoever reads stderr may be gone; the part must not stop for that.
+		_, _ = os.Stderr.Write(passed)
+	}
+	return len(data), nil
+}
+
+func (e *essence) lastWords() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last == "" {
+		return ""
+	}
+	return ": " + strings.TrimPrefix(e.last, "credence-devcluster: ")
+}
+
+// informational is such as "I0102 15:04:05.000000    1234 server.go:56] all is well".
+func informational(line []byte) bool {
+	if len(line) < 6 || line[0] != 'I' || line[5] != ' ' {
+		return false
+	}
+	for _, digit := range line[1:5] {
+		if digit < '0' || digit > '9' {
+			return false
+		}
+	}
+	return true
+}
