@@ -26,6 +26,10 @@ func Ensure(name string) error {
 	if err != nil {
 		return err
 	}
+	// Beside others a unified hierarchy has no controllers, and the runtime makes what it needs there by itself.
+	if slices.ContainsFunc(mounts, func(m hierarchy) bool { return !m.unified }) {
+		mounts = slices.DeleteFunc(mounts, func(m hierarchy) bool { return m.unified })
+	}
 	if len(mounts) == 0 {
 		return errors.New("no control groups are mounted below /sys/fs/cgroup: a node needs them")
 	}
@@ -121,15 +125,14 @@ type hierarchy struct {
 	unified bool
 }
 
-// hierarchies reads where control groups are mounted (proc_pid_mountinfo(5)). A unified hierarchy counts only where it is
-// the only one: beside others it has no controllers that anybody uses.
+// hierarchies reads where control groups are mounted (proc_pid_mountinfo(5)).
 func hierarchies() ([]hierarchy, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("find control groups: %w", err)
 	}
 	defer file.Close()
-	var legacy, unified []hierarchy
+	var found []hierarchy
 	scanner := bufio.NewScanner(file)
 	for scanner.Scan() {
 		before, after, _ := strings.Cut(scanner.Text(), " - ")
@@ -139,16 +142,13 @@ func hierarchies() ([]hierarchy, error) {
 		}
 		switch kind, _, _ := strings.Cut(after, " "); kind {
 		case "cgroup":
-			legacy = append(legacy, hierarchy{path: fields[4]})
+			found = append(found, hierarchy{path: fields[4]})
 		case "cgroup2":
-			unified = append(unified, hierarchy{path: fields[4], unified: true})
+			found = append(found, hierarchy{path: fields[4], unified: true})
 		}
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("find control groups: %w", err)
 	}
-	if len(legacy) > 0 {
-		return legacy, nil
-	}
-	return unified, nil
+	return found, nil
 }

@@ -26,6 +26,9 @@ type Spec struct {
 	Output io.Writer
 	// Apart keeps a terminal's Ctrl-C from the child: this process stops it, in order.
 	Apart bool
+	// Mounts gives the child mounts of its own: those that it makes are seen by nobody else, and end with the last process
+	// that has them. Linux only.
+	Mounts bool
 	// Started is told the child's process ID. It may be nil.
 	Started func(pid int)
 }
@@ -41,7 +44,7 @@ func Run(ctx context.Context, spec Spec) error {
 		spec.Output = os.Stderr
 	}
 	child.Stdout, child.Stderr = spec.Output, spec.Output
-	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: spec.Apart}
+	child.SysProcAttr = attributes(spec)
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
 	child.WaitDelay = killAfter
 	lifeline, err := child.StdinPipe()

@@ -26,6 +26,9 @@ func Socket(folder string) string { return filepath.Join(folder, "containerd.soc
 
 func (s Settings) configFile() string { return filepath.Join(s.Folder, "containerd.toml") }
 
+// MachineFolders are those that containerd and its shims use whatever they are told: for sockets, and for runc's state.
+func MachineFolders() []string { return []string{"/run/containerd"} }
+
 func stateFolder(folder string) string { return filepath.Join(folder, "containerd-state") }
 
 // cniFolder has the one network that pods can have: none beyond their own loopback. Pods on the machine's network need no

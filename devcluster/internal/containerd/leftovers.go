@@ -35,22 +35,8 @@ func Kill(ctx context.Context, folder string) error {
 	}
 }
 
-// RemoveState removes what containerd keeps of what runs, nothing of which may run any more, and the shims' sockets, which
-// are outside of its folder. Images stay.
+// RemoveState removes what containerd keeps of what runs, nothing of which may run any more. Images stay.
 func RemoveState(folder string) error {
-	addresses, err := filepath.Glob(filepath.Join(stateFolder(folder), "io.containerd.runtime.v2.task", namespace, "*", "address"))
-	if err != nil {
-		return err
-	}
-	for _, file := range addresses {
-		address, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		if socket, ok := strings.CutPrefix(strings.TrimSpace(string(address)), "unix://"); ok {
-			_ = os.Remove(socket)
-		}
-	}
 	if err := os.RemoveAll(stateFolder(folder)); err != nil {
 		return fmt.Errorf("remove containerd's state: %w", err)
 	}

@@ -62,8 +62,8 @@ func HasImage(ctx context.Context, folder, fullName string) (bool, error) {
 	return answer.GetImage() != nil, nil
 }
 
-// EndPods ends every pod: containers are asked first, and killed after grace (whole seconds). Nothing of a pod is left but
-// its logs.
+// EndPods ends every pod: containers are asked first, and killed after grace (whole seconds). Nothing runs afterwards; what
+// the runtime knows of pods stays, so that their logs can still be read after the next start.
 func EndPods(ctx context.Context, folder string, grace time.Duration) error {
 	connection, err := dial(folder)
 	if err != nil {
@@ -77,7 +77,9 @@ func EndPods(ctx context.Context, folder string, grace time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("list containers: %w", err)
 	}
-	sandboxes, err := client.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{})
+	sandboxes, err := client.ListPodSandbox(ctx, &cri.ListPodSandboxRequest{
+		Filter: &cri.PodSandboxFilter{State: &cri.PodSandboxStateValue{State: cri.PodSandboxState_SANDBOX_READY}},
+	})
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
@@ -88,17 +90,14 @@ func EndPods(ctx context.Context, folder string, grace time.Duration) error {
 			return err
 		})
 	}
-	var removing []func() error
+	var ending []func() error
 	for _, s := range sandboxes.GetItems() {
-		removing = append(removing, func() error {
-			if _, err := client.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
-				return err
-			}
-			_, err := client.RemovePodSandbox(ctx, &cri.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
+		ending = append(ending, func() error {
+			_, err := client.StopPodSandbox(ctx, &cri.StopPodSandboxRequest{PodSandboxId: s.GetId()})
 			return err
 		})
 	}
-	if err := errors.Join(together(stopping), together(removing)); err != nil {
+	if err := errors.Join(together(stopping), together(ending)); err != nil {
 		return fmt.Errorf("end pods: %w", err)
 	}
 	return nil

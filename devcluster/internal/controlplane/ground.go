@@ -107,8 +107,6 @@ func (g *ground) nodeSettings() node.Settings {
 		URL:             g.url(),
 		AdminKubeconfig: g.adminKubeconfig(),
 		Port:            g.nodePort,
-		Now:             g.config.Now,
-		Log:             g.config.Log,
 	}
 }
 

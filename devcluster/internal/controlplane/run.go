@@ -66,7 +66,7 @@ func Run(ctx context.Context, config Config) error {
 	if !config.Node {
 		return watch(ctx, storing, serving, managing)
 	}
-	hosting := launch(ctx, "node", func(ctx context.Context) error { return node.Run(ctx, ground.nodeSettings()) })
+	hosting := launch(ctx, "node", func(ctx context.Context) error { return node.Supervise(ctx, ground.nodeSettings()) })
 	defer ground.stop(hosting, stopNode)
 	return watch(ctx, storing, serving, managing, hosting)
 }

@@ -33,13 +33,10 @@ func (s Settings) Root() string { return Root(s.Folder) }
 func Root(folder string) string { return filepath.Join(folder, "kubelet") }
 
 // LongestSocket is the longest path below Root that the kubelet makes a socket at.
-const LongestSocket = "device-plugins/kubelet.sock"
+const LongestSocket = "pod-resources/kubelet.sock"
 
 // ConfigFile is where Args look for what Config returns.
 func (s Settings) ConfigFile() string { return filepath.Join(s.Folder, "kubelet.json") }
-
-// LogsFolder is where links to containers' logs are made, for log collectors.
-func (s Settings) LogsFolder() string { return filepath.Join(s.Folder, "container-logs") }
 
 // Args are the flags of what has no place in the configuration file.
 func (s Settings) Args() []string {
@@ -49,9 +46,11 @@ func (s Settings) Args() []string {
 		"--root-dir=" + s.Root(),
 		"--cert-dir=" + filepath.Join(s.Folder, "kubelet-pki"),
 		"--hostname-override=" + s.Name,
-		"--node-ip=" + s.Name,
 	}
 }
+
+// MachineFolders are those that the kubelet uses whatever it is told: for device plugins, and for links to logs.
+func MachineFolders() []string { return []string{"/var/lib/kubelet", "/var/log/containers"} }
 
 // Config is a KubeletConfiguration (kubelet.config.k8s.io/v1beta1).
 func (s Settings) Config() ([]byte, error) {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,9 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/credence-id/credence/devcluster/internal/cgroup"
@@ -22,8 +18,8 @@ import (
 // cleanLimit is far more than killed processes take to be gone.
 const cleanLimit = 10 * time.Second
 
-// Clean ends what runs of a node in folder, however its run ended: processes, mounts, control groups, and what it changed in
-// the kernel. Images and volumes on disk stay. Where there was no node there is nothing to do.
+// Clean ends what runs of a node in folder, however its run ended: processes and with them their mounts, control groups, and
+// what it changed in the kernel. Images and volumes on disk stay. Where there was no node there is nothing to do.
 func Clean(ctx context.Context, folder string) error {
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -35,9 +31,6 @@ func Clean(ctx context.Context, folder string) error {
 		return fmt.Errorf("clean up node: %w", err)
 	}
 	if err := cgroup.Remove(ctx, groupName(folder)); err != nil {
-		return fmt.Errorf("clean up node: %w", err)
-	}
-	if err := unmountBelow(folder); err != nil {
 		return fmt.Errorf("clean up node: %w", err)
 	}
 	if err := containerd.RemoveState(folder); err != nil {
@@ -56,44 +49,4 @@ func Clean(ctx context.Context, folder string) error {
 func groupName(folder string) string {
 	sum := sha256.Sum256([]byte(folder))
 	return "credence-" + hex.EncodeToString(sum[:5])
-}
-
-// unmountBelow unmounts everything below folder, the last mounted first. A mount that is in use goes when its use ends.
-func unmountBelow(folder string) error {
-	resolved, err := filepath.EvalSymlinks(folder)
-	if err != nil {
-		return err
-	}
-	points, err := mountPoints()
-	if err != nil {
-		return err
-	}
-	for _, point := range slices.Backward(points) {
-		if !strings.HasPrefix(point, resolved+"/") {
-			continue
-		}
-		if err := syscall.Unmount(point, syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOENT) {
-			return &fs.PathError{Op: "unmount", Path: point, Err: err}
-		}
-	}
-	return nil
-}
-
-// mountPoints are those of this process, in the order in which they were mounted (proc_pid_mountinfo(5)).
-func mountPoints() ([]string, error) {
-	file, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	// Space, tab, newline and backslash are written in octal.
-	decode := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	var points []string
-	scanner := bufio.NewScanner(file)
-	for scanner.Scan() {
-		if fields := strings.Fields(scanner.Text()); len(fields) > 4 {
-			points = append(points, decode.Replace(fields[4]))
-		}
-	}
-	return points, scanner.Err()
 }

@@ -7,9 +7,12 @@ import (
 	"sync"
 )
 
-// essence passes what a part prints on to stderr, line by line, without what is only information (the klog text format). It
-// remembers the last line, which says why a part ended.
+// essence passes what a part prints on to stderr, line by line, without what is only information (the klog text format), and
+// nothing while the part is being stopped: it then reports the end of each of its connections as an error. It remembers the
+// last line, which says why a part ended.
 type essence struct {
+	stopping <-chan struct{}
+
 	mu   sync.Mutex
 	rest []byte
 	last string
@@ -18,6 +21,11 @@ type essence struct {
 func (e *essence) Write(data []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	select {
+	case <-e.stopping:
+		return len(data), nil
+	default:
+	}
 	e.rest = append(e.rest, data...)
 	end := bytes.LastIndexByte(e.rest, '\n') + 1
 	var passed []byte

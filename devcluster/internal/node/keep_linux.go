@@ -53,7 +53,7 @@ func (r *running) keep(ctx context.Context, fail context.CancelCauseFunc, name s
 		pause := firstPause
 		for ctx.Err() == nil {
 			began := time.Now()
-			output := &essence{}
+			output := &essence{stopping: ctx.Done()}
 			err := run(ctx, output, func(pid int) { r.record(name, pid) })
 			r.record(name, 0)
 			if ctx.Err() != nil {

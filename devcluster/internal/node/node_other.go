@@ -7,8 +7,8 @@ import "context"
 // Check is an error: there can be no node here.
 func Check(string) error { return ErrElsewhere }
 
-// Run is an error: there can be no node here.
-func Run(context.Context, Settings) error { return ErrElsewhere }
+// Supervise is an error: there can be no node here.
+func Supervise(context.Context, Settings) error { return ErrElsewhere }
 
 // Clean has nothing to do where there was no node.
 func Clean(context.Context, string) error { return nil }

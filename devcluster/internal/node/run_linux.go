@@ -2,8 +2,9 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -23,14 +24,15 @@ const (
 	podLimit = 6 * time.Second
 )
 
-// Run runs the node until ctx ends (nil), or until a part fails before the node was ready. Later a part that ends is started
-// again. kube-apiserver must be ready.
-func Run(ctx context.Context, settings Settings) error {
+// run runs the parts until ctx ends (nil), or until one fails before the node was ready. Later a part that ends is started
+// again.
+func run(ctx context.Context, settings Settings) error {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	programs, err := containerd.Find()
 	if err != nil {
 		return err
 	}
-	n := &node{Settings: settings, running: running{file: filepath.Join(settings.Folder, processesName), log: settings.Log}}
+	n := &node{Settings: settings, running: running{file: filepath.Join(settings.Folder, processesName), log: log}}
 	n.runtime = containerd.Settings{Programs: programs, Folder: settings.Folder, StreamPort: settings.Port + streamPort}
 	if err := n.prepare(ctx); err != nil {
 		return err
@@ -55,7 +57,7 @@ func (n *node) prepare(ctx context.Context) error {
 	if err := n.runtime.Prepare(); err != nil {
 		return err
 	}
-	files, err := pki.EnsureNode(n.PKIFolder, Name, n.Now())
+	files, err := pki.EnsureNode(n.PKIFolder, Name, time.Now())
 	if err != nil {
 		return err
 	}
@@ -84,11 +86,10 @@ func (n *node) prepare(ctx context.Context) error {
 }
 
 // operate runs the parts. The kubelet ends first, then what it has started, then what that runs in.
-func (n *node) operate(ctx context.Context) (err error) {
+func (n *node) operate(ctx context.Context) error {
 	starting, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	defer func() { err = errors.Join(err, Clean(context.WithoutCancel(ctx), n.Folder)) }()
-	began := n.Now()
+	began := time.Now()
 
 	stopRuntime := n.keep(ctx, fail, "containerd", n.runtime.Run)
 	defer stopRuntime()
@@ -101,13 +102,13 @@ func (n *node) operate(ctx context.Context) (err error) {
 	if err := n.ensurePause(limited); err != nil {
 		return orCause(limited, err)
 	}
-	stopKubelet := n.keep(ctx, fail, "kubelet", child(append([]string{kubelet.Subcommand, n.kubelet.LogsFolder()}, n.kubelet.Args()...)))
+	stopKubelet := n.keep(ctx, fail, "kubelet", child(append([]string{kubelet.Subcommand}, n.kubelet.Args()...)))
 	defer stopKubelet()
 	if err := n.awaitReady(limited, began); err != nil {
 		return orCause(limited, err)
 	}
 	n.settle()
-	n.Log.Info("node is ready", "node", Name)
+	n.log.Info("node is ready", "node", Name)
 	<-starting.Done()
 	return context.Cause(starting)
 }
@@ -136,6 +137,6 @@ func (n *node) endPods(ctx context.Context) {
 	defer cancel()
 	// What is left then is killed without being asked.
 	if err := containerd.EndPods(ctx, n.Folder, podGrace); err != nil {
-		n.Log.Warn("pods are killed, as they could not be ended", "error", err)
+		n.log.Warn("pods are killed, as they could not be ended", "error", err)
 	}
 }

@@ -2,8 +2,6 @@ package node
 
 import (
 	"errors"
-	"log/slog"
-	"time"
 
 	"github.com/credence-id/credence/devcluster/internal/pki"
 )
@@ -22,6 +20,9 @@ const (
 	streamPort
 )
 
+// Subcommand is the argument that makes this binary the process that runs a node; the node's folder follows.
+const Subcommand = "node"
+
 // Settings is what differs from one node to the next.
 type Settings struct {
 	PKI pki.Files
@@ -33,9 +34,6 @@ type Settings struct {
 	URL, AdminKubeconfig string
 	// Port is the first of PortSpan ports of 127.0.0.1.
 	Port int
-
-	Now func() time.Time
-	Log *slog.Logger
 }
 
 // State is what processes.json in the folder says while a node runs.
