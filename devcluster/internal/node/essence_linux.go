@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// essence passes what a part prints on to stderr, line by line, without what is only information (the klog text format), and
-// nothing while the part is being stopped: it then reports the end of each of its connections as an error. It remembers the
-// last line, which says why a part ended.
+// essence passes what a part prints on to stderr, line by line, without what is only information, and nothing while the part
+// is being stopped: it then reports the end of each of its connections as an error. It remembers the last line, which says
+// why a part ended.
 type essence struct {
 	stopping <-chan struct{}
 
@@ -55,8 +55,12 @@ func (e *essence) lastWords() string {
 	return ": " + strings.TrimPrefix(e.last, "credence-devcluster: ")
 }
 
-// informational is such as "I0102 15:04:05.000000    1234 server.go:56] all is well".
+// informational is such as "I0102 15:04:05.000000    1234 server.go:56] all is well", and of containerd such as
+// "time=… level=info msg=…".
 func informational(line []byte) bool {
+	if bytes.HasPrefix(line, []byte("time=")) {
+		return bytes.Contains(line, []byte(" level=info "))
+	}
 	if len(line) < 6 || line[0] != 'I' || line[5] != ' ' {
 		return false
 	}
