@@ -79,6 +79,8 @@ func (s Settings) Config() ([]byte, error) {
 		"podLogsDir":               filepath.Join(s.Folder, "pod-logs"),
 		"volumePluginDir":          filepath.Join(s.Folder, "volume-plugins"),
 
+		// How soon a renewed Secret is seen in pods, at the latest; the default of a minute is for many pods.
+		"syncFrequency": "4s",
 		// The machine's packet filter is not the kubelet's here.
 		"makeIPTablesUtilChains": false,
 		// A disk of a laptop is often nearly full, and images cannot be pulled again: only memory counts.
