@@ -16,6 +16,4 @@ if [[ $(uname -s) != Linux || $(id -u) != 0 ]] || ! command -v apt-get >/dev/nul
 fi
 echo "installing ${packages[*]} for the tests of a real node"
 export DEBIAN_FRONTEND=noninteractive
-# Daemons of packages are not to be started: the tests have their own (invoke-rc.d(8)).
-export RUNLEVEL=1
 $install >/dev/null || { apt-get update >/dev/null && $install >/dev/null; }

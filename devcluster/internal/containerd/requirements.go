@@ -22,7 +22,9 @@ type Programs struct {
 const install = "apt-get install -y --no-install-recommends"
 
 // Find returns the programs, or an error that names all that are missing and the command that installs them.
-func Find() (Programs, error) {
+func Find() (Programs, error) { return findWith(lookPath) }
+
+func findWith(lookPath func(string) (string, error)) (Programs, error) {
 	var missing, packages []string
 	find := func(name, pkg string) string {
 		path, err := lookPath(name)
