@@ -166,6 +166,23 @@ func TestPodsWaitForTheirToken(t *testing.T) {
 	})
 }
 
+// Documents have blocks that need a node.
+func TestDocumentsOnANode(t *testing.T) {
+	p := nodePlane(t)
+	commands := 0
+	for _, path := range documents(t) {
+		list := examples(t, path, "```console needs=node")
+		if len(list) == 0 {
+			continue
+		}
+		commands += len(list)
+		t.Run(strings.TrimPrefix(path, repository+"/"), func(t *testing.T) { follow(t, p, path, list) })
+	}
+	if commands == 0 {
+		t.Error("no document has a command that needs a node")
+	}
+}
+
 // A pod can have a program of the build as its image.
 func TestPodOfAProgram(t *testing.T) {
 	p := nodePlane(t)

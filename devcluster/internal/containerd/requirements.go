@@ -41,10 +41,10 @@ func findWith(lookPath func(string) (string, error)) (Programs, error) {
 	find("runc", "runc")
 	found.Busybox = find("busybox", "busybox-static")
 	if len(missing) > 0 {
-		return Programs{}, fmt.Errorf("a node needs %s, not found in PATH: %s %s", strings.Join(missing, ", "), install, strings.Join(packages, " "))
+		return Programs{}, fmt.Errorf("a node needs %s, not found in PATH: run %s %s", strings.Join(missing, ", "), install, strings.Join(packages, " "))
 	}
 	if err := image.CheckProgram(found.Busybox); err != nil {
-		return Programs{}, fmt.Errorf("a node needs a static busybox: %w: %s busybox-static", err, install)
+		return Programs{}, fmt.Errorf("a node needs a static busybox: %w: run %s busybox-static", err, install)
 	}
 	return found, nil
 }

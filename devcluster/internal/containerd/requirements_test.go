@@ -14,10 +14,10 @@ func TestFindNamesAllThatIsMissing(t *testing.T) {
 		missing []string
 		want    string
 	}{
-		{[]string{"runc"}, "a node needs runc, not found in PATH: apt-get install -y --no-install-recommends runc"},
+		{[]string{"runc"}, "a node needs runc, not found in PATH: run apt-get install -y --no-install-recommends runc"},
 		{
 			[]string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "busybox"},
-			"a node needs containerd, ctr, containerd-shim-runc-v2, runc, busybox, not found in PATH: apt-get install -y --no-install-recommends containerd runc busybox-static",
+			"a node needs containerd, ctr, containerd-shim-runc-v2, runc, busybox, not found in PATH: run apt-get install -y --no-install-recommends containerd runc busybox-static",
 		},
 	} {
 		_, err := findWith(func(name string) (string, error) {

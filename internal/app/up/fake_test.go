@@ -99,7 +99,7 @@ func fakeNodeCommand(arguments []string) error {
 	event(arguments[0] + " " + arguments[2])
 	if arguments[0] == "check-node" && os.Getenv(misbehaviour+"DEVCLUSTER") == "nodeless" {
 		fmt.Fprintln(os.Stderr, "a line before it")
-		return errors.New("a node needs runc, not found in PATH: apt-get install runc")
+		return errors.New("a node needs runc, not found in PATH: run apt-get install runc")
 	}
 	return nil
 }

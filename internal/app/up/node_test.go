@@ -75,7 +75,7 @@ func TestNoNodeHere(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t, misbehaviour+"DEVCLUSTER=nodeless")
 	for _, more := range [][]string{{"--node"}, {"--node", "--detach"}} {
-		l.mustFail([]string{"--node: ", "a node needs runc, not found in PATH: apt-get install runc"}, l.upArguments(more...)...)
+		l.mustFail([]string{"--node: ", "a node needs runc, not found in PATH: run apt-get install runc"}, l.upArguments(more...)...)
 		if _, err := os.Stat(string(l.dir)); err == nil {
 			t.Error("a start that was refused has made its directory")
 		}
