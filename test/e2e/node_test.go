@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -135,9 +136,18 @@ func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 	}
 }
 
-// A pod whose token is not there yet waits for it, whoever left it out, and then has it.
-func TestPodsWaitForTheirToken(t *testing.T) {
+// One plane is enough for all that is asked of a node; the tests that break it come last.
+func TestNode(t *testing.T) {
 	p := nodePlane(t)
+	t.Run("pods wait for their token", func(t *testing.T) { podsWaitForTheirToken(t, p) })
+	t.Run("pod of a program", func(t *testing.T) { podOfAProgram(t, p) })
+	t.Run("documents", func(t *testing.T) { documentsOnANode(t, p) })
+	t.Run("parts that die", func(t *testing.T) { nodeSurvivesItsParts(t, p) })
+	t.Run("leaves nothing", func(t *testing.T) { nodeLeavesNothing(t, p) })
+}
+
+// A pod whose token is not there yet waits for it, whoever left it out, and then has it.
+func podsWaitForTheirToken(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	secrets := p.client(t).CoreV1().Secrets(namespace)
 	empty := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "without-key"}, StringData: map[string]string{"config": "x"}}
@@ -167,8 +177,7 @@ func TestPodsWaitForTheirToken(t *testing.T) {
 }
 
 // Documents have blocks that need a node.
-func TestDocumentsOnANode(t *testing.T) {
-	p := nodePlane(t)
+func documentsOnANode(t *testing.T, p plane) {
 	commands := 0
 	for _, path := range documents(t) {
 		list := examples(t, path, "```console needs=node")
@@ -184,8 +193,7 @@ func TestDocumentsOnANode(t *testing.T) {
 }
 
 // A pod can have a program of the build as its image.
-func TestPodOfAProgram(t *testing.T) {
-	p := nodePlane(t)
+func podOfAProgram(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	p.must(t, "", "credence-devcluster", "load-image", "--dir", filepath.Join(p.Dir, "devcluster"), "credence:e2e", program("credence"))
 	pod := tokenPod("credence", "any")
@@ -196,8 +204,7 @@ func TestPodOfAProgram(t *testing.T) {
 }
 
 // Nothing of a pod is left when its plane is gone, however it went; and the next start has its pods again.
-func TestNodeLeavesNothing(t *testing.T) {
-	p := nodePlane(t)
+func nodeLeavesNothing(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "given"}, StringData: map[string]string{"token": "given\n"}}
 	if _, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
@@ -235,8 +242,7 @@ func TestNodeLeavesNothing(t *testing.T) {
 }
 
 // A part of the node that dies is started again, without its pods.
-func TestNodeSurvivesItsParts(t *testing.T) {
-	p := nodePlane(t)
+func nodeSurvivesItsParts(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "given"}, StringData: map[string]string{"token": "given\n"}}
 	if _, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
@@ -290,6 +296,21 @@ func (p plane) killSupervisor(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	api, err := url.Parse(p.APIServer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := strconv.Atoi(api.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The kernel takes a moment to end the others with it.
+	eventually(t, func() error {
+		if !allFree(first, portsPerNode) {
+			return fmt.Errorf("ports from %d on are not free yet", first)
+		}
+		return nil
+	})
 }
 
 type statusPart struct {

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,7 +15,8 @@ import (
 // listenerFD is where a child finds the first of its extra files.
 const listenerFD = 3
 
-const killAfter = 4 * time.Second
+// defaultGrace is for parts that have little to finish.
+const defaultGrace = 4 * time.Second
 
 // Spec is what to run.
 type Spec struct {
@@ -29,6 +31,8 @@ type Spec struct {
 	// Mounts gives the child mounts of its own: those that it makes are seen by nobody else, and end with the last process
 	// that has them. Linux only.
 	Mounts bool
+	// Grace is how long the child may take to end when it is asked to; 0: four seconds.
+	Grace time.Duration
 	// Started is told the child's process ID. It may be nil.
 	Started func(pid int)
 }
@@ -46,7 +50,7 @@ func Run(ctx context.Context, spec Spec) error {
 	child.Stdout, child.Stderr = spec.Output, spec.Output
 	child.SysProcAttr = attributes(spec)
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
-	child.WaitDelay = killAfter
+	child.WaitDelay = cmp.Or(spec.Grace, defaultGrace)
 	lifeline, err := child.StdinPipe()
 	if err != nil {
 		return fmt.Errorf("make lifeline: %w", err)

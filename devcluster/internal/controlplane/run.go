@@ -15,7 +15,7 @@ const (
 	stopAPIServer         = 4 * time.Second
 	stopControllerManager = 5 * time.Second
 	// stopNode is for pods that use up their grace, and what is left of them after that.
-	stopNode = 10 * time.Second
+	stopNode = 11 * time.Second
 
 	// groupSignal is how long our own signal may come after the one that ended the
 	// child, when both were sent to the whole process group.

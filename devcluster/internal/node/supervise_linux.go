@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	processes "github.com/credence-id/credence/devcluster/internal/child"
 	"github.com/credence-id/credence/devcluster/internal/containerd"
@@ -15,7 +16,11 @@ import (
 	"github.com/credence-id/credence/devcluster/internal/state"
 )
 
-const settingsName = "settings.json"
+const (
+	settingsName = "settings.json"
+	// stopLimit is for the kubelet, pods that use up podGrace, and containerd, one after the other.
+	stopLimit = 9 * time.Second
+)
 
 // Supervise runs a node until ctx ends (nil), or until a part fails before the node was ready. kube-apiserver must be ready.
 //
@@ -33,7 +38,7 @@ func Supervise(ctx context.Context, settings Settings) error {
 		return err
 	}
 	output := &essence{stopping: ctx.Done()}
-	err = processes.Run(ctx, processes.Spec{Args: []string{Subcommand, settings.Folder}, Output: output, Apart: true, Mounts: true})
+	err = processes.Run(ctx, processes.Spec{Args: []string{Subcommand, settings.Folder}, Output: output, Grace: stopLimit, Apart: true, Mounts: true})
 	if err != nil {
 		err = fmt.Errorf("%w%s", err, output.lastWords())
 	}
