@@ -265,6 +265,19 @@ func nodeSurvivesItsParts(t *testing.T, p plane) {
 	p.createPod(t, namespace, tokenPod("later", "given"))
 	p.waitForLog(t, namespace, "later", "given\n")
 	p.waitRuns(t, namespace, "stays", 0)
+
+	// With the cluster the node dies, and its pods; all of it comes back.
+	before := p.part(t, "kubelet")
+	if err := syscall.Kill(p.part(t, "devcluster").PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, kubeletPatience, func() error {
+		if now, node := p.part(t, "kubelet"), p.part(t, "node"); !now.Healthy || !node.Healthy || now.PID == before.PID {
+			return fmt.Errorf("after the cluster died: %+v, %+v", now, node)
+		}
+		return nil
+	})
+	p.waitRuns(t, namespace, "stays", 1)
 }
 
 func (p plane) waitRuns(t *testing.T, namespace, pod string, restarts int32) {
