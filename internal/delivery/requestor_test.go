@@ -293,6 +293,24 @@ func TestQuickRenewalsSlowDown(t *testing.T) {
 	}
 }
 
+func TestQuickMarksSlowDown(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "gone"))
+	marks := 0
+	for range 600 { // ten minutes
+		w.look("ns/s")
+		w.edit("ns/s", func(s *corev1.Secret) {
+			if _, marked := s.Annotations[v1alpha1.AnnotationOrphaned]; marked {
+				marks++
+				delete(s.Annotations, v1alpha1.AnnotationOrphaned)
+			}
+		})
+		w.pass(time.Second)
+	}
+	if marks < 3 || marks > 14 {
+		t.Errorf("marked %d times in ten minutes, want a few", marks)
+	}
+}
+
 func TestIssuerWithAnotherClock(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"), labelled("ns", "s2", "banana"))
 	w.addIdentity("ns", "banana", "u1")
