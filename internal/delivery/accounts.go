@@ -61,7 +61,8 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if on {
 		if wanted, err = tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities]); err != nil {
 			a.warn(account, "InvalidAnnotation", fmt.Sprintf("annotation %s %v", v1alpha1.AnnotationAccountIdentities, err))
-			return reconcile.Result{}, nil // what is there stays: this is no wish to lose it
+			// What is there stays: this is no wish to lose it. Looked at again, as nothing says when the annotation is gone.
+			return reconcile.Result{RequeueAfter: again}, nil
 		}
 	}
 	problems := a.create(ctx, account, wanted, kept)

@@ -84,7 +84,9 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	}
 	// An annotation that can't be read is no wish to lose what there is.
 	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry,,x" })
-	w.lookAtAccount()
+	if after := w.lookAtAccount(); after <= 0 {
+		t.Error("not looked at again: what is remembered of the account would stay when the annotation goes")
+	}
 	if event := w.event(); len(w.secretNames()) != 1 || !strings.Contains(event, "InvalidAnnotation") {
 		t.Errorf("Secrets %v, Event %q", w.secretNames(), event)
 	}
