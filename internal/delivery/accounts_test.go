@@ -90,6 +90,11 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	if event := w.event(); len(w.secretNames()) != 1 || !strings.Contains(event, "InvalidAnnotation") {
 		t.Errorf("Secrets %v, Event %q", w.secretNames(), event)
 	}
+	// Nor does its token expire.
+	w.tokens = nil
+	if w.look("ns/" + tokensecret.NameFor("web", "cherry")); len(w.tokens) != 1 {
+		t.Errorf("%d tokens were asked for, want one", len(w.tokens))
+	}
 	w.editAccount(func(a *corev1.ServiceAccount) { delete(a.Annotations, v1alpha1.AnnotationAccountIdentities) })
 	w.lookAtAccount()
 	if names := w.secretNames(); len(names) != 0 {
