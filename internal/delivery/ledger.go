@@ -17,8 +17,8 @@ type entry struct {
 	digest   string    // what the failures were for: other inputs are tried at once
 	told     failure   // what the last Event said
 	toldAt   time.Time
-	written  time.Time // when the Secret was written last
-	quick    int       // writes in a row that came too soon after one another
+	tokens   pace // of new tokens
+	marks    pace // of marks that its identity is missing
 }
 
 // ledger remembers Secrets by name.
@@ -89,32 +89,31 @@ func (l *ledger) wait(key types.NamespacedName, digest string, now time.Time) ti
 // soon is how soon after a write a second one is odd: somebody changes the Secret as often as it is written.
 const soon = 10 * time.Second
 
-// hold returns how long a write must wait because there were too many.
-func (l *ledger) hold(key types.NamespacedName, now time.Time, random func() float64) time.Duration {
-	e := l.get(key)
-	if e.quick == 0 || e.written.IsZero() {
+// pace is that of writes of one kind.
+type pace struct {
+	last  time.Time
+	quick int // writes in a row that came too soon after one another
+}
+
+// hold returns how long the next write must wait because there were too many.
+func (p pace) hold(now time.Time, random func() float64) time.Duration {
+	if p.quick == 0 {
 		return 0
 	}
-	return max(0, e.written.Add(renewal.Backoff(e.quick+1, random)).Sub(now))
+	return max(0, p.last.Add(renewal.Backoff(p.quick+1, random)).Sub(now))
+}
+
+func (p pace) after(now time.Time) pace {
+	if !p.last.IsZero() && now.Sub(p.last) < soon<<min(p.quick, 5) {
+		return pace{now, p.quick + 1}
+	}
+	return pace{last: now}
 }
 
 func (l *ledger) wrote(key types.NamespacedName, expiry, now time.Time) {
-	l.change(key, func(e *entry) {
-		e.write(now)
-		*e = entry{expiry: expiry, written: e.written, quick: e.quick}
-	})
+	l.change(key, func(e *entry) { *e = entry{expiry: expiry, tokens: e.tokens.after(now)} })
 }
 
-// marked is for writes without a token.
 func (l *ledger) marked(key types.NamespacedName, now time.Time) {
-	l.change(key, func(e *entry) { e.write(now) })
-}
-
-func (e *entry) write(now time.Time) {
-	if !e.written.IsZero() && now.Sub(e.written) < soon<<min(e.quick, 5) {
-		e.quick++
-	} else {
-		e.quick = 0
-	}
-	e.written = now
+	l.change(key, func(e *entry) { e.marks = e.marks.after(now) })
 }

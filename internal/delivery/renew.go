@@ -27,7 +27,7 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 	if wait := r.ledger.wait(w.key, w.want.Digest, now); wait > 0 {
 		return wait
 	}
-	if wait := r.ledger.hold(w.key, now, r.random); wait > 0 {
+	if wait := r.ledger.get(w.key).tokens.hold(now, r.random); wait > 0 {
 		return wait
 	}
 	if !r.outage.pass(w.key, w.expiry()) {

@@ -117,7 +117,7 @@ func (r *requestor) keep(ctx context.Context, w *work) time.Duration {
 		return r.stand(w, failure{Refused, "InvalidProviderConfig", err.Error()})
 	}
 	if w.decision = renewal.Decide(r.state(w), w.want, r.now()); !w.decision.Renew() {
-		r.ledger.change(w.key, func(e *entry) { *e = entry{expiry: e.expiry, written: e.written, quick: e.quick} })
+		r.ledger.change(w.key, func(e *entry) { *e = entry{expiry: e.expiry, tokens: e.tokens, marks: e.marks} })
 		return max(w.decision.At.Sub(r.now()), time.Second)
 	}
 	return r.renew(ctx, w)
