@@ -126,7 +126,8 @@ func TestWhoMayLabelSecrets(t *testing.T) {
 	} {
 		refused(t, "a service account as context", create(alice, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationContextObject] = context }), "agent", "identity.credence.dev/workload-identities")
 	}
-	refused(t, "a name that is kept for the agent", create(alice, func(s *corev1.Secret) { s.GenerateName = "credence-token-web-" }), "credence-token-")
+	refused(t, "a name that is kept for the agent", create(alice, func(s *corev1.Secret) { s.GenerateName, s.Name, s.Labels = "", "credence-token-web-x", nil }), "credence-token-")
+	refused(t, "a name like those that are kept for the agent", create(alice, func(s *corev1.Secret) { s.GenerateName = "credence-token-web-" }), "credence-token-")
 
 	// Labelled later, and changed later.
 	plain := tokenSecret("later", namespace, "banana")

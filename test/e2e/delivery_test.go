@@ -243,6 +243,19 @@ func TestPodGetsItsIdentity(t *testing.T) {
 		return err
 	})
 
+	// Nobody else writes into it.
+	for what, patch := range map[string]string{
+		"another token": `{"data":{"token":"YS5iLmM="}}`, "one more file": `{"data":{"more":"eA=="}}`,
+		"no label": `{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":null}}}`, "no owner": `{"metadata":{"ownerReferences":null}}`,
+		"another time": string(annotate(v1alpha1.AnnotationRenewTimestamp, "2099-01-01T00:00:00Z")),
+	} {
+		_, err := shared.client(t).CoreV1().Secrets(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, what, err, "writes it alone")
+	}
+	if _, err := shared.client(t).CoreV1().Secrets(namespace).Patch(t.Context(), name, types.MergePatchType, annotate("note", "x"), metav1.PatchOptions{}); err != nil {
+		t.Errorf("a note was refused: %v", err)
+	}
+
 	// The account asks for a new token.
 	accounts := shared.client(t).CoreV1().ServiceAccounts(namespace)
 	if _, err := accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{}); err != nil {

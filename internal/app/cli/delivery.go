@@ -18,6 +18,8 @@ import (
 type delivery struct {
 	Namespace string `json:"namespace"`
 	Secret    string `json:"secret"`
+	// Missing says that a service account needs the Secret, and it does not exist.
+	Missing bool `json:"missing,omitempty"`
 	// ServiceAccount is the account whose pods the Secret is for; empty if it is for other use.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// Pods is how many pods that have not ended mount the Secret, absent where nobody may look; PodNames the first of them.

@@ -150,7 +150,7 @@ func (d *doctor) checkPublicName(ctx context.Context, found *diagnosis, issuer s
 
 // checkTokens looks at every Secret that carries a token.
 func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
-	var all, expired, overdue, empty, unkept, orphaned, broken, foreign []string
+	var all, expired, overdue, empty, absent, unkept, orphaned, broken, foreign []string
 	for _, identity := range known.identities {
 		for _, t := range identity.Deliveries {
 			name := t.Namespace + "/" + t.Secret
@@ -160,6 +160,8 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 				broken = append(broken, name+": "+t.Problem)
 			case identity.Missing || t.OrphanedSince != nil:
 				orphaned = append(orphaned, name)
+			case t.Missing:
+				absent = append(absent, name+d.why(identity, t))
 			case t.Expires == nil:
 				empty = append(empty, name+d.why(identity, t))
 			case !t.Expires.After(d.now()):
@@ -184,6 +186,7 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 	report(expired, verdictFail, agent, "have expired")
 	report(overdue, verdictFail, agent, "are overdue for renewal")
 	report(empty, verdictFail, agent, "have no token")
+	report(absent, verdictFail, agent, "do not exist, though service accounts need them")
 	report(unkept, verdictWarn, agent, "have a token and no time of its renewal, as if no agent kept them")
 	report(foreign, verdictFail, "renew it: kubectl annotate secret NAME -n NAMESPACE gardener.cloud/operation=renew-workload-identity-token", "are of another issuer than the identity's")
 	report(orphaned, verdictWarn, "create the identity anew, and its trust as well, or delete the Secret", "are of identities that do not exist any more")
@@ -194,7 +197,7 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 		found.skip("tokens", "the Secrets that carry them could not be looked at")
 		return
 	}
-	if bad := len(broken) + len(expired) + len(overdue) + len(empty) + len(unkept) + len(orphaned); bad < len(all) || len(all) == 0 {
+	if bad := len(broken) + len(expired) + len(overdue) + len(empty) + len(absent) + len(unkept) + len(orphaned); bad < len(all) || len(all) == 0 {
 		found.pass("tokens", "%s fresh", plural(len(all)-bad, "Secret is", "Secrets are"))
 	}
 }

@@ -72,15 +72,22 @@ func (c clusters) survey(ctx context.Context, namespace string, names []string, 
 		return byName[identity] != nil || len(names) == 0 && (namespace == "" || identity.Namespace == namespace)
 	}
 	bySecret := map[types.NamespacedName]*delivery{}
-	place := func(secret *corev1.Secret) {
-		identity, d := deliveryOf(secret)
+	ownerOf := func(identity types.NamespacedName) *deliveredIdentity {
 		if !wanted(identity) {
-			return
+			return nil
 		}
 		owner := byName[identity]
 		if owner == nil {
 			owner = &deliveredIdentity{Namespace: identity.Namespace, Name: identity.Name, Missing: true}
 			byName[identity], f.strays = owner, append(f.strays, owner)
+		}
+		return owner
+	}
+	place := func(secret *corev1.Secret) {
+		identity, d := deliveryOf(secret)
+		owner := ownerOf(identity)
+		if owner == nil {
+			return
 		}
 		owner.Deliveries = append(owner.Deliveries, d)
 		bySecret[types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name}] = d
@@ -98,10 +105,17 @@ func (c clusters) survey(ctx context.Context, namespace string, names []string, 
 	}
 	f.note(where.note)
 	f.seen = !where.nowhere
+	var needs map[types.NamespacedName][]accountDelivery
+	// A Secret that was not looked for is not missing.
+	if f.seen {
+		if needs, err = f.findAccounts(ctx, c.workload, cmp.Or(where.namespace, home), bySecret, ownerOf); err != nil {
+			return nil, err
+		}
+	}
 	if err := f.findPods(ctx, c.workload, where.namespace, home, bySecret); err != nil {
 		return nil, err
 	}
-	if err := f.findMishaps(ctx, c, home, byName, bySecret); err != nil {
+	if err := f.findMishaps(ctx, c, home, byName, bySecret, needs); err != nil {
 		return nil, err
 	}
 	f.sort()
@@ -181,8 +195,8 @@ func (f *fleet) countPod(pod *corev1.Pod, bySecret map[types.NamespacedName]*del
 	}
 }
 
-// findMishaps keeps the newest Warning on each Secret and identity.
-func (f *fleet) findMishaps(ctx context.Context, c clusters, home string, identities map[types.NamespacedName]*deliveredIdentity, secrets map[types.NamespacedName]*delivery) error {
+// findMishaps keeps the newest Warning on each Secret, on the service account that needs it, and on each identity.
+func (f *fleet) findMishaps(ctx context.Context, c clusters, home string, identities map[types.NamespacedName]*deliveredIdentity, secrets map[types.NamespacedName]*delivery, needs map[types.NamespacedName][]accountDelivery) error {
 	newest := func(kept **mishap, event *corev1.Event) {
 		if at := happened(event); *kept == nil || at.After((*kept).Time) {
 			*kept = &mishap{Time: at.UTC(), Reason: event.Reason, Message: looksLikeToken.ReplaceAllString(event.Message, "[redacted]")}
@@ -195,12 +209,23 @@ func (f *fleet) findMishaps(ctx context.Context, c clusters, home string, identi
 			if d := secrets[about]; d != nil && event.InvolvedObject.Kind == "Secret" {
 				newest(&d.LastFailure, event)
 			}
+			if event.InvolvedObject.Kind == "ServiceAccount" {
+				for _, need := range needs[about] {
+					if need.concerns(event, needs[about]) {
+						newest(&need.delivery.LastFailure, event)
+					}
+				}
+			}
 			if identity := identities[about]; identity != nil && event.InvolvedObject.Kind == "WorkloadIdentity" {
 				newest(&identity.LastFailure, event)
 			}
 		}
 	}
-	for kind, from := range map[string]*api{"Secret": c.workload, "WorkloadIdentity": c.identity} {
+	kinds := map[string]*api{"Secret": c.workload, "WorkloadIdentity": c.identity}
+	if len(needs) > 0 {
+		kinds["ServiceAccount"] = c.workload
+	}
+	for kind, from := range kinds {
 		where, err := widest("Events", home, func(in string) error {
 			return each(ctx, listing{client: from.core, namespace: in, resource: "events", fields: "type=Warning,involvedObject.kind=" + kind}, keep)
 		})

@@ -54,6 +54,10 @@ func listType(path string) metav1.TypeMeta {
 	switch path {
 	case "/api/v1/pods":
 		return metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}
+	case "/api/v1/serviceaccounts":
+		return metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccountList"}
+	case "/api/v1/namespaces":
+		return metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}
 	case "/api/v1/events":
 		return metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}
 	default:

@@ -134,14 +134,14 @@ func (g *get) print(found *fleet) error {
 
 func (g *get) printTable(found *fleet) error {
 	wide := g.output == "wide"
-	header := []string{"NAME", "TYPE", "SECRET", "ACCOUNT", "PODS", "EXPIRES", "RENEWS", "LAST FAILURE"}
+	header := []string{"NAME", "TYPE", "SECRET", "ACCOUNT", "PODS", "EXPIRES", "RENEWS"}
 	if g.all {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	if wide {
 		header = append(header, "CONTEXT", "AUDIENCES", "SUBJECT")
 	}
-	rows := [][]string{header}
+	rows := [][]string{append(header, "LAST FAILURE")}
 	for _, identity := range found.identities {
 		deliveries := identity.Deliveries
 		if len(deliveries) == 0 {
@@ -175,7 +175,6 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 		}
 		row = append(row, d.Namespace+"/"+d.Secret, orDash(d.ServiceAccount), podCount(d), g.expiry(d, wide), g.renewal(d, wide))
 	}
-	row = append(row, g.mishap(d, failure, wide))
 	if wide {
 		context := "-"
 		if d != nil {
@@ -183,7 +182,7 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 		}
 		row = append(row, context, strings.Join(identity.Audiences, ","), orDash(identity.Subject))
 	}
-	return row
+	return append(row, g.mishap(d, failure, wide))
 }
 
 func podCount(d *delivery) string {
@@ -210,6 +209,8 @@ func (g *get) word(at time.Time, wide bool) string {
 
 func (g *get) expiry(d *delivery, wide bool) string {
 	switch {
+	case d.Missing:
+		return "no Secret"
 	case d.Expires == nil:
 		return "no token"
 	case !d.Expires.After(g.now()):
