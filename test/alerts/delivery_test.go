@@ -30,12 +30,13 @@ func deliveryScenarios() []scenario {
 			`credence_agent_failures_total{cause="write_failed",instance="a"} 0x35`,
 		}, map[string]time.Duration{`{cause="agent_forbidden"}`: 20 * time.Minute}},
 		{"CredenceDeliveryFailing", "each of the causes", []string{
+			`credence_agent_failures_total{cause="no_signing_key",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="refused",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="review_failed",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="token_unusable",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="write_failed",instance="a"} 0+1x30`,
 		}, map[string]time.Duration{
-			`{cause="refused"}`: 16 * time.Minute, `{cause="review_failed"}`: 16 * time.Minute,
+			`{cause="no_signing_key"}`: 16 * time.Minute, `{cause="refused"}`: 16 * time.Minute, `{cause="review_failed"}`: 16 * time.Minute,
 			`{cause="token_unusable"}`: 16 * time.Minute, `{cause="write_failed"}`: 16 * time.Minute,
 		}},
 		{"CredenceDeliveryFailing", "once, an outage, and mistakes of users", []string{
@@ -59,6 +60,7 @@ func deliveryScenarios() []scenario {
 		{"CredenceSecretsAskInVain", "what users cannot mend, and mistakes of long ago", []string{
 			`credence_agent_failures_total{cause="unreachable",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="agent_forbidden",instance="a"} 0+1x30`,
+			`credence_agent_failures_total{cause="no_signing_key",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="refused",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="review_failed",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="token_unusable",instance="a"} 0+1x30`,
