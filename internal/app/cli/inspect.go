@@ -23,7 +23,7 @@ verifies nothing: anybody can write a token that says anything.
 ` + tokenArgumentHelp,
 		Example: `  credence token create my-app | credence token inspect -
   credence token inspect /var/run/secrets/workload-identity/my-app/token`,
-		Args:    exactlyOne("a TOKEN, the path of a FILE with a slash in it, or - for standard input"),
+		Args: exactlyOne("a TOKEN, the path of a FILE with a slash in it, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf(cmd, "output", output, "text", "json"); err != nil {
 				return err
