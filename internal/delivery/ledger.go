@@ -17,8 +17,8 @@ type entry struct {
 	digest   string    // what the failures were for: other inputs are tried at once
 	told     failure   // what the last Event said
 	toldAt   time.Time
-	written  time.Time // when the last token was written
-	quick    int       // renewals in a row that came too soon after one another
+	written  time.Time // when the Secret was written last
+	quick    int       // writes in a row that came too soon after one another
 }
 
 // ledger remembers Secrets by name.
@@ -86,10 +86,10 @@ func (l *ledger) wait(key types.NamespacedName, digest string, now time.Time) ti
 	return e.retryAt.Sub(now)
 }
 
-// soon is how soon after a token a second one is odd: somebody changes the Secret as often as it is written.
+// soon is how soon after a write a second one is odd: somebody changes the Secret as often as it is written.
 const soon = 10 * time.Second
 
-// hold returns how long a renewal must wait because tokens were written too fast.
+// hold returns how long a write must wait because there were too many.
 func (l *ledger) hold(key types.NamespacedName, now time.Time, random func() float64) time.Duration {
 	e := l.get(key)
 	if e.quick == 0 || e.written.IsZero() {
@@ -100,11 +100,21 @@ func (l *ledger) hold(key types.NamespacedName, now time.Time, random func() flo
 
 func (l *ledger) wrote(key types.NamespacedName, expiry, now time.Time) {
 	l.change(key, func(e *entry) {
-		if !e.written.IsZero() && now.Sub(e.written) < soon<<min(e.quick, 5) {
-			e.quick++
-		} else {
-			e.quick = 0
-		}
-		*e = entry{expiry: expiry, written: now, quick: e.quick}
+		e.write(now)
+		*e = entry{expiry: expiry, written: e.written, quick: e.quick}
 	})
+}
+
+// marked is for writes without a token.
+func (l *ledger) marked(key types.NamespacedName, now time.Time) {
+	l.change(key, func(e *entry) { e.write(now) })
+}
+
+func (e *entry) write(now time.Time) {
+	if !e.written.IsZero() && now.Sub(e.written) < soon<<min(e.quick, 5) {
+		e.quick++
+	} else {
+		e.quick = 0
+	}
+	e.written = now
 }

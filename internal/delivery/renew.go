@@ -20,6 +20,9 @@ import (
 
 // renew asks for a token and writes it.
 func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
+	if immutable := w.secret.Immutable; immutable != nil && *immutable {
+		return r.stand(w, failure{WriteFailed, "SecretImmutable", "no token can be written into the Secret, as it is immutable: delete it, and create it without immutable: true"})
+	}
 	now := r.clock.Now()
 	if wait := r.ledger.wait(w.key, w.want.Digest, now); wait > 0 {
 		return wait

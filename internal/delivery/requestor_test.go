@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -164,6 +165,36 @@ func TestAnIdentityThatIsDeleted(t *testing.T) {
 	}
 }
 
+// Tokens that can't be written are not asked for.
+func TestImmutableSecretsAreLeftAlone(t *testing.T) {
+	secret := labelled("ns", "s", "banana")
+	secret.Immutable = ptr.To(true)
+	w := newWorld(t, secret)
+	w.addIdentity("ns", "banana", "u1")
+	if again := w.look("ns/s"); again != 0 || len(w.tokens) != 0 {
+		t.Errorf("looks again after %s, %d tokens: only people can mend this", again, len(w.tokens))
+	}
+	if event := w.event(); !strings.Contains(event, "SecretImmutable") {
+		t.Errorf("the Event says %q", event)
+	}
+}
+
+// A service account that went a moment ago is no identity that is missing.
+func TestAContextThatIsGone(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.down = apierrors.NewNotFound(corev1.Resource("serviceaccounts"), "web")
+	if again := w.look("ns/s"); again <= 0 {
+		t.Error("it is not tried again")
+	}
+	if event := w.event(); !strings.Contains(event, `serviceaccounts "web" not found`) || strings.Contains(event, "IdentityMissing") {
+		t.Errorf("the Event says %q", event)
+	}
+	if _, marked := w.secret("ns/s").Annotations[v1alpha1.AnnotationOrphaned]; marked {
+		t.Error("marked as one whose identity is gone")
+	}
+}
+
 // A server that does not know the resource has not said that there is no such identity.
 func TestAnAPIThatIsGoneIsAnOutage(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"))
@@ -259,6 +290,24 @@ func TestQuickRenewalsSlowDown(t *testing.T) {
 	}
 	if n := len(w.tokens); n < 3 || n > 14 {
 		t.Errorf("%d tokens were asked for in ten minutes, want a few", n)
+	}
+}
+
+func TestQuickMarksSlowDown(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "gone"))
+	marks := 0
+	for range 600 { // ten minutes
+		w.look("ns/s")
+		w.edit("ns/s", func(s *corev1.Secret) {
+			if _, marked := s.Annotations[v1alpha1.AnnotationOrphaned]; marked {
+				marks++
+				delete(s.Annotations, v1alpha1.AnnotationOrphaned)
+			}
+		})
+		w.pass(time.Second)
+	}
+	if marks < 3 || marks > 14 {
+		t.Errorf("marked %d times in ten minutes, want a few", marks)
 	}
 }
 
