@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/credence-id/credence/internal/delivery/renewal"
 )
@@ -18,6 +19,7 @@ type entry struct {
 	told     failure   // what the last Event said
 	toldAt   time.Time
 	written  time.Time // when the Secret was written last
+	version  string    // resource version that the Secret got by the last token
 	quick    int       // writes in a row that came too soon after one another
 }
 
@@ -98,11 +100,22 @@ func (l *ledger) hold(key types.NamespacedName, now time.Time, random func() flo
 	return max(0, e.written.Add(renewal.Backoff(e.quick+1, random)).Sub(now))
 }
 
-func (l *ledger) wrote(key types.NamespacedName, expiry, now time.Time) {
+// wrote says that a Secret was given a token, and has this resource version since.
+func (l *ledger) wrote(key types.NamespacedName, version string, expiry, now time.Time) {
 	l.change(key, func(e *entry) {
 		e.write(now)
-		*e = entry{expiry: expiry, written: e.written, quick: e.quick}
+		*e = entry{expiry: expiry, written: e.written, quick: e.quick, version: version}
 	})
+}
+
+// stale says whether a resource version of a Secret is older than what was written last: the cache is behind.
+func (l *ledger) stale(key types.NamespacedName, version string) bool {
+	written := l.get(key).version
+	if written == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, written)
+	return err == nil && order < 0
 }
 
 // marked is for writes without a token.
