@@ -220,16 +220,15 @@ func (a *accounts) asked(ctx context.Context, account *metav1.PartialObjectMetad
 		a.asks.end(key)
 		return nil
 	}
+	var secrets []types.NamespacedName
+	for _, name := range wanted {
+		secrets = append(secrets, types.NamespacedName{Namespace: account.Namespace, Name: tokensecret.NameFor(account.Name, name)})
+	}
+	a.asks.keep(key, secrets)
 	open, complete := a.asks.state(key)
 	if !open {
 		if missing := missingOf(wanted, kept); missing != "" {
 			return fmt.Errorf("a new token is asked for, but there is no Secret yet for %s", missing)
-		}
-		var secrets []types.NamespacedName
-		for name, secret := range kept {
-			if slices.Contains(wanted, name) {
-				secrets = append(secrets, client.ObjectKeyFromObject(secret))
-			}
 		}
 		a.asks.begin(key, secrets)
 		for _, secret := range secrets {

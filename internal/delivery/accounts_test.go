@@ -258,3 +258,25 @@ func TestAnAccountAsksForNewTokens(t *testing.T) {
 		t.Errorf("%d tokens were asked for, want no more", len(w.tokens))
 	}
 }
+
+// A Secret that is not wanted any more never gets the token that was asked for.
+func TestAnAskEndsWithoutSecretsThatAreGone(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
+	w.addIdentity("ns", "banana", "u1")
+	w.addIdentity("ns", "cherry", "u2")
+	w.lookAtAccount()
+	w.editAccount(func(a *corev1.ServiceAccount) {
+		a.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken
+	})
+	w.lookAtAccount()
+	w.look("ns/" + tokensecret.NameFor("web", "banana"))
+	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "banana" })
+	w.lookAtAccount()
+	var got corev1.ServiceAccount
+	if err := w.client.Get(t.Context(), web, &got); err != nil {
+		t.Fatal(err)
+	}
+	if _, asks := got.Annotations[v1alpha1.AnnotationOperation]; asks {
+		t.Error("the annotation is still there: it waits for the Secret of an identity that the account does not name any more")
+	}
+}
