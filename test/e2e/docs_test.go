@@ -163,27 +163,6 @@ func follow(t *testing.T, p plane, path string, list []example) {
 	}
 }
 
-// Every label, annotation, gate and data key that the API package names is explained.
-func TestDocumentsNameLabels(t *testing.T) {
-	document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "labels-and-annotations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile(filepath.Join(repository, "api", "authentication", "v1alpha1", "wellknown.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	constants := regexp.MustCompile(`(?m)^\t(\w+) += "(.+)"$`).FindAllStringSubmatch(string(source), -1)
-	if len(constants) < 15 {
-		t.Fatalf("found %d names only", len(constants))
-	}
-	for _, constant := range constants {
-		if name := constant[2]; !regexp.MustCompile("[`=]" + regexp.QuoteMeta(name) + "[`=]").Match(document) {
-			t.Errorf("labels-and-annotations.md does not have %s, %s", name, constant[1])
-		}
-	}
-}
-
 // What documents say of make must exist.
 func TestDocumentsNameRealTargets(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
