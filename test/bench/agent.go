@@ -18,6 +18,10 @@ const (
 	leaseSeconds = 1800
 )
 
+// metricsEvery is how often the agent is asked how far it is: often enough for a filling that takes a minute, and so seldom that
+// answering costs it nothing beside.
+const metricsEvery = 250 * time.Millisecond
+
 // retire takes the Lease from the plane's agent, which ends and is started again as one that waits, and waits until it has ended.
 // The function gives it back.
 func (w *world) retire(ctx context.Context) (func(), error) {
@@ -109,7 +113,7 @@ func (a agent) renewals(ctx context.Context) (written, failed int, err error) {
 
 // wrote waits until it has written so many.
 func (a agent) wrote(ctx context.Context, count int, patience time.Duration) error {
-	return until(ctx, fmt.Sprintf("%d Secrets are filled", count), patience, 50*time.Millisecond, func(ctx context.Context) (bool, error) {
+	return until(ctx, fmt.Sprintf("%d Secrets are filled", count), patience, metricsEvery, func(ctx context.Context) (bool, error) {
 		written, failed, err := a.renewals(ctx)
 		if err == nil && written < count {
 			err = fmt.Errorf("%d are filled, with %d failures", written, failed)

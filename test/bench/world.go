@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -84,6 +85,10 @@ func (w *world) agentMayMint(ctx context.Context) error {
 	return w.bind(ctx, "agent-mints", "ClusterRole", "credence:agent:identities", map[string]any{"kind": "User", "name": agentUser})
 }
 
+func (w *world) get(ctx context.Context, namespace, name string, object ctrl.Object) error {
+	return w.objects.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
+}
+
 // many does something count times, so many at once, and stops at the first error.
 func many(ctx context.Context, count, workers int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -137,4 +142,13 @@ func (p plane) healthURL(component string) (string, error) {
 		return "", fmt.Errorf("%s has no health server: %s", component, strings.Join(args, " "))
 	}
 	return "https://127.0.0.1:" + args[i+1], nil
+}
+
+func pause(ctx context.Context, length time.Duration) error {
+	select {
+	case <-time.After(length):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
