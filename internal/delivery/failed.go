@@ -92,6 +92,7 @@ func (*requestor) forbidden(identity types.NamespacedName, err error) string {
 }
 
 func (r *requestor) unreachable(w *work, err error) time.Duration {
+	w.waits = true
 	r.outage.failed(w.key, w.expiry())
 	r.tell(w, failure{Unreachable, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster does not answer: %v; the token stays, and is renewed once it does", err)})
 	return 0

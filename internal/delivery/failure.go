@@ -5,6 +5,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
 // Cause is why a Secret gets no token: a word for metrics.
@@ -17,6 +19,7 @@ const (
 	NotOwn            Cause = "not_own"            // the Secret names a service account as its context, but is not the agent's
 	UseDenied         Cause = "use_denied"         // the service account may not use the identity any more
 	AgentForbidden    Cause = "agent_forbidden"    // the agent itself may not get this token
+	NoSigningKey      Cause = "no_signing_key"     // the issuer has no key that may sign for this target system now
 	Refused           Cause = "refused"            // the identity cluster refuses the request for another reason
 	Unreachable       Cause = "unreachable"        // the identity cluster can't answer
 	ReviewFailed      Cause = "review_failed"      // the workload cluster could not say whether the account may use the identity
@@ -26,7 +29,7 @@ const (
 
 // Causes returns all causes, for metrics.
 func Causes() []Cause {
-	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, Refused, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
+	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, NoSigningKey, Refused, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
 }
 
 // failure is why a Secret gets no token now.
@@ -41,6 +44,8 @@ func cause(err error) Cause {
 	switch {
 	case missing(err):
 		return IdentityMissing
+	case apierrors.HasStatusCause(err, v1alpha1.CauseNoSigningKey):
+		return NoSigningKey
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return AgentForbidden
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsInternalError(err):

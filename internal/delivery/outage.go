@@ -45,12 +45,14 @@ func (o *outage) pass(key types.NamespacedName, expiry time.Time) bool {
 	if o.since.IsZero() {
 		return true
 	}
-	if o.probing == key && !o.clock.Now().Before(o.next) {
-		return true
-	}
 	o.waiting[key] = expiry
-	if o.probing == (types.NamespacedName{}) {
+	switch early := o.next.Sub(o.clock.Now()); {
+	case o.probing == (types.NamespacedName{}):
 		o.choose()
+	case o.probing == key && early <= 0:
+		return true
+	case o.probing == key:
+		o.add(key, early) // a change has brought it here, in place of its turn
 	}
 	return false
 }
@@ -118,13 +120,21 @@ func (o *outage) answered() {
 	clear(o.tried)
 }
 
-// forget gives up a Secret that is gone.
+// forget gives up a Secret that does not wait, or is gone. When none waits, there is nobody to find out that the outage is over:
+// the next to ask does.
 func (o *outage) forget(key types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.waiting, key)
 	delete(o.tried, key)
-	if o.probing == key && !o.since.IsZero() {
+	if o.since.IsZero() {
+		return
+	}
+	if len(o.waiting) == 0 {
+		o.since, o.probing = time.Time{}, types.NamespacedName{}
+		return
+	}
+	if o.probing == key {
 		o.choose()
 	}
 }

@@ -8,7 +8,11 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
 // agenda is a queue of Secrets by the time at which they are looked at.
@@ -143,4 +147,42 @@ func TestOneThatAlwaysFailsDoesNotHoldUpTheOthers(t *testing.T) {
 		}
 	}
 	t.Error("the good one got no token within 50 seconds")
+}
+
+// A Secret that could not learn of its identity, and then finds that its token is fresh, asks for nothing: others must not wait
+// for what it is told.
+func TestAnOutageEndsWhenWhoWaitedNeedsNothing(t *testing.T) {
+	w := newWorld(t, labelled("ns", "fresh", "banana"), labelled("ns", "new", "banana"))
+	wi := w.addIdentity("ns", "banana", "u1")
+	w.look("ns/fresh")
+	delete(w.identities, "ns/banana")
+	w.down = errors.New("no route to host")
+	w.look("ns/fresh")
+	if since, _ := w.requestor.outage.lasts(); since.IsZero() {
+		t.Fatal("no outage was noticed")
+	}
+	w.down, w.identities["ns/banana"] = nil, wi
+	w.pass(time.Minute)
+	w.look("ns/fresh")
+	w.look("ns/new")
+	if since, waiting := w.requestor.outage.lasts(); !since.IsZero() || waiting != 0 || len(w.tokens) != 2 {
+		t.Errorf("outage since %s, %d waiting, %d tokens: the new Secret must not wait", since, waiting, len(w.tokens))
+	}
+}
+
+// While an algorithm has no key that may sign, tokens with another are issued.
+func TestNoSigningKeyIsNoOutage(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.down = &apierrors.StatusError{ErrStatus: metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable, Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Type: v1alpha1.CauseNoSigningKey}}}}}
+	if again := w.look("ns/s"); again <= 0 {
+		t.Error("it is not tried again")
+	}
+	if since, _ := w.requestor.outage.lasts(); !since.IsZero() {
+		t.Error("taken for an outage of the identity cluster")
+	}
+	if n := counter(t, w.requestor.recorder, "credence_agent_failures_total", "no_signing_key"); n != 1 {
+		t.Errorf("%g failures for want of a key, want 1", n)
+	}
 }

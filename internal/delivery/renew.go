@@ -28,6 +28,7 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 		return wait
 	}
 	if !r.outage.pass(w.key, w.expiry()) {
+		w.waits = true
 		return 0
 	}
 	if denied, err := r.denied(ctx, w); err != nil {

@@ -59,6 +59,8 @@ type work struct {
 	want     renewal.Want
 	token    *renewal.Token
 	decision renewal.Decision
+	// waits says that the Secret waits for the identity cluster to answer.
+	waits bool
 }
 
 // Reconcile looks at one Secret, and renews its token if that is due. It never returns an error: waits are its own.
@@ -75,7 +77,12 @@ func (r *requestor) Reconcile(ctx context.Context, request reconcile.Request) (r
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: r.keep(ctx, &work{secret: &secret, key: request.NamespacedName, token: storedToken(&secret)})}, nil
+	w := &work{secret: &secret, key: request.NamespacedName, token: storedToken(&secret)}
+	after := r.keep(ctx, w)
+	if !w.waits {
+		r.outage.forget(w.key)
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 func (r *requestor) forget(key types.NamespacedName) {

@@ -33,7 +33,7 @@ type rule struct {
 }
 
 const (
-	core  = `^internal/(issuer|issuer/keys|discovery|target|target/.*|targets|tokensecret|delivery/renewal|gmsa|securitycontext|profile|admission|admission/(pods|secrets|templates))$`
+	core  = `^internal/(issuer|issuer/keys|discovery|target|target/.*|targets|tokensecret|trust|clouderror|delivery/renewal|gmsa|securitycontext|profile|admission|admission/(pods|secrets|templates))$`
 	edges = `^internal/(apiserver|keystore|externalsigner|discovery/source|discovery/publication|discovery/comparison|admission/webhook|delivery|node|credential)(/|$)`
 	other = `^[a-z0-9-]+(\.[a-z0-9-]+)+/` // packages of other modules
 )
@@ -45,7 +45,7 @@ var rules = []rule{
 	{from: `^api/`, not: `^internal/`, why: "public types cannot have private ones"},
 	{from: core, not: `^k8s\.io/(client-go|apiserver)/`, deep: true, why: "deciding is pure: clients are at the edge"},
 	{from: core, not: `^(log|k8s\.io/klog/.*)$`, why: "the core logs nothing: its callers know what matters"},
-	{from: `^internal/(issuer|discovery|target|target/.*|targets|tokensecret|delivery/renewal|gmsa|securitycontext|profile|admission|admission/(pods|secrets|templates))$`, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, issuer/keys) know how they are logged"},
+	{from: `^internal/(issuer|discovery|target|target/.*|targets|tokensecret|trust|clouderror|delivery/renewal|gmsa|securitycontext|profile|admission|admission/(pods|secrets|templates))$`, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, issuer/keys) know how they are logged"},
 	{from: core, not: edges, why: "the core does not know who asks it"},
 	{from: `^internal/target/[^/]+$`, not: `^internal/target/[^/]+$`, why: "one target system knows nothing of another"},
 	{from: `^internal/(identity|issuer|discovery|relyingparty|target|keystore|apiserver)`, not: `^internal/app(/|$)`, why: "wiring is on top"},

@@ -124,9 +124,10 @@ func TestWhoMayLabelSecrets(t *testing.T) {
 		`{"apiVersion":"v1","kind":"ServiceAccount","name":"default","namespace":"` + namespace + `","uid":"u"}`,
 		`{"apiVersion":"v1","kind":"\u0053erviceAccount","name":"default","namespace":"` + namespace + `","uid":"u"}`,
 	} {
-		refused(t, "a service account as context", create(alice, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationContextObject] = context }), "by the agent alone")
+		refused(t, "a service account as context", create(alice, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationContextObject] = context }), "agent", "identity.credence.dev/workload-identities")
 	}
-	refused(t, "a name that is kept for the agent", create(alice, func(s *corev1.Secret) { s.GenerateName = "credence-token-web-" }), "credence-token-")
+	refused(t, "a name that is kept for the agent", create(alice, func(s *corev1.Secret) { s.GenerateName, s.Name, s.Labels = "", "credence-token-web-x", nil }), "credence-token-")
+	refused(t, "a name like those that are kept for the agent", create(alice, func(s *corev1.Secret) { s.GenerateName = "credence-token-web-" }), "credence-token-")
 
 	// Labelled later, and changed later.
 	plain := tokenSecret("later", namespace, "banana")
@@ -190,7 +191,8 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 	const others = "no others"
 	_, err := secrets.Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"data":{"x":"eg=="}}`), metav1.PatchOptions{})
 	refused(t, "a Secret without the label", err, others)
-	_, err = secrets.Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelPurpose+`":"`+v1alpha1.PurposeTokenRequestor+`"}}}`), metav1.PatchOptions{})
+	_, err = secrets.Patch(t.Context(), "plain", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelPurpose+`":"`+v1alpha1.PurposeTokenRequestor+`"},"annotations":{"`+
+		v1alpha1.AnnotationName+`":"banana","`+v1alpha1.AnnotationNamespace+`":"`+namespace+`"}}}`), metav1.PatchOptions{})
 	refused(t, "labelling a Secret", err, others)
 	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelPurpose+`":null}}}`), metav1.PatchOptions{})
 	refused(t, "taking the label away", err, others)

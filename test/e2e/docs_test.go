@@ -41,8 +41,8 @@ func documents(t *testing.T) []string {
 	return found
 }
 
-// examples reads the console blocks of a document: "$ " starts a command, "> " goes on with it, the rest is its output.
-func examples(t *testing.T, path string) []example {
+// examples reads the blocks of a document that start with block: "$ " starts a command, "> " goes on with it, the rest is its output.
+func examples(t *testing.T, path, block string) []example {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func examples(t *testing.T, path string) []example {
 	inside := false
 	for i, line := range strings.Split(string(content), "\n") {
 		switch fence := strings.TrimSpace(line); {
-		case fence == "```console":
+		case fence == block:
 			inside = true
 		case strings.HasPrefix(fence, "```"):
 			inside = false
@@ -102,23 +102,23 @@ func TestPattern(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	commands := 0
 	for _, path := range documents(t) {
-		list := examples(t, path)
+		list := examples(t, path, "```console")
 		if len(list) == 0 {
 			continue
 		}
 		commands += len(list)
-		t.Run(strings.TrimPrefix(path, repository+"/"), func(t *testing.T) { follow(t, path, list) })
+		t.Run(strings.TrimPrefix(path, repository+"/"), func(t *testing.T) { follow(t, shared, path, list) })
 	}
 	if commands < 10 {
 		t.Errorf("found %d commands in the documents only", commands)
 	}
 }
 
-// follow runs the commands of one document in one shell, as a reader would after make up.
-func follow(t *testing.T, path string, list []example) {
+// follow runs the commands of one document in one shell, as a reader would after make up, which made p.
+func follow(t *testing.T, p plane, path string, list []example) {
 	dir := t.TempDir()
 	for name, target := range map[string]string{
-		"bin": filepath.Dir(program("credence")), ".credence": shared.Dir,
+		"bin": filepath.Dir(program("credence")), ".credence": p.Dir,
 		"docs": filepath.Join(repository, "docs"), "deploy": filepath.Join(repository, "deploy"),
 	} {
 		absolute, err := filepath.Abs(target)

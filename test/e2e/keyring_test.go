@@ -189,6 +189,14 @@ func TestRevocation(t *testing.T) {
 	p.create(t, namespace, "one", "aws", "team")
 	issued := token(t, admin, namespace, "one", `{}`).Status.Token
 	header, _ := claims(t, issued)
+	// A Secret with a token that the other algorithm signs, which the revocation below does not concern, and one that it does.
+	p.letAgent(t, namespace)
+	for _, name := range []string{"one", "two"} {
+		if _, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret(name, namespace, name), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, before := p.awaitToken(t, namespace, "one", nil)
 	eventually(t, func() error {
 		if p.keyRing(t).Status.Settings == nil {
 			return fmt.Errorf("no status yet")
@@ -213,6 +221,12 @@ func TestRevocation(t *testing.T) {
 	})
 	p.create(t, namespace, "two", "azure", "team")
 	token(t, admin, namespace, "two", `{}`) // RS256 is not concerned
+	p.awaitToken(t, namespace, "two", nil)
+	// What the revoked key has signed is to be renewed at once; until there is a key, the token stays, and somebody is told.
+	p.awaitWarning(t, namespace, "Secret/one", "no signing key")
+	if _, after := p.awaitToken(t, namespace, "one", nil); after.ID != before.ID {
+		t.Errorf("the Secret has the token %s, and no key may sign one", after.ID)
+	}
 	eventually(t, func() error {
 		got, err := p.publicClient(t).Get(p.JWKS)
 		if err != nil {

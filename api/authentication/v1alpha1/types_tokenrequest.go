@@ -33,6 +33,10 @@ type TokenRequestSpec struct {
 	Duration *metav1.Duration `json:"duration,omitempty"`
 }
 
+// CauseNoSigningKey is the cause in the details of an answer 503 if no key of the algorithm may sign at present; tokens of other
+// target systems may be issued meanwhile.
+const CauseNoSigningKey metav1.CauseType = "NoSigningKey"
+
 // ContextObject refers to an object by name and by uid.
 type ContextObject struct {
 	// apiVersion is the API group and version of the object, such as v1. Required.

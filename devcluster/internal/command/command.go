@@ -17,6 +17,7 @@ import (
 
 	"github.com/credence-id/credence/devcluster/internal/controllermanager"
 	"github.com/credence-id/credence/devcluster/internal/controlplane"
+	"github.com/credence-id/credence/devcluster/internal/node"
 )
 
 // New is the command. Its log goes to stderr.
@@ -29,7 +30,8 @@ func New(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "credence-devcluster --dir DIR",
 		Short: "A real Kubernetes control plane on this machine",
 		Long: `Runs the real kube-apiserver with its etcd, and the real
-kube-controller-manager, in the foreground until SIGTERM or Ctrl-C.
+kube-controller-manager, in the foreground until SIGTERM or Ctrl-C; with --node
+also a kube-scheduler and a kubelet, so that pods run.
 
 All state is in DIR and outlives any kind of stop. The cluster is ready when
 https://127.0.0.1:PORT/readyz answers 200 (authority: DIR/pki/ca.crt); then
@@ -46,9 +48,12 @@ DIR/admin.kubeconfig is there. Everything listens on 127.0.0.1 only.`,
 	root.SetErr(stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
 	addFlags(root, &config)
-	root.AddCommand(controllerManager())
+	root.AddCommand(controllerManager(), loadImage(), checkNode(), cleanNode())
+	root.AddCommand(children()...)
 	return root
 }
+
+var errNoDir = errors.New("no directory for the cluster's state: give one with --dir")
 
 func addFlags(root *cobra.Command, config *controlplane.Config) {
 	flags := root.Flags()
@@ -57,6 +62,9 @@ func addFlags(root *cobra.Command, config *controlplane.Config) {
 	flags.IntVar(&config.Port, "port", 6443, "port of kube-apiserver; 0 takes a free one")
 	flags.IntVar(&config.ControllerManagerPort, "controller-manager-port", 0,
 		"port of kube-controller-manager's /healthz and /metrics; 0 takes a free one (its URL is in DIR/controller-manager.url)")
+	flags.BoolVar(&config.Node, "node", false, "also run a node, so that pods run (Linux, as root, with containerd, runc and busybox installed)")
+	flags.IntVar(&config.NodePort, "node-port", 0,
+		fmt.Sprintf("first of %d ports of the node; 0 takes free ones", node.PortSpan))
 	flags.StringVar(&config.AuthenticationConfigFile, "authentication-config", "",
 		"AuthenticationConfiguration file (apiserver.config.k8s.io/v1), reloaded on change")
 	flags.StringVar(&config.FeatureGates, "feature-gates", "", "Name=true|false,… for both components")
@@ -69,7 +77,16 @@ func addFlags(root *cobra.Command, config *controlplane.Config) {
 
 func run(ctx context.Context, config controlplane.Config) error {
 	if config.Dir == "" {
-		return errors.New("no directory for the cluster's state: give one with --dir")
+		return errNoDir
+	}
+	if config.Node {
+		folder, err := nodeFolder(config.Dir)
+		if err != nil {
+			return err
+		}
+		if err := node.Check(folder); err != nil {
+			return err
+		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
 	defer stop()

@@ -3,9 +3,7 @@ package controllermanager
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"os"
 
 	"github.com/spf13/pflag"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 
+	"github.com/credence-id/credence/devcluster/internal/child"
 	"github.com/credence-id/credence/devcluster/internal/componentlog"
 )
 
@@ -22,8 +21,8 @@ import (
 // the parent's lifeline are inherited from Supervise. It returns when ctx ends;
 // the process ends when the parent does.
 func Run(ctx context.Context, args []string) error {
-	go dieWithParent(os.Stdin)
-	listener, err := inheritedListener()
+	child.DieWithParent()
+	listener, err := child.Listener()
 	if err != nil {
 		return err
 	}
@@ -68,24 +67,4 @@ func parse(opts *options.KubeControllerManagerOptions, args []string) error {
 		return fmt.Errorf("%q is not a flag", extra[0])
 	}
 	return nil
-}
-
-// dieWithParent ends the process at the end of lifeline, a pipe whose other end
-// only the parent holds: the kernel closes it even when the parent is killed.
-func dieWithParent(lifeline io.Reader) {
-	_, _ = io.Copy(io.Discard, lifeline)
-	os.Exit(1)
-}
-
-func inheritedListener() (net.Listener, error) {
-	file := os.NewFile(listenerFD, "listener")
-	if file == nil {
-		return nil, fmt.Errorf("file descriptor %d is not the parent's listener", listenerFD)
-	}
-	defer file.Close()
-	listener, err := net.FileListener(file)
-	if err != nil {
-		return nil, fmt.Errorf("take over the parent's listener: %w", err)
-	}
-	return listener, nil
 }

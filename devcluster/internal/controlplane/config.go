@@ -3,6 +3,7 @@ package controlplane
 import (
 	"log/slog"
 	"net"
+	"path/filepath"
 	"time"
 )
 
@@ -14,6 +15,9 @@ type Config struct {
 	Port int
 	// ControllerManagerPort serves kube-controller-manager's health and metrics. 0 takes a free one.
 	ControllerManagerPort int
+	// Node also runs a node, whose first port is NodePort. 0 takes free ones.
+	Node     bool
+	NodePort int
 	// AuthenticationConfigFile is an AuthenticationConfiguration (apiserver.config.k8s.io/v1).
 	// When empty, client certificates and service account tokens authenticate, and nobody else.
 	AuthenticationConfigFile string
@@ -28,6 +32,9 @@ type Config struct {
 	Now func() time.Time
 	Log *slog.Logger
 }
+
+// NodeFolder is what the node of the cluster in dir, an absolute path, keeps everything in.
+func NodeFolder(dir string) string { return filepath.Join(dir, "node") }
 
 const serviceCIDR = "10.96.0.0/16"
 

@@ -1,5 +1,6 @@
 // Package controlplane is one Kubernetes control plane on this machine: etcd
-// and kube-apiserver in this process, kube-controller-manager in a child.
+// and kube-apiserver in this process, kube-controller-manager and the parts of a
+// node, if there is to be one, in children.
 //
 // In goes a Config; Run starts the parts in order, watches over them, and stops
 // them in the opposite order. All state is in one directory and is the same

@@ -1,12 +1,14 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"net"
 
 	"github.com/credence-id/credence/devcluster/internal/apiserver"
 	"github.com/credence-id/credence/devcluster/internal/controllermanager"
 	"github.com/credence-id/credence/devcluster/internal/kubeconfig"
+	"github.com/credence-id/credence/devcluster/internal/node"
 	"github.com/credence-id/credence/devcluster/internal/pki"
 	"github.com/credence-id/credence/devcluster/internal/state"
 )
@@ -17,6 +19,7 @@ type ground struct {
 	config                    Config
 	dir                       *state.Dir
 	listener, managerListener *net.TCPListener
+	nodePort                  int
 
 	files             pki.Files
 	probe             prober
@@ -27,9 +30,13 @@ type ground struct {
 
 // prepare takes what only one cluster can have, until the process ends, then
 // writes what is missing. Nothing runs yet.
-func prepare(config Config) (*ground, error) {
+func prepare(ctx context.Context, config Config) (*ground, error) {
 	g := &ground{config: config}
 	if err := g.take(); err != nil {
+		return nil, err
+	}
+	// Whether or not there is to be a node now, no pod of an earlier run may go on.
+	if err := node.Clean(ctx, g.nodeFolder()); err != nil {
 		return nil, err
 	}
 	if err := g.write(); err != nil {
@@ -46,7 +53,12 @@ func (g *ground) take() error {
 	if g.listener, err = listen(g.config.Port, "--port"); err != nil {
 		return err
 	}
-	g.managerListener, err = listen(g.config.ControllerManagerPort, "--controller-manager-port")
+	if g.managerListener, err = listen(g.config.ControllerManagerPort, "--controller-manager-port"); err != nil {
+		return err
+	}
+	if g.config.Node {
+		g.nodePort, err = freePorts(g.config.NodePort, node.PortSpan, "--node-port")
+	}
 	return err
 }
 
@@ -83,6 +95,19 @@ func (g *ground) managerURL() string {
 
 func (g *ground) adminKubeconfig() string {
 	return g.dir.Path("admin.kubeconfig")
+}
+
+func (g *ground) nodeFolder() string { return NodeFolder(g.dir.Path()) }
+
+func (g *ground) nodeSettings() node.Settings {
+	return node.Settings{
+		PKI:             g.files,
+		PKIFolder:       g.dir.Path("pki"),
+		Folder:          g.nodeFolder(),
+		URL:             g.url(),
+		AdminKubeconfig: g.adminKubeconfig(),
+		Port:            g.nodePort,
+	}
 }
 
 func (g *ground) apiServerSettings(etcd string) apiserver.Settings {

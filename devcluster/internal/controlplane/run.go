@@ -8,11 +8,14 @@ import (
 	"github.com/credence-id/credence/devcluster/internal/controllermanager"
 	"github.com/credence-id/credence/devcluster/internal/etcd"
 	"github.com/credence-id/credence/devcluster/internal/kubeconfig"
+	"github.com/credence-id/credence/devcluster/internal/node"
 )
 
 const (
 	stopAPIServer         = 4 * time.Second
 	stopControllerManager = 5 * time.Second
+	// stopNode is for pods that use up their grace, and what is left of them after that.
+	stopNode = 11 * time.Second
 
 	// groupSignal is how long our own signal may come after the one that ended the
 	// child, when both were sent to the whole process group.
@@ -23,7 +26,7 @@ const (
 // that names it). It is the last thing that a process does: kube-controller-manager
 // is gone when it returns, directory and ports are free when the process is.
 func Run(ctx context.Context, config Config) error {
-	ground, err := prepare(config)
+	ground, err := prepare(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -60,7 +63,12 @@ func Run(ctx context.Context, config Config) error {
 		return unlessStopped(ctx, err)
 	}
 	config.Log.Info("kube-controller-manager is healthy", "url", ground.managerURL())
-	return watch(ctx, storing, serving, managing)
+	if !config.Node {
+		return watch(ctx, storing, serving, managing)
+	}
+	hosting := launch(ctx, "node", func(ctx context.Context) error { return node.Supervise(ctx, ground.nodeSettings()) })
+	defer ground.stop(hosting, stopNode)
+	return watch(ctx, storing, serving, managing, hosting)
 }
 
 // watch returns when the user wants to stop (nil) or when a part has ended.

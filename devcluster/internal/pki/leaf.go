@@ -37,7 +37,7 @@ func leaves(files Files, serviceIP net.IP, cluster, frontProxy authority) []leaf
 			names: []string{"localhost"}, ips: []net.IP{loopback},
 		},
 		{files: files.FrontProxyClient, signer: frontProxy, user: FrontProxyUser, usage: x509.ExtKeyUsageClientAuth},
-		{files: files.KubeletClient, signer: cluster, user: "kube-apiserver-kubelet-client", usage: x509.ExtKeyUsageClientAuth},
+		{files: files.KubeletClient, signer: cluster, user: KubeletCaller, usage: x509.ExtKeyUsageClientAuth},
 		{files: files.AdminClient, signer: cluster, user: "credence-admin", group: "system:masters", usage: x509.ExtKeyUsageClientAuth},
 		{files: files.ControllerManagerClient, signer: cluster, user: "system:kube-controller-manager", usage: x509.ExtKeyUsageClientAuth},
 	}

@@ -17,7 +17,7 @@ type Request struct {
 	// Ephemeral are the names of the ephemeral containers that are added to a pod which runs. It is nil when a pod is
 	// created, which is all else that is decided on.
 	Ephemeral []string
-	// Account is the service account of the pod.
+	// Account is the service account of the pod. A pod that runs may have outlived it.
 	Account Account
 	// RuntimeClassNodes is the node selector of the pod's RuntimeClass; needed only where NeedsRuntimeClass says so.
 	RuntimeClassNodes map[string]string
@@ -74,7 +74,7 @@ func invalid(message string) *Denial {
 // Decide admits a pod. The order is: whose token Secrets it reaches for, whether it may have its identities, whether they fit
 // into it, and only then what is added.
 func Decide(r Request) Result {
-	if r.Account.Name != "" && !r.Account.Exists {
+	if r.Account.Name != "" && !r.Account.Exists && r.Ephemeral == nil {
 		return Result{Denial: accountMissing(r.Namespace, r.Account.Name)}
 	}
 	if denial := foreignSecrets(r); denial != nil {
@@ -125,6 +125,9 @@ func inject(r Request, s settings) Result {
 	return Result{Patch: additions.operations, Warnings: warnings}
 }
 
+// leftOut begins a warning about an identity that an ephemeral container does not get.
+const leftOut = "not added to the ephemeral container: "
+
 // attach gives new ephemeral containers the identities that their pod has. The pod runs: one that it may not have any more is
 // left out with a warning, so that nobody is kept from looking into it.
 func attach(r Request, s settings) Result {
@@ -136,13 +139,13 @@ func attach(r Request, s settings) Result {
 		}
 		grant, denial := grantOf(r, identity, s)
 		if denial != nil {
-			warnings = append(warnings, "not added to the ephemeral container: "+denial.Message)
+			warnings = append(warnings, leftOut+denial.Message)
 			continue
 		}
 		grants = append(grants, grant)
 	}
 	if denial := sharedVariables(grants, s.os); denial != nil {
-		return Result{Denial: denial}
+		return Result{Warnings: append(warnings, leftOut+denial.Message)}
 	}
 	var additions patch
 	more, denial := additions.containers(r.Pod, s.without(ephemeralContainers(r.Pod, r.Ephemeral)), grants, s.os)

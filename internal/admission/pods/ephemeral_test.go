@@ -66,6 +66,11 @@ func TestEphemeralContainers(t *testing.T) {
 			t.Errorf("%+v, want a warning", got)
 		}
 	})
+	t.Run("nor does a service account that is gone", func(t *testing.T) {
+		if got := decide(t, runningPod(t, debugger(nil)), facts{Account: "app", Missing: true, Ephemeral: f.Ephemeral}); got.Denial != nil || len(got.Patch) > 0 {
+			t.Errorf("%+v, want nothing", got)
+		}
+	})
 	t.Run("another account's token", func(t *testing.T) {
 		foreign := debugger(func(c *corev1.EphemeralContainerCommon) {
 			c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: tokensecret.NameFor("other", "banana")}}}}

@@ -56,7 +56,7 @@ func (f *facts) account(ctx context.Context, name string, r *pods.Request) (*pod
 	}
 	r.Account.Exists = true
 	names, denial := pods.Names(account)
-	if denial != nil {
+	if denial != nil && r.Ephemeral == nil {
 		return denial, nil
 	}
 	for _, identity := range names {

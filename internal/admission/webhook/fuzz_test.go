@@ -18,8 +18,10 @@ func FuzzReview(f *testing.F) {
 	f.Add(sent{resource: "secrets", object: `{"metadata":{"labels":{"authentication.gardener.cloud/purpose":"workload-identity-token-requestor"}},"data":{"config":"e30="}}`}.body(f))
 	f.Add(sent{resource: "deployments", object: `{"kind":"Deployment","spec":{"template":` + podJSON + `}}`}.body(f))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":null,"oldObject":{}}}`))
-	handler := newCluster().handler()
+	c := newCluster()
+	handler := c.handler()
 	f.Fuzz(func(t *testing.T, body []byte) {
+		c.log.Reset()
 		for _, path := range []string{webhook.PodsPath, webhook.SecretsPath, webhook.TemplatesPath} {
 			w := post(handler, path, body)
 			if w.Code >= 400 && w.Code < 500 {
@@ -37,8 +39,10 @@ func FuzzReview(f *testing.F) {
 func FuzzPatch(f *testing.F) {
 	f.Add([]byte(podJSON), "pods")
 	f.Add([]byte(`{"metadata":{"labels":{"authentication.gardener.cloud/purpose":"workload-identity-token-requestor","workloadidentity.authentication.gardener.cloud/provider":"aws"},"annotations":{"workloadidentity.authentication.gardener.cloud/name":"n","workloadidentity.authentication.gardener.cloud/namespace":"m"}},"data":{"config":"e30="}}`), "secrets")
-	handler := newCluster().handler()
+	c := newCluster()
+	handler := c.handler()
 	f.Fuzz(func(t *testing.T, object []byte, resource string) {
+		c.log.Reset()
 		path := webhook.PodsPath
 		if resource == "secrets" {
 			path, object = webhook.SecretsPath, canonical[corev1.Secret](t, object)

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"mime"
@@ -63,7 +64,7 @@ func serve[T any](needs Needs, name handlerName, decide decider[T], w http.Respo
 	}
 	answer, err := decide(ctx, request)
 	if err != nil {
-		answer = failed(request.Resource.Resource+" "+request.Namespace+"/"+request.Name, err)
+		answer = failed(request.Resource.Resource+" "+request.Namespace+"/"+cmp.Or(request.Name, "(new)"), err)
 		needs.Log.ErrorContext(ctx, "no decision", "handler", name.String(), "namespace", request.Namespace, "name", request.Name, "uid", request.UID, "error", err)
 	}
 	out, err := answer.encode(request.UID)

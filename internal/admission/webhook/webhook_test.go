@@ -106,15 +106,22 @@ func TestEphemeralContainers(t *testing.T) {
 	c := newCluster()
 	handler := c.handler()
 	before := applied(t, podJSON, ask(t, handler, webhook.PodsPath, sent{resource: "pods", object: podJSON}))
-	after := strings.Replace(before, `"containers":`, `"ephemeralContainers":[{"name":"debug"}],"containers":`, 1)
+	before = strings.Replace(before, `"containers":`, `"ephemeralContainers":[{"name":"before"}],"containers":`, 1)
+	after := strings.Replace(before, `[{"name":"before"}]`, `[{"name":"before"},{"name":"debug"}]`, 1)
 	update := sent{resource: "pods", sub: "ephemeralcontainers", operation: admissionv1.Update, object: after, old: before}
-	if patched := applied(t, after, ask(t, handler, webhook.PodsPath, update)); strings.Count(patched, `"mountPath":"/var/run/secrets/workload-identity/banana"`) != 2 {
+	if patched := applied(t, after, ask(t, handler, webhook.PodsPath, update)); strings.Count(patched, `"mountPath":"/var/run/secrets/workload-identity/banana"`) != 2 || !strings.Contains(patched, `{"name":"before"}`) {
 		t.Errorf("%s", patched)
 	}
 	update.object = before
 	if response := ask(t, handler, webhook.PodsPath, update); !response.Allowed || response.Patch != nil {
 		t.Errorf("nothing added: %+v", response)
 	}
+	annotate(",")(c)
+	update.object = after
+	if response := ask(t, handler, webhook.PodsPath, update); !response.Allowed || response.Patch != nil {
+		t.Errorf("an annotation that nobody can read: %+v", response)
+	}
+	annotate("banana")(c)
 	// Nobody is kept from a pod without identities because those can't be read.
 	c.outages["workloadidentities"] = errors.New("down")
 	update.old, update.object = podJSON, strings.Replace(podJSON, `"containers":`, `"ephemeralContainers":[{"name":"debug"}],"containers":`, 1)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ type api struct {
 	tokens rest.Interface // authentication.gardener.cloud/v1alpha1
 	keys   rest.Interface // identity.credence.dev/v1alpha1
 	host   string
+	http   *http.Client // with the credentials of the user
 }
 
 func (a *api) serviceAccountUID(ctx context.Context, namespace, name string) (types.UID, error) {

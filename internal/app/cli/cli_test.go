@@ -95,7 +95,7 @@ func noToken(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func tokenVariables() []string {
-	return []string{"TOKEN", "EXPIRED", "FOREIGN", "OLD_KEY", "EVERYTHING", "ESCAPES", "TEAM_TOKEN"}
+	return []string{"TOKEN", "EXPIRED", "FOREIGN", "OLD_KEY", "EVERYTHING", "ESCAPES", "TEAM_TOKEN", "BOUND"}
 }
 
 // setup starts an issuer and an API server for one script, and tells it about them by variables and files.
@@ -108,16 +108,32 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("NOW", scriptNow)
+	env.Setenv("DOLLAR", "$")
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "kubeconfig"))
 	ring := &ringFake{directory: filepath.Join(env.WorkDir, "ring-of-cluster")}
 	env.Values[ringKey{}] = ring
-	server := httptest.NewUnstartedServer(&clusterFake{token: env.Getenv("TOKEN"), record: filepath.Join(env.WorkDir, "request.json"), keys: ring})
+	server := httptest.NewUnstartedServer(&clusterFake{
+		token: env.Getenv("TOKEN"), record: filepath.Join(env.WorkDir, "request.json"), keys: ring,
+		objects: &objectsFake{file: filepath.Join(env.WorkDir, "cluster.yaml"), env: env},
+	})
 	server.Config.ErrorLog = issuer.Config.ErrorLog
 	server.StartTLS()
 	env.Defer(server.Close)
 	env.Setenv("API", server.URL)
+	if err := startSecondCluster(env); err != nil {
+		return err
+	}
 	return writeKubeconfig(env, server.URL)
+}
+
+// serveTLS starts a server for one script, and returns its URL and its certificate.
+func serveTLS(env *testscript.Env, handler http.Handler) (url string, authorities []byte) {
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = discardLog()
+	server.StartTLS()
+	env.Defer(server.Close)
+	return server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 func newScriptIssuer(env *testscript.Env) (*httptest.Server, error) {
@@ -158,6 +174,9 @@ func newScriptIssuer(env *testscript.Env) (*httptest.Server, error) {
 		"EVERYTHING": {foreign, "old", map[string]any{
 			"iss": "https://other.example", "aud": []string{"third"}, "exp": 1782907140, "nbf": 1782907800,
 		}},
+		"BOUND": {key, "current", map[string]any{"exp": 1782912600, "kubernetes.io": map[string]any{
+			"namespace": "team", "serviceaccount": map[string]any{"name": "worker", "uid": "u"},
+		}}},
 		"ESCAPES": {key, "current", map[string]any{"sub": "evil\x1b[2J\u009b31m\u202e", "x": "\U000e0041"}},
 	} {
 		claims := map[string]any{

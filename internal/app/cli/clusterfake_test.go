@@ -21,6 +21,8 @@ type clusterFake struct {
 	token  string
 	record string // the file that the body of the last token request is written to
 	keys   *ringFake
+	// objects answer instead, but for keys, where the script has a file of them.
+	objects *objectsFake
 }
 
 func (f *clusterFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -30,6 +32,8 @@ func (f *clusterFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, metav1.Status{Code: 401, Reason: "Unauthorized", Message: "Unauthorized"})
 	case len(path) > 3 && path[3] == "keyrings":
 		f.keys.serve(w, r, path[4:])
+	case f.objects.has():
+		f.objects.ServeHTTP(w, r)
 	case len(path) == 4 && path[3] == "workloadidentities":
 		serveIdentities(w, r)
 	case len(path) == 5 && path[4] == "serviceaccounts":

@@ -87,6 +87,25 @@ func (c *connection) open(warnings io.Writer) (*api, error) {
 		// Beside a client certificate a server would not even look at the token that was asked to be used.
 		config = tokenOnly(config)
 	}
+	return openConfig(config, warnings)
+}
+
+// openFile returns the API of the cluster that a kubeconfig's current context names, as nobody but the user in it.
+func (c *connection) openFile(file string, warnings io.Writer) (*api, error) {
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, &clientcmd.ConfigOverrides{})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		failed := kubeconfigFailure(err)
+		failed.hint = "check the file " + file
+		return nil, failed
+	}
+	if !rest.IsConfigTransportTLS(*config) {
+		return nil, c.plainFailure(loader, config.Host)
+	}
+	return openConfig(config, warnings)
+}
+
+func openConfig(config *rest.Config, warnings io.Writer) (*api, error) {
 	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	config.UserAgent = "credence/" + version.Read().Version
 	if config.Timeout == 0 {
@@ -165,5 +184,5 @@ func newAPI(config *rest.Config) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api{core: core, tokens: tokens, keys: keys, host: config.Host}, nil
+	return &api{core: core, tokens: tokens, keys: keys, host: config.Host, http: transport}, nil
 }

@@ -27,6 +27,7 @@ type upFlags struct {
 	dir    string
 	port   int
 	detach bool
+	node   bool
 	// extra are arguments for components, each COMPONENT=ARGUMENT.
 	extra []string
 	// supervise is set by --detach for the process that stays.
@@ -51,6 +52,9 @@ DIR/startup.json how long each part of the last start took.`,
   # Run in the background; returns when everything is ready.
   credence up --detach
 
+  # As root: with a node on which pods run.
+  sudo credence up --node
+
   # A second installation beside the first.
   credence up --dir /tmp/other --port 18443 --detach
 
@@ -68,6 +72,7 @@ DIR/startup.json how long each part of the last start took.`,
 	set.StringVar(&flags.dir, "dir", defaultDir, "directory of all state, made when missing")
 	set.IntVar(&flags.port, "port", 0, fmt.Sprintf("first of ten ports of 127.0.0.1 to use; it belongs to the issuer's URL and stays as it was at the first start (default %d)", home.DefaultPort))
 	set.BoolVar(&flags.detach, "detach", false, "stay in the background; return when everything is ready")
+	set.BoolVar(&flags.node, "node", false, "also run a node, on which pods with hostNetwork run; four more ports from the tenth after the first on (Linux, as root, with containerd, runc and busybox installed)")
 	set.StringArrayVar(&flags.extra, "arg", nil, "`COMPONENT=ARGUMENT`: a further argument for a component of this run (devcluster, apiserver, controller, discovery), such as controller=--key-rotation-period=1h; may be repeated")
 	set.BoolVar(&flags.supervise, "supervise", false, "report progress to file descriptor 3")
 	_ = set.MarkHidden("supervise")
@@ -94,10 +99,16 @@ func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) 
 	if err != nil {
 		return err
 	}
+	// The process that stays need not look once more.
+	if flags.node && !flags.supervise {
+		if err := checkNode(ctx, programs, dir); err != nil {
+			return err
+		}
+	}
 	if err := dir.Prepare(); err != nil {
 		return err
 	}
-	r := &run{installation: installation{dir: dir, extra: extra}, programs: programs, now: time.Now}
+	r := &run{installation: installation{dir: dir, extra: extra, node: flags.node}, programs: programs, now: time.Now}
 	switch {
 	case flags.supervise:
 		return superviseDetached(ctx, r, flags.port, streams)

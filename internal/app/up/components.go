@@ -18,6 +18,8 @@ type installation struct {
 	config home.Config
 	// extra are further arguments, by the name of the component.
 	extra map[string][]string
+	// node says that the cluster of this run has a node.
+	node bool
 }
 
 // phase is when a component can be started.
@@ -72,11 +74,11 @@ var components = []component{
 	{
 		name: "devcluster", program: "credence-devcluster", phase: ground,
 		arguments: func(i installation) []string {
-			return []string{
+			return append([]string{
 				"--dir", i.dir.Path("devcluster"),
 				"--port", i.port(clusterPort),
 				"--controller-manager-port", i.port(controllerManagerPort),
-			}
+			}, i.nodeArguments()...)
 		},
 		ports:     []port{{clusterPort, "kube-apiserver"}, {controllerManagerPort, "kube-controller-manager"}},
 		readiness: clusterPort,

@@ -77,6 +77,9 @@ func startDetached(r *run, executable string, flags upFlags, logFile string, pro
 	}
 	defer func() { _ = log.Close() }()
 	arguments := []string{"up", "--supervise", "--dir", string(r.dir), "--port", strconv.Itoa(flags.port)}
+	if flags.node {
+		arguments = append(arguments, "--node")
+	}
 	for _, extra := range flags.extra {
 		arguments = append(arguments, "--arg", extra)
 	}

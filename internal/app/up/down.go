@@ -133,6 +133,9 @@ func clearLeftovers(ctx context.Context, dir home.Dir, out io.Writer, otherwise 
 	if err := process.End(ctx, left, leftoverGrace); err != nil {
 		return err
 	}
+	if err := clearNode(ctx, dir); err != nil {
+		return err
+	}
 	if err := forgetProcesses(dir); err != nil {
 		return err
 	}
@@ -151,7 +154,7 @@ func forgetProcesses(dir home.Dir) error {
 	if err != nil || !found || endpoints.Supervisor == nil && len(endpoints.Components) == 0 {
 		return err
 	}
-	endpoints.Supervisor, endpoints.Components = nil, []home.Component{}
+	endpoints.Supervisor, endpoints.Node, endpoints.Components = nil, "", []home.Component{}
 	// An up that has just started writes its own.
 	if _, held, err := dir.Holder(); err != nil || held {
 		return err

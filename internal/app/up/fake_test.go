@@ -34,6 +34,7 @@ import (
 //	full     ends at once, as on a full disk
 //	stubborn ignores SIGTERM
 //	unready  never becomes ready
+//	nodeless can have no node here
 const misbehaviour = "CREDENCE_FAKE_"
 
 // eventsVariable names a file to which the fakes append when they start and stop.
@@ -44,15 +45,19 @@ func runFake(program string, arguments []string) error {
 	if program == "credence-server" {
 		name, arguments = arguments[0], arguments[1:]
 	}
+	if arguments[0] == "check-node" || arguments[0] == "clean-node" {
+		return fakeNodeCommand(arguments)
+	}
 	set := map[string]*string{}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	for _, known := range []string{
-		"dir", "port", "controller-manager-port", "secure-port", "bind-address", "tls-cert-file", "tls-private-key-file",
+		"dir", "port", "controller-manager-port", "node-port", "secure-port", "bind-address", "tls-cert-file", "tls-private-key-file",
 		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "etcd-data-dir", "keys-dir", "issuer",
 		"publish-configmap", "audit-log-path", "audit-log-maxsize", "audit-log-maxbackup", "documents-configmap", "documents-cache", "health-port",
 	} {
 		set[known] = flags.String(known, "", "")
 	}
+	node := flags.Bool("node", false, "")
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
@@ -73,6 +78,12 @@ func runFake(program string, arguments []string) error {
 	defer event("stop " + name)
 	switch name {
 	case "devcluster":
+		if *node {
+			if err := fakeNode(*set["dir"]); err != nil {
+				return err
+			}
+			event("node at " + *set["node-port"])
+		}
 		return fakeCluster(ctx, *set["dir"], *set["port"])
 	case "apiserver":
 		return fakeAPIServer(ctx, *set["secure-port"], *set["keys-dir"], *set["tls-cert-file"], *set["tls-private-key-file"])
@@ -81,6 +92,25 @@ func runFake(program string, arguments []string) error {
 	default:
 		return fakeDiscovery(ctx, set)
 	}
+}
+
+// fakeNodeCommand does what devcluster is asked before it is started, and after it was killed.
+func fakeNodeCommand(arguments []string) error {
+	event(arguments[0] + " " + arguments[2])
+	if arguments[0] == "check-node" && os.Getenv(misbehaviour+"DEVCLUSTER") == "nodeless" {
+		fmt.Fprintln(os.Stderr, "a line before it")
+		return errors.New("a node needs runc, not found in PATH: run apt-get install runc")
+	}
+	return nil
+}
+
+// fakeNode tells of processes, all of which are this one.
+func fakeNode(dir string) error {
+	var running []home.Component
+	for _, name := range []string{"kube-scheduler", "containerd", "kubelet"} {
+		running = append(running, home.Component{Name: name, PID: os.Getpid()})
+	}
+	return home.WriteJSON(filepath.Join(dir, "node", "processes.json"), map[string]any{"processes": running}, 0o600)
 }
 
 func event(text string) {

@@ -58,6 +58,10 @@ func fakeCluster(ctx context.Context, dir, port string) error {
 		}
 		answer(w, http.StatusOK, `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"x"},"status":{"conditions":[{"type":"Available","status":%q}]}}`, status)
 	})
+	mux.HandleFunc("GET /api/v1/nodes/127.0.0.1", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"127.0.0.1"},"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q}]}}`,
+			time.Now().UTC().Format(time.RFC3339))
+	})
 	mux.HandleFunc("GET /apis", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, `{"items":[{"metadata":{"name":"authentication.gardener.cloud"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"workloadidentities"}]}]},{"metadata":{"name":"identity.credence.dev"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"keyrings"}]}]}]}`)
 	})

@@ -89,15 +89,15 @@ func freePorts(t *testing.T) int {
 	t.Helper()
 next:
 	for range 100 {
-		base := 20000 + 10*rand.IntN(1000)
-		for offset := range 10 {
+		base := 20000 + 20*rand.IntN(500)
+		for offset := range 20 {
 			if process.CheckPort(base+offset, "a test") != nil {
 				continue next
 			}
 		}
 		return base
 	}
-	t.Fatal("no ten free ports in a row between 20000 and 30000")
+	t.Fatal("no twenty free ports in a row between 20000 and 30000")
 	return 0
 }
 

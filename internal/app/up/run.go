@@ -95,11 +95,13 @@ func (r *run) prepare(ctx context.Context, port int) error {
 	if err := r.endLeftovers(ctx); err != nil {
 		return err
 	}
-	for _, c := range components {
-		for _, p := range c.ports {
-			if err := process.CheckPort(r.config.Port+p.offset, p.purpose); err != nil {
-				return err
-			}
+	ports, err := r.neededPorts()
+	if err != nil {
+		return err
+	}
+	for _, p := range ports {
+		if err := process.CheckPort(r.config.Port+p.offset, p.purpose); err != nil {
+			return err
 		}
 	}
 	for _, c := range components {
@@ -108,6 +110,7 @@ func (r *run) prepare(ctx context.Context, port int) error {
 		}
 	}
 	r.endpoints = home.NewEndpoints(r.dir, r.config)
+	r.endpoints.Node = r.nodeName()
 	r.endpoints.Supervisor = &home.Component{Name: "up", PID: os.Getpid(), LogFile: r.dir.Log("up")}
 	return r.dir.SaveConfig(r.config)
 }
@@ -204,7 +207,7 @@ func (r *run) record(event process.Event) {
 func (r *run) forgetSupervisor() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.endpoints.Supervisor = nil
+	r.endpoints.Supervisor, r.endpoints.Node = nil, ""
 	if err := r.dir.SaveEndpoints(r.endpoints); err != nil {
 		r.tracker.Note("%v", err)
 	}

@@ -111,6 +111,9 @@ func (s *starter) startInCluster(ctx context.Context, group *errgroup.Group) err
 	if s.admin, err = cluster.New(s.dir.Kubeconfig()); err != nil {
 		return err
 	}
+	if s.node {
+		group.Go(func() error { return s.awaitNode(ctx) })
+	}
 	return s.applyAndBring(ctx, group, rest)
 }
 

@@ -162,6 +162,7 @@ func (i installation) questions(ctx context.Context, client *http.Client, endpoi
 	for _, c := range components {
 		all = append(all, func() part { return i.componentPart(ctx, client, c, endpoints) })
 	}
+	all = append(all, i.nodeQuestions(ctx, endpoints)...)
 	return append(all,
 		func() part { return i.aggregationPart(ctx) },
 		func() part { return i.issuerPart(ctx, client) })

@@ -18,14 +18,18 @@ func writeSummary(out io.Writer, i installation) error {
 	kubeconfig, authority := shell(nearest(i.dir.Kubeconfig())), shell(nearest(i.dir.CAFile()))
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintf(table, "\nCredence is ready%s.\n\n", i.timesOfStart())
-	for _, row := range [][2]string{
+	rows := [][2]string{
 		{"Kubernetes API", i.clusterURL()},
 		{"Kubeconfig", nearest(i.dir.Kubeconfig())},
 		{"Issuer", string(i.config.Issuer)},
 		{"Public keys", i.config.Issuer.JWKSURL()},
 		{"CA of all", nearest(i.dir.CAFile())},
 		{"Logs", nearest(i.dir.Path("logs"))},
-	} {
+	}
+	if i.node {
+		rows = append(rows, [2]string{"Node", nodeName + ", for pods with hostNetwork"})
+	}
+	for _, row := range rows {
 		_, _ = fmt.Fprintf(table, "  %s\t%s\n", row[0], row[1])
 	}
 	if err := table.Flush(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/issuer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,11 @@ func issueError(err error) error {
 			Code:    http.StatusServiceUnavailable,
 			Reason:  metav1.StatusReasonServiceUnavailable,
 			Message: "no signing key may be used now: " + err.Error(),
-			Details: &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds},
+			Details: &metav1.StatusDetails{
+				RetryAfterSeconds: retryAfterSeconds,
+				// So that a caller can tell it from a server that does not answer.
+				Causes: []metav1.StatusCause{{Type: v1alpha1.CauseNoSigningKey, Message: err.Error()}},
+			},
 		}}
 	}
 	return apierrors.NewInternalError(fmt.Errorf("issue token: %w", err))

@@ -19,7 +19,9 @@ type Endpoints struct {
 	Issuer     identity.Issuer `json:"issuer"`
 	JWKS       string          `json:"jwks"`
 	// APIServer is the URL of kube-apiserver, through which the aggregated server is reached too.
-	APIServer  string      `json:"apiServer"`
+	APIServer string `json:"apiServer"`
+	// Node is the name of the cluster's node while there is one.
+	Node       string      `json:"node,omitempty"`
 	Supervisor *Component  `json:"supervisor,omitempty"`
 	Components []Component `json:"components"`
 }

@@ -1,0 +1,12 @@
+package child
+
+import "syscall"
+
+func attributes(spec Spec) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setpgid: spec.Apart}
+	if spec.Mounts {
+		// Go makes all mounts private with it.
+		a.Unshareflags = syscall.CLONE_NEWNS
+	}
+	return a
+}

@@ -1,0 +1,124 @@
+package child
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// listenerFD is where a child finds the first of its extra files.
+const listenerFD = 3
+
+// defaultGrace is for parts that have little to finish.
+const defaultGrace = 4 * time.Second
+
+// Spec is what to run.
+type Spec struct {
+	// Args are those of this binary: the subcommand first.
+	Args []string
+	// Listener is handed over to the child, which takes it by Listener. It may be nil.
+	Listener *net.TCPListener
+	// Output gets what the child prints; nil: this process's stderr.
+	Output io.Writer
+	// Apart keeps a terminal's Ctrl-C from the child: this process stops it, in order.
+	Apart bool
+	// Mounts gives the child mounts of its own: those that it makes are seen by nobody else, and end with the last process
+	// that has them. Linux only.
+	Mounts bool
+	// Grace is how long the child may take to end when it is asked to; 0: four seconds.
+	Grace time.Duration
+	// Started is told the child's process ID. It may be nil.
+	Started func(pid int)
+}
+
+// Run runs a child process until it ends: with an error when it did so by itself, nil when ctx ended it.
+func Run(ctx context.Context, spec Spec) error {
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's file: %w", err)
+	}
+	child := exec.CommandContext(ctx, executable, spec.Args...)
+	if spec.Output == nil {
+		spec.Output = os.Stderr
+	}
+	child.Stdout, child.Stderr = spec.Output, spec.Output
+	child.SysProcAttr = attributes(spec)
+	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }
+	child.WaitDelay = cmp.Or(spec.Grace, defaultGrace)
+	lifeline, err := child.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("make lifeline: %w", err)
+	}
+	defer lifeline.Close()
+	if err := start(child, spec.Listener); err != nil {
+		return err
+	}
+	if spec.Started != nil {
+		spec.Started(child.Process.Pid)
+	}
+	err = child.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("process %d: %s", child.Process.Pid, outcome(child, err))
+}
+
+func start(child *exec.Cmd, listener *net.TCPListener) error {
+	if listener == nil {
+		return startProcess(child)
+	}
+	file, err := listener.File()
+	if err != nil {
+		return fmt.Errorf("hand over listener: %w", err)
+	}
+	defer file.Close()
+	child.ExtraFiles = []*os.File{file}
+	if err := startProcess(child); err != nil {
+		return err
+	}
+	// Only the child may hold it now: with nobody to accept, callers shall be refused.
+	return listener.Close()
+}
+
+func startProcess(child *exec.Cmd) error {
+	if err := child.Start(); err != nil {
+		return fmt.Errorf("start process: %w", err)
+	}
+	return nil
+}
+
+func outcome(child *exec.Cmd, err error) string {
+	if child.ProcessState != nil {
+		return child.ProcessState.String()
+	}
+	return err.Error()
+}
+
+// DieWithParent, in a child, ends the process at the end of its stdin, a pipe whose other end only the parent holds: the
+// kernel closes it even when the parent is killed. It returns at once.
+func DieWithParent() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
+}
+
+// Listener, in a child, is the listener that its parent handed over.
+func Listener() (net.Listener, error) {
+	file := os.NewFile(listenerFD, "listener")
+	if file == nil {
+		return nil, fmt.Errorf("file descriptor %d is not the parent's listener", listenerFD)
+	}
+	defer file.Close()
+	listener, err := net.FileListener(file)
+	if err != nil {
+		return nil, fmt.Errorf("take over the parent's listener: %w", err)
+	}
+	return listener, nil
+}

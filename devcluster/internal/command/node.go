@@ -1,0 +1,106 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/devcluster/internal/controlplane"
+	"github.com/credence-id/credence/devcluster/internal/node"
+	"github.com/credence-id/credence/devcluster/internal/state"
+)
+
+// loadImage is for whoever has a program and wants pods of it.
+func loadImage() *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use:   "load-image --dir DIR NAME[:TAG] PROGRAM [ARGUMENT]...",
+		Short: "Make a static program an image that the running node has",
+		Long: `Makes an image that has one static Linux program in it, which is its entry
+point, and gives it to the node of the cluster in DIR. No registry and no
+builder is needed. Pods use it with imagePullPolicy: Never.
+
+The arguments come before those that a pod gives. An image of the same name is
+replaced; pods that run keep the old one.`,
+		Example: `  credence-devcluster load-image --dir .credence/devcluster credence:dev bin/credence`,
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			folder, err := nodeFolder(dir)
+			if err != nil {
+				return err
+			}
+			name, err := node.Load(cmd.Context(), folder, args[0], args[1], args[2:]...)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is an image of the node: use it with imagePullPolicy: Never\n", name)
+			return err
+		},
+	}
+	command.Flags().StringVar(&dir, "dir", "", "directory of the cluster (required)")
+	// What follows the program are its arguments.
+	command.Flags().SetInterspersed(false)
+	return command
+}
+
+// checkNode is for programs that start this one: they can refuse before anything runs.
+func checkNode() *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use:    "check-node --dir DIR",
+		Short:  "Say what is missing on this machine for --node",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			folder, err := nodeFolder(dir)
+			if err != nil {
+				return err
+			}
+			return node.Check(folder)
+		},
+	}
+	command.Flags().StringVar(&dir, "dir", "", "directory of the cluster (required)")
+	return command
+}
+
+// cleanNode is for programs that start this one, after it was killed.
+func cleanNode() *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use:    "clean-node --dir DIR",
+		Short:  "End what a cluster that was killed has left of its node",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			folder, err := nodeFolder(dir)
+			if err != nil {
+				return err
+			}
+			if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
+			// Whoever runs the cluster holds the directory, and is not to lose its pods.
+			held, err := state.Open(dir)
+			if err != nil {
+				return err
+			}
+			return errors.Join(node.Clean(cmd.Context(), folder), held.Close())
+		},
+	}
+	command.Flags().StringVar(&dir, "dir", "", "directory of the cluster (required)")
+	return command
+}
+
+func nodeFolder(dir string) (string, error) {
+	if dir == "" {
+		return "", errNoDir
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find directory %s: %w", dir, err)
+	}
+	return controlplane.NodeFolder(absolute), nil
+}

@@ -1,0 +1,95 @@
+//go:build linux
+
+package containerd
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Settings is what differs from one node to the next.
+type Settings struct {
+	Programs Programs
+	// Folder holds everything that containerd keeps.
+	Folder string
+	// StreamPort is where the kubelet is sent for exec, attach and port-forward.
+	StreamPort int
+}
+
+// Socket is where the runtime is asked.
+func (s Settings) Socket() string { return Socket(s.Folder) }
+
+// Socket is where the runtime with this folder is asked, and what its processes' arguments have.
+func Socket(folder string) string { return filepath.Join(folder, "containerd.sock") }
+
+func (s Settings) configFile() string { return filepath.Join(s.Folder, "containerd.toml") }
+
+// MachineFolders are those that containerd and its shims use whatever they are told: for sockets, and for runc's state.
+func MachineFolders() []string { return []string{"/run/containerd"} }
+
+func stateFolder(folder string) string { return filepath.Join(folder, "containerd-state") }
+
+// cniFolder has the one network that pods can have: none beyond their own loopback. Pods on the machine's network need no
+// plugin, but the runtime is not ready without a configuration.
+func (s Settings) cniFolder() string { return filepath.Join(s.Folder, "cni") }
+
+const cniConfig = `{"cniVersion": "1.0.0", "name": "loopback", "plugins": [{"type": "loopback"}]}
+`
+
+// PauseImage holds a pod's namespaces.
+const PauseImage = "docker.io/library/credence-pause:1"
+
+// config is a containerd configuration, version 2 (containerd-config.toml(5)), which containerd 1 and 2 read.
+func (s Settings) config() []byte {
+	q := strconv.Quote
+	return fmt.Appendf(nil, `version = 2
+root = %s
+state = %s
+oom_score = 0
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.tracing.processor.v1.otlp"]
+
+[grpc]
+  address = %s
+
+[debug]
+  level = "warn"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = %s
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "%d"
+  enable_selinux = false
+  restrict_oom_score_adj = true
+  disable_hugetlb_controller = true
+  tolerate_missing_hugetlb_controller = true
+
+[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = %s
+  conf_dir = %s
+
+[plugins."io.containerd.grpc.v1.cri".containerd]
+  snapshotter = %s
+  default_runtime_name = "runc"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  SystemdCgroup = false
+`, q(filepath.Join(s.Folder, "containerd")), q(stateFolder(s.Folder)), q(s.Socket()), q(PauseImage), s.StreamPort,
+		q(filepath.Join(s.cniFolder(), "bin")), q(s.cniFolder()), q(snapshotter(s.Folder)))
+}
+
+// overlayMagic is OVERLAYFS_SUPER_MAGIC (statfs(2)).
+const overlayMagic = 0x794c7630
+
+// snapshotter is overlayfs, save where the folder is in an overlay itself, as in a container: they do not nest.
+func snapshotter(folder string) string {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(folder, &stat); err == nil && stat.Type == overlayMagic {
+		return "native"
+	}
+	return "overlayfs"
+}

@@ -1,0 +1,73 @@
+package node
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"sync"
+)
+
+// essence passes what a part prints on to stderr, line by line, without what is only information, and nothing while the part
+// is being stopped: it then reports the end of each of its connections as an error. It remembers the last line, which says
+// why a part ended.
+type essence struct {
+	stopping <-chan struct{}
+
+	mu   sync.Mutex
+	rest []byte
+	last string
+}
+
+func (e *essence) Write(data []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	select {
+	case <-e.stopping:
+		return len(data), nil
+	default:
+	}
+	e.rest = append(e.rest, data...)
+	end := bytes.LastIndexByte(e.rest, '\n') + 1
+	var passed []byte
+	for line := range bytes.Lines(e.rest[:end]) {
+		if informational(line) {
+			continue
+		}
+		passed = append(passed, line...)
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			e.last = string(text)
+		}
+	}
+	e.rest = append(e.rest[:0], e.rest[end:]...)
+	if len(passed) > 0 {
+		// Whoever reads stderr may be gone; the part must not stop for that.
+		_, _ = os.Stderr.Write(passed)
+	}
+	return len(data), nil
+}
+
+func (e *essence) lastWords() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last == "" {
+		return ""
+	}
+	return ": " + strings.TrimPrefix(e.last, "credence-devcluster: ")
+}
+
+// informational is such as "I0102 15:04:05.000000    1234 server.go:56] all is well", and of containerd such as
+// "time=… level=info msg=…".
+func informational(line []byte) bool {
+	if bytes.HasPrefix(line, []byte("time=")) {
+		return bytes.Contains(line, []byte(" level=info "))
+	}
+	if len(line) < 6 || line[0] != 'I' || line[5] != ' ' {
+		return false
+	}
+	for _, digit := range line[1:5] {
+		if digit < '0' || digit > '9' {
+			return false
+		}
+	}
+	return true
+}

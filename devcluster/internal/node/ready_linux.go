@@ -1,0 +1,81 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/devcluster/internal/pki"
+)
+
+const readyPoll = 100 * time.Millisecond
+
+// awaitReady returns once the node has said, since it began, that it is ready.
+func (n *node) awaitReady(ctx context.Context, began time.Time) error {
+	config, err := clientcmd.BuildConfigFromFlags("", n.AdminKubeconfig)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", n.AdminKubeconfig, err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	if err := letCallKubelets(ctx, client); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(readyPoll)
+	defer ticker.Stop()
+	for {
+		err := isReady(ctx, client, began)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// letCallKubelets gives kube-apiserver the right to ask kubelets for logs and more, which no default gives.
+func letCallKubelets(ctx context.Context, client kubernetes.Interface) error {
+	_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "credence-devcluster-kubelet-caller"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:kubelet-api-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.KubeletCaller}},
+	}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("let kube-apiserver call the kubelet: %w", err)
+	}
+	return nil
+}
+
+func isReady(ctx context.Context, client kubernetes.Interface, began time.Time) error {
+	node, err := client.CoreV1().Nodes().Get(ctx, Name, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("look at node %s: %w", Name, err)
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type != corev1.NodeReady {
+			continue
+		}
+		// The API has whole seconds. What an earlier run said is no news.
+		if condition.LastHeartbeatTime.Time.Before(began.Truncate(time.Second)) {
+			break
+		}
+		if condition.Status != corev1.ConditionTrue {
+			return fmt.Errorf("node %s is not ready: %s", Name, condition.Message)
+		}
+		return nil
+	}
+	return fmt.Errorf("node %s has not said yet that it is ready", Name)
+}

@@ -1,0 +1,52 @@
+package node
+
+import (
+	"errors"
+
+	"github.com/credence-id/credence/devcluster/internal/pki"
+)
+
+// Name is the node's name and address. As an IP address, nobody asks whether it may be a loopback address.
+const Name = "127.0.0.1"
+
+// PortSpan is how many ports a node takes from its first on.
+const PortSpan = 4
+
+// Offsets from the first port.
+const (
+	schedulerPort = iota
+	kubeletPort
+	kubeletHealthPort
+	streamPort
+)
+
+// Subcommand is the argument that makes this binary the process that runs a node; the node's folder follows.
+const Subcommand = "node"
+
+// Settings is what differs from one node to the next.
+type Settings struct {
+	PKI pki.Files
+	// PKIFolder is where pki.Ensure was called for.
+	PKIFolder string
+	// Folder holds everything that the node keeps.
+	Folder string
+	// URL is kube-apiserver's, AdminKubeconfig leads there as the admin.
+	URL, AdminKubeconfig string
+	// Port is the first of PortSpan ports of 127.0.0.1.
+	Port int
+}
+
+// State is what processes.json in the folder says while a node runs.
+type State struct {
+	Node      string    `json:"node"`
+	Processes []Process `json:"processes"`
+}
+
+// Process is one that runs now.
+type Process struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid"`
+}
+
+// ErrElsewhere is what every function says where there can be no node.
+var ErrElsewhere = errors.New("a node needs Linux: pods run in its control groups and namespaces")

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/clouderror"
+	"github.com/credence-id/credence/internal/trust"
+)
+
+// maxErrorText bounds what is read of a log.
+const maxErrorText = 64 << 10
+
+// explainError explains by which errors clouds refuse a token. What was given is not repeated: it may hold one.
+func (d *doctor) explainError(cmd *cobra.Command, names []string) error {
+	text := d.errorText
+	if text == "-" {
+		read, err := io.ReadAll(io.LimitReader(d.in, maxErrorText))
+		if err != nil {
+			return fmt.Errorf("read the message from standard input: %w", err)
+		}
+		text = string(read)
+	}
+	if strings.TrimSpace(text) == "" {
+		return usageFailure(cmd, "--error is empty: give a code such as AADSTS70021, or the message of the cloud")
+	}
+	identity, err := d.named(cmd, names)
+	if err != nil {
+		return err
+	}
+	explanations := clouderror.Explain(text, system(identity))
+	if len(explanations) == 0 {
+		explanations = clouderror.Explain(text, "")
+	}
+	if len(explanations) == 0 {
+		return &failure{
+			line: "error: nothing is known of this error",
+			hint: "give the whole message of the cloud; which errors are known: docs/reference/cloud-errors.md",
+			code: exitRefused,
+		}
+	}
+	if d.output == "json" {
+		report := struct {
+			Explanations []clouderror.Explanation `json:"explanations"`
+			// Identity has the values to compare.
+			Identity *comparedIdentity `json:"identity,omitempty"`
+		}{explanations, compared(identity)}
+		return printJSON(d.out, report)
+	}
+	return d.printExplanations(explanations, compared(identity))
+}
+
+// named reads the identity of the command line; nil if there is none.
+func (d *doctor) named(cmd *cobra.Command, names []string) (*v1alpha1.WorkloadIdentity, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	home, err := d.connection.namespace()
+	if err != nil {
+		return nil, err
+	}
+	both, err := d.connection.openBoth(d.errOut, d.identityKubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	identity, err := both.identity.workloadIdentity(cmd.Context(), home, names[0])
+	if err != nil {
+		request := tokenRequest{namespace: home, name: names[0], program: cmd.Root().DisplayName()}
+		return nil, request.failure(fmt.Sprintf("read WorkloadIdentity %s/%s", home, names[0]), err)
+	}
+	return identity, nil
+}
+
+// system is who refuses the tokens of an identity; empty where it may be anybody.
+func system(identity *v1alpha1.WorkloadIdentity) string {
+	if identity == nil {
+		return ""
+	}
+	if systems := trust.ForType(identity.Spec.TargetSystem.Type); len(systems) == 1 {
+		return systems[0]
+	}
+	return ""
+}
+
+// comparedIdentity are the values of an identity that the other side must have, byte for byte.
+type comparedIdentity struct {
+	Namespace      string          `json:"namespace"`
+	Name           string          `json:"name"`
+	Issuer         string          `json:"issuer"`
+	Subject        string          `json:"subject"`
+	Audiences      []string        `json:"audiences"`
+	ProviderConfig json.RawMessage `json:"providerConfig,omitempty"`
+}
+
+func compared(identity *v1alpha1.WorkloadIdentity) *comparedIdentity {
+	if identity == nil {
+		return nil
+	}
+	values := &comparedIdentity{
+		Namespace: identity.Namespace, Name: identity.Name, Issuer: identity.Status.Issuer,
+		Subject: identity.Status.Sub, Audiences: identity.Spec.Audiences,
+	}
+	if config := identity.Spec.TargetSystem.ProviderConfig; config != nil && json.Valid(config.Raw) {
+		values.ProviderConfig = config.Raw
+	}
+	return values
+}
+
+func (d *doctor) printExplanations(explanations []clouderror.Explanation, values *comparedIdentity) error {
+	var text strings.Builder
+	for i, explanation := range explanations {
+		if i > 0 {
+			text.WriteString("\n")
+		}
+		fmt.Fprintf(&text, "%s (%s)\n  %s\n", explanation.Code, explanation.System, explanation.Cause)
+		for _, check := range explanation.Checks {
+			fmt.Fprintf(&text, "  - %s\n", check)
+		}
+		if values == nil {
+			continue
+		}
+		for _, fact := range explanation.Facts {
+			switch fact {
+			case clouderror.Issuer:
+				fmt.Fprintf(&text, "  issuer          %s\n", oneLine(values.Issuer))
+			case clouderror.Subject:
+				fmt.Fprintf(&text, "  subject         %s\n", oneLine(values.Subject))
+			case clouderror.Audiences:
+				fmt.Fprintf(&text, "  audiences       %s\n", quoted(values.Audiences...))
+			case clouderror.Config:
+				if len(values.ProviderConfig) > 0 {
+					fmt.Fprintf(&text, "  providerConfig  %s\n", oneLine(string(values.ProviderConfig)))
+				}
+			}
+		}
+	}
+	_, err := io.WriteString(d.out, printable(text.String()))
+	return err
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/issuer/keys"
+)
+
+const (
+	// maxKeys is below what the strictest relying party is known to take, which is 10.
+	maxKeys = 8
+	// lateness is how late what is due may be before somebody should look.
+	lateness = 5 * time.Minute
+)
+
+// checkKeys sees whether every algorithm has a key that signs and a spare, and whether they rotate.
+func (d *doctor) checkKeys(ctx context.Context, found *diagnosis, cluster *api) *v1alpha1.KeyRing {
+	var ring v1alpha1.KeyRing
+	err := cluster.keys.Get().MaxRetries(0).Resource("keyrings").Name(ringName).Do(ctx).Into(&ring)
+	if skipped(found, "keys", "get keyrings", err) {
+		return nil
+	}
+	if err != nil {
+		found.add("keys", verdictFail, "see whether Credence's API is available: "+getAPIService(v1alpha1.SchemeGroupVersion), "read the ring of keys: %v", err)
+		return nil
+	}
+	if len(ring.Status.Keys) == 0 {
+		found.add("keys", verdictFail, "see whether credence-server controller runs", "nobody has told yet what the keys are")
+		return &ring
+	}
+	before := len(found.findings)
+	if d.judgeKeys(found, &ring); len(found.findings) == before {
+		found.pass("keys", "%s; each algorithm has one that signs, and a spare", plural(len(ring.Status.Keys), "is published", "are published"))
+	}
+	return &ring
+}
+
+func (d *doctor) judgeKeys(found *diagnosis, ring *v1alpha1.KeyRing) {
+	states := map[string][]string{}
+	for _, key := range ring.Status.Keys {
+		states[key.Algorithm] = append(states[key.Algorithm], key.State)
+	}
+	var algorithms []string
+	for algorithm := range states {
+		algorithms = append(algorithms, algorithm)
+	}
+	slices.Sort(algorithms)
+	for _, algorithm := range algorithms {
+		for _, want := range []keys.State{keys.Active, keys.Spare} {
+			if !slices.Contains(states[algorithm], string(want)) {
+				verdict := verdictFail
+				if want == keys.Spare {
+					verdict = verdictWarn
+				}
+				found.add("keys", verdict, "see what becomes of them: credence keys list", "no %s key is %s", algorithm, strings.ToLower(string(want)))
+			}
+		}
+	}
+	if n := len(ring.Status.Keys); n > maxKeys {
+		found.add("keys", verdictWarn, "see why retired keys are kept: credence keys list", "%d are published: relying parties with narrow limits take 10", n)
+	}
+	for _, condition := range ring.Status.Conditions {
+		if condition.Status != metav1.ConditionTrue {
+			found.add("keys", verdictFail, "see credence keys list", "%s is %s, %s: %s", condition.Type, condition.Status, condition.Reason, condition.Message)
+		}
+	}
+	if next := ring.Status.NextChange; next != nil && d.now().Sub(next.Time) > lateness {
+		found.add("keys", verdictFail, "see whether credence-server controller runs, and its log", "a change of the keys was due %s", age(next, d.now()))
+	}
+	for _, party := range ring.Status.RelyingParties {
+		if len(party.MissingKeys) > 0 {
+			found.add("keys", verdictWarn, fmt.Sprintf("give it the keys, then: credence keys acknowledge %s", party.Name), "relying party %s has not been given %s", party.Name, plural(len(party.MissingKeys), "key", "keys"))
+		}
+	}
+}

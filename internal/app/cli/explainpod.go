@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// The verdicts on a pod.
+const (
+	podAdmitted   = "admitted"
+	podRefused    = "refused"
+	podUnaffected = "unaffected" // its service account gives it no identity
+	podUnserved   = "unserved"   // its service account lists some, but its namespace has no label
+)
+
+// podExplanation is what becomes of a pod.
+type podExplanation struct {
+	Kind           string `json:"kind"`
+	Namespace      string `json:"namespace"`
+	Name           string `json:"name"`
+	ServiceAccount string `json:"serviceAccount"`
+	// NamespaceLabelled says whether the namespace has the label that lets service accounts give identities; absent if that
+	// is not known.
+	NamespaceLabelled *bool  `json:"namespaceLabelled,omitempty"`
+	Verdict           string `json:"verdict"`
+	// Code and Reason are those of the refusal.
+	Code       int32            `json:"code,omitempty"`
+	Reason     string           `json:"reason,omitempty"`
+	Identities []*identityInPod `json:"identities"`
+	Warnings   []string         `json:"warnings,omitempty"`
+	// Gated says that the pod is held back until its tokens exist.
+	Gated bool `json:"gated"`
+	// Notes say what could not be found out, and what the verdict does not say.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// identityInPod is what a pod gets of an identity.
+type identityInPod struct {
+	Name string `json:"name"`
+	Type string `json:"type,omitempty"`
+	// Use is allowed, denied, or unknown where nobody could be asked.
+	Use string `json:"use"`
+	// Reason says why the pod would be refused for this identity alone.
+	Reason string `json:"reason,omitempty"`
+	// Secret is where the token comes from, and State what is known of it.
+	Secret string `json:"secret"`
+	State  string `json:"state,omitempty"`
+	// Missing says that the pod exists and does not have it.
+	Missing    bool             `json:"missing,omitempty"`
+	Containers []containerInPod `json:"containers,omitempty"`
+}
+
+// containerInPod is what one container gets of an identity.
+type containerInPod struct {
+	Name      string          `json:"name"`
+	Files     []string        `json:"files"`
+	Variables []corev1.EnvVar `json:"variables,omitempty"`
+	// Kept are variables that the container sets itself.
+	Kept []string `json:"kept,omitempty"`
+}
+
+// explainPod finds out what concerns a pod, and lets the rules of the webhook decide. An error is a fact that could not be
+// read.
+func explainPod(ctx context.Context, both clusters, subject podSubject, now time.Time) (*podExplanation, error) {
+	x := &podExplanation{
+		Kind: subject.kind, Namespace: subject.namespace, Name: subject.name,
+		ServiceAccount: subject.pod.Spec.ServiceAccountName, Identities: []*identityInPod{},
+	}
+	request := pods.Request{Namespace: subject.namespace, Pod: subject.pod, Adapters: targets.For}
+	request.Account.Name = x.ServiceAccount
+	if err := x.readNamespace(ctx, both.workload); err != nil {
+		return nil, err
+	}
+	denial, err := x.readAccount(ctx, both, &request)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.readRuntimeClass(ctx, both.workload, &request); err != nil {
+		return nil, err
+	}
+	if x.NamespaceLabelled != nil && !*x.NamespaceLabelled {
+		x.outside(request, denial)
+		return x, nil
+	}
+	result := pods.Result{Denial: denial}
+	if denial == nil {
+		result = pods.Decide(request)
+	}
+	x.Warnings = result.Warnings
+	x.decide(request, result, subject.exists)
+	for i, identity := range request.Account.Identities {
+		if err := x.detail(ctx, both.workload, x.Identities[i], request, result, identity, subject.exists, now); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
+}
+
+// outside is the verdict on a pod of a namespace without the label, which the webhook never sees.
+func (x *podExplanation) outside(request pods.Request, denial *pods.Denial) {
+	x.Verdict = podUnaffected
+	if len(request.Account.Identities) > 0 || denial != nil {
+		x.Verdict = podUnserved
+		x.Reason = fmt.Sprintf("namespace %s has no label %s=%s: its pods get no identity, and the annotation of the service account has no effect. A cluster admin sets it with: kubectl label namespace %s %s=%s",
+			x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled, x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+	}
+}
+
+func (x *podExplanation) decide(request pods.Request, result pods.Result, exists bool) {
+	switch {
+	case result.Denial != nil:
+		x.Verdict, x.Code, x.Reason = podRefused, result.Denial.Code, result.Denial.Message
+	case len(request.Account.Identities) == 0:
+		x.Verdict = podUnaffected
+	default:
+		x.Verdict = podAdmitted
+		x.Gated = waitsForToken(request.Pod)
+		if changed, err := applied(request.Pod, result.Patch); err == nil && !exists {
+			x.Gated = waitsForToken(changed)
+		}
+	}
+}
+
+func (x *podExplanation) readNamespace(ctx context.Context, workload *api) error {
+	var namespace corev1.Namespace
+	err := workload.core.Get().MaxRetries(0).Resource("namespaces").Name(x.Namespace).Do(ctx).Into(&namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		x.Notes = append(x.Notes, fmt.Sprintf("you may not read namespace %s: that it has the label %s=%s is taken for granted", x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled))
+		return nil
+	case err != nil:
+		return err
+	}
+	labelled := namespace.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled
+	x.NamespaceLabelled = &labelled
+	return nil
+}
+
+// readAccount reads the service account and the identities that it lists.
+func (x *podExplanation) readAccount(ctx context.Context, both clusters, request *pods.Request) (*pods.Denial, error) {
+	if x.ServiceAccount == "" {
+		return nil, nil
+	}
+	var account corev1.ServiceAccount
+	err := both.workload.core.Get().MaxRetries(0).Namespace(x.Namespace).Resource("serviceaccounts").Name(x.ServiceAccount).Do(ctx).Into(&account)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	request.Account.Exists = true
+	names, denial := pods.Names(&account)
+	if denial != nil {
+		return denial, nil
+	}
+	for _, name := range names {
+		known, use, err := x.readIdentity(ctx, both, name)
+		if err != nil {
+			return nil, err
+		}
+		request.Account.Identities = append(request.Account.Identities, known)
+		x.Identities = append(x.Identities, &identityInPod{
+			Name: name, Type: known.Type, Use: use, Secret: tokensecret.NameFor(x.ServiceAccount, name),
+		})
+	}
+	return nil, nil
+}
+
+func (x *podExplanation) readIdentity(ctx context.Context, both clusters, name string) (known pods.Identity, use string, err error) {
+	known = pods.Identity{Name: name}
+	wi, err := both.identity.workloadIdentity(ctx, x.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return known, "unknown", nil
+	}
+	if err != nil {
+		return known, "", err
+	}
+	known.Exists, known.Deleting, known.Type = true, wi.DeletionTimestamp != nil, wi.Spec.TargetSystem.Type
+	if wi.Spec.TargetSystem.ProviderConfig != nil {
+		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
+	}
+	status, err := both.workload.mayUse(ctx, x.Namespace, x.ServiceAccount, name)
+	switch {
+	case apierrors.IsForbidden(err):
+		note := "you may not create subjectaccessreviews: that the service account may use its identities is taken for granted"
+		if !slices.Contains(x.Notes, note) {
+			x.Notes = append(x.Notes, note)
+		}
+		known.Allowed = true
+		return known, "unknown", nil
+	case err != nil:
+		return known, "", err
+	case status.Allowed && !status.Denied:
+		known.Allowed = true
+		return known, "allowed", nil
+	}
+	if known.Detail = status.Reason; known.Detail == "" {
+		known.Detail = status.EvaluationError
+	}
+	return known, "denied", nil
+}
+
+// mayUse asks whether a service account may use an identity, with the groups that Kubernetes gives it.
+func (a *api) mayUse(ctx context.Context, namespace, account, identity string) (authorizationv1.SubjectAccessReviewStatus, error) {
+	review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   "system:serviceaccount:" + namespace + ":" + account,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "use", Group: v1alpha1.GroupName, Resource: "workloadidentities", Namespace: namespace, Name: identity,
+		},
+	}}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
+	body, err := json.Marshal(review)
+	if err != nil {
+		return review.Status, err
+	}
+	answer, err := rawAnswer(a.core.Post().MaxRetries(0).AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
+	if err != nil {
+		return review.Status, err
+	}
+	err = json.Unmarshal(answer, &review)
+	return review.Status, err
+}
+
+func (x *podExplanation) readRuntimeClass(ctx context.Context, workload *api, request *pods.Request) error {
+	if len(request.Account.Identities) == 0 || !pods.NeedsRuntimeClass(request.Pod) {
+		return nil
+	}
+	var class struct {
+		Scheduling struct {
+			NodeSelector map[string]string `json:"nodeSelector"`
+		} `json:"scheduling"`
+	}
+	name := *request.Pod.Spec.RuntimeClassName
+	if checkName(name) != nil {
+		return nil // the API server refuses such a pod itself
+	}
+	err := workload.raw(ctx, &class, "/apis/node.k8s.io/v1/runtimeclasses/"+name)
+	switch {
+	case apierrors.IsNotFound(err): // the API server refuses such a pod itself
+	case apierrors.IsForbidden(err):
+		x.Notes = append(x.Notes, fmt.Sprintf("you may not read RuntimeClass %s: the pod is taken for one of Linux", name))
+	case err != nil:
+		return err
+	}
+	request.RuntimeClassNodes = class.Scheduling.NodeSelector
+	return nil
+}
+
+// detail says what the pod gets of one identity; where it is refused, as if that were its only one: what stands against all of
+// them together is the verdict on the pod.
+func (x *podExplanation) detail(ctx context.Context, workload *api, in *identityInPod, request pods.Request, all pods.Result, identity pods.Identity, exists bool, now time.Time) error {
+	alone := all
+	if all.Denial != nil {
+		request.Account.Identities = []pods.Identity{identity}
+		alone = pods.Decide(request)
+	}
+	if alone.Denial != nil {
+		in.Reason = alone.Denial.Message
+		if in.Use != "denied" {
+			return nil
+		}
+		// What it would get is told all the same.
+		identity.Allowed = true
+		request.Account.Identities = []pods.Identity{identity}
+		if alone = pods.Decide(request); alone.Denial != nil {
+			return nil
+		}
+	}
+	in.Missing = exists && !pods.Carries(request.Pod, request.Account.Name, identity.Name)
+	changed, err := applied(request.Pod, alone.Patch)
+	if err != nil {
+		return err
+	}
+	in.Containers = containersWith(changed, identity)
+	return x.readSecret(ctx, workload, in, now)
+}
+
+// readSecret says how it stands with the Secret that the token comes from.
+func (x *podExplanation) readSecret(ctx context.Context, workload *api, in *identityInPod, now time.Time) error {
+	var secret corev1.Secret
+	err := workload.core.Get().MaxRetries(0).Namespace(x.Namespace).Resource("secrets").Name(in.Secret).Do(ctx).Into(&secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		in.State = "does not exist yet: the agent makes it, and the pod starts once it does"
+	case apierrors.IsForbidden(err):
+		in.State = "you may not read it"
+	case err != nil:
+		return err
+	case !tokensecret.Labelled(&secret):
+		in.State = "is not the agent's: it has no label " + v1alpha1.LabelPurpose
+	default:
+		_, d := deliveryOf(&secret)
+		switch {
+		case d.Problem != "":
+			in.State = d.Problem
+		case d.Expires == nil:
+			in.State = "has no token yet: the pod starts once it does"
+		case !d.Expires.After(now):
+			in.State = "has an expired token: " + moment(d.Expires.UTC(), now)
+		default:
+			in.State = "has a token, which expires " + moment(d.Expires.UTC(), now)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// get is "get": identities, and where their tokens are.
+type get struct {
+	*terminal
+	connection *connection
+
+	all                        bool
+	output, identityKubeconfig string
+}
+
+const identityKubeconfigHelp = "The kubeconfig of the cluster that the identities are in, if it is not the one that their tokens are delivered to"
+
+func newGetCommand(terminal *terminal, connection *connection) *cobra.Command {
+	g := &get{terminal: terminal, connection: connection}
+	cmd := &cobra.Command{
+		Use:   "get [IDENTITY...]",
+		Short: "List identities, where each is delivered, and how it stands with their tokens",
+		Long: `List WorkloadIdentities, and for each the Secrets that carry its tokens: for which
+service account and how many pods, when the token there expires (by its own exp
+claim), when it is renewed, and the newest Warning on the Secret or the identity.
+No token is printed. Each line is one Secret; an identity that is delivered
+nowhere has a line too, and so has one that Secrets ask for and that does not exist.
+
+The Secrets are looked for in all namespaces. Where you may not list them, or pods,
+or Events, the rest is shown, and standard error says what was left out.
+
+-o wide adds the context that each token names, audiences, subject, and times in
+full. Where the agent delivers from one cluster into another, --kubeconfig is the
+cluster of the workloads, and --identity-kubeconfig that of the identities.`,
+		Example: `  credence get -n my-team
+  credence get my-app -n my-team -o wide
+  credence get -A -o json
+
+  # Identities in another cluster
+  credence get -A --kubeconfig workload.yaml --identity-kubeconfig identity.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			for _, name := range args {
+				if err := checkName(name); err != nil {
+					return usageFailure(cmd, err.Error())
+				}
+			}
+			return nil
+		},
+		RunE:        func(cmd *cobra.Command, args []string) error { return g.run(cmd, args) },
+		Annotations: map[string]string{needsCluster: "yes"},
+	}
+	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "List the identities of all namespaces")
+	cmd.Flags().StringVarP(&g.output, "output", "o", "table", "What to print: table, wide, json or yaml")
+	cmd.Flags().StringVar(&g.identityKubeconfig, "identity-kubeconfig", "", identityKubeconfigHelp)
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return connection.completeNames(cmd.Context(), (*api).workloadIdentityNames, "")
+	}
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (g *get) run(cmd *cobra.Command, names []string) error {
+	if err := oneOf(cmd, "output", g.output, "table", "wide", "json", "yaml"); err != nil {
+		return err
+	}
+	if g.all && len(names) > 0 {
+		return usageFailure(cmd, "-A lists the identities of all namespaces, and takes no names of one")
+	}
+	home, err := g.connection.namespace()
+	if err != nil {
+		return err
+	}
+	both, err := g.connection.openBoth(g.errOut, g.identityKubeconfig)
+	if err != nil {
+		return err
+	}
+	namespace := home
+	if g.all {
+		namespace = ""
+	}
+	stop := g.waitingFor("the API server " + both.workload.host)
+	found, err := both.survey(cmd.Context(), namespace, names, home)
+	stop()
+	if err != nil {
+		request := tokenRequest{namespace: home, program: cmd.Root().DisplayName()}
+		return request.failure("read identities", err)
+	}
+	if err := g.print(found); err != nil {
+		return err
+	}
+	for _, note := range found.notes {
+		if _, err := fmt.Fprintln(g.errOut, "note: "+note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openBoth opens the cluster of the workloads, and that of the identities if it is another one.
+func (c *connection) openBoth(warnings io.Writer, identityKubeconfig string) (clusters, error) {
+	workload, err := c.open(warnings)
+	if err != nil || identityKubeconfig == "" {
+		return clusters{identity: workload, workload: workload}, err
+	}
+	identity, err := c.openFile(identityKubeconfig, warnings)
+	return clusters{identity: identity, workload: workload}, err
+}
+
+func (g *get) print(found *fleet) error {
+	if g.output == "json" || g.output == "yaml" {
+		identities := found.identities
+		if identities == nil {
+			identities = []*deliveredIdentity{}
+		}
+		return printObject(g.out, g.output, struct {
+			Identities []*deliveredIdentity `json:"identities"`
+			// Notes say what could not be looked at.
+			Notes []string `json:"notes,omitempty"`
+		}{identities, found.notes})
+	}
+	if len(found.identities) == 0 {
+		_, err := fmt.Fprintln(g.errOut, "no identities found")
+		return err
+	}
+	return g.printTable(found)
+}
+
+func (g *get) printTable(found *fleet) error {
+	wide := g.output == "wide"
+	header := []string{"NAME", "TYPE", "SECRET", "ACCOUNT", "PODS", "EXPIRES", "RENEWS"}
+	if g.all {
+		header = append([]string{"NAMESPACE"}, header...)
+	}
+	if wide {
+		header = append(header, "CONTEXT", "AUDIENCES", "SUBJECT")
+	}
+	rows := [][]string{append(header, "LAST FAILURE")}
+	for _, identity := range found.identities {
+		deliveries := identity.Deliveries
+		if len(deliveries) == 0 {
+			deliveries = []*delivery{nil}
+		}
+		for _, d := range deliveries {
+			rows = append(rows, g.row(found, identity, d, wide))
+		}
+	}
+	return printTable(g.out, rows...)
+}
+
+func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide bool) []string {
+	kind := identity.Type
+	if identity.Missing {
+		kind = "(does not exist)"
+	}
+	row := []string{identity.Name, kind}
+	if g.all {
+		row = append([]string{identity.Namespace}, row...)
+	}
+	failure := identity.LastFailure
+	switch {
+	case d == nil && !found.seen:
+		row = append(row, "?", "?", "?", "?", "?")
+	case d == nil:
+		row = append(row, "-", "-", "-", "-", "-")
+	default:
+		if d.LastFailure != nil && (failure == nil || d.LastFailure.Time.After(failure.Time)) {
+			failure = d.LastFailure
+		}
+		row = append(row, d.Namespace+"/"+d.Secret, orDash(d.ServiceAccount), podCount(d), g.expiry(d, wide), g.renewal(d, wide))
+	}
+	if wide {
+		context := "-"
+		if d != nil {
+			context = d.Context
+		}
+		row = append(row, context, strings.Join(identity.Audiences, ","), orDash(identity.Subject))
+	}
+	return append(row, g.mishap(d, failure, wide))
+}
+
+func podCount(d *delivery) string {
+	if d.Pods == nil {
+		return "?"
+	}
+	return strconv.Itoa(*d.Pods)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// word words a time by its distance, or in full.
+func (g *get) word(at time.Time, wide bool) string {
+	if wide {
+		return moment(at.UTC(), g.now())
+	}
+	return age(&metav1.Time{Time: at}, g.now())
+}
+
+func (g *get) expiry(d *delivery, wide bool) string {
+	switch {
+	case d.Missing:
+		return "no Secret"
+	case d.Expires == nil:
+		return "no token"
+	case !d.Expires.After(g.now()):
+		return g.word(*d.Expires, wide) + " (expired)"
+	default:
+		return g.word(*d.Expires, wide)
+	}
+}
+
+func (g *get) renewal(d *delivery, wide bool) string {
+	switch {
+	case d.OrphanedSince != nil:
+		return "never: the identity is gone"
+	case d.Renews == nil:
+		return "-"
+	case !d.Renews.After(g.now()):
+		return g.word(*d.Renews, wide) + " (overdue)"
+	default:
+		return g.word(*d.Renews, wide)
+	}
+}
+
+// maxMishap is how much of a message a table shows.
+const maxMishap = 60
+
+func (g *get) mishap(d *delivery, failure *mishap, wide bool) string {
+	text := ""
+	switch {
+	case d != nil && d.Problem != "":
+		text = d.Problem
+	case failure != nil:
+		text = fmt.Sprintf("%s: %s: %s", g.word(failure.Time, wide), failure.Reason, failure.Message)
+	default:
+		return "-"
+	}
+	if runes := []rune(text); !wide && len(runes) > maxMishap {
+		return string(runes[:maxMishap]) + "…"
+	}
+	return text
+}

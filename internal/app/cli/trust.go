@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/trust"
+)
+
+// trustCommand is "trust": it prints what the system that is to trust an identity must be told.
+type trustCommand struct {
+	*terminal
+	connection *connection
+
+	output string
+}
+
+func newTrustCommand(terminal *terminal, connection *connection) *cobra.Command {
+	c := &trustCommand{terminal: terminal, connection: connection}
+	cmd := &cobra.Command{
+		Use:   "trust [SYSTEM] IDENTITY",
+		Short: "Print what a cloud, a cluster or Vault must be told to trust an identity",
+		Long: `Print the other side of the WorkloadIdentity IDENTITY: the commands, or with
+-o terraform the resources, that make a system accept its tokens. Issuer, subject
+and audiences are those of the identity as it is now; the subject is exact, never
+a pattern. Nothing is run: read it, and run it where you may.
+
+SYSTEM is ` + strings.Join(trust.Systems(), ", ") + `. Without it, it is
+the identity's own type. An identity of type generic, or of a type without an
+adapter, may be trusted by kubernetes and by vault; choose one.
+
+The output is for a POSIX shell. Values are quoted: nothing that stands in an
+identity can become a command.`,
+		Example: `  credence trust my-app -n my-team
+  credence trust vault my-app -n my-team
+
+  # For Terraform
+  credence trust aws my-app -n my-team -o terraform > trust.tf`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return usageFailure(cmd, fmt.Sprintf("wanted are one or two arguments, a SYSTEM if it is not the identity's own, and the name of an IDENTITY; there are %d", len(args)))
+			}
+			return nil
+		},
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
+		Annotations: map[string]string{needsCluster: "yes"},
+	}
+	cmd.Flags().StringVarP(&c.output, "output", "o", string(trust.Commands), "What to print: commands or terraform")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{string(trust.Commands), string(trust.Terraform)}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case len(args) == 0:
+			names, directive := connection.completeNames(cmd.Context(), (*api).workloadIdentityNames, "")
+			return append(trust.Systems(), names...), directive
+		case len(args) == 1 && slices.Contains(trust.Systems(), args[0]):
+			return connection.completeNames(cmd.Context(), (*api).workloadIdentityNames, "")
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
+	if err := oneOf(cmd, "output", c.output, string(trust.Commands), string(trust.Terraform)); err != nil {
+		return err
+	}
+	name := args[len(args)-1]
+	if err := checkName(name); err != nil {
+		return usageFailure(cmd, err.Error())
+	}
+	if len(args) == 2 && !slices.Contains(trust.Systems(), args[0]) {
+		return usageFailure(cmd, fmt.Sprintf("%q is no system that can be told to trust, those are %s", args[0], strings.Join(trust.Systems(), ", ")))
+	}
+	namespace, err := c.connection.namespace()
+	if err != nil {
+		return err
+	}
+	api, err := c.connection.open(c.errOut)
+	if err != nil {
+		return err
+	}
+	stop := c.waitingFor("the API server " + api.host)
+	identity, err := api.workloadIdentity(cmd.Context(), namespace, name)
+	stop()
+	if err != nil {
+		request := tokenRequest{namespace: namespace, name: name, program: cmd.Root().DisplayName()}
+		return request.failure(fmt.Sprintf("read WorkloadIdentity %s/%s", namespace, name), err)
+	}
+	system, err := systemOf(cmd, identity, args)
+	if err != nil {
+		return err
+	}
+	text, err := trust.Write(system, trust.Form(c.output), trustedIdentity(identity))
+	if err != nil {
+		return &failure{
+			line: fmt.Sprintf("error: %s can't be told to trust WorkloadIdentity %s/%s: %v", system, namespace, name, err),
+			hint: fmt.Sprintf("see the identity: kubectl get workloadidentity %s -n %s -o yaml", name, namespace),
+			code: exitRefused, err: err,
+		}
+	}
+	_, err = io.WriteString(c.out, text)
+	return err
+}
+
+// systemOf is the system of the command line, or that of the identity.
+func systemOf(cmd *cobra.Command, identity *v1alpha1.WorkloadIdentity, args []string) (string, error) {
+	if len(args) == 2 {
+		return args[0], nil
+	}
+	targetType := identity.Spec.TargetSystem.Type
+	systems := trust.ForType(targetType)
+	if len(systems) == 1 {
+		return systems[0], nil
+	}
+	return "", usageFailure(cmd, fmt.Sprintf("WorkloadIdentity %s/%s is of type %s, which may be trusted by several systems: choose one of %s before its name",
+		identity.Namespace, identity.Name, targetType, strings.Join(systems, ", ")))
+}
+
+func trustedIdentity(identity *v1alpha1.WorkloadIdentity) trust.Identity {
+	trusted := trust.Identity{
+		Namespace: identity.Namespace, Name: identity.Name, Type: identity.Spec.TargetSystem.Type,
+		Issuer: identity.Status.Issuer, Subject: identity.Status.Sub, Audiences: identity.Spec.Audiences,
+	}
+	if config := identity.Spec.TargetSystem.ProviderConfig; config != nil {
+		trusted.ProviderConfig = config.Raw
+	}
+	return trusted
+}
+
+func (a *api) workloadIdentity(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
+	var identity v1alpha1.WorkloadIdentity
+	err := a.tokens.Get().MaxRetries(0).Namespace(namespace).Resource("workloadidentities").Name(name).Do(ctx).Into(&identity)
+	return &identity, err
+}

@@ -1,0 +1,185 @@
+//go:build unix
+
+package up
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/app/up/cluster"
+	"github.com/credence-id/credence/internal/app/up/home"
+	"github.com/credence-id/credence/internal/app/up/process"
+)
+
+// devcluster is the program that runs the node, and nodeName what it calls it.
+const (
+	devcluster = "credence-devcluster"
+	nodeName   = "127.0.0.1"
+)
+
+// Offsets of the node's ports, in the order that devcluster has them; nothing else is beyond the first ten.
+const (
+	schedulerPort = 10 + iota
+	kubeletPort
+	kubeletHealthPort
+	containerdStreamPort
+)
+
+// nodeParts are the processes of a node that devcluster starts, and starts again.
+var nodeParts = []string{"kube-scheduler", "containerd", "kubelet"}
+
+func (i installation) nodeName() string {
+	if !i.node {
+		return ""
+	}
+	return nodeName
+}
+
+func (i installation) nodeArguments() []string {
+	if !i.node {
+		return nil
+	}
+	return []string{"--node", "--node-port", i.port(schedulerPort)}
+}
+
+// neededPorts are those of all components, and of the node if there is one.
+func (i installation) neededPorts() ([]port, error) {
+	var all []port
+	for _, c := range components {
+		all = append(all, c.ports...)
+	}
+	if !i.node {
+		return all, nil
+	}
+	if last := i.config.Port + containerdStreamPort; last > 65535 {
+		return nil, fmt.Errorf("--node needs the ports up to %d, which do not exist: choose another --dir and a lower --port", last)
+	}
+	return append(all, port{schedulerPort, "kube-scheduler"}, port{kubeletPort, "the kubelet"},
+		port{kubeletHealthPort, "the kubelet's health"}, port{containerdStreamPort, "containerd's streams"}), nil
+}
+
+// checkNode is an error that says what this machine lacks for a node.
+func checkNode(ctx context.Context, programs map[string]string, dir home.Dir) error {
+	if err := askDevcluster(ctx, programs[devcluster], "check-node", dir); err != nil {
+		return fmt.Errorf("--node: %w", err)
+	}
+	return nil
+}
+
+// clearNode ends what a killed devcluster has left of its node: pods outlive what started them.
+func clearNode(ctx context.Context, dir home.Dir) error {
+	if _, err := os.Stat(dir.Path("devcluster", "node")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// An up that has just started does it itself.
+	if _, held, err := dir.Holder(); err != nil || held {
+		return err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program's file: %w", err)
+	}
+	program, err := process.Locate(devcluster, executable)
+	if err != nil {
+		return err
+	}
+	return askDevcluster(ctx, program, "clean-node", dir)
+}
+
+// askDevcluster runs a command of devcluster; its last line is the error.
+func askDevcluster(ctx context.Context, program, command string, dir home.Dir) error {
+	var stderr bytes.Buffer
+	asked := exec.CommandContext(ctx, program, command, "--dir", dir.Path("devcluster"))
+	asked.Stderr = &stderr
+	err := asked.Run()
+	if _, refused := errors.AsType[*exec.ExitError](err); refused {
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return errors.New(strings.TrimPrefix(lines[len(lines)-1], devcluster+": "))
+	}
+	if err != nil {
+		return fmt.Errorf("run %s %s: %w", devcluster, command, err)
+	}
+	return nil
+}
+
+// awaitNode waits until the node says that it is ready.
+func (s *starter) awaitNode(ctx context.Context) error {
+	ready := s.tracker.Begin("node", "starting "+strings.Join(nodeParts, ", "))
+	// What it said in an earlier run is no news.
+	began := s.now().Add(-s.tracker.Elapsed())
+	err := poll(ctx, startLimit, func(ctx context.Context) error { return s.admin.NodeReady(ctx, nodeName, began) })
+	if err != nil {
+		return fmt.Errorf("the node did not become ready: %w, log file %s", err, s.dir.Log("devcluster"))
+	}
+	ready("ready for pods with hostNetwork")
+	return nil
+}
+
+// nodeQuestions are those of status about the node; none where there is no node.
+func (i installation) nodeQuestions(ctx context.Context, endpoints home.Endpoints) []func() part {
+	if endpoints.Node == "" {
+		return nil
+	}
+	var all []func() part
+	for _, name := range nodeParts {
+		all = append(all, func() part { return i.nodeProcessPart(name) })
+	}
+	return append(all, func() part { return i.nodePart(ctx, endpoints.Node) })
+}
+
+func (i installation) nodeProcessPart(name string) part {
+	p := part{Name: name, LogFile: i.dir.Log("devcluster")}
+	running, err := i.nodeProcesses()
+	if err != nil {
+		p.Detail = err.Error()
+		return p
+	}
+	n := slices.IndexFunc(running, func(c home.Component) bool { return c.Name == name })
+	if n < 0 || !process.Alive(running[n].PID) {
+		p.Detail = "does not run, log file " + p.LogFile
+		return p
+	}
+	p.Healthy, p.PID, p.Detail = true, running[n].PID, "runs"
+	return p
+}
+
+// nodeProcesses reads what devcluster tells of its processes.
+func (i installation) nodeProcesses() ([]home.Component, error) {
+	content, err := os.ReadFile(i.dir.Path("devcluster", "node", "processes.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the node's processes: %w", err)
+	}
+	var state struct {
+		Processes []home.Component `json:"processes"`
+	}
+	if err := json.Unmarshal(content, &state); err != nil {
+		return nil, fmt.Errorf("look for the node's processes: %w", err)
+	}
+	return state.Processes, nil
+}
+
+func (i installation) nodePart(ctx context.Context, name string) part {
+	p := part{Name: "node"}
+	admin, err := cluster.New(i.dir.Kubeconfig())
+	if err == nil {
+		err = admin.NodeReady(ctx, name, time.Time{})
+	}
+	if err != nil {
+		p.Detail = err.Error()
+		return p
+	}
+	p.Healthy, p.Detail = true, name+" is ready for pods with hostNetwork"
+	return p
+}

@@ -1,0 +1,88 @@
+package webhook
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/deploy"
+	"github.com/credence-id/credence/internal/admission/webhook"
+)
+
+// hook is what the two kinds of configuration have in common.
+type hook struct {
+	Name              string                                         `json:"name"`
+	ClientConfig      admissionregistrationv1.WebhookClientConfig    `json:"clientConfig"`
+	FailurePolicy     admissionregistrationv1.FailurePolicyType      `json:"failurePolicy"`
+	SideEffects       admissionregistrationv1.SideEffectClass        `json:"sideEffects"`
+	TimeoutSeconds    int                                            `json:"timeoutSeconds"`
+	NamespaceSelector selector                                       `json:"namespaceSelector"`
+	ObjectSelector    selector                                       `json:"objectSelector"`
+	Rules             []admissionregistrationv1.RuleWithOperations   `json:"rules"`
+	Reinvocation      admissionregistrationv1.ReinvocationPolicyType `json:"reinvocationPolicy"`
+}
+
+type selector struct {
+	MatchLabels map[string]string `json:"matchLabels"`
+}
+
+func installed(t *testing.T) map[string]hook {
+	t.Helper()
+	objects, err := deploy.Manifests()
+	must(t, err)
+	hooks := map[string]hook{}
+	for _, object := range objects {
+		if kind := object.GetKind(); kind != "MutatingWebhookConfiguration" && kind != "ValidatingWebhookConfiguration" {
+			continue
+		}
+		var configuration struct {
+			Webhooks []hook `json:"webhooks"`
+		}
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"webhooks": object.Object["webhooks"]}, &configuration))
+		for _, h := range configuration.Webhooks {
+			hooks[h.Name] = h
+		}
+	}
+	return hooks
+}
+
+// What is installed must send what this program answers, and fail as the concept says.
+func TestTheConfigurationIsForThisProgram(t *testing.T) {
+	hooks := installed(t)
+	identities := map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}
+	for name, want := range map[string]struct {
+		path               string
+		policy             admissionregistrationv1.FailurePolicyType
+		namespaces, labels map[string]string
+		resources          []string
+	}{
+		"pods.identity.credence.dev":      {webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"secrets.identity.credence.dev":   {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
+		"templates.identity.credence.dev": {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+	} {
+		h, found := hooks[name]
+		if !found {
+			t.Errorf("%s is not installed", name)
+			continue
+		}
+		var resources []string
+		for _, rule := range h.Rules {
+			resources = append(resources, rule.Resources...)
+		}
+		service := h.ClientConfig.Service
+		if service == nil || service.Path == nil || *service.Path != want.path || h.FailurePolicy != want.policy || h.SideEffects != admissionregistrationv1.SideEffectClassNone ||
+			!maps.Equal(h.NamespaceSelector.MatchLabels, want.namespaces) || !maps.Equal(h.ObjectSelector.MatchLabels, want.labels) || !slices.Equal(resources, want.resources) {
+			t.Errorf("%s is not what it must be: %+v", name, h)
+		}
+		if mutating := want.policy == admissionregistrationv1.Fail; mutating != (h.Reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy) {
+			t.Errorf("%s: reinvocationPolicy %q", name, h.Reinvocation)
+		}
+	}
+	if len(hooks) != 3 {
+		t.Errorf("%d webhooks are installed, want 3", len(hooks))
+	}
+}

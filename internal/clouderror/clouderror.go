@@ -1,0 +1,112 @@
+// Package clouderror explains errors by which clouds, clusters and Vault refuse a token. In goes what a log shows: a code, or
+// a whole message; out come the causes, and what to check. It knows what is documented or has been seen, says nothing where
+// it knows nothing, and asks nobody.
+package clouderror
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Fact is a value of an identity that an error is about.
+type Fact string
+
+// The facts.
+const (
+	Issuer    Fact = "issuer"
+	Subject   Fact = "subject"
+	Audiences Fact = "audiences"
+	Config    Fact = "providerConfig"
+	Lifetime  Fact = "lifetime"
+	Keys      Fact = "keys"
+)
+
+// Explanation is one error of one system, and what to do about it.
+type Explanation struct {
+	// System is who refuses, as in spec.targetSystem.type, or vault.
+	System string `json:"system"`
+	// Code is the error's name: its code, or the words by which it is known.
+	Code string `json:"code"`
+	// Cause says what is wrong, in a sentence.
+	Cause string `json:"cause"`
+	// Checks are what to look at, the likeliest first.
+	Checks []string `json:"checks"`
+	// Facts are the values of the identity to compare, the likeliest first.
+	Facts []Fact `json:"facts"`
+
+	seen *regexp.Regexp
+}
+
+// maxText bounds what is searched: a person pastes it.
+const maxText = 64 << 10
+
+// Explain returns what is known of the errors that a text speaks of, the most specific first. system, if it is not empty, is
+// the one that refused: then errors of others are left out.
+func Explain(text, system string) []Explanation {
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
+	type found struct {
+		Explanation
+		length int
+	}
+	var all []found
+	for _, e := range known() {
+		if system != "" && e.System != system {
+			continue
+		}
+		if match := e.seen.FindString(text); match != "" {
+			all = append(all, found{e, len(match)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(b.length, a.length) })
+	var explanations []Explanation
+	for _, f := range all {
+		explanations = append(explanations, f.Explanation)
+	}
+	return explanations
+}
+
+// Known returns all errors that are explained, by system.
+func Known() []Explanation { return known() }
+
+// known are the errors of all systems. One more is one more row.
+func known() []Explanation {
+	return slices.Concat(alicloud(), aws(), azure(), gcp(), kubernetes(), vault())
+}
+
+// entry makes a row. seen are alternatives, found in any case and with any white space; the code is one of them.
+func entry(system, code, cause string, facts []Fact, checks []string, seen ...string) Explanation {
+	alternatives := []string{phrase(code)}
+	for _, s := range seen {
+		alternatives = append(alternatives, phrase(s))
+	}
+	return Explanation{System: system, Code: code, Cause: cause, Checks: checks, Facts: facts, seen: regexp.MustCompile(`(?i)` + strings.Join(alternatives, "|"))}
+}
+
+// phrase matches words whatever white space is between them; a … stands for up to 300 characters. A code of digits or letters
+// must end where it ends: AADSTS70021 is not AADSTS700211.
+func phrase(words string) string {
+	parts := strings.Split(words, "…")
+	for i, part := range parts {
+		fields := strings.Fields(part)
+		for j, field := range fields {
+			fields[j] = regexp.QuoteMeta(field)
+		}
+		parts[i] = strings.Join(fields, `\s+`)
+	}
+	pattern := strings.Join(parts, `[\s\S]{0,300}?`)
+	if isWord(words[0]) {
+		pattern = `\b` + pattern
+	}
+	if isWord(words[len(words)-1]) {
+		pattern += `\b`
+	}
+	return pattern
+}
+
+func isWord(b byte) bool {
+	return b == '_' || '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+}

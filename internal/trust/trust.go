@@ -1,0 +1,171 @@
+// Package trust is the other side of an identity: what a target system must be told so that it accepts the identity's tokens.
+// In goes an identity with its issuer, subject, audiences and providerConfig, out comes a text for a person to read and run:
+// commands for a POSIX shell, or Terraform. It names the exact subject, never a pattern; no value of the identity can leave
+// its quotes. It asks nobody, and runs nothing.
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Identity is what the other side must know of a WorkloadIdentity.
+type Identity struct {
+	Namespace, Name string
+	// Type is spec.targetSystem.type.
+	Type string
+	// Issuer and Subject are those of the status: the claims iss and sub, byte for byte.
+	Issuer, Subject string
+	// Audiences are the aud claim.
+	Audiences []string
+	// ProviderConfig is the JSON of spec.targetSystem.providerConfig; empty if there is none.
+	ProviderConfig []byte
+}
+
+// Form is how the other side is written.
+type Form string
+
+// The forms.
+const (
+	Commands  Form = "commands"
+	Terraform Form = "terraform"
+)
+
+// Forms returns the forms, the default first.
+func Forms() []Form { return []Form{Commands, Terraform} }
+
+// side is one system that can be told to trust.
+type side struct {
+	name string
+	// foreign says that identities of a type without a system of its own may be trusted there.
+	foreign             bool
+	commands, terraform func(Identity) (string, error)
+}
+
+func sides() []side {
+	return []side{
+		{name: "alicloud", commands: alicloudCommands, terraform: alicloudTerraform},
+		{name: "aws", commands: awsCommands, terraform: awsTerraform},
+		{name: "azure", commands: azureCommands, terraform: azureTerraform},
+		{name: "gcp", commands: gcpCommands, terraform: gcpTerraform},
+		{name: "kubernetes", foreign: true, commands: kubernetesCommands, terraform: kubernetesTerraform},
+		{name: "vault", foreign: true, commands: vaultCommands, terraform: vaultTerraform},
+	}
+}
+
+// Systems returns the systems that can be told to trust, in alphabetical order.
+func Systems() []string {
+	var names []string
+	for _, side := range sides() {
+		names = append(names, side.name)
+	}
+	return names
+}
+
+// ForType returns the systems that may be told to trust an identity of a type: its own, or those that verify any token.
+func ForType(targetType string) []string {
+	if slices.Contains(Systems(), targetType) {
+		return []string{targetType}
+	}
+	var names []string
+	for _, side := range sides() {
+		if side.foreign {
+			names = append(names, side.name)
+		}
+	}
+	return names
+}
+
+// Write returns what a system must be told to trust the identity. The error says what of the identity stands against it.
+func Write(system string, form Form, identity Identity) (string, error) {
+	if !slices.Contains(ForType(identity.Type), system) {
+		return "", fmt.Errorf("the identity is of type %s, and its tokens are signed and addressed for that: %s can't be told to trust it, only %s can",
+			identity.Type, system, strings.Join(ForType(identity.Type), " or "))
+	}
+	if err := identity.check(); err != nil {
+		return "", err
+	}
+	all := sides()
+	side := all[slices.IndexFunc(all, func(s side) bool { return s.name == system })]
+	write := side.commands
+	if form == Terraform {
+		write = side.terraform
+	}
+	text, err := write(identity)
+	if err != nil {
+		return "", err
+	}
+	return header(system, identity) + text, nil
+}
+
+func header(system string, identity Identity) string {
+	text := fmt.Sprintf("# Lets %s trust WorkloadIdentity %s/%s.\n", system, identity.Namespace, identity.Name)
+	if remark := reach(identity.Issuer); remark != "" && system != "kubernetes" && system != "vault" {
+		text += "# " + remark + "\n"
+	}
+	return text + "\n"
+}
+
+// check refuses what no system should be told.
+func (i Identity) check() error {
+	if i.Issuer == "" || i.Subject == "" {
+		return errors.New("its status has no issuer or no sub, so that it is not known what to trust: see whether Credence's API server runs")
+	}
+	if len(i.Audiences) == 0 {
+		return errors.New("it has no audience in spec.audiences, and a system that does not check the audience accepts tokens meant for others")
+	}
+	address, err := url.Parse(i.Issuer)
+	if err != nil || address.Scheme != "https" || address.Host == "" {
+		return fmt.Errorf("its issuer %q is no https URL", i.Issuer)
+	}
+	for what, values := range map[string][]string{"issuer": {i.Issuer}, "subject": {i.Subject}, "name": {i.Namespace, i.Name}, "audience": i.Audiences} {
+		for _, value := range values {
+			if r, ok := invisible(value); ok {
+				return fmt.Errorf("its %s %q holds a character that does not show (%U): what is pasted would not be what was read", what, value, r)
+			}
+		}
+	}
+	if strings.ContainsAny(i.Subject, "*?") {
+		return fmt.Errorf("its subject %q holds a wildcard", i.Subject)
+	}
+	return nil
+}
+
+// invisible finds a character that a terminal does not show as itself.
+func invisible(s string) (rune, bool) {
+	for _, r := range s {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// reach warns of issuers that no cloud could fetch keys from.
+func reach(issuer string) string {
+	address, err := url.Parse(issuer)
+	if err != nil {
+		return ""
+	}
+	host := address.Hostname()
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err == nil && (ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()), host == "localhost", strings.HasSuffix(host, ".localhost"), strings.HasSuffix(host, ".local"), strings.HasSuffix(host, ".svc"), strings.HasSuffix(host, ".internal"):
+		return "The issuer " + address.Host + " can't be reached from the internet: a cloud can't fetch its keys, and refuses its tokens."
+	case address.Port() != "":
+		return "The issuer names port " + address.Port() + ": clouds fetch keys from port 443 alone, AWS takes no issuer with a port."
+	}
+	return ""
+}
+
+// label is a name for what is created on the other side, of letters, digits, - and _; no two identities share it, as names
+// of Kubernetes have no underscore and namespaces have no dot.
+func (i Identity) label() string {
+	return strings.ReplaceAll(i.Namespace+"_"+i.Name, ".", "_")
+}

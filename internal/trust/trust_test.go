@@ -1,0 +1,333 @@
+package trust
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	testIssuer  = "https://identity.example.com/team"
+	testSubject = "gardener.cloud:workloadidentity:my-team:my.app:0b2f8a3e-4f0e-4f0c-9a47-000000000001"
+	exampleID   = "11111111-2222-3333-4444-555555555555"
+)
+
+func configs() map[string]string {
+	return map[string]string{
+		"aws":        `{"iamRoleARN":"arn:aws-cn:iam::123456789012:role/a/path/my-role"}`,
+		"azure":      `{"clientID":"` + exampleID + `","tenantID":"` + exampleID + `","subscriptionID":"` + exampleID + `"}`,
+		"gcp":        `{"projectID":"my-project","workloadIdentityPoolProvider":"projects/123/locations/global/workloadIdentityPools/my-pool/providers/my-provider","serviceAccount":"a@my-project.iam.gserviceaccount.com"}`,
+		"alicloud":   `{"roleARN":"acs:ram::123:role/my-role","oidcProviderARN":"acs:ram::123:oidc-provider/credence"}`,
+		"kubernetes": `{}`,
+		"vault":      ``,
+	}
+}
+
+func testIdentity(system string, audiences ...string) Identity {
+	i := Identity{
+		Namespace: "my-team", Name: "my.app", Type: system, Issuer: testIssuer, Subject: testSubject,
+		Audiences: audiences, ProviderConfig: []byte(configs()[system]),
+	}
+	if system == "vault" {
+		i.Type = "generic"
+	}
+	return i
+}
+
+// hostile are audiences that the API allows, each of which would do harm where it is not quoted.
+func hostile() []string {
+	return []string{
+		`'; touch pwned; '`, `$(touch pwned)`, "`touch pwned`", `"; touch pwned; "`, `\`, `\'`, `${file("/etc/passwd")}`, `%{ if true }`,
+		`$${x}`, `a"}],"Action":"*`, `</script>&`, `file:///etc/passwd`, `{"a":1}`, `: - # yaml`, `!!binary x`, `*`, `ünïcode`, `'\''`, `$`, `%`, `EOF`,
+	}
+}
+
+// run executes commands with programs that record their arguments and standard input, and returns those.
+func run(t *testing.T, commands string) (calls [][]string, folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for _, program := range []string{"aws", "az", "gcloud", "aliyun", "vault", "kubectl"} {
+		script := "#!/bin/sh\n{ printf '%s\\0' \"$0\" \"$@\"; for last; do :; done; if [ \"$last\" = - ]; then cat; fi; printf '\\0\\0'; } >> \"$CALLS\"\n[ \"$1\" = identity ] && echo found\nexit 0\n"
+		if err := os.WriteFile(filepath.Join(folder, program), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell := exec.Command("/bin/sh", "-eu", "-c", commands)
+	record := filepath.Join(folder, "calls")
+	shell.Dir, shell.Env = folder, []string{"PATH=" + folder + ":/usr/bin:/bin", "CALLS=" + record, "FINGERPRINT=f", "ROLE=roles/viewer"}
+	if output, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s\n%s", err, output, commands)
+	}
+	text, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for call := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\x00\x00")), []byte("\x00\x00")) {
+		calls = append(calls, strings.Split(string(call), "\x00"))
+	}
+	if _, err := os.Stat(filepath.Join(folder, "pwned")); err == nil {
+		t.Errorf("an audience was executed:\n%s", commands)
+	}
+	return calls, folder
+}
+
+// value returns the argument of an option in any call.
+func value(t *testing.T, calls [][]string, option string) string {
+	t.Helper()
+	for _, call := range calls {
+		for i, argument := range call {
+			if text, ok := strings.CutPrefix(argument, option+"="); ok {
+				return text
+			}
+			if argument == option && i+1 < len(call) {
+				return call[i+1]
+			}
+		}
+	}
+	t.Fatalf("no call has the option %s: %q", option, calls)
+	return ""
+}
+
+func read(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+}
+
+func TestCommandsArriveByteForByte(t *testing.T) {
+	for _, audience := range hostile() {
+		t.Run(audience, func(t *testing.T) {
+			written := func(system string) ([][]string, string) {
+				text, err := Write(system, Commands, testIdentity(system, audience))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return run(t, text)
+			}
+			calls, _ := written("aws")
+			var provider struct {
+				URL          string   `json:"Url"`
+				ClientIDList []string `json:"ClientIDList"`
+			}
+			read(t, value(t, calls, "--cli-input-json"), &provider)
+			if diff := cmp.Diff([]string{testIssuer, audience}, append([]string{provider.URL}, provider.ClientIDList...)); diff != "" {
+				t.Errorf("aws: %s", diff)
+			}
+			policy := value(t, calls, "--assume-role-policy-document")
+			conditions := conditionsOf(t, policy)["StringEquals"]
+			issuer := strings.TrimPrefix(testIssuer, "https://")
+			if got := strings.ReplaceAll(conditions[issuer+":aud"][0], "${$}", "$"); got != audience || conditions[issuer+":sub"][0] != testSubject {
+				t.Errorf("aws: conditions %v", conditions)
+			}
+			if strings.Contains(strings.ReplaceAll(policy, "${$}", ""), "${") {
+				t.Errorf("aws: IAM takes a value for a variable: %s", policy)
+			}
+
+			calls, _ = written("azure")
+			if got := value(t, calls, "--audiences"); got != audience {
+				t.Errorf("azure: audience %q", got)
+			}
+
+			calls, _ = written("gcp")
+			if got := gcloudValues(value(t, calls, "--allowed-audiences")); !cmp.Equal(got, []string{audience}) {
+				t.Errorf("gcp: audiences %q", got)
+			}
+
+			calls, _ = written("vault")
+			var role struct {
+				BoundAudiences []string `json:"bound_audiences"`
+				BoundSubject   string   `json:"bound_subject"`
+			}
+			if err := json.Unmarshal([]byte(calls[2][4]), &role); err != nil {
+				t.Fatalf("%v: %q", err, calls)
+			}
+			if !cmp.Equal(role.BoundAudiences, []string{audience}) || role.BoundSubject != testSubject {
+				t.Errorf("vault: %+v", role)
+			}
+
+			_, folder := written("kubernetes")
+			file, err := os.ReadFile(filepath.Join(folder, "credence-trust.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var configuration struct {
+				APIVersion, Kind string
+				JWT              []struct {
+					Issuer        struct{ Audiences []string }
+					ClaimMappings map[string]map[string]string
+				}
+			}
+			if err := yaml.Unmarshal(file, &configuration); err != nil || !cmp.Equal(configuration.JWT[0].Issuer.Audiences, []string{audience}) {
+				t.Errorf("kubernetes: %v: %s", err, file)
+			}
+
+			text, err := Write("alicloud", Commands, testIdentity("alicloud", audience))
+			if err != nil {
+				return // refused: RAM would take it for something else
+			}
+			calls, _ = run(t, text)
+			if got := value(t, calls, "--ClientIds"); got != audience {
+				t.Errorf("alicloud: client IDs %q", got)
+			}
+			if got := conditionsOf(t, value(t, calls, "--AssumeRolePolicyDocument"))["StringEquals"]; got["oidc:sub"][0] != testSubject || got["oidc:aud"][0] != audience {
+				t.Errorf("alicloud: conditions %v", got)
+			}
+		})
+	}
+}
+
+func conditionsOf(t *testing.T, policy string) map[string]map[string][]string {
+	t.Helper()
+	var document struct {
+		Statement []struct{ Condition map[string]map[string]any }
+	}
+	if err := json.Unmarshal([]byte(policy), &document); err != nil || len(document.Statement) != 1 {
+		t.Fatalf("%v: %s", err, policy)
+	}
+	conditions := map[string]map[string][]string{}
+	for operator, keys := range document.Statement[0].Condition {
+		conditions[operator] = map[string][]string{}
+		for key, value := range keys {
+			switch v := value.(type) {
+			case string:
+				conditions[operator][key] = []string{v}
+			case []any:
+				for _, one := range v {
+					conditions[operator][key] = append(conditions[operator][key], one.(string))
+				}
+			}
+		}
+	}
+	return conditions
+}
+
+// gcloudValues reads a list as gcloud does: see gcloud topic escaping.
+func gcloudValues(text string) []string {
+	separator := ","
+	if strings.HasPrefix(text, "^") {
+		separator, text, _ = strings.Cut(text[1:], "^")
+	}
+	return strings.Split(text, separator)
+}
+
+func TestListsOfGcloud(t *testing.T) {
+	for _, values := range [][]string{{"a"}, {"a", "b"}, {"a,b", "c"}, {"^x^", "y"}, {",;|~#!%_+", "z"}} {
+		if got := gcloudValues(gcloudList(values)); !cmp.Equal(got, values) {
+			t.Errorf("%q is read as %q", gcloudList(values), got)
+		}
+	}
+}
+
+func TestEverySystemInEveryForm(t *testing.T) {
+	for _, system := range Systems() {
+		for _, form := range Forms() {
+			text, err := Write(system, form, testIdentity(system, "audience"))
+			if err != nil {
+				t.Errorf("%s, %s: %v", system, form, err)
+				continue
+			}
+			for _, exact := range []string{testIssuer, testSubject, "audience"} {
+				if !strings.Contains(text, exact) {
+					t.Errorf("%s, %s does not say %q:\n%s", system, form, exact, text)
+				}
+			}
+			if strings.Contains(text, "*") || strings.Contains(text, "StringLike") {
+				t.Errorf("%s, %s holds a pattern:\n%s", system, form, text)
+			}
+		}
+	}
+}
+
+func TestHCLHasNoTemplate(t *testing.T) {
+	for _, audience := range append(hostile(), "$${", "%%{x", "$$$${") {
+		quoted := hcl(audience)
+		if strings.Contains(quoted, "${") || strings.Contains(quoted, "%{") {
+			t.Errorf("%q is written as %s, with a template", audience, quoted)
+		}
+		// What is left of the escapes of HCL are those of JSON.
+		var back string
+		if err := json.Unmarshal([]byte(quoted), &back); err != nil || back != audience {
+			t.Errorf("%q is written as %s, and read as %q (%v)", audience, quoted, back, err)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		system string
+		change func(*Identity)
+		want   string
+	}{
+		"another cloud":        {"azure", func(i *Identity) { i.Type = "aws" }, "of type aws"},
+		"vault for aws":        {"vault", func(i *Identity) { i.Type = "aws" }, "only aws can"},
+		"aws for generic":      {"aws", func(i *Identity) { i.Type = "generic" }, "only kubernetes or vault can"},
+		"no subject":           {"vault", func(i *Identity) { i.Subject = "" }, "no issuer or no sub"},
+		"wildcard":             {"vault", func(i *Identity) { i.Subject = "gardener.cloud:*" }, "wildcard"},
+		"no audience":          {"vault", func(i *Identity) { i.Audiences = nil }, "no audience"},
+		"line break":           {"vault", func(i *Identity) { i.Audiences = []string{"a\nb"} }, "U+000A"},
+		"reordering":           {"vault", func(i *Identity) { i.Audiences = []string{"a\u202eb"} }, "U+202E"},
+		"http":                 {"vault", func(i *Identity) { i.Issuer = "http://x" }, "no https URL"},
+		"no role":              {"aws", func(i *Identity) { i.ProviderConfig = nil }, "iamRoleARN is missing"},
+		"line break in role":   {"aws", func(i *Identity) { i.ProviderConfig = []byte(`{"iamRoleARN":"arn:aws:iam::123456789012:role/x\n"}`) }, "not of the form"},
+		"quote in client":      {"azure", func(i *Identity) { i.ProviderConfig = []byte(strings.Replace(configs()["azure"], "111", "'", 1)) }, "not of the form"},
+		"two audiences, azure": {"azure", func(i *Identity) { i.Audiences = []string{"a", "b"} }, "exactly one"},
+		"file, azure":          {"azure", func(i *Identity) { i.Audiences = []string{"@/etc/passwd"} }, "-o terraform"},
+		"variable, alicloud":   {"alicloud", func(i *Identity) { i.Audiences = []string{"${acs:x}"} }, "for a variable"},
+		"long subject, gcp":    {"gcp", func(i *Identity) { i.Subject = strings.Repeat("s", 128) }, "at most 127"},
+		"provider of no form": {"gcp", func(i *Identity) {
+			i.ProviderConfig = []byte(`{"projectID":"my-project","workloadIdentityPoolProvider":"x"}`)
+		}, "not of the form"},
+		"provider config no map": {"gcp", func(i *Identity) { i.ProviderConfig = []byte(`[]`) }, "is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := testIdentity(c.system, "audience")
+			c.change(&i)
+			text, err := Write(c.system, Commands, i)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one with %q; text %s", err, c.want, text)
+			}
+		})
+	}
+}
+
+func TestNamesAreApart(t *testing.T) {
+	seen := map[string]string{}
+	for _, name := range [][2]string{{"a", "b-c"}, {"a-b", "c"}, {"a", "b.c"}, {"a", "b"}, {"a-b", "c.d"}} {
+		i := Identity{Namespace: name[0], Name: name[1]}
+		for _, made := range []string{i.label(), i.resourceName()} {
+			if other, taken := seen[made]; taken {
+				t.Errorf("%v and %s are both called %s", name, other, made)
+			}
+			seen[made] = strings.Join(name[:], "/")
+		}
+	}
+}
+
+func TestReach(t *testing.T) {
+	for issuer, want := range map[string]string{
+		"https://127.0.0.1:6443/x": "from the internet", "https://localhost": "from the internet", "https://10.1.2.3": "from the internet",
+		"https://discovery.credence-system.svc": "from the internet", "https://id.example:8443": "names port 8443", "https://id.example": "",
+	} {
+		if got := reach(issuer); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", issuer, got, want)
+		}
+	}
+}
+
+func TestTypes(t *testing.T) {
+	if got := ForType("aws"); !slices.Equal(got, []string{"aws"}) {
+		t.Errorf("aws: %v", got)
+	}
+	if got := ForType("own"); !slices.Equal(got, []string{"kubernetes", "vault"}) {
+		t.Errorf("own: %v", got)
+	}
+}

@@ -1,0 +1,42 @@
+package trust
+
+import "fmt"
+
+// The mount is Vault's default; whoever has another one changes it in one place of what is printed.
+const vaultMount = "jwt"
+
+func vaultRole(i Identity) object {
+	return object{
+		{"role_type", "jwt"},
+		{"user_claim", "sub"},
+		{"bound_subject", i.Subject},
+		{"bound_audiences", i.Audiences},
+		{"token_policies", []string{i.label()}},
+		{"token_ttl", "1h"},
+	}
+}
+
+func vaultCommands(i Identity) (string, error) {
+	// Values of key=value are files to vault if they begin with @. Those of JSON are not.
+	write := func(path string, body object) string {
+		return "printf '%s' " + shell(document(body)) + " |\n  vault write " + shell(path) + " -\n"
+	}
+	return fmt.Sprintf(`# Once for all identities of the issuer. An issuer whose certificate is of an authority of your own needs
+# oidc_discovery_ca_pem too.
+vault auth enable -path=%s jwt
+%s
+# The identity gets the policy %s: write it, or name others.
+%s`, vaultMount, write("auth/"+vaultMount+"/config", object{{"oidc_discovery_url", i.Issuer}, {"bound_issuer", i.Issuer}}),
+		i.label(), write("auth/"+vaultMount+"/role/"+i.label(), vaultRole(i))), nil
+}
+
+func vaultTerraform(i Identity) (string, error) {
+	name := i.resourceName()
+	backend := "vault_jwt_auth_backend." + name
+	return "# The backend is one for all identities of the issuer.\n" +
+		block("resource", []string{"vault_jwt_auth_backend", name}, member{"path", vaultMount}, member{"oidc_discovery_url", i.Issuer}, member{"bound_issuer", i.Issuer}) + "\n" +
+		fmt.Sprintf("# The identity gets the policy %s: write it, or name others.\n", i.label()) +
+		block("resource", []string{"vault_jwt_auth_backend_role", name}, append([]member{{"backend", reference(backend + ".path")}, {"role_name", i.label()}},
+			member{"role_type", "jwt"}, member{"user_claim", "sub"}, member{"bound_subject", i.Subject}, member{"bound_audiences", i.Audiences},
+			member{"token_policies", []string{i.label()}}, member{"token_ttl", 3600})...), nil
+}

@@ -1,0 +1,118 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// visitor is a user of the shared cluster for the components of another cluster: a service account there, and the kubeconfig
+// that has its token.
+func (p plane) visitor(t *testing.T, name string) (rbacv1.Subject, string) {
+	t.Helper()
+	home := p.namespace(t)
+	accounts := p.client(t).CoreV1().ServiceAccounts(home)
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["identities"] = &clientcmdapi.Cluster{Server: p.config(t).Host, CertificateAuthority: p.CAFile}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "identities", AuthInfo: name}
+	config.CurrentContext = "c"
+	file := filepath.Join(t.TempDir(), name+".kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: home}, file
+}
+
+// Identities of one cluster, Secrets and pods of another: what its agent can have is bounded where the identities are.
+func TestTwoClusters(t *testing.T) {
+	garden := shared
+	agent, agentConfig := garden.visitor(t, "seed-agent")
+	reader, readerConfig := garden.visitor(t, "seed-webhook")
+	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+agentConfig, "--arg", "webhook=--identity-kubeconfig="+readerConfig)
+
+	ours, theirs := garden.namespace(t), garden.namespace(t)
+	for _, namespace := range []string{ours, theirs} {
+		garden.awsIdentity(t, namespace, "banana", "dev")
+	}
+	garden.bind(t, ours, "credence:agent:identities", agent)
+	garden.bind(t, ours, "credence:identity-reader", reader)
+
+	namespace := seed.namespace(t)
+	secrets := seed.client(t).CoreV1().Secrets(namespace)
+	for name, of := range map[string]string{"ours": ours, "theirs": theirs} {
+		if _, err := secrets.Create(t.Context(), tokenSecret(name, of, "banana"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, claims := seed.awaitToken(t, namespace, "ours", nil)
+	if !strings.HasPrefix(claims.Subject, "gardener.cloud:workloadidentity:"+ours+":banana:") {
+		t.Errorf("the token is of %s", claims.Subject)
+	}
+	// Whatever happens in its cluster, it gets no token of a namespace that it was not given.
+	seed.awaitWarning(t, namespace, "Secret/theirs", "forbidden", theirs)
+	if secret, err := secrets.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil || len(secret.Data["token"]) != 0 {
+		t.Errorf("the other Secret has %d bytes of token, %v", len(secret.Data["token"]), err)
+	}
+	token, err := os.ReadFile(agentConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, want := range map[string]int{ours: 201, theirs: 403} {
+		got := do(t, config, "POST", identitiesPath(where)+"/banana/token", "application/json", `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"}`)
+		if got.Code != want {
+			t.Errorf("a token of %s: %d %s, want %d", where, got.Code, got.Body, want)
+		}
+	}
+
+	// Pods: the namespace has the same name in both clusters; tokens have no context, as the account is of another cluster.
+	if _, err := seed.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: ours, Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	seed.bind(t, ours, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: ours})
+	eventually(t, func() error {
+		_, err := seed.client(t).CoreV1().ServiceAccounts(ours).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}, metav1.CreateOptions{})
+		return err
+	})
+	if _, err := seed.client(t).CoreV1().Pods(ours).Create(t.Context(), podOf("web"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, claims := seed.awaitToken(t, ours, tokensecret.NameFor("web", "banana"), nil); claims.Kube != nil || !strings.HasPrefix(claims.Subject, "gardener.cloud:workloadidentity:"+ours+":banana:") {
+		t.Errorf("the token says %+v", claims)
+	}
+
+	// `use` is reviewed where the users are: rights in the identity cluster do not count here.
+	mallory := seed.admin(t, namespace, "mallory")
+	garden.letUse(t, ours, "mallory")
+	_, err = mallory.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("m", ours, "banana"), metav1.CreateOptions{})
+	refused(t, "a Secret of one who may use the identity elsewhere only", err, "the verb use")
+	seed.bind(t, ours, "credence:workloadidentities:user", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mallory"})
+	eventually(t, func() error {
+		_, err := mallory.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("m", ours, "banana"), metav1.CreateOptions{})
+		return err
+	})
+}
