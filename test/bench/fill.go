@@ -22,7 +22,7 @@ const (
 	// createWorkers make what is measured afterwards.
 	createWorkers = 16
 	// fillPatience is how long filling may take.
-	fillPatience = 5 * time.Minute
+	fillPatience = 10 * time.Minute
 )
 
 // measureSecrets measures the agent with many Secrets: how fast they are first filled, beside plain Secrets of the same size
