@@ -81,7 +81,7 @@ type agent struct {
 }
 
 func (w *world) startAgent(ctx context.Context) (agent, error) {
-	// One that has ended a moment ago has given its Lease up, or would be waited for.
+	// One that was killed has not given its Lease up, and would be waited for.
 	lease := coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: leaseName}}
 	if err := w.objects.Delete(ctx, &lease); err != nil && !apierrors.IsNotFound(err) {
 		return agent{}, err
@@ -119,5 +119,13 @@ func (a agent) wrote(ctx context.Context, count int, patience time.Duration) err
 			err = fmt.Errorf("%d are filled, with %d failures", written, failed)
 		}
 		return written >= count, err
+	})
+}
+
+// keeps waits until it has looked at so many Secrets.
+func (a agent) keeps(ctx context.Context, count int) error {
+	return until(ctx, fmt.Sprintf("the agent keeps %d Secrets", count), 2*time.Minute, metricsEvery, func(ctx context.Context) (bool, error) {
+		metrics, err := get(ctx, a.world.metrics, a.url+"/metrics")
+		return sum(metrics, "credence_agent_secrets") >= float64(count), err
 	})
 }

@@ -25,7 +25,7 @@ func (w *world) measureEmpty(ctx context.Context) (held, *corev1.Secret, error) 
 	if err := w.objects.Create(ctx, one); err != nil {
 		return held{}, nil, err
 	}
-	memory, a, err := w.together(ctx, 1)
+	memory, a, err := w.together(ctx, 1, 1)
 	if err != nil {
 		return held{}, nil, err
 	}
@@ -34,9 +34,9 @@ func (w *world) measureEmpty(ctx context.Context) (held, *corev1.Secret, error) 
 	return memory, &filled, w.get(ctx, one.Namespace, one.Name, &filled)
 }
 
-// together starts an agent and a process that only caches, with so many Secrets to fill or filled already, and reads the memory
-// of both. The agent runs on.
-func (w *world) together(ctx context.Context, fill int) (held, agent, error) {
+// together starts an agent, which fills some Secrets and keeps some, and a process that only caches them, and reads the memory of
+// both. The agent runs on.
+func (w *world) together(ctx context.Context, fill, keep int) (held, agent, error) {
 	caching, err := startPeer(ctx, cachingCommand, w.plane.Kubeconfig)
 	if err != nil {
 		return held{}, agent{}, err
@@ -48,6 +48,9 @@ func (w *world) together(ctx context.Context, fill int) (held, agent, error) {
 	}
 	read := func() (memory held, err error) {
 		if err := a.wrote(ctx, fill, time.Minute); err != nil {
+			return held{}, err
+		}
+		if err := a.keeps(ctx, keep); err != nil {
 			return held{}, err
 		}
 		if err := pause(ctx, settle); err != nil {
@@ -84,7 +87,7 @@ func (w *world) measureFull(ctx context.Context, s settings, a agent, caching pe
 	}
 	a.stop()
 	caching.stop()
-	found, again, err := w.together(ctx, 0)
+	found, again, err := w.together(ctx, 0, s.secrets)
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,7 @@ func run(ctx context.Context, s settings) (err error) {
 			continue
 		}
 		if err := part.measure(ctx, s, p, &t); err != nil {
+			fmt.Print(t.text()) // what is known by now may have taken minutes
 			return fmt.Errorf("measure %s: %w", part.name, err)
 		}
 	}
