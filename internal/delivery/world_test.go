@@ -32,7 +32,7 @@ var start0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
 // world is both clusters: objects in a fake of the API, identities and their tokens in maps, and a clock.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	client    client.Client
 	clock     *clocktesting.FakePassiveClock
 	requestor *requestor
@@ -60,7 +60,7 @@ type identityTokenAsked struct {
 
 const lifetime = time.Hour
 
-func newWorld(t *testing.T, objects ...client.Object) *world {
+func newWorld(t testing.TB, objects ...client.Object) *world {
 	w := &world{
 		t: t, clock: clocktesting.NewFakePassiveClock(start0), events: record.NewFakeRecorder(10000), keyID: "k1",
 		identities: map[string]*v1alpha1.WorkloadIdentity{}, denied: map[string]bool{}, revoked: map[string]bool{}, queued: map[string]time.Duration{},
