@@ -120,7 +120,7 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 	if p.identities, err = workloadidentities.New(c.identity, func(name types.NamespacedName) { p.agent.IdentityChanged(name) }); err != nil {
 		return nil, err
 	}
-	if p.keys, err = workloadidentities.NewRevocations(c.identity, func() { p.agent.KeysRevoked() }); err != nil {
+	if p.keys, err = workloadidentities.NewRevocations(c.identity, func() { p.agent.KeysRevoked() }, config.Log); err != nil {
 		return nil, err
 	}
 	issuer, err := workloadidentities.NewIssuer(c.identity)
