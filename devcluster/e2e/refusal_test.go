@@ -37,6 +37,8 @@ func TestRefusesToStart(t *testing.T) {
 		"a busy second port":          {[]string{"--dir", free, "--port", "0", "--controller-manager-port", port}, "choose another port with --controller-manager-port"},
 		"an unknown feature gate":     {[]string{"--dir", free, "--port", "0", "--feature-gates", "Nonsense=true"}, "unrecognized feature gate: Nonsense"},
 		"an unknown component flag":   {[]string{"--dir", free, "--port", "0", "--apiserver-arg=--nonsense"}, "unknown flag: --nonsense"},
+		"a node's process by hand":    {[]string{"node", free}, "is started by credence-devcluster --node only"},
+		"a bad image name":            {[]string{"load-image", "--dir", free, "A B", "/bin/ls"}, "it must be such as credence:dev"},
 		"no authentication config":    {[]string{"--dir", free, "--port", "0", "--authentication-config", "/nowhere"}, "/nowhere"},
 	}
 	for name, test := range tests {
@@ -44,6 +46,23 @@ func TestRefusesToStart(t *testing.T) {
 			refused(t, test.want, test.args...)
 		})
 	}
+}
+
+func TestRefusesWithANode(t *testing.T) {
+	if out, err := exec.CommandContext(t.Context(), os.Getenv("DEVCLUSTER_BIN"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
+		t.Skip(strings.TrimSpace(string(out)))
+	}
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	port := fmt.Sprint(busy.Addr().(*net.TCPAddr).Port)
+	free := t.TempDir()
+	refused(t, "choose another port with --node-port", "--dir", free, "--port", "0", "--node", "--node-port", port)
+	refused(t, "no node runs in "+free, "load-image", "--dir", free, "a:1", os.Getenv("DEVCLUSTER_BIN"))
+	long := filepath.Join(free, strings.Repeat("x", 100))
+	refused(t, "choose a shorter --dir", "--dir", long, "--port", "0", "--node")
 }
 
 // refused checks that the program does not start, and says want in its last and only line.

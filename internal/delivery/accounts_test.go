@@ -287,3 +287,23 @@ func TestAnAskEndsWithoutSecretsThatAreGone(t *testing.T) {
 		t.Error("the annotation is still there: it waits for the Secret of an identity that the account does not name any more")
 	}
 }
+
+// Two problems of one account are told once each, not anew at every retry.
+func TestProblemsAreToldOnce(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
+	for range 5 {
+		w.pass(w.lookAtAccount())
+	}
+	var events []string
+	for event := w.event(); event != ""; event = w.event() {
+		events = append(events, event)
+	}
+	if len(events) != 2 {
+		t.Errorf("%d Events, want one for each identity: %q", len(events), events)
+	}
+	w.pass(again)
+	w.lookAtAccount()
+	if w.event() == "" {
+		t.Error("not told again after a while")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/credence-id/credence/internal/delivery/renewal"
 )
@@ -17,8 +18,9 @@ type entry struct {
 	digest   string    // what the failures were for: other inputs are tried at once
 	told     failure   // what the last Event said
 	toldAt   time.Time
-	tokens   pace // of new tokens
-	marks    pace // of marks that its identity is missing
+	tokens   pace   // of new tokens
+	marks    pace   // of marks that its identity is missing
+	version  string // resource version that the Secret got by the last token
 }
 
 // ledger remembers Secrets by name.
@@ -110,10 +112,22 @@ func (p pace) after(now time.Time) pace {
 	return pace{last: now}
 }
 
-func (l *ledger) wrote(key types.NamespacedName, expiry, now time.Time) {
-	l.change(key, func(e *entry) { *e = entry{expiry: expiry, tokens: e.tokens.after(now)} })
+// wrote says that a Secret was given a token, and has this resource version since.
+func (l *ledger) wrote(key types.NamespacedName, version string, expiry, now time.Time) {
+	l.change(key, func(e *entry) { *e = entry{expiry: expiry, tokens: e.tokens.after(now), version: version} })
 }
 
+// stale says whether a resource version of a Secret is older than what was written last: the cache is behind.
+func (l *ledger) stale(key types.NamespacedName, version string) bool {
+	written := l.get(key).version
+	if written == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, written)
+	return err == nil && order < 0
+}
+
+// marked is for writes without a token.
 func (l *ledger) marked(key types.NamespacedName, now time.Time) {
 	l.change(key, func(e *entry) { e.marks = e.marks.after(now) })
 }

@@ -350,3 +350,22 @@ func TestSecretDeletedLeavesNothing(t *testing.T) {
 		t.Errorf("%d Secrets wait, want none", waiting)
 	}
 }
+
+// A cache that is behind shows the Secret as it was before its token was written: that is no reason for a second one.
+func TestACacheThatIsBehindRenewsNothingTwice(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	before := w.secret("ns/s")
+	w.look("ns/s")
+	w.shown = before
+	for range 3 {
+		w.pass(time.Minute)
+		if again := w.look("ns/s"); again != cacheLag {
+			t.Errorf("looks again after %s, want %s", again, cacheLag)
+		}
+	}
+	w.shown = nil
+	if again := w.look("ns/s"); len(w.tokens) != 1 || again != 39*time.Minute {
+		t.Errorf("%d tokens were asked for, want 1; looks again after %s", len(w.tokens), again)
+	}
+}

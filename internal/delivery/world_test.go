@@ -32,7 +32,7 @@ var start0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
 // world is both clusters: objects in a fake of the API, identities and their tokens in maps, and a clock.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	client    client.Client
 	clock     *clocktesting.FakePassiveClock
 	requestor *requestor
@@ -50,6 +50,7 @@ type world struct {
 	ahead      time.Duration        // of the issuer's clock
 	queued     map[string]time.Duration
 	onPatch    func(client.Object) // before a patch is carried out
+	shown      *corev1.Secret      // what the cache shows instead of the Secret
 }
 
 type identityTokenAsked struct {
@@ -59,7 +60,7 @@ type identityTokenAsked struct {
 
 const lifetime = time.Hour
 
-func newWorld(t *testing.T, objects ...client.Object) *world {
+func newWorld(t testing.TB, objects ...client.Object) *world {
 	w := &world{
 		t: t, clock: clocktesting.NewFakePassiveClock(start0), events: record.NewFakeRecorder(10000), keyID: "k1",
 		identities: map[string]*v1alpha1.WorkloadIdentity{}, denied: map[string]bool{}, revoked: map[string]bool{}, queued: map[string]time.Duration{},
@@ -177,6 +178,13 @@ func labelled(namespace, name, identity string) *corev1.Secret {
 // look makes the requestor look at a Secret, and returns after how long it looks again.
 func (w *world) look(key string) time.Duration {
 	w.t.Helper()
+	if shown := w.shown; shown != nil {
+		w.requestor.client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+			shown.DeepCopyInto(object.(*corev1.Secret))
+			return nil
+		}})
+		defer func() { w.requestor.client = w.client }()
+	}
 	namespace, name, _ := strings.Cut(key, "/")
 	result, err := w.requestor.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	if err != nil {

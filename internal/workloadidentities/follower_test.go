@@ -1,113 +1,229 @@
-package workloadidentities
+package workloadidentities_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/workloadidentities"
 )
 
-// orchard is an API with the identity ns/banana, as far as a Follower asks.
-func orchard(t *testing.T) *rest.Config {
-	const banana = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"namespace":"ns","name":"banana","resourceVersion":"1"}}`
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		write := func(s string) { _, _ = w.Write([]byte(s)) }
-		switch {
-		case r.URL.Query().Get("sendInitialEvents") != "": // it only lists
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			write(`{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Invalid","code":422}`)
-		case r.URL.Query().Get("watch") != "":
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		case strings.HasSuffix(r.URL.Path, "/ns/workloadidentities"):
-			write(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentityList","metadata":{"resourceVersion":"1"},"items":[` + banana + `]}`)
-		case strings.HasSuffix(r.URL.Path, "/workloadidentities"):
-			write(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentityList","metadata":{"resourceVersion":"1"},"items":[]}`)
-		default:
-			w.WriteHeader(http.StatusNotFound)
-			write(`{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","code":404,"details":{"name":"x","kind":"workloadidentities"}}`)
+// api is an API of identities, as far as it is asked here: lists, watches and single objects.
+type api struct {
+	mu       sync.Mutex
+	objects  map[string]*v1alpha1.WorkloadIdentity // by namespace/name
+	noList   bool                                  // lists and watches are forbidden
+	requests []string
+	watchers []chan metav1.WatchEvent
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	watch := r.URL.Query().Get("watch") != ""
+	kind := "get"
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/apis/authentication.gardener.cloud/v1alpha1/namespaces/"), "/")
+	if len(parts) == 2 {
+		kind = "list"
+	}
+	if watch {
+		kind = "watch"
+	}
+	a.requests = append(a.requests, kind+" "+strings.Join(parts, "/"))
+	noList, object := a.noList, (*v1alpha1.WorkloadIdentity)(nil)
+	if len(parts) == 3 {
+		object = a.objects[parts[0]+"/"+parts[2]]
+	}
+	list := v1alpha1.WorkloadIdentityList{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.gardener.cloud/v1alpha1", Kind: "WorkloadIdentityList"}, ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	for _, wi := range a.objects {
+		if wi.Namespace == parts[0] {
+			list.Items = append(list.Items, *wi)
 		}
-	}))
-	t.Cleanup(server.Close)
-	return &rest.Config{Host: server.URL}
+	}
+	var events chan metav1.WatchEvent
+	if watch && !noList && r.URL.Query().Get("sendInitialEvents") == "" {
+		events = make(chan metav1.WatchEvent, 10)
+		a.watchers = append(a.watchers, events)
+	}
+	a.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case kind == "get" && object != nil:
+		_ = json.NewEncoder(w).Encode(object)
+	case kind == "get":
+		status := apierrors.NewNotFound(v1alpha1.Resource("workloadidentities"), parts[2]).Status()
+		status.APIVersion, status.Kind = "v1", "Status"
+		w.WriteHeader(404)
+		_ = json.NewEncoder(w).Encode(status)
+	case noList:
+		w.WriteHeader(403)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
+	case watch && events == nil:
+		// A server that does not stream lists.
+		w.WriteHeader(422)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)
+	case watch:
+		w.WriteHeader(200)
+		w.(http.Flusher).Flush()
+		for {
+			select {
+			case event := <-events:
+				_ = json.NewEncoder(w).Encode(event)
+				w.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	default:
+		_ = json.NewEncoder(w).Encode(list)
+	}
 }
 
-// run runs a Follower until the test ends.
-func run(t *testing.T, f *Follower) {
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = f.Run(ctx) // it has no error
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-	eventually(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.run != nil })
+func (a *api) count(prefix string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, request := range a.requests {
+		if strings.HasPrefix(request, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
-func eventually(t *testing.T, is func() bool) {
+// tell adds an identity, and tells those who watch.
+func (a *api) tell(t *testing.T, wi *v1alpha1.WorkloadIdentity) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); {
-		if time.Now().After(end) {
-			t.Fatal("not within ten seconds")
+	raw, err := json.Marshal(wi)
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := metav1.WatchEvent{Type: "ADDED"}
+	event.Object.Raw = raw
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.objects[wi.Namespace+"/"+wi.Name] = wi
+	for _, watcher := range a.watchers {
+		watcher <- event
+	}
+}
+
+func identity(name, version string) *v1alpha1.WorkloadIdentity {
+	return &v1alpha1.WorkloadIdentity{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "authentication.gardener.cloud/v1alpha1", Kind: "WorkloadIdentity"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID("uid-" + name), ResourceVersion: version},
+	}
+}
+
+// start serves an API, and runs a Follower of it.
+func start(t *testing.T, a *api, onChange func(types.NamespacedName)) *workloadidentities.Follower {
+	t.Helper()
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	follower, err := workloadidentities.New(&rest.Config{Host: server.URL, QPS: -1}, onChange)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = follower.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+		server.CloseClientConnections()
+	})
+	return follower
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("gave up waiting: %s", what)
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
-func (f *Follower) follows() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.namespaces)
+func TestIdentitiesComeFromTheWatch(t *testing.T) {
+	a := &api{objects: map[string]*v1alpha1.WorkloadIdentity{"team/banana": identity("banana", "1")}}
+	changed := make(chan types.NamespacedName, 10)
+	follower := start(t, a, func(name types.NamespacedName) { changed <- name })
+	eventually(t, "the namespace is followed", func() bool {
+		wi, err := follower.Get(t.Context(), "team", "banana")
+		return err == nil && wi.UID == "uid-banana" && a.count("list team") > 0
+	})
+	eventually(t, "it is watched", func() bool { return a.count("watch team") > 0 })
+	asked := a.count("get team")
+	for range 100 {
+		if _, err := follower.Get(t.Context(), "team", "banana"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := a.count("get team"); again != asked {
+		t.Errorf("asked for by itself %d times, though it is watched", again-asked)
+	}
+	// What the watch has not shown is asked for before it is said not to exist.
+	if _, err := follower.Get(t.Context(), "team", "cherry"); !apierrors.IsNotFound(err) || a.count("get team/workloadidentities/cherry") != 1 {
+		t.Errorf("an identity that is not there: %v, asked for %d times", err, a.count("get team/workloadidentities/cherry"))
+	}
+	eventually(t, "the new one is shown", func() bool {
+		a.tell(t, identity("cherry", "2"))
+		select {
+		case name := <-changed:
+			return name.Name == "cherry"
+		case <-time.After(100 * time.Millisecond):
+			return false
+		}
+	})
+	if wi, err := follower.Get(t.Context(), "team", "cherry"); err != nil || wi.UID != "uid-cherry" {
+		t.Errorf("the new identity: %v, %v", wi, err)
+	}
 }
 
-func TestIdentitiesAreFollowed(t *testing.T) {
-	told := make(chan types.NamespacedName, 10)
-	f, err := New(orchard(t), func(name types.NamespacedName) { told <- name })
-	if err != nil {
-		t.Fatal(err)
+// Whoever may read single identities only, gets them one by one.
+func TestWithoutTheRightToWatch(t *testing.T) {
+	a := &api{noList: true, objects: map[string]*v1alpha1.WorkloadIdentity{"team/banana": identity("banana", "1")}}
+	follower := start(t, a, nil)
+	for range 3 {
+		if wi, err := follower.Get(t.Context(), "team", "banana"); err != nil || wi.UID != "uid-banana" {
+			t.Fatalf("got %v, %v", wi, err)
+		}
 	}
-	run(t, f)
-	if wi, err := f.Get(t.Context(), "ns", "banana"); err != nil || wi.Name != "banana" {
-		t.Errorf("got %v, %v", wi, err)
-	}
-	if _, err := f.Get(t.Context(), "ns", "cherry"); !apierrors.IsNotFound(err) {
-		t.Errorf("an identity that does not exist: %v", err)
-	}
-	if name := <-told; name.String() != "ns/banana" {
-		t.Errorf("told of %s", name)
+	if n := a.count("get team"); n != 3 {
+		t.Errorf("asked for by itself %d times, want each time", n)
 	}
 }
 
-// Where nobody is told of changes, a namespace is given up once nobody asks.
-func TestNamespacesThatNobodyAsksAboutAreGivenUp(t *testing.T) {
-	f, err := New(orchard(t), nil)
-	if err != nil {
+func TestNamespacesAreGivenUp(t *testing.T) {
+	a := &api{objects: map[string]*v1alpha1.WorkloadIdentity{"team/banana": identity("banana", "1")}}
+	follower := start(t, a, nil)
+	eventually(t, "the namespace is followed", func() bool {
+		_, err := follower.Get(t.Context(), "team", "banana")
+		return err == nil && a.count("watch team") > 0
+	})
+	follower.Retain(func(string) bool { return false })
+	lists := a.count("list team")
+	if _, err := follower.Get(t.Context(), "team", "banana"); err != nil {
 		t.Fatal(err)
 	}
-	clock := clocktesting.NewFakeClock(time.Now())
-	f.clock = clock
-	run(t, f)
-	eventually(t, clock.HasWaiters)
-	for _, namespace := range []string{"ns", "gone"} {
-		_, _ = f.Get(t.Context(), namespace, "banana")
-	}
-	clock.Step(idle - time.Minute)
-	if _, err := f.Get(t.Context(), "ns", "banana"); err != nil {
-		t.Fatal(err)
-	}
-	clock.Step(time.Minute)
-	eventually(t, func() bool { return f.follows() == 1 })
-	clock.Step(idle)
-	eventually(t, func() bool { return f.follows() == 0 })
-	if _, err := f.Get(t.Context(), "ns", "banana"); err != nil || f.follows() != 1 {
-		t.Errorf("asked again: %v, %d followed", err, f.follows())
-	}
+	eventually(t, "it is followed anew", func() bool { return a.count("list team") > lists })
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -9,52 +8,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 )
 
 // bareCommand is the first argument with which this program is the bare server instead.
 const bareCommand = "serve-bare"
 
-// bareServer is a process that serves the same bytes for every request, and does nothing else.
-type bareServer struct {
-	url  string
-	pid  int
-	stop func()
-}
-
 // startBare runs the bare server in a process of its own, so that its CPU time and memory are its own.
-func startBare(ctx context.Context, certificateFile, keyFile string, body []byte) (bareServer, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return bareServer{}, err
-	}
-	cmd := exec.CommandContext(ctx, program, bareCommand, certificateFile, keyFile, base64.StdEncoding.EncodeToString(body))
-	cmd.Stderr = os.Stderr
-	detach(cmd)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return bareServer{}, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return bareServer{}, err
-	}
-	if err := cmd.Start(); err != nil {
-		return bareServer{}, err
-	}
-	stop := func() {
-		_ = stdin.Close()
-		_ = cmd.Wait()
-	}
-	address, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		stop()
-		return bareServer{}, fmt.Errorf("start bare server: %w", err)
-	}
-	return bareServer{url: "https://" + strings.TrimSpace(address) + "/", pid: cmd.Process.Pid, stop: stop}, nil
+func startBare(ctx context.Context, certificateFile, keyFile string, body []byte) (peer, error) {
+	return startPeer(ctx, bareCommand, certificateFile, keyFile, base64.StdEncoding.EncodeToString(body))
 }
 
 // serveBare serves until its input ends; its first line of output is its address. TLS is set as the discovery server sets it.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -90,6 +91,17 @@ func (c *client) create(ctx context.Context, path string, object any) (name stri
 		Metadata struct{ Name string } `json:"metadata"`
 	}
 	return created.Metadata.Name, json.Unmarshal(answer, &created)
+}
+
+// patch changes an object at kube-apiserver by a merge patch.
+func (c *client) patch(ctx context.Context, path, patch string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, c.cluster+path, strings.NewReader(patch))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/merge-patch+json")
+	_, err = send(c.http, request, http.StatusOK)
+	return err
 }
 
 // remove deletes an object at kube-apiserver.

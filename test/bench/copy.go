@@ -4,68 +4,92 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
-// copied is a second discovery server, started as the bare one is: how the kernel shares out CPUs depends on the session that a
-// process is in, and that of the plane has other processes.
+// copied is a component of the plane that was started once more, in a session of its own as the bare server is: how the kernel
+// shares out CPUs depends on the session that a process is in, and that of the plane has other processes.
 type copied struct {
-	url  string
 	pid  int
 	stop func()
 }
 
-// copyDiscovery starts the plane's discovery server once more, with the same arguments but ports and folders of its own, and
-// waits until it serves the key set.
-func copyDiscovery(ctx context.Context, p plane, pid int, client *http.Client) (copied, error) {
+// startCopy starts a component once more, with the same arguments but those that are changed; what it has not yet is added.
+func startCopy(ctx context.Context, p plane, component string, changed map[string]string) (copied, error) {
+	pid, err := p.pid(component)
+	if err != nil {
+		return copied{}, err
+	}
 	program, args, err := commandOf(pid)
 	if err != nil {
 		return copied{}, err
 	}
-	port, err := freePort()
-	if err != nil {
-		return copied{}, err
-	}
-	cache, err := os.MkdirTemp("", "credence-bench-")
-	if err != nil {
-		return copied{}, err
-	}
-	for name, value := range map[string]string{"--port": port, "--health-port": "0", "--documents-cache": cache} {
-		if i := slices.Index(args, name); i >= 0 && i+1 < len(args) {
-			args[i+1] = value
-		}
-	}
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, program, replaced(args, changed)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return copied{}, err
 	}
-	stop := func() {
+	return copied{pid: cmd.Process.Pid, stop: sync.OnceFunc(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		_ = cmd.Wait()
+	})}, nil
+}
+
+// replaced returns arguments, each name followed by its value, with other values.
+func replaced(args []string, changed map[string]string) []string {
+	args = slices.Clone(args)
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
+		if i := slices.Index(args, name); i >= 0 && i+1 < len(args) {
+			args[i+1] = changed[name]
+		} else {
+			args = append(args, name, changed[name])
+		}
+	}
+	return args
+}
+
+// copyDiscovery starts the plane's discovery server once more, with ports and folders of its own, and waits until it serves the
+// key set, whose URL it returns.
+func copyDiscovery(ctx context.Context, p plane, client *http.Client) (copied, string, error) {
+	port, err := freePort()
+	if err != nil {
+		return copied{}, "", err
+	}
+	cache, err := os.MkdirTemp("", "credence-bench-")
+	if err != nil {
+		return copied{}, "", err
+	}
+	ours, err := startCopy(ctx, p, "discovery", map[string]string{"--port": port, "--health-port": "0", "--documents-cache": cache})
+	if err != nil {
+		return copied{}, "", err
+	}
+	end := ours.stop
+	ours.stop = func() {
+		end()
 		_ = os.RemoveAll(cache)
 	}
 	keySet, err := url.Parse(p.JWKS)
 	if err != nil {
-		stop()
-		return copied{}, err
+		ours.stop()
+		return copied{}, "", err
 	}
 	keySet.Host = net.JoinHostPort(keySet.Hostname(), port)
 	if err := served(ctx, client, keySet.String()); err != nil {
-		stop()
-		return copied{}, fmt.Errorf("wait for a second %s: %w", path.Base(program), err)
+		ours.stop()
+		return copied{}, "", fmt.Errorf("wait for a second discovery server: %w", err)
 	}
-	return copied{url: keySet.String(), pid: cmd.Process.Pid, stop: stop}, nil
+	return ours, keySet.String(), nil
 }
 
 // commandOf returns the program of a process and its arguments.

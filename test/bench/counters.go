@@ -43,8 +43,12 @@ func sum(metrics []byte, name string, labels ...string) float64 {
 	total := 0.0
 series:
 	for line := range bytes.Lines(metrics) {
-		series, value, ok := strings.Cut(strings.TrimSpace(string(line)), "} ")
-		if !ok || !strings.HasPrefix(series, name+"{") {
+		text := strings.TrimSpace(string(line))
+		series, value, ok := strings.Cut(text, "} ")
+		if !ok {
+			series, value, ok = strings.Cut(text, " ") // it has no labels
+		}
+		if !ok || series != name && !strings.HasPrefix(series, name+"{") {
 			continue
 		}
 		for _, label := range labels {

@@ -15,4 +15,7 @@ plain 7
 			t.Errorf("sum of %v is %v, want %v", labels, got, want)
 		}
 	}
+	if got := sum([]byte(metrics), "plain"); got != 7 {
+		t.Errorf("sum of a metric without labels is %v, want 7", got)
+	}
 }

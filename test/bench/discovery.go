@@ -19,10 +19,6 @@ const discoveryLimitMB = 40
 
 // measureDiscovery measures the key set, over 16 connections that are kept, beside a bare handler of the same bytes.
 func measureDiscovery(ctx context.Context, s settings, p plane, t *table) error {
-	pid, err := p.pid("discovery")
-	if err != nil {
-		return err
-	}
 	client, err := relyingParty(p.CAFile)
 	if err != nil {
 		return err
@@ -37,7 +33,7 @@ func measureDiscovery(ctx context.Context, s settings, p plane, t *table) error 
 		return err
 	}
 	defer bare.stop()
-	ours, err := copyDiscovery(ctx, p, pid, client)
+	ours, keySet, err := copyDiscovery(ctx, p, client)
 	if err != nil {
 		return err
 	}
@@ -52,8 +48,8 @@ func measureDiscovery(ctx context.Context, s settings, p plane, t *table) error 
 		}
 	}
 	results, err := rounds(ctx, s, discoveryConcurrency, []subject{
-		{name: "discovery", once: ask(ours.url), pids: []int{ours.pid}},
-		{name: "bare", once: ask(bare.url), pids: []int{bare.pid}},
+		{name: "discovery", once: ask(keySet), pids: []int{ours.pid}},
+		{name: "bare", once: ask("https://" + bare.says + "/"), pids: []int{bare.pid}},
 	})
 	if err != nil {
 		return err

@@ -7,34 +7,56 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // settings are the flags.
 type settings struct {
 	bin, dir, out, only string
 	round, pause        time.Duration
-	rounds              int
+	rounds, secrets     int
+}
+
+// peers are what this program is instead, when its first argument says so.
+var peers = map[string]func(args []string, stdin io.Reader, stdout io.Writer) error{
+	bareCommand: serveBare, noopCommand: serveNoop, cachingCommand: cacheSecrets,
+}
+
+// parts are what is measured of a plane that runs, in this order: the last leave much behind that is still being removed.
+var parts = []part{
+	{"tokens", measureTokens}, {"discovery", measureDiscovery}, {"webhook", measureWebhook}, {"pods", measurePods},
+	{"steady", measureSteady}, {"secrets", measureSecrets},
+}
+
+type part struct {
+	name    string
+	measure func(context.Context, settings, plane, *table) error
 }
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == bareCommand {
-		exitOn(serveBare(os.Args[2:], os.Stdin, os.Stdout))
+	controllerlog.SetLogger(logr.Discard())
+	if len(os.Args) > 1 && peers[os.Args[1]] != nil {
+		exitOn(peers[os.Args[1]](os.Args[2:], os.Stdin, os.Stdout))
 		return
 	}
 	var s settings
 	flag.StringVar(&s.bin, "bin", "bin", "folder of the programs that make build makes")
 	flag.StringVar(&s.dir, "dir", "", "folder of a plane that runs; one is started, and removed, where it is empty")
 	flag.StringVar(&s.out, "out", "", "file that the table is also written to, as Markdown")
-	flag.StringVar(&s.only, "only", "", "part to measure: start, tokens or discovery; all where it is empty")
+	flag.StringVar(&s.only, "only", "", "part to measure: "+partNames()+"; all where it is empty")
 	flag.DurationVar(&s.round, "round", 500*time.Millisecond, "how long each subject is measured in a round")
 	flag.IntVar(&s.rounds, "rounds", 20, "how many rounds there are, every second one in reverse order")
 	flag.DurationVar(&s.pause, "pause", 3*time.Second, "how long the processes are watched doing nothing, before each series of rounds")
+	flag.IntVar(&s.secrets, "secrets", 10000, "how many Secrets the agent is measured with")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -48,6 +70,18 @@ func exitOn(err error) {
 	}
 }
 
+func partNames() string {
+	names := "start"
+	for i, part := range parts {
+		separator := ", "
+		if i == len(parts)-1 {
+			separator = " or "
+		}
+		names += separator + part.name
+	}
+	return names
+}
+
 func run(ctx context.Context, s settings) (err error) {
 	if s.rounds < 2 || s.rounds > 100 || s.round < 100*time.Millisecond || s.round > time.Minute {
 		return fmt.Errorf("-rounds must be 2 to 100 and -round 100ms to 1m, they are %d and %s", s.rounds, s.round)
@@ -55,8 +89,11 @@ func run(ctx context.Context, s settings) (err error) {
 	if s.pause < 100*time.Millisecond || s.pause > time.Minute {
 		return fmt.Errorf("-pause must be 100ms to 1m, it is %s", s.pause)
 	}
-	if s.only != "" && !strings.Contains(" start tokens discovery ", " "+s.only+" ") {
-		return fmt.Errorf("-only %q is not start, tokens or discovery", s.only)
+	if s.secrets < 100 || s.secrets > 20000 {
+		return fmt.Errorf("-secrets must be 100 to 20000, it is %d", s.secrets)
+	}
+	if s.only != "" && s.only != "start" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == s.only }) {
+		return fmt.Errorf("-only %q is not %s", s.only, partNames())
 	}
 	t := table{about: fmt.Sprintf("%s/%s, %d CPUs, %s, %d rounds of %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), s.rounds, s.round)}
 	p, stop, err := startPlane(ctx, s, &t)
@@ -64,14 +101,12 @@ func run(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer stop()
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context, settings, plane, *table) error
-	}{{"tokens", measureTokens}, {"discovery", measureDiscovery}} {
+	for _, part := range parts {
 		if s.only != "" && s.only != part.name {
 			continue
 		}
 		if err := part.measure(ctx, s, p, &t); err != nil {
+			fmt.Print(t.text()) // what is known by now may have taken minutes
 			return fmt.Errorf("measure %s: %w", part.name, err)
 		}
 	}

@@ -333,3 +333,39 @@ func TestPodsThatCannotHaveTheirIdentity(t *testing.T) {
 	refused(t, "a volume of its own at the place of the token", create(own), "/var/run/secrets/workload-identity/banana")
 	allowed(t, "a pod of an account without identities", create(podOf("default")))
 }
+
+// What explain says of a pod that runs is what the pod has, of each of its identities.
+func TestExplainPodThatExists(t *testing.T) {
+	namespace := shared.accountWithIdentities(t, "banana")
+	const gcp = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"name":"cherry"},"spec":{"audiences":["//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/prov"],` +
+		`"targetSystem":{"type":"gcp","providerConfig":{"apiVersion":"gcp.authentication.gardener.cloud/v1alpha1","kind":"Config","projectID":"my-project","workloadIdentityPoolProvider":"projects/1/locations/global/workloadIdentityPools/pool/providers/prov"}}}}`
+	if got := do(t, shared.config(t), "POST", identitiesPath(namespace), "application/json", gcp); got.Code != 201 {
+		t.Fatalf("create identity: %d %s", got.Code, got.Body)
+	}
+	core := shared.client(t).CoreV1()
+	if _, err := core.ServiceAccounts(namespace).Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana,cherry"), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod, err := core.Pods(namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, identity := range []string{"banana", "cherry"} {
+		shared.awaitToken(t, namespace, tokensecret.NameFor("web", identity), nil)
+	}
+	explained := shared.must(t, "", "credence", "explain", "pod", pod.Name, "-n", namespace)
+	for _, want := range []string{": admitted\n", "variable  AWS_ROLE_ARN=arn:aws:iam::112233445566:role/banana", "variable  GOOGLE_APPLICATION_CREDENTIALS=/var/run/secrets/workload-identity/cherry/credentialsConfig"} {
+		if !strings.Contains(explained, want) {
+			t.Errorf("explain lacks %q:\n%s", want, explained)
+		}
+	}
+	if strings.Contains(explained, "refused") {
+		t.Errorf("explain says that a pod which was admitted is refused:\n%s", explained)
+	}
+	listed := shared.must(t, "", "credence", "get", "-n", namespace)
+	for _, want := range []string{"banana", "cherry", tokensecret.NameFor("web", "cherry"), "in "} {
+		if !strings.Contains(listed, want) {
+			t.Errorf("get lacks %q:\n%s", want, listed)
+		}
+	}
+}

@@ -129,8 +129,8 @@ func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 	if got.Status.Phase != corev1.PodPending {
 		t.Errorf("pod %s is %s", pod, got.Status.Phase)
 	}
-	for _, c := range got.Status.ContainerStatuses {
-		if c.State.Waiting == nil || c.State.Waiting.Reason != "ContainerCreating" {
+	for _, c := range slices.Concat(got.Status.InitContainerStatuses, got.Status.ContainerStatuses) {
+		if c.State.Waiting == nil || c.State.Waiting.Reason != "ContainerCreating" && c.State.Waiting.Reason != "PodInitializing" {
 			t.Errorf("container %s of pod %s: %+v", c.Name, pod, c.State)
 		}
 	}
@@ -141,6 +141,7 @@ func TestNode(t *testing.T) {
 	p := nodePlane(t)
 	t.Run("pods wait for their token", func(t *testing.T) { podsWaitForTheirToken(t, p) })
 	t.Run("pod of a program", func(t *testing.T) { podOfAProgram(t, p) })
+	t.Run("pod presents its identity", func(t *testing.T) { podPresentsItsIdentity(t, p) })
 	t.Run("documents", func(t *testing.T) { documentsOnANode(t, p) })
 	t.Run("parts that die", func(t *testing.T) { nodeSurvivesItsParts(t, p) })
 	t.Run("leaves nothing", func(t *testing.T) { nodeLeavesNothing(t, p) })

@@ -47,6 +47,9 @@ func Supervise(ctx context.Context, settings Settings) error {
 
 // Child is the process that Supervise runs. It ends when the parent does.
 func Child(ctx context.Context, folder string) error {
+	if err := mountsAreOwn(); err != nil {
+		return err
+	}
 	processes.DieWithParent()
 	content, err := os.ReadFile(filepath.Join(folder, settingsName))
 	if err != nil {
@@ -60,6 +63,23 @@ func Child(ctx context.Context, folder string) error {
 		return err
 	}
 	return run(ctx, settings)
+}
+
+// mountsAreOwn is an error if what is mounted here would be seen by the parent, too: then this process was not started by
+// Supervise, and would take folders from the machine.
+func mountsAreOwn() error {
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return fmt.Errorf("look at mounts: %w", err)
+	}
+	parent, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", os.Getppid()))
+	if err != nil {
+		return fmt.Errorf("look at mounts: %w", err)
+	}
+	if own == parent {
+		return fmt.Errorf("%s is started by credence-devcluster --node only", Subcommand)
+	}
+	return nil
 }
 
 // takeMachineFolders mounts folders of the node over those of the machine.

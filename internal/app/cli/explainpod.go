@@ -101,7 +101,7 @@ func explainPod(ctx context.Context, both clusters, subject podSubject, now time
 	x.Warnings = result.Warnings
 	x.decide(request, result, subject.exists)
 	for i, identity := range request.Account.Identities {
-		if err := x.detail(ctx, both.workload, x.Identities[i], request, identity, subject.exists, now); err != nil {
+		if err := x.detail(ctx, both.workload, x.Identities[i], request, result, identity, subject.exists, now); err != nil {
 			return nil, err
 		}
 	}
@@ -261,11 +261,14 @@ func (x *podExplanation) readRuntimeClass(ctx context.Context, workload *api, re
 	return nil
 }
 
-// detail says what the pod gets of one identity, as if it were its only one: what stands against all of them together is the
-// verdict on the pod.
-func (x *podExplanation) detail(ctx context.Context, workload *api, in *identityInPod, request pods.Request, identity pods.Identity, exists bool, now time.Time) error {
-	request.Account.Identities = []pods.Identity{identity}
-	alone := pods.Decide(request)
+// detail says what the pod gets of one identity; where it is refused, as if that were its only one: what stands against all of
+// them together is the verdict on the pod.
+func (x *podExplanation) detail(ctx context.Context, workload *api, in *identityInPod, request pods.Request, all pods.Result, identity pods.Identity, exists bool, now time.Time) error {
+	alone := all
+	if all.Denial != nil {
+		request.Account.Identities = []pods.Identity{identity}
+		alone = pods.Decide(request)
+	}
 	if alone.Denial != nil {
 		in.Reason = alone.Denial.Message
 		if in.Use != "denied" {

@@ -15,14 +15,15 @@ import (
 func newInspectCommand(terminal *terminal) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
-		Use:   "inspect TOKEN|-",
+		Use:   "inspect TOKEN|FILE|-",
 		Short: "Print what a token says about itself, without verifying anything",
 		Long: `Print the header, the claims and the times of a token. This works offline and
 verifies nothing: anybody can write a token that says anything.
 
 ` + tokenArgumentHelp,
-		Example: `  credence token create my-app | credence token inspect -`,
-		Args:    exactlyOne("a TOKEN, or - for standard input"),
+		Example: `  credence token create my-app | credence token inspect -
+  credence token inspect /var/run/secrets/workload-identity/my-app/token`,
+		Args: exactlyOne("a TOKEN, the path of a FILE with a slash in it, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := oneOf(cmd, "output", output, "text", "json"); err != nil {
 				return err

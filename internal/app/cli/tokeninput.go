@@ -2,21 +2,34 @@ package cli
 
 import (
 	"io"
+	"os"
 	"strings"
 
 	"github.com/credence-id/credence/internal/relyingparty"
 )
 
-// readToken returns the token that an argument names: itself, or with - what standard input holds. White space around it,
-// such as the line break of a file, does not count.
+// readToken returns the token that an argument names: itself, with - what standard input holds, or what a file holds; no
+// token has a slash, and the path of a file must. White space around it, such as the line break of a file, does not count.
 func (t *terminal) readToken(argument string) (string, error) {
+	if strings.ContainsAny(argument, `/\`) {
+		file, err := os.Open(argument)
+		if err != nil {
+			return "", &failure{line: "error: read the token: " + err.Error(), code: exitUsage, err: err}
+		}
+		defer func() { _ = file.Close() }()
+		return readWhole(file, argument)
+	}
 	if argument != "-" {
 		return strings.TrimSpace(argument), nil
 	}
+	return readWhole(t.in, "standard input")
+}
+
+func readWhole(from io.Reader, name string) (string, error) {
 	const limit = relyingparty.MaxTokenLength + len("\r\n")
-	text, err := io.ReadAll(io.LimitReader(t.in, int64(limit+1)))
+	text, err := io.ReadAll(io.LimitReader(from, int64(limit+1)))
 	if err != nil {
-		return "", &failure{line: "error: read the token from standard input: " + err.Error(), code: exitUsage, err: err}
+		return "", &failure{line: "error: read the token from " + name + ": " + err.Error(), code: exitUsage, err: err}
 	}
 	if len(text) > limit {
 		// Cut off, it could be another token than was given. As it is, it is refused for its length.
@@ -26,4 +39,5 @@ func (t *terminal) readToken(argument string) (string, error) {
 }
 
 const tokenArgumentHelp = `With - the token is read from standard input. Prefer that: arguments can be seen by
-other users of the machine and stay in the history of the shell.`
+other users of the machine and stay in the history of the shell. An argument with a
+slash is the path of a file that holds the token, such as one mounted into a pod.`

@@ -28,7 +28,7 @@ type verify struct {
 func newVerifyCommand(terminal *terminal) *cobra.Command {
 	v := &verify{terminal: terminal}
 	cmd := &cobra.Command{
-		Use:   "verify TOKEN|-",
+		Use:   "verify TOKEN|FILE|-",
 		Short: "Verify a token through its issuer's discovery documents, as any relying party would",
 		Long: `Verify a token: fetch the discovery document and the keys of its issuer over
 https, and check issuer, audience, times, key and signature. Everything that is
@@ -45,7 +45,7 @@ the issuer's documents could not be read.`,
 
   # Against the issuer of: credence up
   credence token create my-app | credence token verify - --ca-file .credence/ca.crt`,
-		Args: exactlyOne("a TOKEN, or - for standard input"),
+		Args: exactlyOne("a TOKEN, the path of a FILE with a slash in it, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error { return v.run(cmd, args[0]) },
 	}
 	cmd.Flags().StringVar(&v.issuer, "issuer", "", "The https URL of the issuer that the token must be of; default: the one that the token names")

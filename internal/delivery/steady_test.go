@@ -1,0 +1,159 @@
+package delivery
+
+import (
+	"container/heap"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// steady is what an accelerated clock has shown of Secrets that were all filled in the same second.
+type steady struct {
+	perMinute []int   // renewals, without the first fill
+	average   float64 // of them, by the middle of the window
+	due       int     // how often the time of a Secret had come
+	renewed   int     // how many tokens were asked for then
+}
+
+// runSteady runs the requestor over lifetimes of one hour: each Secret is looked at when it asked to be, and once more after each
+// time that it was written, as the watch would have it.
+func runSteady(t testing.TB, secrets, lifetimes int) steady {
+	var objects []client.Object
+	for i := range secrets {
+		objects = append(objects, labelled("orchard", fmt.Sprintf("s%05d", i), "one"))
+	}
+	w := newWorld(t)
+	w.requestor.client = newTable(objects)
+	w.addIdentity("orchard", "one", "u1")
+	w.requestor.random = rand.New(rand.NewPCG(5, 6)).Float64
+	var line turns
+	for _, object := range objects {
+		line = append(line, turn{start0, client.ObjectKeyFromObject(object)})
+	}
+	s := steady{perMinute: make([]int, lifetimes*60), average: float64(secrets) / (0.7 * lifetime.Minutes())}
+	for end := start0.Add(time.Duration(lifetimes) * lifetime); line[0].at.Before(end); heap.Fix(&line, 0) {
+		next := &line[0]
+		w.clock.SetTime(next.at)
+		asked, expiry := len(w.tokens), w.requestor.ledger.get(next.key).expiry
+		wait := w.lookAt(next.key)
+		switch written := len(w.tokens) - asked; {
+		case next.at.Equal(start0):
+			if written != 1 {
+				t.Fatalf("%s was filled with %d tokens", next.key, written)
+			}
+		case written != 1 || !next.at.Before(expiry):
+			t.Fatalf("%s was looked at when it had asked to be, %s before its token expired, and got %d new tokens", next.key, expiry.Sub(next.at), written)
+		default:
+			s.perMinute[next.at.Sub(start0)/time.Minute]++
+			s.due++
+		}
+		if again := w.lookAt(next.key); again != wait || len(w.tokens) != asked+1 {
+			t.Fatalf("%s was renewed twice, or asks for another time: %s, then %s", next.key, wait, again)
+		}
+		next.at = next.at.Add(wait)
+	}
+	s.renewed = len(w.tokens) - secrets
+	return s
+}
+
+// table is an API of Secrets that is fast enough for a hundred thousand writes.
+type table struct {
+	client.Client // nothing else is asked of it
+	stored        map[types.NamespacedName]*corev1.Secret
+}
+
+func newTable(objects []client.Object) table {
+	t := table{stored: map[types.NamespacedName]*corev1.Secret{}}
+	for _, object := range objects {
+		object.SetResourceVersion("1")
+		t.stored[client.ObjectKeyFromObject(object)] = object.(*corev1.Secret)
+	}
+	return t
+}
+
+func (t table) Get(_ context.Context, key types.NamespacedName, into client.Object, _ ...client.GetOption) error {
+	t.stored[key].DeepCopyInto(into.(*corev1.Secret))
+	return nil
+}
+
+// Patch takes the whole new object: nobody else writes, which the patch must say.
+func (t table) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	content, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	var based metav1.PartialObjectMetadata
+	if err := json.Unmarshal(content, &based); err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(object)
+	version, err := strconv.Atoi(t.stored[key].ResourceVersion)
+	if err != nil || based.ResourceVersion != strconv.Itoa(version) {
+		return apierrors.NewConflict(corev1.Resource("secrets"), key.Name, err)
+	}
+	object.SetResourceVersion(strconv.Itoa(version + 1))
+	t.stored[key] = object.DeepCopyObject().(*corev1.Secret)
+	return nil
+}
+
+// lookAt is what a watch or a timer does.
+func (w *world) lookAt(key types.NamespacedName) time.Duration {
+	result, err := w.requestor.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: key})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+// turns is a heap of when Secrets are looked at.
+type turns []turn
+
+type turn struct {
+	at  time.Time
+	key types.NamespacedName
+}
+
+func (t turns) Len() int           { return len(t) }
+func (t turns) Less(i, j int) bool { return t[i].at.Before(t[j].at) }
+func (t turns) Swap(i, j int)      { t[i], t[j] = t[j], t[i] }
+func (t *turns) Push(x any)        { *t = append(*t, x.(turn)) }
+func (t *turns) Pop() any {
+	last := (*t)[len(*t)-1]
+	*t = (*t)[:len(*t)-1]
+	return last
+}
+
+// Each Secret is renewed at its own time, once, in every window of every lifetime.
+func TestFewSecretsAreRenewedOnceEach(t *testing.T) {
+	const secrets, lifetimes = 100, 4
+	s := runSteady(t, secrets, lifetimes)
+	if least, most := secrets*lifetimes, secrets*lifetimes*10/6; s.renewed != s.due || s.renewed < least || s.renewed > most {
+		t.Errorf("%d tokens for %d Secrets in %d lifetimes, which were due %d times; want %d to %d", s.renewed, secrets, lifetimes, s.due, least, most)
+	}
+}
+
+// BenchmarkSteady is ten thousand Secrets, filled in the same second, over four lifetimes: the busiest minute of the first two,
+// and of the others, in parts of the average. It fails if one is renewed twice, or too late.
+func BenchmarkSteady(b *testing.B) {
+	const secrets, lifetimes = 10000, 4
+	for b.Loop() {
+		s := runSteady(b, secrets, lifetimes)
+		b.ReportMetric(s.average, "renewals/min")
+		b.ReportMetric(float64(slices.Max(s.perMinute[:2*60])), "busiest-of-first")
+		b.ReportMetric(float64(slices.Max(s.perMinute[2*60:])), "busiest-of-later")
+		b.ReportMetric(float64(s.due), "due")
+		b.ReportMetric(float64(s.renewed), "renewed")
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"time"
+
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+// webhookConcurrencies are how many pods are created at a time.
+var webhookConcurrencies = []int{1, 16}
+
+// measureWebhook measures what an admitted pod costs our webhook, beside one that decodes the same review and admits it. Both are
+// processes of their own, asked by the same kube-apiserver, about the same pods of the same service account: a label of the pod
+// says which of them. The pods are dry runs, which are reviewed like any other and not stored.
+func measureWebhook(ctx context.Context, s settings, p plane, t *table) error {
+	w, remove, err := newWorld(ctx, p, map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled})
+	if err != nil {
+		return err
+	}
+	defer remove()
+	ours, noop, stop, err := w.startWebhooks(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, workers := range webhookConcurrencies {
+		results, err := rounds(ctx, s, workers, []subject{
+			{name: "ours", once: w.dryRun("ours", true), pids: []int{ours}},
+			{name: "noop", once: w.dryRun("noop", false), pids: []int{noop}},
+		})
+		if err != nil {
+			return err
+		}
+		what, peer := fmt.Sprintf("webhook, %d pods at a time: ", workers), "webhook that does nothing"
+		mine, theirs := results["ours"], results["noop"]
+		t.add(row{what: what + "CPU per admitted pod", unit: "µs", ours: micro(mine.cpu), peer: peer, theirs: micro(theirs.cpu), target: atMost(1.5)})
+		t.add(row{what: what + "pods per second", ours: mine.perSecond, peer: peer, theirs: theirs.perSecond})
+		t.add(row{what: what + "p99 of creating a pod", unit: "ms", ours: mine.p99.Seconds() * 1e3, peer: peer, theirs: theirs.p99.Seconds() * 1e3})
+	}
+	return nil
+}
+
+// startWebhooks starts both, and waits until each is asked.
+func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	if err := w.preparePods(ctx); err != nil {
+		return 0, 0, nil, err
+	}
+	account := object("v1", "ServiceAccount", podAccount, nil)
+	account["metadata"].(map[string]any)["annotations"] = map[string]string{v1alpha1.AnnotationAccountIdentities: podIdentity}
+	if _, err := w.create(ctx, "/api/v1/namespaces/"+w.namespace+"/serviceaccounts", account); err != nil {
+		return 0, 0, nil, err
+	}
+	// Without the label the plane's own webhook is not asked.
+	if err := w.unlabel(ctx); err != nil {
+		return 0, 0, nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	copied, err := startCopy(ctx, w.plane, "webhook", map[string]string{"--port": port, "--health-port": "0"})
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	stops = append(stops, copied.stop)
+	folder := filepath.Join(w.plane.dir, "pki", "webhook")
+	nothing, err := startPeer(ctx, noopCommand, filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"))
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	stops = append(stops, nothing.stop)
+	for label, address := range map[string]string{"ours": net.JoinHostPort("127.0.0.1", port), "noop": nothing.says} {
+		unregister, err := w.registerWebhook(ctx, label, "https://"+address+"/pods")
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		stops = append(stops, unregister)
+	}
+	err = until(ctx, "both webhooks are asked", 30*time.Second, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+		seen, err := get(ctx, w.metrics, "https://"+nothing.says+"/")
+		if err != nil {
+			return false, err
+		}
+		if err := w.dryRun("noop", false)(ctx); err != nil {
+			return false, err
+		}
+		if err := w.dryRun("ours", true)(ctx); err != nil {
+			return false, err
+		}
+		again, err := get(ctx, w.metrics, "https://"+nothing.says+"/")
+		return !bytes.Equal(seen, again), err
+	})
+	return copied.pid, nothing.pid, stop, err
+}
+
+// unlabel takes the label away by which the namespace has identities for its pods. Its service account stays annotated.
+func (w *world) unlabel(ctx context.Context) error {
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, v1alpha1.LabelNamespaceIdentities)
+	return w.patch(ctx, "/api/v1/namespaces/"+w.namespace, patch)
+}
+
+// registerWebhook has kube-apiserver ask a webhook about pods of the namespace with a label, as it asks the plane's own.
+func (w *world) registerWebhook(ctx context.Context, label, url string) (func(), error) {
+	var installed registrationv1.MutatingWebhookConfiguration
+	if err := w.get(ctx, "", "credence-webhook", &installed); err != nil {
+		return nil, err
+	}
+	for _, hook := range installed.Webhooks {
+		if hook.Name != "pods.identity.credence.dev" {
+			continue
+		}
+		hook.ClientConfig.URL = ptr.To(url)
+		hook.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}}
+		hook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"bench": label}}
+		configuration := &registrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + label},
+			Webhooks:   []registrationv1.MutatingWebhook{hook},
+		}
+		if err := w.objects.Create(ctx, configuration); err != nil {
+			return nil, err
+		}
+		return func() { _ = w.objects.Delete(context.WithoutCancel(ctx), configuration) }, nil
+	}
+	return nil, fmt.Errorf("the plane has no webhook for pods")
+}
+
+// dryRun creates a pod without storing it; identities says whether the answer must have the volume of one.
+func (w *world) dryRun(label string, identities bool) func(context.Context) error {
+	url, body := w.podsURL("?dryRun=All"), podBody(label)
+	return func(ctx context.Context) error {
+		answer, err := w.post(ctx, url, body)
+		if err == nil && bytes.Contains(answer, []byte(`"name":"`+volumePrefix)) != identities {
+			err = fmt.Errorf("a pod for the webhook %s was answered wrongly: %.300s", label, answer)
+		}
+		return err
+	}
+}

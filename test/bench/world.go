@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	agentUser    = "system:serviceaccount:credence-system:credence-agent"
+	identityPath = "/apis/authentication.gardener.cloud/v1alpha1/namespaces/%s/workloadidentities"
+	rbacPath     = "/apis/rbac.authorization.k8s.io/v1/namespaces/%s/"
+)
+
+// world is what the parts that deal with Secrets and pods work with: the plane, a namespace of their own, and two clients of
+// kube-apiserver, a bare one and the one that the agent uses.
+type world struct {
+	*client
+	plane     plane
+	namespace string
+	// objects is a client of controller-runtime, without a limit on requests.
+	objects ctrl.Client
+	// metrics asks the health servers of components.
+	metrics *http.Client
+}
+
+// newWorld makes a namespace with labels; the function removes it.
+func newWorld(ctx context.Context, p plane, labels map[string]string) (*world, func(), error) {
+	c, err := newClient(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
+	objects, err := ctrl.New(config, ctrl.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return nil, nil, err
+	}
+	metrics, err := relyingParty(p.CAFile)
+	if err != nil {
+		return nil, nil, err
+	}
+	namespace, err := c.create(ctx, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"generateName": "bench-", "labels": labels}})
+	if err != nil {
+		return nil, nil, err
+	}
+	remove := func() { _ = c.remove(context.WithoutCancel(ctx), "/api/v1/namespaces/"+namespace) }
+	return &world{c, p, namespace, objects, metrics}, remove, nil
+}
+
+// identity makes an identity for AWS, whose tokens are for a role.
+func (w *world) identity(ctx context.Context, name string) error {
+	spec := map[string]any{"audiences": []string{"sts.amazonaws.com"}, "targetSystem": map[string]any{"type": "aws", "providerConfig": map[string]any{
+		"apiVersion": "aws.authentication.gardener.cloud/v1alpha1", "kind": "Config", "iamRoleARN": "arn:aws:iam::112233445566:role/bench",
+	}}}
+	_, err := w.create(ctx, fmt.Sprintf(identityPath, w.namespace), object("authentication.gardener.cloud/v1alpha1", "WorkloadIdentity", name, spec))
+	return err
+}
+
+// bind gives a user of the cluster a ClusterRole, or a Role, in the namespace.
+func (w *world) bind(ctx context.Context, name, kind, role string, subject map[string]any) error {
+	binding := object("", "", name, nil)
+	binding["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
+	binding["subjects"] = []any{subject}
+	_, err := w.create(ctx, fmt.Sprintf(rbacPath, w.namespace)+"rolebindings", binding)
+	return err
+}
+
+func (w *world) agentMayMint(ctx context.Context) error {
+	return w.bind(ctx, "agent-mints", "ClusterRole", "credence:agent:identities", map[string]any{"kind": "User", "name": agentUser})
+}
+
+func (w *world) get(ctx context.Context, namespace, name string, object ctrl.Object) error {
+	return w.objects.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
+}
+
+// many does something count times, so many at once, and stops at the first error.
+func many(ctx context.Context, count, workers int, do func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < count && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := do(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return context.Cause(ctx)
+}
+
+// until asks again and again whether something is so, for at most a time.
+func until(ctx context.Context, what string, patience, every time.Duration, so func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		yes, err := so(ctx)
+		if yes && err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w", what, errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+// healthURL is where the health server of a component of the plane is, by its arguments.
+func (p plane) healthURL(component string) (string, error) {
+	pid, err := p.pid(component)
+	if err != nil {
+		return "", err
+	}
+	_, args, err := commandOf(pid)
+	if err != nil {
+		return "", err
+	}
+	i := slices.Index(args, "--health-port")
+	if i < 0 || i+1 == len(args) {
+		return "", fmt.Errorf("%s has no health server: %s", component, strings.Join(args, " "))
+	}
+	return "https://127.0.0.1:" + args[i+1], nil
+}
+
+func pause(ctx context.Context, length time.Duration) error {
+	select {
+	case <-time.After(length):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
