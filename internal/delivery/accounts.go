@@ -81,7 +81,7 @@ func (a *accounts) report(account *metav1.PartialObjectMetadata, problems []prob
 		return 0
 	}
 	a.tell(account, problems...)
-	return a.failures.failed(key, account.ResourceVersion, a.clock.Now(), a.random)
+	return a.failures.failed(key, account.ResourceVersion, a.clock.Now(), 0, a.random)
 }
 
 // tell writes an Event for each problem, unless an account's last ones were the same a short while ago.

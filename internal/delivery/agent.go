@@ -37,6 +37,8 @@ type Config struct {
 
 	// OneCluster says that the identities are of the workload cluster too, so that its service accounts can be contexts.
 	OneCluster bool
+	// Namespaces are those of the workload cluster that are looked at; empty: all.
+	Namespaces []string
 	// Window is when tokens are renewed; zero: 60 to 80 % of their lifetime.
 	Window renewal.Window
 	// Duration is the lifetime that tokens are asked for with; zero: the default of the server.
@@ -97,7 +99,7 @@ func options(config Config) manager.Options {
 	return manager.Options{
 		Scheme:                        scheme(),
 		MapperProvider:                mapper,
-		Cache:                         cacheOptions(),
+		Cache:                         cacheOptions(config.Namespaces),
 		Client:                        client.Options{Cache: &client.CacheOptions{}},
 		Logger:                        logr.FromSlogHandler(config.Log.Handler()),
 		LeaderElection:                config.Lease.Name != "",
@@ -226,6 +228,13 @@ func (a *Agent) KeysRevoked() {
 
 // cacheOptions keep in memory what the controllers need, and no more: labelled Secrets, pods that are not scheduled, and the
 // metadata of service accounts and namespaces.
-func cacheOptions() cache.Options {
-	return cache.Options{ByObject: byObject(), DefaultTransform: cache.TransformStripManagedFields()}
+func cacheOptions(namespaces []string) cache.Options {
+	options := cache.Options{ByObject: byObject(), DefaultTransform: cache.TransformStripManagedFields()}
+	for _, namespace := range namespaces {
+		if options.DefaultNamespaces == nil {
+			options.DefaultNamespaces = map[string]cache.Config{}
+		}
+		options.DefaultNamespaces[namespace] = cache.Config{}
+	}
+	return options
 }

@@ -24,7 +24,16 @@ func (r *requestor) stand(w *work, f failure) time.Duration {
 // retry tries again after a while.
 func (r *requestor) retry(w *work, f failure) time.Duration {
 	r.tell(w, f)
-	return r.ledger.failed(w.key, w.want.Digest, r.clock.Now(), r.random)
+	return r.ledger.failed(w.key, w.want.Digest, r.clock.Now(), longestWait(f.cause), r.random)
+}
+
+// longestWait bounds the wait after failures. What a cluster could not answer must be tried again soon after it can, and costs it
+// little; what was refused waits longer.
+func longestWait(c Cause) time.Duration {
+	if c == ServerFailed || c == ReviewFailed {
+		return time.Minute
+	}
+	return 0
 }
 
 // tell counts a failure, and writes Events on the Secret and the identity: when it is another than before, and again from time to

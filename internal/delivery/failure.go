@@ -20,6 +20,7 @@ const (
 	UseDenied         Cause = "use_denied"         // the service account may not use the identity any more
 	AgentForbidden    Cause = "agent_forbidden"    // the agent itself may not get this token
 	NoSigningKey      Cause = "no_signing_key"     // the issuer has no key that may sign for this target system now
+	ServerFailed      Cause = "server_failed"      // the identity cluster failed over this request (500)
 	Refused           Cause = "refused"            // the identity cluster refuses the request for another reason
 	Unreachable       Cause = "unreachable"        // the identity cluster can't answer
 	ReviewFailed      Cause = "review_failed"      // the workload cluster could not say whether the account may use the identity
@@ -29,7 +30,7 @@ const (
 
 // Causes returns all causes, for metrics.
 func Causes() []Cause {
-	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, NoSigningKey, Refused, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
+	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, NoSigningKey, ServerFailed, Refused, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
 }
 
 // failure is why a Secret gets no token now.
@@ -39,7 +40,8 @@ type failure struct {
 	reason, message string
 }
 
-// cause classifies an error of the identity cluster. What nobody there has decided is an outage.
+// cause classifies an error of the identity cluster. What it did not answer at all is an outage; a 500 is of one request, and must
+// not hold up the others.
 func cause(err error) Cause {
 	switch {
 	case contextMissing(err):
@@ -50,8 +52,10 @@ func cause(err error) Cause {
 		return NoSigningKey
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return AgentForbidden
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err), apierrors.IsInternalError(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err):
 		return Refused
+	case apierrors.IsInternalError(err):
+		return ServerFailed
 	default:
 		return Unreachable
 	}

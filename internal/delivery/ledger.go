@@ -65,15 +65,17 @@ func (l *ledger) soonest() (time.Time, int) {
 	return soonest, len(l.entries)
 }
 
-// failed counts a failure, and returns how long to wait.
-func (l *ledger) failed(key types.NamespacedName, digest string, now time.Time, random func() float64) time.Duration {
+// failed counts a failure, and returns how long to wait: at most longest, if that is not 0.
+func (l *ledger) failed(key types.NamespacedName, digest string, now time.Time, longest time.Duration, random func() float64) time.Duration {
 	var wait time.Duration
 	l.change(key, func(e *entry) {
 		if e.digest != digest {
 			e.failures, e.digest = 0, digest
 		}
 		e.failures++
-		wait = renewal.Backoff(e.failures, random)
+		if wait = renewal.Backoff(e.failures, random); longest > 0 && wait > longest {
+			wait = longest/2 + time.Duration(float64(longest/2)*random())
+		}
 		e.retryAt = now.Add(wait)
 	})
 	return wait

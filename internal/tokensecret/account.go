@@ -18,17 +18,21 @@ const (
 	maxAccountIdentities = 16
 	maxNameLength        = 253
 	digestLength         = 10
+	// longDigestLength is that where names are cut, and so can be chosen to be the same but for the digest.
+	longDigestLength = 40
 )
 
 // NameFor is the name of the Secret with the tokens of an identity for the pods of a service account of the same namespace:
 // prefix, account and identity, cut where they are too long, and a digest of both, so that no two pairs share it.
 func NameFor(account, identity string) string {
-	digest := sha256.Sum256([]byte(account + "/" + identity))
+	sum := sha256.Sum256([]byte(account + "/" + identity))
+	digest := hex.EncodeToString(sum[:])
 	readable := account + "-" + identity
-	if longest := maxNameLength - len(NamePrefix) - 1 - digestLength; len(readable) > longest {
-		readable = readable[:longest]
+	if len(NamePrefix)+len(readable)+1+digestLength <= maxNameLength {
+		return NamePrefix + readable + "-" + digest[:digestLength]
 	}
-	return NamePrefix + strings.TrimRight(readable, ".-") + "-" + hex.EncodeToString(digest[:])[:digestLength]
+	readable = readable[:maxNameLength-len(NamePrefix)-1-longDigestLength]
+	return NamePrefix + strings.TrimRight(readable, ".-") + "-" + digest[:longDigestLength]
 }
 
 // ParseIdentities reads the annotation of a service account that lists the identities of its pods: names separated by

@@ -37,6 +37,7 @@ within two minutes. Of several replicas the leader alone works.`,
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")
 	flags.StringVar(&config.IdentityKubeconfig, "identity-kubeconfig", "", "kubeconfig file of the identity cluster (default: the workload cluster is that too)")
+	flags.StringSliceVar(&config.Namespaces, "namespaces", nil, "namespaces of the workload cluster that tokens are delivered in, so that the agent needs rights in no others (default: all)")
 	flags.Float64Var(&config.Window.From, "renew-from", defaultRenewFrom, "part of a token's lifetime from which it may be renewed")
 	flags.Float64Var(&config.Window.To, "renew-to", defaultRenewTo, "part of a token's lifetime by which it is renewed")
 	flags.DurationVar(&config.Duration, "token-duration", 0, "lifetime that tokens are asked for with, at least 10m (default: that of the API server)")

@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/identity"
@@ -16,6 +18,8 @@ import (
 type Config struct {
 	Kubeconfig         string // of the workload cluster; empty: the pod's own
 	IdentityKubeconfig string // of the identity cluster; empty: the workload cluster
+
+	Namespaces []string // of the workload cluster; empty: all
 
 	Window      renewal.Window // zero: 60 to 80 % of the lifetime
 	Duration    time.Duration  // of tokens; zero: the API server's default
@@ -57,6 +61,11 @@ func (c Config) complete() (Config, error) {
 	var err error
 	if c.Window, err = c.Window.Complete(); err != nil {
 		return c, fmt.Errorf("--renew-from, --renew-to: %w", err)
+	}
+	for _, namespace := range c.Namespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return c, fmt.Errorf("--namespaces: %q is no name of a namespace: %s", namespace, problems[0])
+		}
 	}
 	switch {
 	case c.Duration != 0 && c.Duration < identity.ShortestLifetime:

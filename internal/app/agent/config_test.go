@@ -25,6 +25,7 @@ func TestComplete(t *testing.T) {
 		"empty window":         {func(c *Config) { c.Window = renewal.Window{From: 0.8, To: 0.8} }, "--renew-from, --renew-to: "},
 		"window without end":   {func(c *Config) { c.Window = renewal.Window{From: 0.6} }, "--renew-from, --renew-to: "},
 		"window to the end":    {func(c *Config) { c.Window = renewal.Window{From: 0.6, To: 1} }, "--renew-from, --renew-to: "},
+		"no namespace":         {func(c *Config) { c.Namespaces = []string{"team", "a/b"} }, "--namespaces: \"a/b\""},
 		"short tokens":         {func(c *Config) { c.Duration = 9 * time.Minute }, "--token-duration 9m0s is shorter"},
 		"nobody works":         {func(c *Config) { c.Concurrency = -1 }, "--concurrency -1"},
 		"too many":             {func(c *Config) { c.Concurrency = 257 }, "--concurrency 257"},

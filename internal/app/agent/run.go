@@ -131,7 +131,7 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 		Workload: c.workload, Identities: p.identities, Tokens: issuer, Keys: p.keys,
 		Reviews:  delivery.AccessReviews{Client: c.workloadClient.AuthorizationV1().SubjectAccessReviews()},
 		Events:   delivery.StartEvents(ctx, c.workloadClient, c.identityClient),
-		Registry: registry, OneCluster: config.IdentityKubeconfig == "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
+		Registry: registry, Namespaces: config.Namespaces, OneCluster: config.IdentityKubeconfig == "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
 		Lease:  types.NamespacedName{Namespace: config.LeaseNamespace, Name: leaseName},
 		Random: rand.Float64, Log: config.Log,
 	})
