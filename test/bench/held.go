@@ -12,8 +12,8 @@ import (
 const (
 	// settle is how long a process is left alone before its memory is read.
 	settle = 10 * time.Second
-	// idleWindow is how long it is watched doing nothing.
-	idleWindow = 30 * time.Second
+	// idleWindow is how long it is watched doing nothing: longer than the two minutes after which Go collects garbage unasked.
+	idleWindow = 130 * time.Second
 )
 
 // held is the memory of the agent and of a process that only caches, in megabytes, without that of the program's file.
