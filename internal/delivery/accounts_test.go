@@ -84,9 +84,16 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	}
 	// An annotation that can't be read is no wish to lose what there is.
 	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry,,x" })
-	w.lookAtAccount()
+	if after := w.lookAtAccount(); after <= 0 {
+		t.Error("not looked at again: what is remembered of the account would stay when the annotation goes")
+	}
 	if event := w.event(); len(w.secretNames()) != 1 || !strings.Contains(event, "InvalidAnnotation") {
 		t.Errorf("Secrets %v, Event %q", w.secretNames(), event)
+	}
+	// Nor does its token expire.
+	w.tokens = nil
+	if w.look("ns/" + tokensecret.NameFor("web", "cherry")); len(w.tokens) != 1 {
+		t.Errorf("%d tokens were asked for, want one", len(w.tokens))
 	}
 	w.editAccount(func(a *corev1.ServiceAccount) { delete(a.Annotations, v1alpha1.AnnotationAccountIdentities) })
 	w.lookAtAccount()
@@ -256,5 +263,47 @@ func TestAnAccountAsksForNewTokens(t *testing.T) {
 	}
 	if len(w.tokens) != 4 {
 		t.Errorf("%d tokens were asked for, want no more", len(w.tokens))
+	}
+}
+
+// A Secret that is not wanted any more never gets the token that was asked for.
+func TestAnAskEndsWithoutSecretsThatAreGone(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
+	w.addIdentity("ns", "banana", "u1")
+	w.addIdentity("ns", "cherry", "u2")
+	w.lookAtAccount()
+	w.editAccount(func(a *corev1.ServiceAccount) {
+		a.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken
+	})
+	w.lookAtAccount()
+	w.look("ns/" + tokensecret.NameFor("web", "banana"))
+	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "banana" })
+	w.lookAtAccount()
+	var got corev1.ServiceAccount
+	if err := w.client.Get(t.Context(), web, &got); err != nil {
+		t.Fatal(err)
+	}
+	if _, asks := got.Annotations[v1alpha1.AnnotationOperation]; asks {
+		t.Error("the annotation is still there: it waits for the Secret of an identity that the account does not name any more")
+	}
+}
+
+// Two problems of one account are told once each, not anew at every retry.
+func TestProblemsAreToldOnce(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
+	for range 5 {
+		w.pass(w.lookAtAccount())
+	}
+	var events []string
+	for event := w.event(); event != ""; event = w.event() {
+		events = append(events, event)
+	}
+	if len(events) != 2 {
+		t.Errorf("%d Events, want one for each identity: %q", len(events), events)
+	}
+	w.pass(again)
+	w.lookAtAccount()
+	if w.event() == "" {
+		t.Error("not told again after a while")
 	}
 }

@@ -1,6 +1,8 @@
 package delivery
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +48,13 @@ func (a *asks) done(account, secret types.NamespacedName) {
 	if todo, open := a.open[account]; open {
 		delete(todo, secret)
 	}
+}
+
+// keep leaves out of an ask the Secrets that the account does not need any more: they will never be done.
+func (a *asks) keep(account types.NamespacedName, secrets []types.NamespacedName) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.open[account], func(secret types.NamespacedName, _ struct{}) bool { return !slices.Contains(secrets, secret) })
 }
 
 // state says whether an ask of an account is open, and whether all its Secrets are done.

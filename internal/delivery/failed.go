@@ -116,9 +116,13 @@ func (r *requestor) orphaned(ctx context.Context, w *work, message string) time.
 		delete(out.Annotations, v1alpha1.AnnotationRenewTimestamp)
 	}
 	if len(out.Data) != len(w.secret.Data) || len(out.Annotations) != len(w.secret.Annotations) {
+		if wait := r.ledger.get(w.key).marks.hold(r.clock.Now(), r.random); wait > 0 {
+			return wait
+		}
 		if err := r.client.Patch(ctx, out, client.MergeFromWithOptions(w.secret, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 			return r.retry(w, failure{WriteFailed, "WriteFailed", fmt.Sprintf("mark the Secret: %v", err)})
 		}
+		r.ledger.marked(w.key, r.clock.Now())
 	}
 	if expired {
 		return 0

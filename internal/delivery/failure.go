@@ -42,6 +42,8 @@ type failure struct {
 // cause classifies an error of the identity cluster. What nobody there has decided is an outage.
 func cause(err error) Cause {
 	switch {
+	case contextMissing(err):
+		return Refused
 	case missing(err):
 		return IdentityMissing
 	case apierrors.HasStatusCause(err, v1alpha1.CauseNoSigningKey):
@@ -70,4 +72,10 @@ func missing(err error) bool {
 		}
 	}
 	return true
+}
+
+// contextMissing says that the service account which is the context was not found: it is gone, and its Secrets will be.
+func contextMissing(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "serviceaccounts"
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/credence-id/credence/internal/delivery/renewal"
 )
@@ -17,8 +18,9 @@ type entry struct {
 	digest   string    // what the failures were for: other inputs are tried at once
 	told     failure   // what the last Event said
 	toldAt   time.Time
-	written  time.Time // when the last token was written
-	quick    int       // renewals in a row that came too soon after one another
+	tokens   pace   // of new tokens
+	marks    pace   // of marks that its identity is missing
+	version  string // resource version that the Secret got by the last token
 }
 
 // ledger remembers Secrets by name.
@@ -86,25 +88,46 @@ func (l *ledger) wait(key types.NamespacedName, digest string, now time.Time) ti
 	return e.retryAt.Sub(now)
 }
 
-// soon is how soon after a token a second one is odd: somebody changes the Secret as often as it is written.
+// soon is how soon after a write a second one is odd: somebody changes the Secret as often as it is written.
 const soon = 10 * time.Second
 
-// hold returns how long a renewal must wait because tokens were written too fast.
-func (l *ledger) hold(key types.NamespacedName, now time.Time, random func() float64) time.Duration {
-	e := l.get(key)
-	if e.quick == 0 || e.written.IsZero() {
-		return 0
-	}
-	return max(0, e.written.Add(renewal.Backoff(e.quick+1, random)).Sub(now))
+// pace is that of writes of one kind.
+type pace struct {
+	last  time.Time
+	quick int // writes in a row that came too soon after one another
 }
 
-func (l *ledger) wrote(key types.NamespacedName, expiry, now time.Time) {
-	l.change(key, func(e *entry) {
-		if !e.written.IsZero() && now.Sub(e.written) < soon<<min(e.quick, 5) {
-			e.quick++
-		} else {
-			e.quick = 0
-		}
-		*e = entry{expiry: expiry, written: now, quick: e.quick}
-	})
+// hold returns how long the next write must wait because there were too many.
+func (p pace) hold(now time.Time, random func() float64) time.Duration {
+	if p.quick == 0 {
+		return 0
+	}
+	return max(0, p.last.Add(renewal.Backoff(p.quick+1, random)).Sub(now))
+}
+
+func (p pace) after(now time.Time) pace {
+	if !p.last.IsZero() && now.Sub(p.last) < soon<<min(p.quick, 5) {
+		return pace{now, p.quick + 1}
+	}
+	return pace{last: now}
+}
+
+// wrote says that a Secret was given a token, and has this resource version since.
+func (l *ledger) wrote(key types.NamespacedName, version string, expiry, now time.Time) {
+	l.change(key, func(e *entry) { *e = entry{expiry: expiry, tokens: e.tokens.after(now), version: version} })
+}
+
+// stale says whether a resource version of a Secret is older than what was written last: the cache is behind.
+func (l *ledger) stale(key types.NamespacedName, version string) bool {
+	written := l.get(key).version
+	if written == "" {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, written)
+	return err == nil && order < 0
+}
+
+// marked is for writes without a token.
+func (l *ledger) marked(key types.NamespacedName, now time.Time) {
+	l.change(key, func(e *entry) { e.marks = e.marks.after(now) })
 }

@@ -72,8 +72,21 @@ func (o *outage) failed(key types.NamespacedName, expiry time.Time) {
 	o.choose()
 }
 
-// choose makes the Secret whose token expires first the next to ask; of those that have asked already, none before all have.
+// choose makes another Secret the next to ask, after a wait.
 func (o *outage) choose() {
+	if !o.pick() {
+		return
+	}
+	wait := min(lastProbe, firstProbe<<min(o.probes, 5))
+	wait = wait/2 + time.Duration(float64(wait/2)*o.random())
+	o.probes++
+	o.next = o.clock.Now().Add(wait)
+	o.add(o.probing, wait)
+}
+
+// pick takes the Secret whose token expires first; of those that have asked already, none before all have. It says whether there
+// is one.
+func (o *outage) pick() bool {
 	o.probing = types.NamespacedName{}
 	for range 2 {
 		var best time.Time
@@ -86,18 +99,11 @@ func (o *outage) choose() {
 			}
 		}
 		if o.probing != (types.NamespacedName{}) {
-			break
+			return true
 		}
 		clear(o.tried)
 	}
-	if o.probing == (types.NamespacedName{}) {
-		return
-	}
-	wait := min(lastProbe, firstProbe<<min(o.probes, 5))
-	wait = wait/2 + time.Duration(float64(wait/2)*o.random())
-	o.probes++
-	o.next = o.clock.Now().Add(wait)
-	o.add(o.probing, wait)
+	return false
 }
 
 // answered says that the cluster has answered: whatever it said, the outage is over.
@@ -134,8 +140,9 @@ func (o *outage) forget(key types.NamespacedName) {
 		o.since, o.probing = time.Time{}, types.NamespacedName{}
 		return
 	}
-	if o.probing == key {
-		o.choose()
+	// Its turn was not used: the next has it.
+	if o.probing == key && o.pick() {
+		o.add(o.probing, max(0, o.next.Sub(o.clock.Now())))
 	}
 }
 

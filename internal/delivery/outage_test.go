@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -184,5 +185,62 @@ func TestNoSigningKeyIsNoOutage(t *testing.T) {
 	}
 	if n := counter(t, w.requestor.recorder, "credence_agent_failures_total", "no_signing_key"); n != 1 {
 		t.Errorf("%g failures for want of a key, want 1", n)
+	}
+}
+
+// Those who have nothing to ask when their turn comes pass it on: whoever does ask must not wait behind all of them.
+func TestTurnsAreNotWasted(t *testing.T) {
+	for name, back := range map[string]func(*world, *v1alpha1.WorkloadIdentity){
+		"their identity is gone": func(*world, *v1alpha1.WorkloadIdentity) {},
+		"their tokens are fresh": func(w *world, wi *v1alpha1.WorkloadIdentity) { w.identities["ns/many"] = wi },
+	} {
+		t.Run(name, func(t *testing.T) {
+			const others = 50
+			w := newWorld(t, labelled("ns", "good", "good"))
+			queue := map[string]time.Time{}
+			w.requestor.outage.add = func(key types.NamespacedName, after time.Duration) {
+				if at, ok := queue[key.String()]; !ok || w.clock.Now().Add(after).Before(at) {
+					queue[key.String()] = w.clock.Now().Add(after)
+				}
+			}
+			w.addIdentity("ns", "good", "u1")
+			many := w.addIdentity("ns", "many", "u2")
+			var keys []string
+			for i := range others {
+				if err := w.client.Create(t.Context(), labelled("ns", fmt.Sprintf("s%d", i), "many")); err != nil {
+					t.Fatal(err)
+				}
+				keys = append(keys, fmt.Sprintf("ns/s%d", i))
+				w.look(keys[len(keys)-1])
+			}
+			// Its token expires after all others.
+			w.pass(time.Minute)
+			w.look("ns/good")
+			w.edit("ns/good", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken })
+			delete(w.identities, "ns/many")
+			w.down = errors.New("connection refused")
+			for _, key := range append(keys, "ns/good") {
+				w.look(key)
+			}
+			back(w, many)
+			w.down, w.tokens = nil, nil
+			for range 120 {
+				w.pass(time.Second)
+				for again := true; again; {
+					again = false
+					for key, at := range queue {
+						if !at.After(w.clock.Now()) {
+							delete(queue, key)
+							w.look(key)
+							again = true
+						}
+					}
+				}
+			}
+			if len(w.tokens) == 0 {
+				since, waiting := w.requestor.outage.lasts()
+				t.Errorf("no token two minutes after the cluster is back: an outage since %s, %d waiting", since, waiting)
+			}
+		})
 	}
 }

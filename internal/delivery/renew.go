@@ -20,11 +20,14 @@ import (
 
 // renew asks for a token and writes it.
 func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
+	if immutable := w.secret.Immutable; immutable != nil && *immutable {
+		return r.stand(w, failure{WriteFailed, "SecretImmutable", "no token can be written into the Secret, as it is immutable: delete it, and create it without immutable: true"})
+	}
 	now := r.clock.Now()
 	if wait := r.ledger.wait(w.key, w.want.Digest, now); wait > 0 {
 		return wait
 	}
-	if wait := r.ledger.hold(w.key, now, r.random); wait > 0 {
+	if wait := r.ledger.get(w.key).tokens.hold(now, r.random); wait > 0 {
 		return wait
 	}
 	if !r.outage.pass(w.key, w.expiry()) {
@@ -47,11 +50,12 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 		return r.retry(w, failure{TokenUnusable, "TokenUnusable", err.Error()})
 	}
 	renewAt := r.window.Draw(fresh.IssuedAt, fresh.Expiry, r.random)
-	if err := r.write(ctx, w, token, renewAt); err != nil {
+	version, err := r.write(ctx, w, token, renewAt)
+	if err != nil {
 		return r.retry(w, failure{WriteFailed, "WriteFailed", fmt.Sprintf("write the token: %v", err)})
 	}
 	r.recorder.renewals.WithLabelValues(string(w.decision.Reason)).Inc()
-	r.ledger.wrote(w.key, fresh.Expiry, r.clock.Now())
+	r.ledger.wrote(w.key, version, fresh.Expiry, r.clock.Now())
 	if account, _, ok := accountOf(w.secret); ok {
 		r.asks.done(account, w.key)
 		r.accountDone(account)
@@ -124,21 +128,23 @@ func (r *requestor) learn(issuedAt time.Time) {
 	}
 }
 
-// write puts the token, and what belongs beside it, into the Secret, unless what it asks for has changed meanwhile.
-func (r *requestor) write(ctx context.Context, w *work, token identity.Token, renewAt time.Time) error {
+// write puts the token, and what belongs beside it, into the Secret, unless what it asks for has changed meanwhile. It returns the
+// resource version that the Secret has then.
+func (r *requestor) write(ctx context.Context, w *work, token identity.Token, renewAt time.Time) (string, error) {
 	const tries = 4
 	secret := w.secret
 	for try := 1; ; try++ {
-		err := r.client.Patch(ctx, r.filled(secret, w, token, renewAt), client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{}))
+		out := r.filled(secret, w, token, renewAt)
+		err := r.client.Patch(ctx, out, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{}))
 		if err == nil || !apierrors.IsConflict(err) || try == tries {
-			return err
+			return out.ResourceVersion, err
 		}
 		var newer corev1.Secret
 		if err := r.live.Get(ctx, w.key, &newer); err != nil {
-			return err
+			return "", err
 		}
 		if again, err := tokensecret.Parse(&newer); err != nil || newer.UID != w.secret.UID || !tokensecret.Labelled(&newer) || again.Identity != w.request.Identity || !sameContext(again.Context, w.request.Context) {
-			return errors.New("what it asks for has changed meanwhile")
+			return "", errors.New("what it asks for has changed meanwhile")
 		}
 		secret = &newer
 	}

@@ -63,6 +63,9 @@ type work struct {
 	waits bool
 }
 
+// cacheLag is after how long a Secret is looked at again that the cache does not show as it was written.
+const cacheLag = time.Second
+
 // Reconcile looks at one Secret, and renews its token if that is due. It never returns an error: waits are its own.
 func (r *requestor) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var secret corev1.Secret
@@ -76,6 +79,9 @@ func (r *requestor) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if !tokensecret.Labelled(&secret) || secret.DeletionTimestamp != nil {
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
+	}
+	if r.ledger.stale(request.NamespacedName, secret.ResourceVersion) {
+		return reconcile.Result{RequeueAfter: cacheLag}, nil // what was written is shown in a moment, and is told of
 	}
 	w := &work{secret: &secret, key: request.NamespacedName, token: storedToken(&secret)}
 	after := r.keep(ctx, w)
@@ -117,7 +123,7 @@ func (r *requestor) keep(ctx context.Context, w *work) time.Duration {
 		return r.stand(w, failure{Refused, "InvalidProviderConfig", err.Error()})
 	}
 	if w.decision = renewal.Decide(r.state(w), w.want, r.now()); !w.decision.Renew() {
-		r.ledger.change(w.key, func(e *entry) { *e = entry{expiry: e.expiry, written: e.written, quick: e.quick} })
+		r.ledger.change(w.key, func(e *entry) { *e = entry{expiry: e.expiry, tokens: e.tokens, marks: e.marks, version: e.version} })
 		return max(w.decision.At.Sub(r.now()), time.Second)
 	}
 	return r.renew(ctx, w)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -164,6 +165,36 @@ func TestAnIdentityThatIsDeleted(t *testing.T) {
 	}
 }
 
+// Tokens that can't be written are not asked for.
+func TestImmutableSecretsAreLeftAlone(t *testing.T) {
+	secret := labelled("ns", "s", "banana")
+	secret.Immutable = ptr.To(true)
+	w := newWorld(t, secret)
+	w.addIdentity("ns", "banana", "u1")
+	if again := w.look("ns/s"); again != 0 || len(w.tokens) != 0 {
+		t.Errorf("looks again after %s, %d tokens: only people can mend this", again, len(w.tokens))
+	}
+	if event := w.event(); !strings.Contains(event, "SecretImmutable") {
+		t.Errorf("the Event says %q", event)
+	}
+}
+
+// A service account that went a moment ago is no identity that is missing.
+func TestAContextThatIsGone(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.down = apierrors.NewNotFound(corev1.Resource("serviceaccounts"), "web")
+	if again := w.look("ns/s"); again <= 0 {
+		t.Error("it is not tried again")
+	}
+	if event := w.event(); !strings.Contains(event, `serviceaccounts "web" not found`) || strings.Contains(event, "IdentityMissing") {
+		t.Errorf("the Event says %q", event)
+	}
+	if _, marked := w.secret("ns/s").Annotations[v1alpha1.AnnotationOrphaned]; marked {
+		t.Error("marked as one whose identity is gone")
+	}
+}
+
 // A server that does not know the resource has not said that there is no such identity.
 func TestAnAPIThatIsGoneIsAnOutage(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"))
@@ -262,6 +293,24 @@ func TestQuickRenewalsSlowDown(t *testing.T) {
 	}
 }
 
+func TestQuickMarksSlowDown(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "gone"))
+	marks := 0
+	for range 600 { // ten minutes
+		w.look("ns/s")
+		w.edit("ns/s", func(s *corev1.Secret) {
+			if _, marked := s.Annotations[v1alpha1.AnnotationOrphaned]; marked {
+				marks++
+				delete(s.Annotations, v1alpha1.AnnotationOrphaned)
+			}
+		})
+		w.pass(time.Second)
+	}
+	if marks < 3 || marks > 14 {
+		t.Errorf("marked %d times in ten minutes, want a few", marks)
+	}
+}
+
 func TestIssuerWithAnotherClock(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"), labelled("ns", "s2", "banana"))
 	w.addIdentity("ns", "banana", "u1")
@@ -299,5 +348,24 @@ func TestSecretDeletedLeavesNothing(t *testing.T) {
 	}
 	if _, waiting := w.requestor.outage.lasts(); waiting != 0 {
 		t.Errorf("%d Secrets wait, want none", waiting)
+	}
+}
+
+// A cache that is behind shows the Secret as it was before its token was written: that is no reason for a second one.
+func TestACacheThatIsBehindRenewsNothingTwice(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	before := w.secret("ns/s")
+	w.look("ns/s")
+	w.shown = before
+	for range 3 {
+		w.pass(time.Minute)
+		if again := w.look("ns/s"); again != cacheLag {
+			t.Errorf("looks again after %s, want %s", again, cacheLag)
+		}
+	}
+	w.shown = nil
+	if again := w.look("ns/s"); len(w.tokens) != 1 || again != 39*time.Minute {
+		t.Errorf("%d tokens were asked for, want 1; looks again after %s", len(w.tokens), again)
 	}
 }

@@ -50,6 +50,7 @@ type world struct {
 	ahead      time.Duration        // of the issuer's clock
 	queued     map[string]time.Duration
 	onPatch    func(client.Object) // before a patch is carried out
+	shown      *corev1.Secret      // what the cache shows instead of the Secret
 }
 
 type identityTokenAsked struct {
@@ -177,6 +178,13 @@ func labelled(namespace, name, identity string) *corev1.Secret {
 // look makes the requestor look at a Secret, and returns after how long it looks again.
 func (w *world) look(key string) time.Duration {
 	w.t.Helper()
+	if shown := w.shown; shown != nil {
+		w.requestor.client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+			shown.DeepCopyInto(object.(*corev1.Secret))
+			return nil
+		}})
+		defer func() { w.requestor.client = w.client }()
+	}
 	namespace, name, _ := strings.Cut(key, "/")
 	result, err := w.requestor.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
 	if err != nil {

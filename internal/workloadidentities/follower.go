@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
@@ -19,10 +20,14 @@ const requestTimeout = 10 * time.Second
 // firstList bounds how long somebody waits for the first list of a namespace before the identity is read by itself.
 const firstList = 5 * time.Second
 
+// idle is for how long a namespace that nobody asks about is followed, where nobody is told of its changes either.
+const idle = time.Hour
+
 // Follower reads identities, and follows the namespaces that were asked for.
 type Follower struct {
 	client   client
-	onChange func(types.NamespacedName)
+	onChange func(types.NamespacedName) // nil: nobody is told
+	clock    clock.WithTicker
 
 	mu         sync.Mutex
 	run        context.Context // nil until Run
@@ -33,22 +38,20 @@ type Follower struct {
 type namespace struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
+	used     time.Time // when somebody last asked
 	// settled is closed by the first list, or by the first refusal.
 	settled chan struct{}
 	settle  func()
 }
 
 // New returns a Follower of the cluster of config. onChange, if not nil, is told of every identity that appears, changes or
-// goes; it must not block.
+// goes; it must not block. Without it, namespaces that nobody asks about any more are given up.
 func New(config *rest.Config, onChange func(types.NamespacedName)) (*Follower, error) {
 	client, err := newClient(config)
 	if err != nil {
 		return nil, err
 	}
-	if onChange == nil {
-		onChange = func(types.NamespacedName) {}
-	}
-	return &Follower{client: client, onChange: onChange, namespaces: map[string]*namespace{}}, nil
+	return &Follower{client: client, onChange: onChange, clock: clock.RealClock{}, namespaces: map[string]*namespace{}}, nil
 }
 
 // Run follows until ctx is done. Before it, identities are read one by one.
@@ -56,9 +59,22 @@ func (f *Follower) Run(ctx context.Context) error {
 	f.mu.Lock()
 	f.run = ctx
 	f.mu.Unlock()
-	<-ctx.Done()
-	f.Retain(func(string) bool { return false })
-	return nil
+	defer f.Retain(func(string) bool { return false })
+	if f.onChange != nil {
+		<-ctx.Done()
+		return nil
+	}
+	ticker := f.clock.NewTicker(idle / 4)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+			now := f.clock.Now()
+			f.Retain(func(name string) bool { return now.Sub(f.namespaces[name].used) < idle })
+		}
+	}
 }
 
 // Get returns an identity, which must not be changed. Its errors are those of the API, NotFound and Forbidden among them; an
@@ -80,7 +96,7 @@ func (f *Follower) Get(ctx context.Context, ns, name string) (*v1alpha1.Workload
 	return f.client.get(ctx, ns, name)
 }
 
-// Retain stops following the namespaces that are not kept.
+// Retain stops following the namespaces that are not kept. keep must not call the Follower.
 func (f *Follower) Retain(keep func(namespace string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,9 +116,11 @@ func (f *Follower) follow(name string) *namespace {
 		return nil
 	}
 	if followed, ok := f.namespaces[name]; ok {
+		followed.used = f.clock.Now()
 		return followed
 	}
 	followed := f.newNamespace(name)
+	followed.used = f.clock.Now()
 	ctx, cancel := context.WithCancel(f.run)
 	followed.stop = cancel
 	f.namespaces[name] = followed
@@ -142,6 +160,9 @@ func (f *Follower) newNamespace(name string) *namespace {
 }
 
 func (f *Follower) tell(object any) {
+	if f.onChange == nil {
+		return
+	}
 	if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = gone.Obj
 	}

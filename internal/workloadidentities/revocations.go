@@ -3,8 +3,10 @@ package workloadidentities
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,11 +23,14 @@ type Revocations struct {
 	client     rest.Interface
 	parameters runtime.ParameterCodec
 	onChange   func()
+	log        *slog.Logger
+	unreadable atomic.Bool
 	revoked    atomic.Pointer[map[string]struct{}]
 }
 
-// NewRevocations returns the Revocations of the cluster of config. onChange is told when another key is revoked.
-func NewRevocations(config *rest.Config, onChange func()) (*Revocations, error) {
+// NewRevocations returns the Revocations of the cluster of config. onChange is told when another key is revoked, log of a KeyRing
+// that can't be read.
+func NewRevocations(config *rest.Config, onChange func(), log *slog.Logger) (*Revocations, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register %s: %w", v1alpha1.SchemeGroupVersion, err)
@@ -40,7 +45,7 @@ func NewRevocations(config *rest.Config, onChange func()) (*Revocations, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make client of %s: %w", v1alpha1.SchemeGroupVersion, err)
 	}
-	return &Revocations{client: client, parameters: runtime.NewParameterCodec(scheme), onChange: onChange}, nil
+	return &Revocations{client: client, parameters: runtime.NewParameterCodec(scheme), onChange: onChange, log: log}, nil
 }
 
 // Revoked says whether a key is known to be revoked.
@@ -56,8 +61,7 @@ func (r *Revocations) Revoked(keyID string) bool {
 // Run follows the KeyRing until ctx is done.
 func (r *Revocations) Run(ctx context.Context) error {
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{ListWithContextFunc: r.list, WatchFuncWithContext: r.watch}, &v1alpha1.KeyRing{}, 0, cache.Indexers{})
-	// Whoever may not read it, or has none, goes without: a key that is revoked is not in the documents any more either.
-	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {})
+	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { r.failed(err) })
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    r.take,
 		UpdateFunc: func(_, object any) { r.take(object) },
@@ -67,6 +71,13 @@ func (r *Revocations) Run(ctx context.Context) error {
 	}
 	informer.RunWithContext(ctx)
 	return nil
+}
+
+// failed says once that whoever may not read the KeyRing goes without. That the cluster does not answer is told of elsewhere.
+func (r *Revocations) failed(err error) {
+	if (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) && !r.unreadable.Swap(true) {
+		r.log.Warn("the KeyRing can't be read: tokens of keys that are revoked are not renewed before their time; give the agent's user the role credence:agent:keyring in the identity cluster", "error", err)
+	}
 }
 
 // take reads the revoked keys of a KeyRing. They are never forgotten.

@@ -11,6 +11,8 @@ func componentScenarios() []scenario {
 		{"CredenceAPIServerAbsent", "credence-apiserver", 5 * time.Minute},
 		{"CredenceControllerAbsent", "credence-controller", 15 * time.Minute},
 		{"CredenceDiscoveryAbsent", "credence-discovery", 5 * time.Minute},
+		{"CredenceAgentAbsent", "credence-agent", 5 * time.Minute},
+		{"CredenceWebhookAbsent", "credence-webhook", 5 * time.Minute},
 	} {
 		up := `up{job="` + component.job + `",instance=`
 		all = append(all,

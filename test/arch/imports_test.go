@@ -34,7 +34,7 @@ type rule struct {
 
 const (
 	core  = `^internal/(issuer|issuer/keys|discovery|target|target/.*|targets|tokensecret|trust|clouderror|delivery/renewal|gmsa|securitycontext|profile|admission|admission/(pods|secrets|templates))$`
-	edges = `^internal/(apiserver|keystore|externalsigner|discovery/source|discovery/publication|discovery/comparison|admission/webhook|delivery|node|credential)(/|$)`
+	edges = `^internal/(apiserver|keystore|externalsigner|discovery/source|discovery/publication|discovery/comparison|admission/webhook|delivery|workloadidentities|node|credential)(/|$)`
 	other = `^[a-z0-9-]+(\.[a-z0-9-]+)+/` // packages of other modules
 )
 

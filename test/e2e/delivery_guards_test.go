@@ -200,6 +200,14 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 	refused(t, "another identity", err, "may not change which identity")
 	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(`{"data":{"token":"eA=="}}`), metav1.PatchOptions{})
 	allowed(t, "a token in a labelled Secret", err)
+	for what, patch := range map[string]string{
+		"an owner":     `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`,
+		"a finalizer":  `{"metadata":{"finalizers":["e2e.example/x"]}}`,
+		"immutability": `{"immutable":true}`,
+	} {
+		_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, what+" of a labelled Secret", err, "may not change who owns a Secret")
+	}
 	refused(t, "deleting a Secret of somebody's", secrets.Delete(t.Context(), "labelled", metav1.DeleteOptions{}), others)
 	refused(t, "deleting a Secret without the label", secrets.Delete(t.Context(), "plain", metav1.DeleteOptions{}), others)
 	_, err = secrets.Create(t.Context(), tokenSecret("free", namespace, "banana"), metav1.CreateOptions{})

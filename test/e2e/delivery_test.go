@@ -247,6 +247,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 	for what, patch := range map[string]string{
 		"another token": `{"data":{"token":"YS5iLmM="}}`, "one more file": `{"data":{"more":"eA=="}}`,
 		"no label": `{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":null}}}`, "no owner": `{"metadata":{"ownerReferences":null}}`,
+		"immutability": `{"immutable":true}`,
 		"another time": string(annotate(v1alpha1.AnnotationRenewTimestamp, "2099-01-01T00:00:00Z")),
 	} {
 		_, err := shared.client(t).CoreV1().Secrets(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})

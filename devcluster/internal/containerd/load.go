@@ -5,6 +5,7 @@ package containerd
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -37,7 +38,7 @@ func Load(ctx context.Context, programs Programs, folder, fullName, path string,
 	reader.CloseWithError(io.ErrClosedPipe)
 	writing := <-written
 	switch {
-	case err != nil && writing != nil && writing != io.ErrClosedPipe:
+	case err != nil && writing != nil && !errors.Is(writing, io.ErrClosedPipe):
 		return writing
 	case err != nil:
 		return fmt.Errorf("load image %s: %s", fullName, strings.TrimSpace(output.String()))

@@ -135,10 +135,18 @@ type rendered struct {
 	waiting bool
 }
 
+// maxConfig bounds what is read as YAML, which takes a second for a megabyte: everybody's Secrets come here. A providerConfig has
+// at most 64 KiB.
+const maxConfig = 128 << 10
+
 // injection renders the keys for the place where the token will be: that of GEP-26, or for Secrets of service accounts, that
 // of their pods.
 func injection(secret *corev1.Secret, request tokensecret.Request, adapters func(string) target.Adapter) (rendered, *Denial) {
 	targetType := secret.Labels[v1alpha1.LabelProvider]
+	if size := len(secret.Data[v1alpha1.SecretConfig]); size > maxConfig {
+		return rendered{}, invalid(fmt.Sprintf("data key %s of the Secret is %d bytes long, at most %d are allowed: the agent writes it from the identity, leave it out",
+			v1alpha1.SecretConfig, size, maxConfig))
+	}
 	providerConfig, err := tokensecret.ProviderConfig(secret.Data[v1alpha1.SecretConfig])
 	if err != nil {
 		return rendered{}, invalid(fmt.Sprintf("data key %s of the Secret: %s: the agent writes it from the identity, leave it out", v1alpha1.SecretConfig, err))

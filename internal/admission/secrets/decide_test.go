@@ -200,6 +200,7 @@ func TestRefused(t *testing.T) {
 		"config of another target":  {secret(config("tide: high")), nil, 422, "data.config.berth"},
 		"config that is no YAML":    {secret(config("\t{")), nil, 422, "read config as YAML"},
 		"config with a key twice":   {secret(config("berth: a\nberth: b\n")), nil, 422, "read config as YAML"},
+		"config without an end":     {secret(config(strings.Repeat("- ", 1<<17))), nil, 422, "262144 bytes long, at most 131072"},
 		"config made worse":         {secret(config("tide: low")), secret(config("tide: high")), 422, "data.config.berth"},
 	} {
 		t.Run(name, func(t *testing.T) {

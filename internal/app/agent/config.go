@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/identity"
 )
@@ -70,4 +71,8 @@ func (c Config) complete() (Config, error) {
 		return c, errors.New("--health-port needs --tls-cert-file and --tls-private-key-file: the certificate to serve it with")
 	}
 	return c, nil
+}
+
+func (c Config) health() serving.HealthPort {
+	return serving.HealthPort{BindAddress: c.BindAddress, Port: c.HealthPort, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSPrivateKeyFile}
 }

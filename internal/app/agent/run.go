@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"strconv"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,8 +19,6 @@ import (
 
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/delivery"
-	"github.com/credence-id/credence/internal/discovery"
-	"github.com/credence-id/credence/internal/discovery/source"
 	"github.com/credence-id/credence/internal/workloadidentities"
 )
 
@@ -52,7 +48,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if config.HealthPort != 0 {
-		server, pair, err := health(ctx, config, parts.agent, registry)
+		server, pair, err := config.health().Open(ctx, serving.NewHealth(parts.agent.Ready, registry), config.Log)
 		if err != nil {
 			return err
 		}
@@ -124,7 +120,7 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 	if p.identities, err = workloadidentities.New(c.identity, func(name types.NamespacedName) { p.agent.IdentityChanged(name) }); err != nil {
 		return nil, err
 	}
-	if p.keys, err = workloadidentities.NewRevocations(c.identity, func() { p.agent.KeysRevoked() }); err != nil {
+	if p.keys, err = workloadidentities.NewRevocations(c.identity, func() { p.agent.KeysRevoked() }, config.Log); err != nil {
 		return nil, err
 	}
 	issuer, err := workloadidentities.NewIssuer(c.identity)
@@ -140,17 +136,4 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 		Random: rand.Float64, Log: config.Log,
 	})
 	return p, err
-}
-
-func health(ctx context.Context, config Config, agent *delivery.Agent, registry prometheus.Gatherer) (*serving.Server, *source.KeyPair, error) {
-	pair, err := source.NewKeyPair(config.TLSCertFile, config.TLSPrivateKeyFile, (*discovery.Recorder)(nil), config.Log)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
-	}
-	address := net.JoinHostPort(config.BindAddress, strconv.Itoa(config.HealthPort))
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--health-port %d cannot be listened on, give another one (or another --bind-address): %w", config.HealthPort, err)
-	}
-	return serving.New("health", listener, serving.NewHealth(agent.Ready, registry), pair, config.Log), pair, nil
 }

@@ -36,7 +36,8 @@ type delivery struct {
 	Problem     string  `json:"problem,omitempty"`
 	LastFailure *mishap `json:"lastFailure,omitempty"`
 
-	issuer string // the token's iss claim
+	issuer string    // the token's iss claim
+	issued time.Time // its iat claim
 }
 
 // mishap is the newest Event of kind Warning on an object.
@@ -73,7 +74,7 @@ func deliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *delive
 		d.Problem = "its token can't be read: " + err.Error()
 		return identity, d
 	}
-	d.issuer = inspection.Issuer
+	d.issuer, d.issued = inspection.Issuer, inspection.IssuedAt
 	if !inspection.Expiry.IsZero() {
 		d.Expires = &inspection.Expiry
 	}

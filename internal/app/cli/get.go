@@ -173,6 +173,9 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 		if d.LastFailure != nil && (failure == nil || d.LastFailure.Time.After(failure.Time)) {
 			failure = d.LastFailure
 		}
+		if failure != nil && failure.Time.Before(d.issued) {
+			failure = nil // the token has been renewed since
+		}
 		row = append(row, d.Namespace+"/"+d.Secret, orDash(d.ServiceAccount), podCount(d), g.expiry(d, wide), g.renewal(d, wide))
 	}
 	if wide {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
@@ -128,4 +129,8 @@ func splitName(text string) (types.NamespacedName, error) {
 		return types.NamespacedName{}, fmt.Errorf("%q must be NAMESPACE/NAME", text)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
+}
+
+func (c Config) health() serving.HealthPort {
+	return serving.HealthPort{BindAddress: c.BindAddress, Port: c.HealthPort, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSPrivateKeyFile}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"os"
 	"strconv"
 	"time"
@@ -20,8 +18,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/internal/app/serving"
-	"github.com/credence-id/credence/internal/discovery"
-	"github.com/credence-id/credence/internal/discovery/source"
 	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keystore"
@@ -67,7 +63,7 @@ func Run(ctx context.Context, config Config) error {
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	if c.HealthPort != 0 {
-		server, pair, err := health(ctx, c, serving.NewHealth(readiness(keeper.Follower()), registry))
+		server, pair, err := c.health().Open(ctx, serving.NewHealth(readiness(keeper.Follower()), registry), c.Log)
 		if err != nil {
 			return err
 		}
@@ -109,19 +105,6 @@ func openStore(c checked, client kubernetes.Interface) (keystore.Store, error) {
 		return nil, fmt.Errorf("open key store: %w", err)
 	}
 	return store, nil
-}
-
-func health(ctx context.Context, c checked, handler http.Handler) (*serving.Server, *source.KeyPair, error) {
-	pair, err := source.NewKeyPair(c.TLSCertFile, c.TLSPrivateKeyFile, (*discovery.Recorder)(nil), c.Log)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
-	}
-	address := net.JoinHostPort(c.BindAddress, strconv.Itoa(c.HealthPort))
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--health-port %d cannot be listened on, give another one (or another --bind-address): %w", c.HealthPort, err)
-	}
-	return serving.New("health", listener, handler, pair, c.Log), pair, nil
 }
 
 // hostname names this process among those that would lead.

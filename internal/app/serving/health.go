@@ -1,11 +1,39 @@
 package serving
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/source"
 )
+
+// HealthPort is where a program shows its health, and with which certificate: the values of its flags.
+type HealthPort struct {
+	BindAddress                    string
+	Port                           int
+	TLSCertFile, TLSPrivateKeyFile string
+}
+
+// Open listens there. The server and the certificate, which is read again when it changes, are to be run; errors name the flags.
+func (p HealthPort) Open(ctx context.Context, handler http.Handler, log *slog.Logger) (*Server, *source.KeyPair, error) {
+	pair, err := source.NewKeyPair(p.TLSCertFile, p.TLSPrivateKeyFile, (*discovery.Recorder)(nil), log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(p.BindAddress, strconv.Itoa(p.Port)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("--health-port %d cannot be listened on, give another one (or another --bind-address): %w", p.Port, err)
+	}
+	return New("health", listener, handler, pair, log), pair, nil
+}
 
 // NewHealth returns the handler of /livez, /readyz and /metrics. ready is asked at every request: its error is why the program
 // is not ready, and is shown to whoever asks.

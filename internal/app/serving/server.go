@@ -5,6 +5,7 @@ package serving
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,7 +16,8 @@ import (
 	"github.com/credence-id/credence/internal/discovery/source"
 )
 
-// Limits of a connection. Requests have no body and answers are small: whoever is slower holds a connection for nothing.
+// Limits of a connection, unless a Server is Patient. Requests have no body and answers are small: whoever is slower holds a
+// connection for nothing.
 const (
 	readTimeout     = 5 * time.Second // one for header and all: a second one is a second deadline for each request
 	writeTimeout    = 10 * time.Second
@@ -59,6 +61,18 @@ func New(name string, listener net.Listener, handler http.Handler, pair *source.
 	}
 }
 
+// Patient gives each request and its answer so long instead: for bodies, and for answers that take others' time.
+func (s *Server) Patient(timeout time.Duration) *Server {
+	s.http.ReadTimeout, s.http.WriteTimeout = timeout, timeout
+	return s
+}
+
+// RequireClients lets nobody in without a certificate of these authorities.
+func (s *Server) RequireClients(authorities *x509.CertPool) *Server {
+	s.http.TLSConfig.ClientAuth, s.http.TLSConfig.ClientCAs = tls.RequireAndVerifyClientCert, authorities
+	return s
+}
+
 // tls12Suites are those of TLS 1.2 with forward secrecy and authenticated encryption; TLS 1.3 has no others.
 func tls12Suites() []uint16 {
 	return []uint16{
@@ -67,6 +81,9 @@ func tls12Suites() []uint16 {
 		tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 	}
 }
+
+// Address is where it listens.
+func (s *Server) Address() net.Addr { return s.listener.Addr() }
 
 // Close gives up a Server that does not run.
 func (s *Server) Close() { _ = s.listener.Close() }

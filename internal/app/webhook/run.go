@@ -34,7 +34,7 @@ func Run(ctx context.Context, config Config) error {
 type program struct {
 	config     Config
 	identities *workloadidentities.Follower
-	reviews    *server
+	reviews    *serving.Server
 	health     *serving.Server // nil: none
 	pair       *source.KeyPair
 }
@@ -102,7 +102,7 @@ func (p *program) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.identities.Run(ctx) })
 	group.Go(func() error { return p.pair.Run(ctx) })
-	group.Go(func() error { return p.reviews.run(ctx) })
+	group.Go(func() error { return p.reviews.Run(ctx) })
 	if p.health != nil {
 		group.Go(func() error { return p.health.Run(ctx) })
 	}

@@ -63,7 +63,7 @@ func start(t *testing.T, a *authority, change func(*Config)) string {
 			t.Errorf("run: %v", err)
 		}
 	})
-	return "https://" + p.reviews.listener.Addr().String()
+	return "https://" + p.reviews.Address().String()
 }
 
 func client(t testing.TB, a *authority, certificates ...tls.Certificate) *http.Client {

@@ -1,0 +1,93 @@
+package workloadidentities
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// orchard is an API with the identity ns/banana, as far as a Follower asks.
+func orchard(t *testing.T) *rest.Config {
+	const banana = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"namespace":"ns","name":"banana","resourceVersion":"1"}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		write := func(s string) { _, _ = w.Write([]byte(s)) }
+		switch {
+		case r.URL.Query().Get("sendInitialEvents") != "": // it only lists
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			write(`{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Invalid","code":422}`)
+		case r.URL.Query().Get("watch") != "":
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "/ns/workloadidentities"):
+			write(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentityList","metadata":{"resourceVersion":"1"},"items":[` + banana + `]}`)
+		case strings.HasSuffix(r.URL.Path, "/workloadidentities"):
+			write(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentityList","metadata":{"resourceVersion":"1"},"items":[]}`)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+			write(`{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"NotFound","code":404,"details":{"name":"x","kind":"workloadidentities"}}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return &rest.Config{Host: server.URL}
+}
+
+// run runs a Follower until the test ends.
+func run(t *testing.T, f *Follower) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = f.Run(ctx) // it has no error
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	eventually(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.run != nil })
+}
+
+func eventually(t *testing.T, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !is(); {
+		if time.Now().After(end) {
+			t.Fatal("not within ten seconds")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (f *Follower) follows() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.namespaces)
+}
+
+// Where nobody is told of changes, a namespace is given up once nobody asks.
+func TestNamespacesThatNobodyAsksAboutAreGivenUp(t *testing.T) {
+	f, err := New(orchard(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := clocktesting.NewFakeClock(time.Now())
+	f.clock = clock
+	run(t, f)
+	eventually(t, clock.HasWaiters)
+	for _, namespace := range []string{"ns", "gone"} {
+		_, _ = f.Get(t.Context(), namespace, "banana")
+	}
+	clock.Step(idle - time.Minute)
+	if _, err := f.Get(t.Context(), "ns", "banana"); err != nil {
+		t.Fatal(err)
+	}
+	clock.Step(time.Minute)
+	eventually(t, func() bool { return f.follows() == 1 })
+	clock.Step(idle)
+	eventually(t, func() bool { return f.follows() == 0 })
+	if _, err := f.Get(t.Context(), "ns", "banana"); err != nil || f.follows() != 1 {
+		t.Errorf("asked again: %v, %d followed", err, f.follows())
+	}
+}

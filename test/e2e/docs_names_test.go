@@ -1,0 +1,64 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What the programs tell of themselves is explained: every name that the source gives stands in the reference.
+func TestDocumentsName(t *testing.T) {
+	for name, test := range map[string]struct {
+		source, names, document string
+		atLeast                 int
+	}{
+		"labels, annotations, keys": {"api/authentication/v1alpha1/wellknown.go", `(?m)^\t\w+ += "(.+)"$`, "labels-and-annotations.md", 15},
+		"Events":                    {"internal/delivery/*.go", `(?:failure\{\w+, |problem\{|warn\(account, |onAccount\(w, )"(\w+)"`, "events.md", 12},
+		"causes of failures":        {"internal/delivery/failure.go", `Cause += "(\w+)"`, "metrics-and-audit.md", 10},
+		"reasons of renewals":       {"internal/delivery/renewal/decision.go", `Reason += "(\w+)"`, "metrics-and-audit.md", 9},
+		"metrics of agent":          {"internal/delivery/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 7},
+		"metrics of webhook":        {"internal/admission/webhook/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
+		"reserved variables":        {"internal/target/*/*.go", `Name: "([A-Z][A-Z_]+)"`, "labels-and-annotations.md", 15},
+		"policies":                  {"deploy/base/55-delivery-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", test.document))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := sourceNames(t, test.source, test.names)
+			if len(found) < test.atLeast {
+				t.Fatalf("found %d names only: %v", len(found), found)
+			}
+			for name := range found {
+				if !regexp.MustCompile("[`= ]" + regexp.QuoteMeta(name) + "[`=, ]").Match(document) {
+					t.Errorf("%s does not have %s", test.document, name)
+				}
+			}
+		})
+	}
+}
+
+func sourceNames(t *testing.T, pattern, expression string) map[string]bool {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(repository, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(expression).FindAllStringSubmatch(string(content), -1) {
+			found[match[1]] = true
+		}
+	}
+	return found
+}
