@@ -33,3 +33,17 @@ func (q *queue) add(key types.NamespacedName, after time.Duration) {
 		inner.AddAfter(reconcile.Request{NamespacedName: key}, after)
 	}
 }
+
+// longestSleep bounds how long an object is not looked at: timers stand still while a machine is suspended, and clocks are put
+// right.
+const longestSleep = 10 * time.Minute
+
+// wakeful looks again before a long wait is over.
+type wakeful struct{ reconcile.Reconciler }
+
+// Reconcile implements reconcile.Reconciler.
+func (w wakeful) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := w.Reconciler.Reconcile(ctx, request)
+	result.RequeueAfter = min(result.RequeueAfter, longestSleep)
+	return result, err
+}

@@ -107,7 +107,7 @@ func (a *Agent) register(config Config) error {
 		For(&corev1.Secret{}).
 		WatchesRawSource(source.Func(a.secrets.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(a.requestor); err != nil {
+		Complete(wakeful{a.requestor}); err != nil {
 		return err
 	}
 	if err := builder.ControllerManagedBy(a.manager).Named("accounts").

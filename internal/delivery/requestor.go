@@ -63,9 +63,6 @@ type work struct {
 	waits bool
 }
 
-// longestSleep bounds how long a Secret is not looked at: timers stand still while a machine is suspended, and clocks are put right.
-const longestSleep = 10 * time.Minute
-
 // cacheLag is after how long a Secret is looked at again that the cache does not show as it was written.
 const cacheLag = time.Second
 
@@ -91,7 +88,7 @@ func (r *requestor) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if !w.waits {
 		r.outage.forget(w.key)
 	}
-	return reconcile.Result{RequeueAfter: min(after, longestSleep)}, nil
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 func (r *requestor) forget(key types.NamespacedName) {

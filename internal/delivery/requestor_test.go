@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
@@ -367,5 +368,34 @@ func TestACacheThatIsBehindRenewsNothingTwice(t *testing.T) {
 	w.shown = nil
 	if again := w.look("ns/s"); len(w.tokens) != 1 || again != 39*time.Minute {
 		t.Errorf("%d tokens were asked for, want 1; looks again after %s", len(w.tokens), again)
+	}
+}
+
+// A timer may stand still for a night; nobody sleeps longer than ten minutes by it.
+func TestNobodySleepsLong(t *testing.T) {
+	for asked, want := range map[time.Duration]time.Duration{0: 0, time.Second: time.Second, time.Hour: 10 * time.Minute} {
+		inner := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{RequeueAfter: asked}, nil
+		})
+		if got, err := (wakeful{inner}).Reconcile(t.Context(), reconcile.Request{}); err != nil || got.RequeueAfter != want {
+			t.Errorf("asked for %s it sleeps %s, %v, want %s", asked, got.RequeueAfter, err, want)
+		}
+	}
+}
+
+// What a server failed over is tried again within a minute, however often it has.
+func TestAServerThatFailedIsAskedAgainSoon(t *testing.T) {
+	w := newWorld(t, labelled("ns", "s", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.down = apierrors.NewInternalError(errors.New("no review"))
+	for range 20 {
+		wait := w.look("ns/s")
+		if wait <= 0 || wait > time.Minute {
+			t.Fatalf("waits %s", wait)
+		}
+		w.pass(wait)
+	}
+	if n := counter(t, w.requestor.recorder, "credence_agent_failures_total", "server_failed"); n != 20 {
+		t.Errorf("%g failures of the server, want 20", n)
 	}
 }

@@ -24,13 +24,19 @@ func cpuOf(pids ...int) (time.Duration, error) {
 }
 
 // residentMB returns the memory that a process holds, files that are mapped included.
-func residentMB(pid int) (float64, error) {
+func residentMB(pid int) (float64, error) { return statusMB(pid, "VmRSS:") }
+
+// anonymousMB returns the memory that a process holds without files that are mapped: how much of a program is in memory depends
+// on what of it has run, and on nothing that it holds.
+func anonymousMB(pid int) (float64, error) { return statusMB(pid, "RssAnon:") }
+
+func statusMB(pid int, field string) (float64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, fmt.Errorf("read resident memory, which needs Linux: %w", err)
 	}
 	for line := range bytes.Lines(content) {
-		if fields := strings.Fields(string(line)); len(fields) == 3 && fields[0] == "VmRSS:" {
+		if fields := strings.Fields(string(line)); len(fields) == 3 && fields[0] == field {
 			kilobytes, err := strconv.Atoi(fields[1])
 			return float64(kilobytes) / 1024, err
 		}
