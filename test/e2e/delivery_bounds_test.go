@@ -1,0 +1,87 @@
+package e2e_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An agent that is kept to namespaces delivers there, and can read Secrets nowhere else: the signing keys of its cluster are safe
+// from it. And while the webhook does not answer, pods and Secrets that need it are refused, and no others.
+func TestBoundsOfDelivery(t *testing.T) {
+	p := newPlane(t, "--arg", "agent=--namespaces=inside")
+	root := p.client(t)
+	for _, name := range []string{"inside", "outside"} {
+		p.must(t, "", "kubectl", "create", "namespace", name)
+		p.awsIdentity(t, name, "banana", "dev")
+		p.letAgent(t, name)
+	}
+	if err := root.RbacV1().ClusterRoleBindings().Delete(t.Context(), "credence:agent", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.bind(t, "inside", "credence:agent", rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
+	// A new start, as its watches were begun with the rights of before.
+	p.kill(t, "agent")
+	for _, name := range []string{"outside", "inside"} {
+		if _, err := root.CoreV1().Secrets(name).Create(t.Context(), tokenSecret("s", name, "banana"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.awaitToken(t, "inside", "s", nil)
+	if secret, err := root.CoreV1().Secrets("outside").Get(t.Context(), "s", metav1.GetOptions{}); err != nil || len(secret.Data["token"]) != 0 {
+		t.Errorf("the Secret outside has %d bytes of token, %v", len(secret.Data["token"]), err)
+	}
+	agent := p.clientAs(t, agentUser, agentGroup)
+	for _, namespace := range []string{"outside", "credence-system", ""} {
+		if _, err := agent.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("listing Secrets of %q gives %v", namespace, err)
+		}
+	}
+
+	t.Run("webhook that does not answer", func(t *testing.T) { webhookThatDoesNotAnswer(t, p) })
+}
+
+func webhookThatDoesNotAnswer(t *testing.T, p plane) {
+	root := p.client(t).CoreV1()
+	p.enable(t, "inside")
+	create := func(namespace string) error {
+		_, err := root.Pods(namespace).Create(t.Context(), podOf("default"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	eventually(t, func() error { return create("inside") })
+	signal := func(signal syscall.Signal) {
+		now, err := readPlane(p.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, component := range now.Components {
+			if component.Name == "webhook" {
+				if err := syscall.Kill(component.PID, signal); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	signal(syscall.SIGSTOP)
+	t.Cleanup(func() { signal(syscall.SIGCONT) })
+	if err := create("inside"); err == nil || !strings.Contains(err.Error(), "pods.identity.credence.dev") {
+		t.Errorf("a pod that the webhook has not seen: %v", err)
+	}
+	if err := create("outside"); err != nil {
+		t.Errorf("a pod of another namespace: %v", err)
+	}
+	if _, err := root.Secrets("inside").Create(t.Context(), tokenSecret("s2", "inside", "banana"), metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "secrets.identity.credence.dev") {
+		t.Errorf("a labelled Secret that the webhook has not seen: %v", err)
+	}
+	plain := tokenSecret("plain", "inside", "banana")
+	plain.Labels = nil
+	if _, err := root.Secrets("inside").Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
+		t.Errorf("a Secret without the label: %v", err)
+	}
+	signal(syscall.SIGCONT)
+	eventually(t, func() error { return create("inside") })
+}
