@@ -18,9 +18,10 @@ type entry struct {
 	digest   string    // what the failures were for: other inputs are tried at once
 	told     failure   // what the last Event said
 	toldAt   time.Time
-	tokens   pace   // of new tokens
-	marks    pace   // of marks that its identity is missing
-	version  string // resource version that the Secret got by the last token
+	tokens   pace    // of new tokens
+	marks    pace    // of marks that its identity is missing
+	minted   *minted // a token that could not be written
+	version  string  // resource version that the Secret got by the last token
 }
 
 // ledger remembers Secrets by name.

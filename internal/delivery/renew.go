@@ -40,20 +40,25 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 		r.onAccount(w, "UseDenied", denied)
 		return r.retry(w, failure{UseDenied, "UseDenied", denied})
 	}
-	token, err := r.tokens.Token(ctx, w.request.Identity, w.identity.UID, w.context, r.duration)
-	if err != nil {
-		return r.requestFailed(ctx, w, err)
+	m := r.unwritten(w)
+	if m == nil {
+		token, err := r.tokens.Token(ctx, w.request.Identity, w.identity.UID, w.context, r.duration)
+		if err != nil {
+			return r.requestFailed(ctx, w, err)
+		}
+		r.outage.answered()
+		fresh, err := r.check(w, token)
+		if err != nil {
+			return r.retry(w, failure{TokenUnusable, "TokenUnusable", err.Error()})
+		}
+		m = &minted{token: token, fresh: fresh, renewAt: r.window.Draw(fresh.IssuedAt, fresh.Expiry, r.random), digest: w.want.Digest}
 	}
-	r.outage.answered()
-	fresh, err := r.check(w, token)
+	version, err := r.write(ctx, w, m.token, m.renewAt)
 	if err != nil {
-		return r.retry(w, failure{TokenUnusable, "TokenUnusable", err.Error()})
-	}
-	renewAt := r.window.Draw(fresh.IssuedAt, fresh.Expiry, r.random)
-	version, err := r.write(ctx, w, token, renewAt)
-	if err != nil {
+		r.ledger.change(w.key, func(e *entry) { e.minted = m })
 		return r.retry(w, failure{WriteFailed, "WriteFailed", fmt.Sprintf("write the token: %v", err)})
 	}
+	fresh, renewAt := m.fresh, m.renewAt
 	r.recorder.renewals.WithLabelValues(string(w.decision.Reason)).Inc()
 	r.ledger.wrote(w.key, version, fresh.Expiry, r.clock.Now())
 	if account, _, ok := accountOf(w.secret); ok {
@@ -63,6 +68,24 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 	r.log.InfoContext(ctx, "token renewed", "secret", w.key.String(), "identity", w.request.Identity.String(), "reason", w.decision.Reason,
 		"jti", fresh.id, "expires", fresh.Expiry, "renewAt", renewAt)
 	return max(renewAt.Sub(r.now()), time.Second)
+}
+
+// minted is a token that is to be written.
+type minted struct {
+	token   identity.Token
+	fresh   freshToken
+	renewAt time.Time
+	digest  string // of what it was made from
+}
+
+// unwritten returns the token that could not be written at the last try, if it is still what is wanted: while the workload cluster
+// takes no writes, each try must not cost a token. Whoever asks for a new one means one that is newer.
+func (r *requestor) unwritten(w *work) *minted {
+	m := r.ledger.get(w.key).minted
+	if m == nil || m.digest != w.want.Digest || r.state(w).Asked || !r.now().Before(m.renewAt) || w.want.Revoked(m.fresh.KeyID) {
+		return nil
+	}
+	return m
 }
 
 func (w *work) expiry() time.Time {

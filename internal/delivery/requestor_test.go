@@ -399,3 +399,42 @@ func TestAServerThatFailedIsAskedAgainSoon(t *testing.T) {
 		t.Errorf("%g failures of the server, want 20", n)
 	}
 }
+
+// While nothing can be written, a token is asked for once; what has changed meanwhile, or is asked for, is worth another.
+func TestATokenThatCouldNotBeWrittenIsKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		meanwhile func(*world)
+		want      int
+	}{
+		"nothing changes":  {func(*world) {}, 1},
+		"audiences change": {func(w *world) { w.identities["ns/banana"].Spec.Audiences = []string{"other"} }, 2},
+		"a new one is asked": {func(w *world) {
+			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken })
+		}, 2},
+		"its key is revoked": {func(w *world) { w.revoked["k1"], w.keyID = true, "k2" }, 2},
+		"it is due itself":   {func(w *world) { w.pass(45 * time.Minute) }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, labelled("ns", "s", "banana"))
+			w.addIdentity("ns", "banana", "u1")
+			w.unwritable = errors.New("the webhook does not answer")
+			for range 5 {
+				w.pass(w.look("ns/s"))
+			}
+			if len(w.tokens) != 1 {
+				t.Errorf("%d tokens were asked for while none could be written, want 1", len(w.tokens))
+			}
+			test.meanwhile(w)
+			w.unwritable = nil
+			for range 10 {
+				if wait := w.look("ns/s"); storedToken(w.secret("ns/s")) == nil {
+					w.pass(wait)
+				}
+			}
+			token := storedToken(w.secret("ns/s"))
+			if token == nil || len(w.tokens) != test.want || w.revoked[token.KeyID] {
+				t.Errorf("the Secret has %+v, %d tokens were asked for, want %d", token, len(w.tokens), test.want)
+			}
+		})
+	}
+}

@@ -50,6 +50,7 @@ type world struct {
 	ahead      time.Duration        // of the issuer's clock
 	queued     map[string]time.Duration
 	onPatch    func(client.Object) // before a patch is carried out
+	unwritable error               // what patches are answered with
 	shown      *corev1.Secret      // what the cache shows instead of the Secret
 }
 
@@ -73,6 +74,9 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			if w.onPatch != nil {
 				w.onPatch(object)
+			}
+			if w.unwritable != nil {
+				return w.unwritable
 			}
 			return c.Patch(ctx, object, patch, options...)
 		}}).Build()
