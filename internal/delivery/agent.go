@@ -9,7 +9,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 )
 
@@ -146,44 +144,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// retainEvery is how often namespaces that no Secret refers to any more are given up.
-const retainEvery = 10 * time.Minute
-
-func (a *Agent) retain(ctx context.Context) {
-	ticker := time.NewTicker(retainEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			a.retainNamespaces(ctx)
-		}
-	}
-}
-
-// retainNamespaces gives up the namespaces of the identity cluster that nothing refers to.
-func (a *Agent) retainNamespaces(ctx context.Context) {
-	var secrets corev1.SecretList
-	if err := a.manager.GetCache().List(ctx, &secrets, client.UnsafeDisableDeepCopy); err != nil {
-		return
-	}
-	wanted := map[string]struct{}{}
-	for i := range secrets.Items {
-		wanted[secrets.Items[i].Annotations[v1alpha1.AnnotationNamespace]] = struct{}{}
-	}
-	list := accountList()
-	if err := a.manager.GetCache().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return
-	}
-	for i := range list.Items {
-		if _, ok := list.Items[i].Annotations[v1alpha1.AnnotationAccountIdentities]; ok {
-			wanted[list.Items[i].Namespace] = struct{}{}
-		}
-	}
-	a.requestor.identities.Retain(func(namespace string) bool { _, ok := wanted[namespace]; return ok })
-}
-
 // Ready says why the agent can't do its work yet; nil once it has seen all objects.
 func (a *Agent) Ready() error {
 	select {
@@ -191,38 +151,6 @@ func (a *Agent) Ready() error {
 		return nil
 	default:
 		return errors.New("the Secrets of the workload cluster have not been read yet")
-	}
-}
-
-// IdentityChanged is told of an identity that appeared, changed or went.
-func (a *Agent) IdentityChanged(identity types.NamespacedName) {
-	ctx := context.Background()
-	var secrets corev1.SecretList
-	if err := a.manager.GetCache().List(ctx, &secrets, client.MatchingFields{identityIndex: identity.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return // not read yet: all will be looked at
-	}
-	for i := range secrets.Items {
-		a.secrets.add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
-	}
-	list := accountList()
-	if err := a.manager.GetCache().List(ctx, list, client.InNamespace(identity.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return
-	}
-	for i := range list.Items {
-		if names(&list.Items[i], identity.Name) {
-			a.services.add(client.ObjectKeyFromObject(&list.Items[i]), 0)
-		}
-	}
-}
-
-// KeysRevoked is told that keys were revoked.
-func (a *Agent) KeysRevoked() {
-	var secrets corev1.SecretList
-	if err := a.manager.GetCache().List(context.Background(), &secrets, client.UnsafeDisableDeepCopy); err != nil {
-		return // not read yet: all will be looked at
-	}
-	for i := range secrets.Items {
-		a.secrets.add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
 	}
 }
 
