@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -15,28 +16,32 @@ import (
 
 const resource = "workloadidentities"
 
-// client speaks to the API of identities.
+// client speaks to one API group.
 type client struct {
 	rest       rest.Interface
 	parameters runtime.ParameterCodec
 }
 
 func newClient(config *rest.Config) (client, error) {
+	return clientOf(config, v1alpha1.SchemeGroupVersion, v1alpha1.AddToScheme)
+}
+
+// clientOf is a client of one API group of the identity cluster.
+func clientOf(config *rest.Config, version schema.GroupVersion, register func(*runtime.Scheme) error) (client, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return client{}, fmt.Errorf("register %s: %w", v1alpha1.SchemeGroupVersion, err)
+	if err := register(scheme); err != nil {
+		return client{}, fmt.Errorf("register %s: %w", version, err)
 	}
-	metav1.AddToGroupVersion(scheme, v1alpha1.SchemeGroupVersion)
 	config = rest.CopyConfig(config)
 	config.APIPath = "/apis"
-	config.GroupVersion = &v1alpha1.SchemeGroupVersion
+	config.GroupVersion = &version
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.WarningHandler = rest.NoWarnings{}
 	// A watch is one long answer: what bounds it is the timeout that the watch asks for.
 	config.Timeout = 0
 	c, err := rest.RESTClientFor(config)
 	if err != nil {
-		return client{}, fmt.Errorf("make client of %s: %w", v1alpha1.SchemeGroupVersion, err)
+		return client{}, fmt.Errorf("make client of %s: %w", version, err)
 	}
 	return client{rest: c, parameters: runtime.NewParameterCodec(scheme)}, nil
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -20,8 +19,7 @@ import (
 
 // Revocations follows which keys of the identity cluster's issuer were revoked. Where the KeyRing can't be read, none is known.
 type Revocations struct {
-	client     rest.Interface
-	parameters runtime.ParameterCodec
+	client     client
 	onChange   func()
 	log        *slog.Logger
 	unreadable atomic.Bool
@@ -31,21 +29,11 @@ type Revocations struct {
 // NewRevocations returns the Revocations of the cluster of config. onChange is told when another key is revoked, log of a KeyRing
 // that can't be read.
 func NewRevocations(config *rest.Config, onChange func(), log *slog.Logger) (*Revocations, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register %s: %w", v1alpha1.SchemeGroupVersion, err)
-	}
-	config = rest.CopyConfig(config)
-	config.APIPath = "/apis"
-	config.GroupVersion = &v1alpha1.SchemeGroupVersion
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	config.WarningHandler = rest.NoWarnings{}
-	config.Timeout = 0
-	client, err := rest.RESTClientFor(config)
+	client, err := clientOf(config, v1alpha1.SchemeGroupVersion, v1alpha1.AddToScheme)
 	if err != nil {
-		return nil, fmt.Errorf("make client of %s: %w", v1alpha1.SchemeGroupVersion, err)
+		return nil, err
 	}
-	return &Revocations{client: client, parameters: runtime.NewParameterCodec(scheme), onChange: onChange, log: log}, nil
+	return &Revocations{client: client, onChange: onChange, log: log}, nil
 }
 
 // Revoked says whether a key is known to be revoked.
@@ -109,5 +97,5 @@ func (r *Revocations) watch(ctx context.Context, options metav1.ListOptions) (wa
 // get asks for the one ring by its name, so that a right to that one is enough.
 func (r *Revocations) get(options metav1.ListOptions) *rest.Request {
 	options.FieldSelector = fields.OneTermEqualSelector("metadata.name", v1alpha1.WorkloadIdentities).String()
-	return r.client.Get().Resource("keyrings").VersionedParams(&options, r.parameters)
+	return r.client.rest.Get().Resource("keyrings").VersionedParams(&options, r.client.parameters)
 }

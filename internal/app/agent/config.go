@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -72,14 +70,8 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("--token-duration %s is shorter than %s, the least that a token can be asked for with", c.Duration, identity.ShortestLifetime)
 	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:
 		return c, fmt.Errorf("--concurrency %d must be from 1 to %d", c.Concurrency, maxConcurrency)
-	case net.ParseIP(c.BindAddress) == nil:
-		return c, fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", c.BindAddress)
-	case c.HealthPort < 0 || c.HealthPort > 65535:
-		return c, fmt.Errorf("--health-port %d is not a port: give 1 to 65535, or 0 for no health server", c.HealthPort)
-	case c.HealthPort != 0 && (c.TLSCertFile == "" || c.TLSPrivateKeyFile == ""):
-		return c, errors.New("--health-port needs --tls-cert-file and --tls-private-key-file: the certificate to serve it with")
 	}
-	return c, nil
+	return c, c.health().Check()
 }
 
 func (c Config) health() serving.HealthPort {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"time"
 
@@ -108,19 +107,7 @@ func (c Config) check() (checked, error) {
 	if longest := out.Settings.Staleness / 2; c.KeysInterval < time.Second || c.KeysInterval > longest {
 		return out, fmt.Errorf("--keys-refresh-interval %s must be from 1s to %s, half of --keys-staleness", c.KeysInterval, longest)
 	}
-	return out, c.checkServing()
-}
-
-func (c Config) checkServing() error {
-	switch {
-	case net.ParseIP(c.BindAddress) == nil:
-		return fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", c.BindAddress)
-	case c.HealthPort < 0 || c.HealthPort > 65535:
-		return fmt.Errorf("--health-port %d is not a port: give 1 to 65535, or 0 for no health server", c.HealthPort)
-	case c.HealthPort != 0 && (c.TLSCertFile == "" || c.TLSPrivateKeyFile == ""):
-		return errors.New("--health-port needs --tls-cert-file and --tls-private-key-file: the certificate to serve it with")
-	}
-	return nil
+	return out, c.health().Check()
 }
 
 func splitName(text string) (types.NamespacedName, error) {

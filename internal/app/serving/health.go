@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -20,6 +21,19 @@ type HealthPort struct {
 	BindAddress                    string
 	Port                           int
 	TLSCertFile, TLSPrivateKeyFile string
+}
+
+// Check names the first flag that is wrong.
+func (p HealthPort) Check() error {
+	switch {
+	case net.ParseIP(p.BindAddress) == nil:
+		return fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", p.BindAddress)
+	case p.Port < 0 || p.Port > 65535:
+		return fmt.Errorf("--health-port %d is not a port: give 1 to 65535, or 0 for no health server", p.Port)
+	case p.Port != 0 && (p.TLSCertFile == "" || p.TLSPrivateKeyFile == ""):
+		return errors.New("--health-port needs --tls-cert-file and --tls-private-key-file: the certificate to serve it with")
+	}
+	return nil
 }
 
 // Open listens there. The server and the certificate, which is read again when it changes, are to be run; errors name the flags.
