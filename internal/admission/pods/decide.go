@@ -1,10 +1,7 @@
 package pods
 
 import (
-	"net/http"
-
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/target"
 )
@@ -44,31 +41,6 @@ type Identity struct {
 	// Allowed says that the service account may use it; Detail is what the authorizer said.
 	Allowed bool
 	Detail  string
-}
-
-// Result is the decision: a Denial, or a patch and warnings.
-type Result struct {
-	Denial *Denial
-	// Patch is empty where the pod needs nothing.
-	Patch []Operation
-	// Warnings are for whoever creates the pod.
-	Warnings []string
-}
-
-// Denial says why a pod is refused, and what to do.
-type Denial struct {
-	// Code is 403 where something is not allowed or does not exist, 422 where something is wrong.
-	Code    int32
-	Reason  metav1.StatusReason
-	Message string
-}
-
-func forbidden(message string) *Denial {
-	return &Denial{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
-}
-
-func invalid(message string) *Denial {
-	return &Denial{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: message}
 }
 
 // Decide admits a pod. The order is: whose token Secrets it reaches for, whether it may have its identities, whether they fit

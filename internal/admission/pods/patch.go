@@ -8,13 +8,6 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// Operation is one step of a JSON patch (RFC 6902). Op is always add.
-type Operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
 // patch collects additions.
 type patch struct{ operations []Operation }
 

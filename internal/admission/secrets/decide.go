@@ -2,14 +2,13 @@ package secrets
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -25,29 +24,6 @@ type Request struct {
 	Adapters func(targetType string) target.Adapter
 }
 
-// Result is the decision: a Denial, or a patch and warnings.
-type Result struct {
-	Denial *Denial
-	// Patch is empty where nothing is to be changed.
-	Patch    []Operation
-	Warnings []string
-}
-
-// Denial says why a Secret is refused, and what to do.
-type Denial struct {
-	// Code is 403 where the user may not do this, 422 where something is wrong.
-	Code    int32
-	Reason  metav1.StatusReason
-	Message string
-}
-
-// Operation is one step of a JSON patch (RFC 6902).
-type Operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
 // Decide admits a Secret. What was wrong before and is left as it was is no reason to refuse: whoever changes a label or
 // removes a finalizer must be able to.
 func Decide(r Request) Result {
@@ -59,7 +35,7 @@ func Decide(r Request) Result {
 		if r.asksTheSame() {
 			return Result{}
 		}
-		return Result{Denial: invalid(fmt.Sprintf("%s: correct it, or take the label %s off the Secret", err, v1alpha1.LabelPurpose))}
+		return Result{Denial: admission.Invalid(fmt.Sprintf("%s: correct it, or take the label %s off the Secret", err, v1alpha1.LabelPurpose))}
 	}
 	if denial := r.authority(request); denial != nil {
 		return Result{Denial: denial}
@@ -84,11 +60,11 @@ func (r Request) authority(request tokensecret.Request) *Denial {
 		return nil
 	}
 	if tokensecret.ServiceAccountContext(request.Context) {
-		return forbidden(fmt.Sprintf("annotation %s names a service account: only the agent writes such Secrets, for service accounts with the annotation %s; annotate service account %s in namespace %s, or leave the context out",
+		return admission.Forbidden(fmt.Sprintf("annotation %s names a service account: only the agent writes such Secrets, for service accounts with the annotation %s; annotate service account %s in namespace %s, or leave the context out",
 			v1alpha1.AnnotationContextObject, v1alpha1.AnnotationAccountIdentities, request.Context.Name, request.Context.Namespace))
 	}
 	if strings.HasPrefix(r.Secret.Name, tokensecret.NamePrefix) {
-		return forbidden(fmt.Sprintf("Secret %q: the prefix %s is kept for Secrets that the agent makes for pods: give it another name", r.Secret.Name, tokensecret.NamePrefix))
+		return admission.Forbidden(fmt.Sprintf("Secret %q: the prefix %s is kept for Secrets that the agent makes for pods: give it another name", r.Secret.Name, tokensecret.NamePrefix))
 	}
 	return nil
 }
@@ -144,19 +120,19 @@ const maxConfig = 128 << 10
 func injection(secret *corev1.Secret, request tokensecret.Request, adapters func(string) target.Adapter) (rendered, *Denial) {
 	targetType := secret.Labels[v1alpha1.LabelProvider]
 	if size := len(secret.Data[v1alpha1.SecretConfig]); size > maxConfig {
-		return rendered{}, invalid(fmt.Sprintf("data key %s of the Secret is %d bytes long, at most %d are allowed: the agent writes it from the identity, leave it out",
+		return rendered{}, admission.Invalid(fmt.Sprintf("data key %s of the Secret is %d bytes long, at most %d are allowed: the agent writes it from the identity, leave it out",
 			v1alpha1.SecretConfig, size, maxConfig))
 	}
 	providerConfig, err := tokensecret.ProviderConfig(secret.Data[v1alpha1.SecretConfig])
 	if err != nil {
-		return rendered{}, invalid(fmt.Sprintf("data key %s of the Secret: %s: the agent writes it from the identity, leave it out", v1alpha1.SecretConfig, err))
+		return rendered{}, admission.Invalid(fmt.Sprintf("data key %s of the Secret: %s: the agent writes it from the identity, leave it out", v1alpha1.SecretConfig, err))
 	}
 	config, problems := adapters(targetType).Parse(providerConfig, field.NewPath("data", v1alpha1.SecretConfig))
 	if len(problems) > 0 {
 		if len(providerConfig) == 0 {
 			return rendered{waiting: true}, nil
 		}
-		return rendered{}, invalid(fmt.Sprintf("data key %s of the Secret is not for target system %q, which the label %s names: %s: the agent writes it from the identity, leave it out",
+		return rendered{}, admission.Invalid(fmt.Sprintf("data key %s of the Secret is not for target system %q, which the label %s names: %s: the agent writes it from the identity, leave it out",
 			v1alpha1.SecretConfig, targetType, v1alpha1.LabelProvider, problems.ToAggregate()))
 	}
 	place := target.SecretPlace(targetType)
@@ -164,12 +140,4 @@ func injection(secret *corev1.Secret, request tokensecret.Request, adapters func
 		place = target.PodPlace(target.Linux, target.DefaultMountPath, request.Identity.Name)
 	}
 	return rendered{keys: config.Injection(place).Keys}, nil
-}
-
-func forbidden(message string) *Denial {
-	return &Denial{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
-}
-
-func invalid(message string) *Denial {
-	return &Denial{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: message}
 }

@@ -43,7 +43,7 @@ func (a answer) outcome() outcome {
 		return failure
 	case a.code != 0:
 		return denied
-	case a.patch != nil:
+	case len(a.patch) > 0:
 		return patched
 	case len(a.warnings) > 0:
 		return warned

@@ -6,8 +6,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/credence-id/credence/internal/admission/pods"
 )
 
 // podObject is what of a pod a decision looks at. Who manages which field is a third of the bytes of most pods, and is not read.
@@ -39,19 +37,8 @@ func podReviews(f *facts) decider[podObject] {
 			return wrong("this webhook is for CREATE of pods and UPDATE of pods/ephemeralcontainers, not for %s of pods/%s", r.Operation, r.SubResource), nil
 		}
 		result, err := f.of(ctx, r.Namespace, r.Object.pod(), ephemeral)
-		return podAnswer(result), err
+		return answerOf(result), err
 	}
-}
-
-func podAnswer(result pods.Result) answer {
-	a := answer{warnings: result.Warnings}
-	if result.Denial != nil {
-		a.code, a.reason, a.message = result.Denial.Code, result.Denial.Reason, result.Denial.Message
-	}
-	if len(result.Patch) > 0 {
-		a.patch = result.Patch
-	}
-	return a
 }
 
 // added are the names of the ephemeral containers that a pod did not have; those that it has can't be changed.

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/credence-id/credence/internal/admission"
 )
 
 // review is an AdmissionReview of objects of type T: what of it concerns a decision, decoded in one pass.
@@ -54,8 +56,16 @@ type answer struct {
 	code     int32 // 0: admitted
 	reason   metav1.StatusReason
 	message  string
-	patch    any // a list of JSON patch operations; nil: none
+	patch    []admission.Operation // empty: none
 	warnings []string
+}
+
+func answerOf(result admission.Result) answer {
+	a := answer{patch: result.Patch, warnings: result.Warnings}
+	if result.Denial != nil {
+		a.code, a.reason, a.message = result.Denial.Code, result.Denial.Reason, result.Denial.Message
+	}
+	return a
 }
 
 func wrong(format string, args ...any) answer {
@@ -74,7 +84,7 @@ func (a answer) encode(uid types.UID) ([]byte, error) {
 	if a.code != 0 {
 		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: a.code, Reason: a.reason, Message: a.message}
 	}
-	if a.patch != nil {
+	if len(a.patch) > 0 {
 		patch, err := json.Marshal(a.patch)
 		if err != nil {
 			return nil, fmt.Errorf("encode patch: %w", err)

@@ -18,14 +18,6 @@ func secretReviews(needs Needs) decider[corev1.Secret] {
 		if r.Operation != admissionv1.Create && (r.Operation != admissionv1.Update || r.OldObject == nil) {
 			return wrong("this webhook is for CREATE and UPDATE of secrets, not for %s", r.Operation), nil
 		}
-		result := secrets.Decide(secrets.Request{Secret: r.Object, Old: r.OldObject, User: r.UserInfo.Username, Agent: needs.Agent, Adapters: needs.Adapters})
-		a := answer{warnings: result.Warnings}
-		if result.Denial != nil {
-			a.code, a.reason, a.message = result.Denial.Code, result.Denial.Reason, result.Denial.Message
-		}
-		if len(result.Patch) > 0 {
-			a.patch = result.Patch
-		}
-		return a, nil
+		return answerOf(secrets.Decide(secrets.Request{Secret: r.Object, Old: r.OldObject, User: r.UserInfo.Username, Agent: needs.Agent, Adapters: needs.Adapters})), nil
 	}
 }

@@ -1,0 +1,43 @@
+// Package admission is what the decisions of its subpackages have in common: a refusal with its reason, or a patch. In goes
+// nothing, out come plain values; it decides nothing, and speaks to nobody.
+package admission
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Result is a decision: a Denial, or a patch and warnings.
+type Result struct {
+	Denial *Denial
+	// Patch is empty where nothing is to be changed.
+	Patch []Operation
+	// Warnings are for whoever sends the request.
+	Warnings []string
+}
+
+// Denial says why an object is refused, and what to do.
+type Denial struct {
+	// Code is 403 where something is not allowed or does not exist, 422 where something is wrong.
+	Code    int32
+	Reason  metav1.StatusReason
+	Message string
+}
+
+// Forbidden is a Denial of what is not allowed, or does not exist.
+func Forbidden(message string) *Denial {
+	return &Denial{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
+}
+
+// Invalid is a Denial of what is wrong.
+func Invalid(message string) *Denial {
+	return &Denial{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: message}
+}
+
+// Operation is one step of a JSON patch (RFC 6902). Value is nil where the operation has none.
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
