@@ -5,9 +5,10 @@ cd "$(dirname "$0")/.."
 tool() { go tool -modfile=tools/go.mod "$@"; }
 
 types=(./api/authentication/v1alpha1 ./api/identity/v1alpha1)
+windows=(./api/windows/v1)
 machinery=(k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version)
 
-tool deepcopy-gen --go-header-file /dev/null --output-file zz_generated.deepcopy.go "${types[@]}"
+tool deepcopy-gen --go-header-file /dev/null --output-file zz_generated.deepcopy.go "${types[@]}" "${windows[@]}"
 tool openapi-gen --go-header-file /dev/null \
   --output-file zz_generated.openapi.go --output-model-name-file zz_generated.model_name.go \
   --output-dir internal/apiserver/openapi --output-pkg github.com/credence-id/credence/internal/apiserver/openapi \

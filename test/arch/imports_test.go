@@ -33,8 +33,8 @@ type rule struct {
 }
 
 const (
-	core  = `^internal/(issuer|issuer/keys|discovery|target|target/.*|targets|tokensecret|trust|clouderror|delivery/renewal|gmsa|securitycontext|profile|admission|admission/(pods|secrets|templates))$`
-	edges = `^internal/(apiserver|keystore|externalsigner|discovery/source|discovery/publication|discovery/comparison|admission/webhook|delivery|workloadidentities|node|credential)(/|$)`
+	core  = `^internal/(issuer|issuer/keys|discovery|target|target/.*|targets|tokensecret|trust|clouderror|delivery/renewal|gmsa|gmsa/.*|securitycontext|securitycontext/.*|profile|admission|admission/(pods|secrets|templates))$`
+	edges = `^internal/(apiserver|keystore|externalsigner|discovery/source|discovery/publication|discovery/comparison|admission/webhook|delivery|workloadidentities|credentialspecs|node|credential)(/|$)`
 	other = `^[a-z0-9-]+(\.[a-z0-9-]+)+/` // packages of other modules
 )
 
@@ -45,13 +45,16 @@ var rules = []rule{
 	{from: `^api/`, not: `^internal/`, why: "public types cannot have private ones"},
 	{from: core, not: `^k8s\.io/(client-go|apiserver)/`, deep: true, why: "deciding is pure: clients are at the edge"},
 	{from: core, not: `^(log|k8s\.io/klog/.*)$`, why: "the core logs nothing: its callers know what matters"},
-	{from: `^internal/(issuer|discovery|target|target/.*|targets|tokensecret|trust|clouderror|delivery/renewal|gmsa|securitycontext|profile|admission|admission/(pods|secrets|templates))$`, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, issuer/keys) know how they are logged"},
+	{from: `^internal/(issuer|discovery|target|target/.*|targets|tokensecret|trust|clouderror|delivery/renewal|gmsa|gmsa/.*|securitycontext|securitycontext/.*|profile|admission|admission/(pods|secrets|templates))$`, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, issuer/keys) know how they are logged"},
 	{from: core, not: edges, why: "the core does not know who asks it"},
+	{from: `^execcredential(/exectest)?$`, not: other, except: `^(golang\.org/x|go\.yaml\.in)/`, deep: true, why: "who uses the library must not be given our dependencies"},
+	{from: `^execcredential`, not: `^(internal|api)/`, deep: true, why: "the library stands on its own"},
 	{from: `^internal/target/[^/]+$`, not: `^internal/target/[^/]+$`, why: "one target system knows nothing of another"},
 	{from: `^internal/(identity|issuer|discovery|relyingparty|target|keystore|apiserver)`, not: `^internal/app(/|$)`, why: "wiring is on top"},
 	{from: `^cmd/`, not: `^internal/`, except: `^internal/app/`, why: "a program is flags and app.Run"},
 	{from: `.`, not: `^k8s\.io/apiserver/`, why: "k8s.io/apiserver has one door, internal/apiserver, and the wiring of its flags"},
 	{from: `.`, not: `^go\.etcd\.io/etcd/server/`, why: "embedded storage has one door"},
+	{from: `.`, not: `^k8s\.io/cri-api/`, why: "the interface of container runtimes has one door"},
 	{from: `.`, not: `/devcluster(/|$)`, why: "devcluster is a program, not a library"},
 	{from: `^cmd/(credence|kubectl-credence)$`, not: `^(k8s\.io/apiserver|go\.etcd\.io/etcd)/`, deep: true, why: "the command line starts fast and stays small"},
 	{from: `^internal/app/discovery$`, not: `^internal/(issuer|keystore)(/|$)`, deep: true, why: "the discovery server must not be able to read or use a private key"},
@@ -61,6 +64,7 @@ var rules = []rule{
 var doors = map[string]string{
 	`^k8s\.io/apiserver/`:        `^internal/(apiserver|app/apiserver)(/|$)`,
 	`^go\.etcd\.io/etcd/server/`: `^internal/apiserver/storage$`,
+	`^k8s\.io/cri-api/`:          `^internal/(securitycontext/cri|node/cri)$`,
 	`/devcluster(/|$)`:           `^$`,
 }
 
@@ -122,6 +126,10 @@ func TestRulesCanFail(t *testing.T) {
 		{ImportPath: "internal/issuer/keys", Imports: []string{"internal/keystore"}},
 		{ImportPath: "internal/target/aws", Imports: []string{"internal/target/gcp"}},
 		{ImportPath: "internal/apiserver", Imports: []string{"internal/app/apiserver"}},
+		{ImportPath: "execcredential", Deps: []string{"k8s.io/client-go/rest"}},
+		{ImportPath: "execcredential/clientgo", Deps: []string{"internal/identity"}},
+		{ImportPath: "internal/securitycontext", Imports: []string{"k8s.io/cri-api/pkg/apis/runtime/v1"}},
+		{ImportPath: "internal/gmsa/lint", Imports: []string{"log/slog"}},
 		{ImportPath: "cmd/credence", Imports: []string{"internal/relyingparty"}},
 		{ImportPath: "internal/relyingparty", Imports: []string{"k8s.io/apiserver/pkg/server"}},
 		{ImportPath: "internal/apiserver", Imports: []string{"go.etcd.io/etcd/server/v3/embed"}},
