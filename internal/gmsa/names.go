@@ -79,3 +79,15 @@ func Run(references []Reference, added []string) []Reference {
 	}
 	return run
 }
+
+// Filled are references as they are once Expand has filled in what is known.
+func Filled(references []Reference, specs map[string]Spec) []Reference {
+	filled := make([]Reference, len(references))
+	for i, r := range references {
+		if r.Name != "" && r.Contents == "" {
+			r.Contents = specs[r.Name].Contents
+		}
+		filled[i] = r
+	}
+	return filled
+}
