@@ -19,7 +19,7 @@ type Result struct {
 
 // Denial says why an object is refused, and what to do.
 type Denial struct {
-	// Code is 403 where something is not allowed or does not exist, 422 where something is wrong.
+	// Code is 403 where something is not allowed or does not exist, 422 where something is wrong, 400 where a request is.
 	Code    int32
 	Reason  metav1.StatusReason
 	Message string
@@ -33,6 +33,11 @@ func Forbidden(message string) *Denial {
 // Invalid is a Denial of what is wrong.
 func Invalid(message string) *Denial {
 	return &Denial{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: message}
+}
+
+// BadRequest is a Denial of a request that can't be carried out whatever it says.
+func BadRequest(message string) *Denial {
+	return &Denial{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: message}
 }
 
 // Operation is one step of a JSON patch (RFC 6902). Value is nil where the operation has none.

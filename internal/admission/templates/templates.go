@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/internal/admission"
 )
 
 // defaultAccount is the service account of pods that name none.
@@ -42,17 +42,26 @@ func (w *workload) template() *corev1.PodTemplateSpec {
 type Workload struct {
 	Kind, Name string
 	Pod        *corev1.Pod
+	// Owned says that it names another workload as what it was made from, as anybody can.
+	Owned bool
 }
 
 // Find returns the workload of a JSON object; nil where there is nothing to say: its pods are as they were, or it is made
 // from another workload, whose owner has been told. An error is JSON that is no workload.
 func Find(object, old []byte) (*Workload, error) {
+	workload, err := Changed(object, old)
+	if err != nil || workload == nil || workload.Owned {
+		return nil, err
+	}
+	return workload, nil
+}
+
+// Changed returns the workload of a JSON object, whoever made it; nil where its pods are as they were. An error is JSON that is
+// no workload.
+func Changed(object, old []byte) (*Workload, error) {
 	now, err := decode(object)
 	if err != nil {
 		return nil, err
-	}
-	if metav1.GetControllerOfNoCopy(&now.Metadata) != nil {
-		return nil, nil
 	}
 	if len(old) > 0 {
 		before, err := decode(old)
@@ -76,7 +85,7 @@ func Find(object, old []byte) (*Workload, error) {
 	if name == "" {
 		name = now.Metadata.GenerateName
 	}
-	return &Workload{Kind: now.Kind, Name: name, Pod: pod}, nil
+	return &Workload{Kind: now.Kind, Name: name, Pod: pod, Owned: metav1.GetControllerOfNoCopy(&now.Metadata) != nil}, nil
 }
 
 func decode(object []byte) (*workload, error) {
@@ -88,7 +97,7 @@ func decode(object []byte) (*workload, error) {
 }
 
 // Warnings are those about what a decision on the pod of a workload would be.
-func (w *Workload) Warnings(result pods.Result) []string {
+func (w *Workload) Warnings(result admission.Result) []string {
 	if result.Denial != nil {
 		return []string{fmt.Sprintf("pods of %s %s will be refused: %s", w.Kind, w.Name, result.Denial.Message)}
 	}

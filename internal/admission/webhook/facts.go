@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/target"
 )
@@ -63,7 +64,7 @@ func (f *facts) account(ctx context.Context, name string, r *pods.Request) (*pod
 		known := pods.Identity{Name: identity}
 		// Of a pod that runs, only those that it has are asked for.
 		if r.Ephemeral == nil || pods.Carries(r.Pod, name, identity) {
-			if known, err = f.identity(ctx, use{r.Namespace, name, identity}); err != nil {
+			if known, err = f.identity(ctx, r.Namespace, name, identity); err != nil {
 				return nil, err
 			}
 		}
@@ -72,21 +73,23 @@ func (f *facts) account(ctx context.Context, name string, r *pods.Request) (*pod
 	return nil, nil
 }
 
-func (f *facts) identity(ctx context.Context, u use) (pods.Identity, error) {
-	known := pods.Identity{Name: u.identity}
-	wi, err := f.identities.Get(ctx, u.namespace, u.identity)
+func (f *facts) identity(ctx context.Context, namespace, account, name string) (pods.Identity, error) {
+	known := pods.Identity{Name: name}
+	wi, err := f.identities.Get(ctx, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return known, nil
 	case apierrors.IsForbidden(err):
-		return known, fmt.Errorf("credence-webhook may not read workload identities of namespace %s: bind ClusterRole credence:identity-reader there to its user: %w", u.namespace, err)
+		return known, fmt.Errorf("credence-webhook may not read workload identities of namespace %s: bind ClusterRole credence:identity-reader there to its user: %w", namespace, err)
 	case err != nil:
-		return known, fmt.Errorf("read workload identity %s/%s: %w", u.namespace, u.identity, err)
+		return known, fmt.Errorf("read workload identity %s/%s: %w", namespace, name, err)
 	}
 	known.Exists, known.Deleting, known.Type = true, wi.DeletionTimestamp != nil, wi.Spec.TargetSystem.Type
 	if wi.Spec.TargetSystem.ProviderConfig != nil {
 		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
 	}
-	known.Allowed, known.Detail, err = f.uses.may(ctx, u)
+	known.Allowed, known.Detail, err = f.uses.may(ctx, use{
+		user: accountSubject(namespace, account, "system:authenticated"), namespace: namespace, group: v1alpha1.GroupName, resource: "workloadidentities", name: name,
+	})
 	return known, err
 }

@@ -22,7 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	windowsv1 "github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/admission/webhook"
+	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/targets"
 )
 
@@ -34,6 +36,10 @@ type cluster struct {
 	accounts   map[string]*corev1.ServiceAccount
 	identities map[string]*v1alpha1.WorkloadIdentity
 	classes    map[string]*nodev1.RuntimeClass
+	specs      map[string]gmsa.Spec // those that the watch has shown
+	unseen     map[string]gmsa.Spec // those that the API has, where they are not the same
+	gmsa       webhook.GMSA
+	reads      atomic.Int64    // of specs
 	allowed    map[string]bool // user/identity
 	outages    map[string]error
 	reviews    atomic.Int64
@@ -53,13 +59,14 @@ func newCluster() *cluster {
 	wi.Spec.TargetSystem = v1alpha1.TargetSystem{Type: "aws", ProviderConfig: &runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"arn:aws:iam::112233445566:role/picker"}`)}}
 	c.identities["orchard/banana"] = wi
+	c.specs, c.unseen = map[string]gmsa.Spec{}, map[string]gmsa.Spec{}
 	c.allowed["system:serviceaccount:orchard:app/banana"] = true
 	return c
 }
 
 func (c *cluster) handler() http.Handler {
 	return webhook.New(webhook.Needs{
-		ServiceAccounts: accounts{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Authorizer: c, Adapters: targets.For, Agent: agent,
+		ServiceAccounts: accounts{c}, Identities: identities{c}, RuntimeClasses: classes{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Authorizer: c, Adapters: targets.For, Agent: agent,
 		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Now: func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	})
 }
@@ -95,6 +102,26 @@ func (r classes) Get(_ context.Context, name string) (*nodev1.RuntimeClass, erro
 	return get(r.cluster, r.classes, "runtimeclasses", name)
 }
 
+type specs struct{ *cluster }
+
+func (s specs) Known(name string) (gmsa.Spec, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	spec, known := s.specs[name]
+	return spec, known
+}
+
+func (s specs) Read(_ context.Context, name string) (gmsa.Spec, error) {
+	s.cluster.reads.Add(1)
+	if err := s.outages["gmsacredentialspecs"]; err != nil {
+		return gmsa.Spec{}, err
+	}
+	if spec, known := s.unseen[name]; known {
+		return spec, nil
+	}
+	return s.specs[name], nil
+}
+
 func (c *cluster) Review(_ context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
 	c.reviews.Add(1)
 	c.mu.Lock()
@@ -104,6 +131,9 @@ func (c *cluster) Review(_ context.Context, spec authorizationv1.SubjectAccessRe
 	}
 	a := spec.ResourceAttributes
 	right := a.Verb == "use" && a.Group == v1alpha1.GroupName && a.Resource == "workloadidentities" && a.Namespace == "orchard" && len(spec.Groups) == 3
+	if a.Group == windowsv1.GroupName {
+		return authorizationv1.SubjectAccessReviewStatus{Allowed: a.Verb == "use" && a.Resource == windowsv1.ResourceName && c.allowed[spec.User+"/"+a.Name+"@"+a.Namespace], Reason: "told so"}, nil
+	}
 	return authorizationv1.SubjectAccessReviewStatus{Allowed: right && c.allowed[spec.User+"/"+a.Name]}, nil
 }
 
@@ -128,7 +158,11 @@ func (s sent) body(t testing.TB) []byte {
 		return json.RawMessage(v)
 	}
 	group, version, resource := "", "v1", s.resource
-	if resource != "pods" && resource != "secrets" {
+	switch resource {
+	case "pods", "secrets", "bindings":
+	case "gmsacredentialspecs":
+		group = windowsv1.GroupName
+	default:
 		group = "apps"
 	}
 	if s.operation == "" {

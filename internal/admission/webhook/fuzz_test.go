@@ -17,12 +17,15 @@ func FuzzReview(f *testing.F) {
 	f.Add(sent{resource: "pods", sub: "ephemeralcontainers", operation: admissionv1.Update, object: podJSON, old: podJSON}.body(f))
 	f.Add(sent{resource: "secrets", object: `{"metadata":{"labels":{"authentication.gardener.cloud/purpose":"workload-identity-token-requestor"}},"data":{"config":"e30="}}`}.body(f))
 	f.Add(sent{resource: "deployments", object: `{"kind":"Deployment","spec":{"template":` + podJSON + `}}`}.body(f))
+	f.Add(gmsaReview("", windowsPod("webapp1", "")).body(f))
+	f.Add(sent{resource: "gmsacredentialspecs", object: `{"credspec":{"CmsPlugins":["ActiveDirectory"]}}`}.body(f))
 	f.Add([]byte(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":null,"oldObject":{}}}`))
-	c := newCluster()
+	c := gmsaCluster()
+	c.gmsa = webhook.GMSA{Annotations: true, RequireUser: true, Hostname: func() string { return "g-1" }}
 	handler := c.handler()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c.log.Reset()
-		for _, path := range []string{webhook.PodsPath, webhook.SecretsPath, webhook.TemplatesPath} {
+		for _, path := range []string{webhook.PodsPath, webhook.SecretsPath, webhook.TemplatesPath, webhook.MutatePath, webhook.ValidatePath, webhook.CredentialSpecsPath, webhook.GMSATemplatesPath} {
 			w := post(handler, path, body)
 			if w.Code >= 400 && w.Code < 500 {
 				continue

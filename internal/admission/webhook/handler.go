@@ -67,7 +67,7 @@ func serve[T any](needs Needs, name handlerName, decide decider[T], w http.Respo
 		answer = failed(request.Resource.Resource+" "+request.Namespace+"/"+cmp.Or(request.Name, "(new)"), err)
 		needs.Log.ErrorContext(ctx, "no decision", "handler", name.String(), "namespace", request.Namespace, "name", request.Name, "uid", request.UID, "error", err)
 	}
-	out, err := answer.encode(request.UID)
+	out, err := answer.encode(request.version, request.UID)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return failure

@@ -80,7 +80,7 @@ func TestUsesAreBounded(t *testing.T) {
 		if i == maxUses {
 			now = now.Add(usesKept)
 		}
-		if ok, _, err := s.may(t.Context(), use{"ns", "account", fmt.Sprint(i)}); !ok || err != nil {
+		if ok, _, err := s.may(t.Context(), use{name: fmt.Sprint(i), user: accountSubject("ns", "account")}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestUsesAreBounded(t *testing.T) {
 		t.Errorf("%d rights are remembered, want the 10 that are not over", len(s.allowed))
 	}
 	for i := range 2 * maxUses {
-		if _, _, err := s.may(t.Context(), use{"ns", "other", fmt.Sprint(i)}); err != nil {
+		if _, _, err := s.may(t.Context(), use{name: fmt.Sprint(i), user: accountSubject("ns", "other")}); err != nil {
 			t.Fatal(err)
 		}
 	}

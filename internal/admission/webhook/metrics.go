@@ -17,6 +17,10 @@ const (
 	podsHandler handlerName = iota
 	secretsHandler
 	templatesHandler
+	mutateHandler
+	validateHandler
+	credentialSpecsHandler
+	gmsaTemplatesHandler
 	handlers
 )
 
@@ -31,7 +35,7 @@ const (
 )
 
 var (
-	handlerNames = [handlers]string{"pods", "secrets", "templates"}
+	handlerNames = [handlers]string{"pods", "secrets", "templates", "gmsa-mutate", "gmsa-validate", "gmsa-credentialspecs", "gmsa-templates"}
 	outcomeNames = [outcomes]string{"admitted", "patched", "warned", "denied", "failed", "malformed"}
 )
 

@@ -30,7 +30,7 @@ func podReviews(f *facts) decider[podObject] {
 		switch {
 		case r.Operation == admissionv1.Create && r.SubResource == "":
 		case r.Operation == admissionv1.Update && r.SubResource == "ephemeralcontainers" && r.OldObject != nil:
-			if ephemeral = added(&r.Object.Spec, &r.OldObject.Spec); len(ephemeral) == 0 {
+			if ephemeral = addedTo(&r.Object.Spec, &r.OldObject.Spec); len(ephemeral) == 0 {
 				return answer{}, nil
 			}
 		default:
@@ -41,8 +41,8 @@ func podReviews(f *facts) decider[podObject] {
 	}
 }
 
-// added are the names of the ephemeral containers that a pod did not have; those that it has can't be changed.
-func added(pod, old *corev1.PodSpec) []string {
+// addedTo are the names of the ephemeral containers that a pod did not have; those that it has can't be changed.
+func addedTo(pod, old *corev1.PodSpec) []string {
 	had := map[string]bool{}
 	for i := range old.EphemeralContainers {
 		had[old.EphemeralContainers[i].Name] = true

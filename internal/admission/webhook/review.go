@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionv1beta1 "k8s.io/api/admission/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -21,17 +22,23 @@ type review[T any] struct {
 }
 
 type request[T any] struct {
+	// version is that of the review, in which it is answered.
+	version string
+
 	UID         types.UID                   `json:"uid"`
 	Resource    metav1.GroupVersionResource `json:"resource"`
 	SubResource string                      `json:"subResource"`
 	Name        string                      `json:"name"`
 	Namespace   string                      `json:"namespace"`
 	Operation   admissionv1.Operation       `json:"operation"`
-	UserInfo    struct {
-		Username string `json:"username"`
-	} `json:"userInfo"`
-	Object    *T `json:"object"`
-	OldObject *T `json:"oldObject"`
+	UserInfo    userInfo                    `json:"userInfo"`
+	Object      *T                          `json:"object"`
+	OldObject   *T                          `json:"oldObject"`
+}
+
+type userInfo struct {
+	Username string `json:"username"`
+	userDetails
 }
 
 const reviewKind = "AdmissionReview"
@@ -42,12 +49,13 @@ func decode[T any](body []byte) (*request[T], error) {
 	if err := utiljson.Unmarshal(body, &in); err != nil {
 		return nil, fmt.Errorf("decode AdmissionReview: %w", err)
 	}
-	if in.APIVersion != admissionv1.SchemeGroupVersion.String() || in.Kind != reviewKind {
-		return nil, fmt.Errorf("the body is %.64q of %.64q, want AdmissionReview of %s", in.Kind, in.APIVersion, admissionv1.SchemeGroupVersion)
+	if in.Kind != reviewKind || in.APIVersion != admissionv1.SchemeGroupVersion.String() && in.APIVersion != admissionv1beta1.SchemeGroupVersion.String() {
+		return nil, fmt.Errorf("the body is %.64q of %.64q, want AdmissionReview of %s or %s", in.Kind, in.APIVersion, admissionv1.SchemeGroupVersion, admissionv1beta1.SchemeGroupVersion)
 	}
 	if in.Request == nil || in.Request.UID == "" {
 		return nil, errors.New("the AdmissionReview has no request with a uid")
 	}
+	in.Request.version = in.APIVersion
 	return in.Request, nil
 }
 
@@ -58,6 +66,8 @@ type answer struct {
 	message  string
 	patch    []admission.Operation // empty: none
 	warnings []string
+	// audit are annotations of the API server's audit event, by key.
+	audit map[string]string
 }
 
 func answerOf(result admission.Result) answer {
@@ -78,9 +88,9 @@ func failed(what string, err error) answer {
 		message: fmt.Sprintf("credence could not decide about %s, which may be right: %s: try again, and see the log of credence-webhook if it stays so", what, err)}
 }
 
-// encode writes the review that answers one with this uid.
-func (a answer) encode(uid types.UID) ([]byte, error) {
-	response := &admissionv1.AdmissionResponse{UID: uid, Allowed: a.code == 0, Warnings: a.warnings}
+// encode writes the review that answers one of this version with this uid. The versions differ in their names only.
+func (a answer) encode(version string, uid types.UID) ([]byte, error) {
+	response := &admissionv1.AdmissionResponse{UID: uid, Allowed: a.code == 0, Warnings: a.warnings, AuditAnnotations: a.audit}
 	if a.code != 0 {
 		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: a.code, Reason: a.reason, Message: a.message}
 	}
@@ -93,7 +103,7 @@ func (a answer) encode(uid types.UID) ([]byte, error) {
 		response.Patch, response.PatchType = patch, &kind
 	}
 	return json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: reviewKind},
+		TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: reviewKind},
 		Response: response,
 	})
 }

@@ -2,13 +2,12 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-
-	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
 const (
@@ -17,11 +16,41 @@ const (
 	maxUses  = 4096
 )
 
-// use is a service account and an identity of its namespace.
-type use struct{ namespace, account, identity string }
+// use is a user, and an object that they may use or not.
+type use struct {
+	user subject
+	// namespace is where it is asked: that of the object, or for one that has none that of the pod.
+	namespace, group, resource, name string
+}
 
-// uses says which service accounts may use which identities. That one may is remembered for a moment; that it may not, never:
-// whoever grants the right is to see that at once.
+// subject is a user as the authorizer knows one.
+type subject struct {
+	name string
+	// more is a userDetails as JSON, so that subjects can be compared.
+	more string
+}
+
+type userDetails struct {
+	UID    string                                `json:"uid,omitempty"`
+	Groups []string                              `json:"groups,omitempty"`
+	Extra  map[string]authorizationv1.ExtraValue `json:"extra,omitempty"`
+}
+
+func subjectOf(name string, details userDetails) subject {
+	more, err := json.Marshal(details)
+	if err != nil { // not of strings
+		panic(err)
+	}
+	return subject{name: name, more: string(more)}
+}
+
+// accountSubject is a service account, with the groups that Kubernetes gives it, and more of them.
+func accountSubject(namespace, account string, groups ...string) subject {
+	return subjectOf("system:serviceaccount:"+namespace+":"+account, userDetails{Groups: append([]string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}, groups...)})
+}
+
+// uses says who may use what. That one may is remembered for a moment; that one may not, never: whoever grants the right is to
+// see that at once.
 type uses struct {
 	reviews *live[use, authorizationv1.SubjectAccessReviewStatus]
 	now     func() time.Time
@@ -31,20 +60,39 @@ type uses struct {
 }
 
 func newUses(authorizer Authorizer, now func() time.Time) *uses {
-	return &uses{now: now, allowed: map[use]time.Time{}, reviews: newLive(func(ctx context.Context, u use) (authorizationv1.SubjectAccessReviewStatus, error) {
-		return authorizer.Review(ctx, u.spec())
-	})}
+	s := &uses{now: now, allowed: map[use]time.Time{}}
+	s.reviews = newLive(func(ctx context.Context, u use) (authorizationv1.SubjectAccessReviewStatus, error) {
+		// Who waited for their turn are served by the review before them.
+		if s.remembered(u) {
+			return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil
+		}
+		spec, err := u.spec()
+		if err != nil {
+			return authorizationv1.SubjectAccessReviewStatus{}, err
+		}
+		asked := s.now()
+		status, err := authorizer.Review(ctx, spec)
+		if err == nil && status.Allowed && !status.Denied {
+			s.remember(u, asked.Add(usesKept))
+		}
+		return status, err
+	})
+	return s
 }
 
-// spec is the question, asked in the service account's name with the groups that Kubernetes gives it.
-func (u use) spec() authorizationv1.SubjectAccessReviewSpec {
-	return authorizationv1.SubjectAccessReviewSpec{
-		User:   "system:serviceaccount:" + u.namespace + ":" + u.account,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + u.namespace, "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "use", Group: v1alpha1.GroupName, Resource: "workloadidentities", Namespace: u.namespace, Name: u.identity,
-		},
+func (u use) spec() (authorizationv1.SubjectAccessReviewSpec, error) {
+	var details userDetails
+	if err := json.Unmarshal([]byte(u.user.more), &details); err != nil {
+		return authorizationv1.SubjectAccessReviewSpec{}, fmt.Errorf("decode user %s: %w", u.user.name, err)
 	}
+	return authorizationv1.SubjectAccessReviewSpec{
+		User: u.user.name, UID: details.UID, Groups: details.Groups, Extra: details.Extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "use", Group: u.group, Resource: u.resource, Namespace: u.namespace, Name: u.name},
+	}, nil
+}
+
+func (u use) String() string {
+	return fmt.Sprintf("%s may use %s %s in namespace %s", u.user.name, u.resource, u.name, u.namespace)
 }
 
 // may says whether it may, and what the authorizer said where it may not. An error is a review that could not be made.
@@ -52,10 +100,9 @@ func (s *uses) may(ctx context.Context, u use) (bool, string, error) {
 	if s.remembered(u) {
 		return true, "", nil
 	}
-	asked := s.now()
 	status, err := s.reviews.get(ctx, u)
 	if err != nil {
-		return false, "", fmt.Errorf("review whether service account %s/%s may use workload identity %s: %w", u.namespace, u.account, u.identity, err)
+		return false, "", fmt.Errorf("review whether %s: %w", u, err)
 	}
 	if !status.Allowed || status.Denied {
 		detail := status.Reason
@@ -64,7 +111,6 @@ func (s *uses) may(ctx context.Context, u use) (bool, string, error) {
 		}
 		return false, detail, nil
 	}
-	s.remember(u, asked.Add(usesKept))
 	return true, "", nil
 }
 

@@ -11,6 +11,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -37,12 +38,22 @@ type Authorizer interface {
 	Review(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
 }
 
-// Needs are what a Webhook works with; all are required but Recorder.
+// CredentialSpecs knows GMSACredentialSpecs.
+type CredentialSpecs interface {
+	// Known is one as it was last seen; false where none was, which says nothing about whether there is one.
+	Known(name string) (gmsa.Spec, bool)
+	// Read is one as it is now. That there is none is no error.
+	Read(ctx context.Context, name string) (gmsa.Spec, error)
+}
+
+// Needs are what a Webhook works with; all are required but Recorder and GMSA.
 type Needs struct {
 	ServiceAccounts ServiceAccounts
 	Identities      Identities
 	RuntimeClasses  RuntimeClasses
 	Authorizer      Authorizer
+	CredentialSpecs CredentialSpecs
+	GMSA            GMSA
 	// Adapters finds the adapter of a type of target system.
 	Adapters func(targetType string) target.Adapter
 	// Agent is the user that writes the Secrets of pods.
@@ -52,25 +63,35 @@ type Needs struct {
 	Now      func() time.Time
 }
 
-// Paths of the three handlers.
+// Paths of the handlers. MutatePath and ValidatePath are where clusters that had another gMSA webhook know theirs.
 const (
-	PodsPath      = "/pods"
-	SecretsPath   = "/secrets"
-	TemplatesPath = "/templates"
+	PodsPath            = "/pods"
+	SecretsPath         = "/secrets"
+	TemplatesPath       = "/templates"
+	MutatePath          = "/mutate"
+	ValidatePath        = "/validate"
+	CredentialSpecsPath = "/credentialspecs"
+	GMSATemplatesPath   = "/gmsa-templates"
 )
 
 // New returns the handler of all reviews.
 func New(needs Needs) http.Handler {
+	uses := newUses(needs.Authorizer, needs.Now)
 	facts := &facts{
 		accounts:   needs.ServiceAccounts,
 		identities: needs.Identities,
 		classes:    needs.RuntimeClasses,
-		uses:       newUses(needs.Authorizer, needs.Now),
+		uses:       uses,
 		adapters:   needs.Adapters,
 	}
 	mux := http.NewServeMux()
 	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(facts)))
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
 	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(facts)))
+	accounts := newManagedAccounts(needs, uses)
+	mux.Handle(MutatePath, handler(needs, mutateHandler, accounts.expand))
+	mux.Handle(ValidatePath, handler(needs, validateHandler, accounts.authorize))
+	mux.Handle(CredentialSpecsPath, handler(needs, credentialSpecsHandler, credentialSpecReview))
+	mux.Handle(GMSATemplatesPath, handler(needs, gmsaTemplatesHandler, accounts.template))
 	return mux
 }

@@ -50,7 +50,7 @@ func TestPodsAreRefused(t *testing.T) {
 		"API down":            {outage("serviceaccounts", errors.New("connection refused")), "", 500, "could not decide"},
 		"identities down":     {outage("workloadidentities", errors.New("connection refused")), "", 500, "read workload identity orchard/banana: connection refused"},
 		"identities not ours": {outage("workloadidentities", apierrors.NewForbidden(schema.GroupResource{}, "banana", nil)), "", 500, "bind ClusterRole credence:identity-reader"},
-		"no review":           {outage("reviews", errors.New("connection refused")), "", 500, "review whether service account orchard/app may use workload identity banana: connection refused"},
+		"no review":           {outage("reviews", errors.New("connection refused")), "", 500, "review whether system:serviceaccount:orchard:app may use workloadidentities banana in namespace orchard: connection refused"},
 		"review forbidden":    {outage("reviews", apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", nil)), "", 500, "could not decide"},
 		"RuntimeClass down":   {outage("runtimeclasses", errors.New("connection refused")), strings.Replace(podJSON, `"spec":{`, `"spec":{"runtimeClassName":"r",`, 1), 500, "read RuntimeClass r"},
 	} {
@@ -214,7 +214,7 @@ func TestWhatTheAPIServerDoesNotSend(t *testing.T) {
 		"no JSON":         {http.MethodPost, "application/json", "{", 400},
 		"empty":           {http.MethodPost, "application/json", "", 400},
 		"two":             {http.MethodPost, "application/json", good + good, 400},
-		"v1beta1":         {http.MethodPost, "application/json", strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1), 400},
+		"another version":         {http.MethodPost, "application/json", strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v2", 1), 400},
 		"no request":      {http.MethodPost, "application/json", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400},
 		"no uid":          {http.MethodPost, "application/json", strings.Replace(good, `"uid":"uid-1"`, `"uid":""`, 1), 400},
 		"no pod":          {http.MethodPost, "application/json", strings.Replace(good, podJSON, `{"spec":[]}`, 1), 400},

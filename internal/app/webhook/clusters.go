@@ -17,6 +17,7 @@ const requestTimeout = 10 * time.Second
 type clusters struct {
 	workload kubernetes.Interface
 	identity *rest.Config
+	specs    *rest.Config // of the cluster whose pods are admitted
 }
 
 func connect(c Config) (clusters, error) {
@@ -30,6 +31,7 @@ func connect(c Config) (clusters, error) {
 			return clusters{}, err
 		}
 	}
+	specs := rest.CopyConfig(workload)
 	// Kubernetes' own kinds are smaller and cheaper to read as protobuf.
 	workload.ContentType = runtime.ContentTypeProtobuf
 	workload.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
@@ -37,7 +39,7 @@ func connect(c Config) (clusters, error) {
 	if err != nil {
 		return clusters{}, fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
-	return clusters{client, identity}, nil
+	return clusters{client, identity, specs}, nil
 }
 
 func clientConfig(kubeconfig, flag string) (*rest.Config, error) {

@@ -9,14 +9,19 @@ import (
 // NewCommand returns the command `webhook`; it runs until its context is done, and logs to its standard error.
 func NewCommand() *cobra.Command {
 	config := Config{}
+	var finish func()
 	command := &cobra.Command{
 		Use:   "webhook",
-		Short: "Give pods their identities, and Secrets what their target systems need",
+		Short: "Give pods their identities and accounts, and Secrets what their target systems need",
 		Long: `Answer the admission reviews of a cluster:
 
-  /pods       gives pods the identities of their service account, or says why they can not have them
-  /secrets    puts the keys that a target system needs into Secrets that carry tokens
-  /templates  warns of workloads whose pods will be refused
+  /pods             gives pods the identities of their service account, or says why they can not have them
+  /secrets          puts the keys that a target system needs into Secrets that carry tokens
+  /templates        warns of workloads whose pods will be refused
+  /mutate           fills in the contents of the GMSACredentialSpecs that Windows pods name
+  /validate         refuses pods whose service account may not use them, or whose contents are not theirs
+  /credentialspecs  refuses GMSACredentialSpecs that can never work, and warns of those that rarely do
+  /gmsa-templates   warns of workloads whose pods will be refused for one
 
 Nothing is written to any cluster. What can not be found out is answered with code 500, and never taken for a refusal.`,
 		Example: `  credence-server webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key --bind-address ::`,
@@ -24,6 +29,7 @@ Nothing is written to any cluster. What can not be found out is answered with co
 
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
+			finish()
 			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
 			return Run(command.Context(), config)
 		},
@@ -38,5 +44,6 @@ Nothing is written to any cluster. What can not be found out is answered with co
 	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key (required)")
 	flags.StringVar(&config.ClientCAFile, "client-ca-file", "", "PEM file of the certificate authorities of the API server's client certificate: reviews from nobody else are answered (default: no certificate is asked for)")
 	flags.StringVar(&config.AgentUser, "agent-user", defaultAgentUser, "user that alone may write Secrets with a service account as context")
+	finish = config.GMSA.addFlags(flags)
 	return command
 }

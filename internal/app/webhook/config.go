@@ -21,6 +21,8 @@ type Config struct {
 
 	AgentUser string // empty: that of deploy/base
 
+	GMSA GMSAConfig
+
 	Log *slog.Logger // nil: slog.Default()
 }
 

@@ -3,6 +3,7 @@ package webhook
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -24,6 +25,9 @@ type hook struct {
 	ObjectSelector    selector                                       `json:"objectSelector"`
 	Rules             []admissionregistrationv1.RuleWithOperations   `json:"rules"`
 	Reinvocation      admissionregistrationv1.ReinvocationPolicyType `json:"reinvocationPolicy"`
+	MatchConditions   []admissionregistrationv1.MatchCondition       `json:"matchConditions"`
+
+	Mutating bool `json:"-"`
 }
 
 type selector struct {
@@ -44,6 +48,7 @@ func installed(t *testing.T) map[string]hook {
 		}
 		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"webhooks": object.Object["webhooks"]}, &configuration))
 		for _, h := range configuration.Webhooks {
+			h.Mutating = object.GetKind() == "MutatingWebhookConfiguration"
 			hooks[h.Name] = h
 		}
 	}
@@ -60,9 +65,14 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		namespaces, labels map[string]string
 		resources          []string
 	}{
-		"pods.identity.credence.dev":      {webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
-		"secrets.identity.credence.dev":   {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
-		"templates.identity.credence.dev": {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"pods.identity.credence.dev":        {webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"secrets.identity.credence.dev":     {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
+		"templates.identity.credence.dev":   {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"expander.gmsa.credence.dev":        {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"authorizer.gmsa.credence.dev":      {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"annotations.gmsa.credence.dev":     {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/status", "pods/resize", "bindings", "pods/binding"}},
+		"credentialspecs.gmsa.credence.dev": {webhook.CredentialSpecsPath, admissionregistrationv1.Fail, nil, nil, []string{"gmsacredentialspecs"}},
+		"templates.gmsa.credence.dev":       {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 	} {
 		h, found := hooks[name]
 		if !found {
@@ -78,11 +88,14 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 			!maps.Equal(h.NamespaceSelector.MatchLabels, want.namespaces) || !maps.Equal(h.ObjectSelector.MatchLabels, want.labels) || !slices.Equal(resources, want.resources) {
 			t.Errorf("%s is not what it must be: %+v", name, h)
 		}
-		if mutating := want.policy == admissionregistrationv1.Fail; mutating != (h.Reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy) {
+		if h.Mutating != (h.Reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy) {
 			t.Errorf("%s: reinvocationPolicy %q", name, h.Reinvocation)
 		}
+		if strings.HasSuffix(name, ".gmsa.credence.dev") && len(h.MatchConditions) == 0 {
+			t.Errorf("%s has no match conditions: every pod of the cluster would be sent to it", name)
+		}
 	}
-	if len(hooks) != 3 {
-		t.Errorf("%d webhooks are installed, want 3", len(hooks))
+	if len(hooks) != 8 {
+		t.Errorf("%d webhooks are installed, want 8", len(hooks))
 	}
 }

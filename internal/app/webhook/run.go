@@ -14,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/credentialspecs"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
 	"github.com/credence-id/credence/internal/targets"
@@ -34,6 +35,7 @@ func Run(ctx context.Context, config Config) error {
 type program struct {
 	config     Config
 	identities *workloadidentities.Follower
+	specs      *credentialspecs.Follower
 	reviews    *serving.Server
 	health     *serving.Server // nil: none
 	pair       *source.KeyPair
@@ -52,24 +54,31 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
+	specs, err := credentialspecs.New(clusters.specs)
+	if err != nil {
+		return nil, err
+	}
 	pair, err := source.NewKeyPair(c.TLSCertFile, c.TLSPrivateKeyFile, (*discovery.Recorder)(nil), c.Log)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registerSpecs(registry, specs)
 	handler := webhook.New(webhook.Needs{
 		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
 		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
 		Authorizer:      webhook.ClusterAuthorizer(clusters.workload),
 		Identities:      identities,
+		CredentialSpecs: specs,
+		GMSA:            c.GMSA.needs(),
 		Adapters:        targets.For,
 		Agent:           c.AgentUser,
 		Recorder:        webhook.NewRecorder(registry),
 		Log:             c.Log,
 		Now:             time.Now,
 	})
-	p := &program{config: c, identities: identities, pair: pair}
+	p := &program{config: c, identities: identities, specs: specs, pair: pair}
 	listener, err := listen(ctx, c.BindAddress, c.Port, "--port")
 	if err != nil {
 		return nil, err
@@ -84,9 +93,9 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	// It is ready while it listens: through an outage of an API its answers say what is wrong, which an endpoint that is gone
-	// could not.
-	p.health = serving.New("health", healthListener, serving.NewHealth(func() error { return nil }, registry), pair, c.Log)
+	// It is ready once it knows what there is, and stays so while it listens: through an outage of an API its answers say what
+	// is wrong, which an endpoint that is gone could not.
+	p.health = serving.New("health", healthListener, serving.NewHealth(specs.Ready, registry), pair, c.Log)
 	return p, nil
 }
 
@@ -101,6 +110,7 @@ func listen(ctx context.Context, address string, port int, flag string) (net.Lis
 func (p *program) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.identities.Run(ctx) })
+	group.Go(func() error { return p.specs.Run(ctx) })
 	group.Go(func() error { return p.pair.Run(ctx) })
 	group.Go(func() error { return p.reviews.Run(ctx) })
 	if p.health != nil {

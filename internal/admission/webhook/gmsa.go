@@ -1,0 +1,98 @@
+package webhook
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/credence-id/credence/api/windows/v1"
+	"github.com/credence-id/credence/internal/gmsa"
+)
+
+// GMSA says how group managed service accounts are given out. Its zero value is fit for use.
+type GMSA struct {
+	// Annotations has the annotations of the time before there were fields read too (the gate WindowsGMSAAnnotations).
+	Annotations bool
+	// RequireUser has who makes a request asked about too: they need the right that the service account needs, at workloads,
+	// and at pods, which Controllers alone may make for others.
+	RequireUser bool
+	Controllers []string
+	// Hostname returns a new host name of at most gmsa.MaxHostname characters; nil: pods keep what they have.
+	Hostname func() string
+}
+
+// managedAccounts decides about group managed service accounts, with what is known now.
+type managedAccounts struct {
+	GMSA
+	specs CredentialSpecs
+	reads *live[string, gmsa.Spec]
+	uses  *uses
+}
+
+func newManagedAccounts(needs Needs, uses *uses) *managedAccounts {
+	return &managedAccounts{GMSA: needs.GMSA, specs: needs.CredentialSpecs, reads: newLive(needs.CredentialSpecs.Read), uses: uses}
+}
+
+// known finds out what is known of each name: from memory, and from the API where nothing is remembered, so that an object can
+// be named in the moment in which it was created.
+func (a *managedAccounts) known(ctx context.Context, names []string) (map[string]gmsa.Spec, error) {
+	specs := map[string]gmsa.Spec{}
+	for _, name := range names {
+		spec, known := a.specs.Known(name)
+		if !known {
+			var err error
+			if spec, err = a.reads.get(ctx, name); err != nil {
+				return nil, err
+			}
+		}
+		specs[name] = spec
+	}
+	return specs, nil
+}
+
+// afresh replaces the specs of references that do not match them by what they are now: a change that the watch has not shown
+// yet must not have a pod refused.
+func (a *managedAccounts) afresh(ctx context.Context, references []gmsa.Reference, specs map[string]gmsa.Spec) error {
+	for _, r := range references {
+		if r.Contents == "" || gmsa.Same(r.Contents, specs[r.Name].Contents) == nil {
+			continue
+		}
+		spec, err := a.reads.get(ctx, r.Name)
+		if err != nil {
+			return err
+		}
+		specs[r.Name] = spec
+	}
+	return nil
+}
+
+// reviewsAtOnce bounds how many reviews of one pod go on together.
+const reviewsAtOnce = 8
+
+// may finds out what a user may use in a namespace.
+func (a *managedAccounts) may(ctx context.Context, user subject, namespace string, names []string) (map[string]gmsa.Use, error) {
+	var mu sync.Mutex
+	answers := map[string]gmsa.Use{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(reviewsAtOnce)
+	for _, name := range names {
+		group.Go(func() error {
+			allowed, detail, err := a.uses.may(ctx, use{user: user, namespace: namespace, group: v1.GroupName, resource: v1.ResourceName, name: name})
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers[name] = gmsa.Use{Allowed: allowed, Detail: detail}
+			return nil
+		})
+	}
+	return answers, group.Wait()
+}
+
+// userAnswers says whether who makes a request is asked about.
+func (a *managedAccounts) userAnswers(user string) bool {
+	return a.RequireUser && !slices.Contains(a.Controllers, user)
+}

@@ -1,0 +1,124 @@
+package webhook
+
+import (
+	"context"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/gmsa"
+)
+
+// expand fills in the contents of the GMSACredentialSpecs that a pod names.
+func (a *managedAccounts) expand(ctx context.Context, r *request[podObject]) (answer, error) {
+	added, concerns, refusal := broughtAlong(r)
+	if refusal != nil || !concerns {
+		return answerOf(admission.Result{Denial: refusal}), nil
+	}
+	pod := r.Object.pod()
+	references := gmsa.Of(gmsa.References(pod, a.Annotations), added)
+	names, denial := gmsa.Names(gmsa.Unresolved(references))
+	if denial != nil {
+		return answerOf(admission.Result{Denial: denial}), nil
+	}
+	specs, err := a.known(ctx, names)
+	if err != nil {
+		return answer{}, err
+	}
+	result := gmsa.Expand(references, specs)
+	if result.Denial == nil && added == nil && a.Hostname != nil {
+		result.Patch = append(result.Patch, gmsa.Hostname(pod, references, a.Hostname())...)
+	}
+	return answerOf(result), nil
+}
+
+// authorize admits a pod with its group managed service accounts, or refuses it.
+func (a *managedAccounts) authorize(ctx context.Context, r *request[podObject]) (answer, error) {
+	if denial, decided := a.annotationsOnly(r); decided {
+		return answerOf(admission.Result{Denial: denial}), nil
+	}
+	added, concerns, refusal := broughtAlong(r)
+	if refusal != nil || !concerns {
+		return answerOf(admission.Result{Denial: refusal}), nil
+	}
+	all := gmsa.References(r.Object.pod(), a.Annotations)
+	q := gmsa.Request{Namespace: r.Namespace, ServiceAccount: r.Object.Spec.ServiceAccountName, References: gmsa.Of(all, added)}
+	if a.userAnswers(r.UserInfo.Username) {
+		q.User, q.UserReferences = r.UserInfo.Username, gmsa.Run(all, added)
+	}
+	return a.decide(ctx, r.UserInfo, q)
+}
+
+// decide finds out what a Request needs, and decides about it.
+func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Request) (answer, error) {
+	names, denial := gmsa.Names(q.References)
+	if denial != nil {
+		return answerOf(admission.Result{Denial: denial}), nil
+	}
+	userNames, denial := gmsa.Names(q.UserReferences)
+	if denial != nil {
+		return answerOf(admission.Result{Denial: denial}), nil
+	}
+	var err error
+	if q.ServiceAccount != "" {
+		if q.Uses, err = a.may(ctx, accountSubject(q.Namespace, q.ServiceAccount), q.Namespace, names); err != nil {
+			return answer{}, err
+		}
+	}
+	if q.UserUses, err = a.may(ctx, subjectOf(user.Username, user.userDetails), q.Namespace, userNames); err != nil {
+		return answer{}, err
+	}
+	if q.Specs, err = a.known(ctx, names); err != nil {
+		return answer{}, err
+	}
+	if err := a.afresh(ctx, q.References, q.Specs); err != nil {
+		return answer{}, err
+	}
+	decision := answerOf(gmsa.Authorize(q))
+	if len(names) > 0 {
+		decision.audit = map[string]string{"credential-specs": strings.Join(names, ",")}
+	}
+	return decision, nil
+}
+
+// broughtAlong says what a review of a pod brings along: all of it (nil), ephemeral containers, or nothing that concerns
+// group managed service accounts.
+func broughtAlong(r *request[podObject]) (added []string, concerns bool, refusal *admission.Denial) {
+	if !isPod(r) || r.Object == nil {
+		return nil, false, admission.BadRequest("this webhook is for pods, not for " + r.Resource.String())
+	}
+	switch {
+	case r.Operation == admissionv1.Create && r.SubResource == "":
+		return nil, true, nil
+	case r.Operation == admissionv1.Update && r.SubResource == "ephemeralcontainers" && r.OldObject != nil:
+		added = addedTo(&r.Object.Spec, &r.OldObject.Spec)
+		return added, len(added) > 0, nil
+	case r.Operation == admissionv1.Update && r.OldObject != nil: // the API server itself lets none of these fields be changed
+		return nil, false, nil
+	}
+	return nil, false, admission.BadRequest("this webhook is for CREATE and UPDATE of pods, not for " + string(r.Operation) + " of pods/" + r.SubResource)
+}
+
+func isPod(r *request[podObject]) bool {
+	return r.Resource.Group == "" && r.Resource.Resource == "pods"
+}
+
+// annotationsOnly decides about requests that can change nothing but annotations: updates of pods, and bindings, whose
+// annotations become those of the pod.
+func (a *managedAccounts) annotationsOnly(r *request[podObject]) (denial *admission.Denial, decided bool) {
+	binding := r.Resource.Group == "" && (r.Resource.Resource == "bindings" || isPod(r) && r.SubResource == "binding")
+	switch {
+	case binding && r.Operation == admissionv1.Create && r.Object != nil:
+		if a.Annotations {
+			denial = gmsa.Unchanged(nil, r.Object.Metadata.Annotations)
+		}
+		return denial, true
+	case isPod(r) && r.Operation == admissionv1.Update && r.SubResource != "ephemeralcontainers" && r.Object != nil && r.OldObject != nil:
+		if a.Annotations {
+			denial = gmsa.Unchanged(r.OldObject.Metadata.Annotations, r.Object.Metadata.Annotations)
+		}
+		return denial, true
+	}
+	return nil, false
+}

@@ -1,0 +1,43 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/credence-id/credence/api/windows/v1"
+	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/gmsa/lint"
+)
+
+// credentialSpecObject is what of a GMSACredentialSpec is judged.
+type credentialSpecObject struct {
+	Credspec json.RawMessage `json:"credspec"`
+}
+
+// credentialSpecReview judges a GMSACredentialSpec: it refuses what can never work, and warns of what rarely does. One whose
+// credspec stays as it was can be changed otherwise, whatever it holds.
+func credentialSpecReview(_ context.Context, r *request[credentialSpecObject]) (answer, error) {
+	if r.Resource.Group != v1.GroupName || r.Resource.Resource != v1.ResourceName || r.Object == nil {
+		return wrong("this webhook is for GMSACredentialSpecs, not for %s", r.Resource), nil
+	}
+	if r.OldObject != nil && sameJSON(r.Object.Credspec, r.OldObject.Credspec) {
+		return answer{}, nil
+	}
+	var result admission.Result
+	for _, finding := range lint.Check(r.Object.Credspec) {
+		says := fmt.Sprintf("%s: %s: %s", finding.Path, finding.Reason, finding.Fix)
+		if !finding.Refused {
+			result.Warnings = append(result.Warnings, says)
+		} else if result.Denial == nil {
+			result.Denial = admission.Invalid(says)
+		}
+	}
+	return answerOf(result), nil
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var one, other any
+	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
+}

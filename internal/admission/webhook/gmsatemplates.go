@@ -1,0 +1,68 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/admission/templates"
+	"github.com/credence-id/credence/internal/gmsa"
+)
+
+// template warns of workloads whose pods will be refused. Where users need the right themselves, it refuses those of users who
+// have not: their pods are made by a controller, whose user says nothing about them. That something else made the workload is
+// what its author says, and nothing to go by.
+func (a *managedAccounts) template(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
+	if r.Object == nil || r.SubResource != "" {
+		return wrong("this webhook is for workloads, not for %s/%s", r.Resource, r.SubResource), nil
+	}
+	var old []byte
+	if r.OldObject != nil {
+		old = *r.OldObject
+	}
+	workload, err := templates.Changed(*r.Object, old)
+	if err != nil {
+		return wrong("%s: %s", r.Resource, err), nil
+	}
+	if workload == nil {
+		return answer{}, nil
+	}
+	references := gmsa.References(workload.Pod, a.Annotations)
+	if len(references) == 0 {
+		return answer{}, nil
+	}
+	if a.userAnswers(r.UserInfo.Username) {
+		refusal, err := a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Username, UserReferences: references})
+		if err != nil || refusal.code != 0 {
+			return refusal, err
+		}
+	}
+	if workload.Owned {
+		return answer{}, nil
+	}
+	decision, err := a.foresee(ctx, r, workload, references)
+	if err != nil {
+		return answer{warnings: []string{"credence could not find out whether pods of " + workload.Kind + " " + workload.Name + " will be admitted: " + err.Error()}}, nil
+	}
+	return answer{warnings: workload.Warnings(decision)}, nil
+}
+
+// foresee is what will be decided about the pods of a workload.
+func (a *managedAccounts) foresee(ctx context.Context, r *request[json.RawMessage], workload *templates.Workload, references []gmsa.Reference) (admission.Result, error) {
+	names, denial := gmsa.Names(references)
+	if denial != nil {
+		return admission.Result{Denial: denial}, nil
+	}
+	specs, err := a.known(ctx, names)
+	if err != nil {
+		return admission.Result{}, err
+	}
+	if result := gmsa.Expand(references, specs); result.Denial != nil {
+		return result, nil
+	}
+	q := gmsa.Request{Namespace: r.Namespace, ServiceAccount: workload.Pod.Spec.ServiceAccountName, References: gmsa.Filled(references, specs), Specs: specs}
+	if q.Uses, err = a.may(ctx, accountSubject(q.Namespace, q.ServiceAccount), q.Namespace, names); err != nil {
+		return admission.Result{}, err
+	}
+	return gmsa.Authorize(q), nil
+}

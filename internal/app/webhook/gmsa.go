@@ -1,0 +1,76 @@
+package webhook
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/credence-id/credence/internal/admission/webhook"
+	"github.com/credence-id/credence/internal/credentialspecs"
+	"github.com/credence-id/credence/internal/gmsa"
+)
+
+// WindowsGMSAAnnotations has the annotations read by which pods named a credential spec before there were fields.
+const WindowsGMSAAnnotations featuregate.Feature = "WindowsGMSAAnnotations"
+
+// GMSAConfig says how group managed service accounts are given out. Its zero value is fit for use.
+type GMSAConfig struct {
+	Annotations    bool
+	RequireUser    bool
+	Controllers    []string // nil: those of Kubernetes
+	RandomHostname bool
+}
+
+// builtinControllers are the users of Kubernetes that make pods and workloads for others.
+func builtinControllers() []string {
+	var users []string
+	for _, name := range []string{"cronjob", "daemon-set", "deployment", "job", "replicaset", "replication", "statefulset"} {
+		users = append(users, "system:serviceaccount:kube-system:"+name+"-controller")
+	}
+	return users
+}
+
+func (c *GMSAConfig) addFlags(flags *pflag.FlagSet) (finish func()) {
+	gate := featuregate.NewFeatureGate()
+	if err := gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{WindowsGMSAAnnotations: {Default: false, PreRelease: featuregate.Alpha}}); err != nil {
+		panic(err) // it is new
+	}
+	gate.AddFlag(flags)
+	flags.BoolVar(&c.RequireUser, "gmsa-require-user", false, "who makes a workload or a pod must be allowed to use its GMSACredentialSpecs, as its service account must")
+	flags.StringSliceVar(&c.Controllers, "gmsa-controller-users", builtinControllers(), "users that --gmsa-require-user does not ask about: controllers, which make pods for the authors of workloads")
+	flags.BoolVar(&c.RandomHostname, "gmsa-random-hostname", false, "give new pods with a GMSACredentialSpec and no host name a random one of 15 characters")
+	return func() { c.Annotations = gate.Enabled(WindowsGMSAAnnotations) }
+}
+
+func (c GMSAConfig) needs() webhook.GMSA {
+	needs := webhook.GMSA{Annotations: c.Annotations, RequireUser: c.RequireUser, Controllers: c.Controllers}
+	if c.Controllers == nil {
+		needs.Controllers = builtinControllers()
+	}
+	if c.RandomHostname {
+		needs.Hostname = func() string { return hostname(rand.Reader) }
+	}
+	return needs
+}
+
+// hostname is random, and begins with a letter, as a NetBIOS name that is all digits would not be one.
+func hostname(random io.Reader) string {
+	var bits [8]byte
+	if _, err := io.ReadFull(random, bits[:]); err != nil {
+		panic(fmt.Sprintf("read random bytes: %v", err)) // crypto/rand ends the program itself
+	}
+	return ("g-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(bits[:])))[:gmsa.MaxHostname]
+}
+
+func registerSpecs(registry prometheus.Registerer, specs *credentialspecs.Follower) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "credence_gmsa_credential_specs",
+		Help: "GMSACredentialSpecs that are known from the watch.",
+	}, func() float64 { return float64(specs.Len()) }))
+}

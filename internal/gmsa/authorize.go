@@ -1,0 +1,115 @@
+package gmsa
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/credence-id/credence/internal/admission"
+)
+
+// Use is what the cluster says of a user and a GMSACredentialSpec.
+type Use struct {
+	Allowed bool
+	// Detail is what the authorizer said where it does not allow it; it may be empty.
+	Detail string
+}
+
+// Request is what a decision of Authorize is about.
+type Request struct {
+	Namespace, ServiceAccount string
+	// References are those that the request brings along.
+	References []Reference
+	// Specs and Uses have what is known of each name, and what the service account may use.
+	Specs map[string]Spec
+	Uses  map[string]Use
+	// UserReferences are those that User, who makes the request, must be allowed to use too, as UserUses says.
+	UserReferences []Reference
+	User           string
+	UserUses       map[string]Use
+}
+
+// Authorize admits a pod with these references, or refuses it. The order is kept, so that nobody learns from a refusal what is
+// in a credential spec that they may not use: contents without a name (422), who may use it (403), and only then whether there
+// is such an object, whether contents are filled in, and whether they are the object's (422).
+func Authorize(r Request) admission.Result {
+	for _, reference := range r.References {
+		if reference.Name == "" && reference.Contents != "" {
+			return admission.Result{Denial: nameless(reference)}
+		}
+	}
+	for _, reference := range r.References {
+		if denial := r.unauthorized(reference); denial != nil {
+			return admission.Result{Denial: denial}
+		}
+	}
+	for _, reference := range r.UserReferences {
+		if denial := r.unauthorizedUser(reference); denial != nil {
+			return admission.Result{Denial: denial}
+		}
+	}
+	for _, reference := range r.References {
+		if denial := r.unlike(reference); denial != nil {
+			return admission.Result{Denial: denial}
+		}
+	}
+	return admission.Result{}
+}
+
+func nameless(r Reference) *admission.Denial {
+	return admission.Invalid(fmt.Sprintf("%s is set, and %s is not: name the GMSACredentialSpec, and leave the contents out: they are filled in", r.ContentsPath, r.NamePath))
+}
+
+func (r Request) unauthorized(reference Reference) *admission.Denial {
+	if r.ServiceAccount == "" {
+		return admission.Forbidden(fmt.Sprintf("%s: a pod without a service account may not use GMSACredentialSpec %q", reference.NamePath, reference.Name))
+	}
+	if use := r.Uses[reference.Name]; !use.Allowed {
+		return admission.Forbidden(fmt.Sprintf("%s: service account %q of namespace %q may not use GMSACredentialSpec %q%s: it needs a RoleBinding there, or a ClusterRoleBinding, to a role with verb use on gmsacredentialspecs of windows.k8s.io",
+			reference.NamePath, r.ServiceAccount, r.Namespace, reference.Name, detail(use)))
+	}
+	return nil
+}
+
+func (r Request) unauthorizedUser(reference Reference) *admission.Denial {
+	if use := r.UserUses[reference.Name]; !use.Allowed {
+		return admission.Forbidden(fmt.Sprintf("%s: user %q may not use GMSACredentialSpec %q in namespace %q%s: in this cluster who creates the workload needs verb use on gmsacredentialspecs of windows.k8s.io, as its service account does",
+			reference.NamePath, r.User, reference.Name, r.Namespace, detail(use)))
+	}
+	return nil
+}
+
+func detail(use Use) string {
+	if use.Detail == "" {
+		return ""
+	}
+	return " (" + use.Detail + ")"
+}
+
+// unlike refuses contents that are not those of the object.
+func (r Request) unlike(reference Reference) *admission.Denial {
+	spec := r.Specs[reference.Name]
+	if denial := spec.unusable(reference); denial != nil {
+		return denial
+	}
+	if reference.Contents == "" {
+		return admission.Invalid(fmt.Sprintf("%s names GMSACredentialSpec %q, and %s was not filled in: the container would run without it; something changed the pod after credence had seen it", reference.NamePath, reference.Name, reference.ContentsPath))
+	}
+	err := Same(reference.Contents, spec.Contents)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errDiffers):
+		return admission.Invalid(fmt.Sprintf("%s is not what GMSACredentialSpec %q holds: leave it out, it is filled in; the pod has %s, the object has %s", reference.ContentsPath, reference.Name, shown(reference.Contents), shown(spec.Contents)))
+	}
+	return admission.Invalid(fmt.Sprintf("%s can't be compared with GMSACredentialSpec %q, %v: leave it out, it is filled in; the pod has %s, the object has %s", reference.ContentsPath, reference.Name, err, shown(reference.Contents), shown(spec.Contents)))
+}
+
+// maxShown is how much of contents a message repeats; most have less than 1 KiB.
+const maxShown = 4 << 10
+
+func shown(contents string) string {
+	if len(contents) <= maxShown {
+		return contents
+	}
+	return fmt.Sprintf("%s… (%d bytes)", contents[:maxShown], len(contents))
+}
