@@ -72,7 +72,7 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 	if q.Specs, err = a.known(ctx, names); err != nil {
 		return answer{}, err
 	}
-	if err := a.afresh(ctx, q.References, q.Specs); err != nil {
+	if err := a.afresh(ctx, q); err != nil {
 		return answer{}, err
 	}
 	decision := answerOf(gmsa.Authorize(q))
