@@ -147,4 +147,3 @@ func TestClustersWithoutTheKind(t *testing.T) {
 		t.Errorf("an outage is told as %v", err)
 	}
 }
-

@@ -245,6 +245,15 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, err = jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"iis","image":"janes"}]}}`), metav1.PatchOptions{})
+	refusedWith(t, "another image for a pod that runs", err, 403, `user "jane"`)
+	if _, err = jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Errorf("a label for a pod that runs: %v", err)
+	}
+	running, err = joe.CoreV1().Pods(namespace).Get(t.Context(), running.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, err = jane.CoreV1().Pods(namespace).UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{})
 	refusedWith(t, "a container that would run as the pod does", err, 403, `user "jane"`)
 }
