@@ -1,6 +1,7 @@
 package securitycontext_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,8 +82,12 @@ func TestRunAsUserName(t *testing.T) {
 		strings.Repeat("a", 256) + `\` + `...`: {domainLong, noFormat, dotsOnly},
 	} {
 		t.Run(fmt.Sprintf("%.40q", name), func(t *testing.T) {
+			value, err := json.Marshal(name)
+			if err != nil {
+				t.Fatal(err)
+			}
 			for i, message := range want {
-				want[i] = fmt.Sprintf("spec.securityContext.windowsOptions.runAsUserName: Invalid value: %q: %s", name, message)
+				want[i] = fmt.Sprintf("spec.securityContext.windowsOptions.runAsUserName: Invalid value: %s: %s", value, message)
 			}
 			if diff := cmp.Diff(want, userNameRefusals(name)); diff != "" {
 				t.Errorf("refusals (-want +got):\n%s", diff)
