@@ -10,7 +10,7 @@ unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go
 [ -z "$unformatted" ] || fail "not formatted, run gofmt -w on: $unformatted"
 
 echo "verify: modules"
-for module in . devcluster tools test/alerts test/sdk; do
+for module in . devcluster tools test/alerts test/sdk test/securitycontext; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module are not what go.sum says"
 done
@@ -43,6 +43,9 @@ echo "verify: alerts"
 
 echo "verify: SDKs"
 (cd test/sdk && go vet ./... && GOOS=darwin go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
+
+echo "verify: Kubernetes' own rules"
+(cd test/securitycontext && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
 
 echo "verify: import rules"
 go test -count=1 ./test/arch

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -115,6 +116,9 @@ func (s specs) Read(_ context.Context, name string) (gmsa.Spec, error) {
 	s.cluster.reads.Add(1)
 	if err := s.outages["gmsacredentialspecs"]; err != nil {
 		return gmsa.Spec{}, err
+	}
+	if name == "" {
+		return gmsa.Spec{}, errors.New("name is required") // as the API's client says
 	}
 	if spec, known := s.unseen[name]; known {
 		return spec, nil

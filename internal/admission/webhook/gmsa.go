@@ -52,18 +52,18 @@ func (a *managedAccounts) known(ctx context.Context, names []string) (map[string
 	return specs, nil
 }
 
-// afresh replaces the specs of references that do not match them by what they are now: a change that the watch has not shown
-// yet must not have a pod refused.
-func (a *managedAccounts) afresh(ctx context.Context, references []gmsa.Reference, specs map[string]gmsa.Spec) error {
-	for _, r := range references {
-		if r.Contents == "" || gmsa.Same(r.Contents, specs[r.Name].Contents) == nil {
+// afresh replaces the specs of references that do not match them, and may be used, by what they are now: a change that the
+// watch has not shown yet must not have a pod refused.
+func (a *managedAccounts) afresh(ctx context.Context, q gmsa.Request) error {
+	for _, r := range q.References {
+		if r.Contents == "" || !q.Uses[r.Name].Allowed || gmsa.Same(r.Contents, q.Specs[r.Name].Contents) == nil {
 			continue
 		}
 		spec, err := a.reads.get(ctx, r.Name)
 		if err != nil {
 			return err
 		}
-		specs[r.Name] = spec
+		q.Specs[r.Name] = spec
 	}
 	return nil
 }

@@ -2,9 +2,11 @@ package webhook
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/gmsa"
@@ -36,7 +38,10 @@ func (a *managedAccounts) expand(ctx context.Context, r *request[podObject]) (an
 // authorize admits a pod with its group managed service accounts, or refuses it.
 func (a *managedAccounts) authorize(ctx context.Context, r *request[podObject]) (answer, error) {
 	if denial, decided := a.annotationsOnly(r); decided {
-		return answerOf(admission.Result{Denial: denial}), nil
+		if denial != nil || !a.userAnswers(r.UserInfo.Username) || !anotherProgram(r) {
+			return answerOf(admission.Result{Denial: denial}), nil
+		}
+		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Username, UserReferences: gmsa.References(r.Object.pod(), a.Annotations)})
 	}
 	added, concerns, refusal := broughtAlong(r)
 	if refusal != nil || !concerns {
@@ -72,7 +77,7 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 	if q.Specs, err = a.known(ctx, names); err != nil {
 		return answer{}, err
 	}
-	if err := a.afresh(ctx, q.References, q.Specs); err != nil {
+	if err := a.afresh(ctx, q); err != nil {
 		return answer{}, err
 	}
 	decision := answerOf(gmsa.Authorize(q))
@@ -104,8 +109,24 @@ func isPod(r *request[podObject]) bool {
 	return r.Resource.Group == "" && r.Resource.Resource == "pods"
 }
 
-// annotationsOnly decides about requests that can change nothing but annotations: updates of pods, and bindings, whose
-// annotations become those of the pod.
+// anotherProgram says whether an update of a pod changes an image, the one thing of its containers that can be changed.
+func anotherProgram(r *request[podObject]) bool {
+	if r.OldObject == nil || r.SubResource != "" {
+		return false
+	}
+	images := func(spec *corev1.PodSpec) (images []string) {
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				images = append(images, containers[i].Image)
+			}
+		}
+		return images
+	}
+	return !slices.Equal(images(&r.Object.Spec), images(&r.OldObject.Spec))
+}
+
+// annotationsOnly decides about requests that can change nothing of an account but by annotations: updates of pods, and
+// bindings, whose annotations become those of the pod.
 func (a *managedAccounts) annotationsOnly(r *request[podObject]) (denial *admission.Denial, decided bool) {
 	binding := r.Resource.Group == "" && (r.Resource.Resource == "bindings" || isPod(r) && r.SubResource == "binding")
 	switch {

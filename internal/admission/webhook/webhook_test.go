@@ -214,7 +214,7 @@ func TestWhatTheAPIServerDoesNotSend(t *testing.T) {
 		"no JSON":         {http.MethodPost, "application/json", "{", 400},
 		"empty":           {http.MethodPost, "application/json", "", 400},
 		"two":             {http.MethodPost, "application/json", good + good, 400},
-		"another version":         {http.MethodPost, "application/json", strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v2", 1), 400},
+		"another version": {http.MethodPost, "application/json", strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v2", 1), 400},
 		"no request":      {http.MethodPost, "application/json", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`, 400},
 		"no uid":          {http.MethodPost, "application/json", strings.Replace(good, `"uid":"uid-1"`, `"uid":""`, 1), 400},
 		"no pod":          {http.MethodPost, "application/json", strings.Replace(good, podJSON, `{"spec":[]}`, 1), 400},

@@ -1,0 +1,42 @@
+package securitycontext
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Cluster is what the rules depend on besides the pod. Its zero value is a cluster as nearly all are.
+type Cluster struct {
+	// ForbidsPrivileged is true where kube-apiserver runs with --allow-privileged=false. HostProcess containers are
+	// privileged.
+	ForbidsPrivileged bool
+}
+
+// Validate returns what a kube-apiserver (v1.36) refuses in the Windows parts of a pod spec: gmsaCredentialSpecName,
+// gmsaCredentialSpec, runAsUserName and hostProcess of the pod and of its init, regular and ephemeral containers, and what
+// the pod's operating system rules out (windowsOptions of a Linux pod; of a Windows pod, what exists on Linux only; stop
+// signals). Path is where the spec is, "spec" in a pod. Paths, types, values, messages and order are those of Kubernetes,
+// which are an interface: people and programs look for them. What else may be wrong with a pod is not looked at.
+//
+// The errors repeat the values that are wrong, a gmsaCredentialSpec of any size, too.
+func Validate(spec *corev1.PodSpec, path *field.Path, cluster Cluster) field.ErrorList {
+	if spec == nil {
+		return nil
+	}
+	regular, initial, ephemeral := regularContainers(spec, path), initContainers(spec, path), ephemeralContainers(spec, path)
+
+	var errs field.ErrorList
+	for _, c := range slices.Concat(regular, initial, ephemeral) {
+		errs = append(errs, validateWindowsOptions(c.windowsOptions(), c.path.Child("securityContext", "windowsOptions"))...)
+		errs = append(errs, validateStopSignal(c, spec.OS)...)
+	}
+	errs = append(errs, validateResources(spec, path)...)
+	errs = append(errs, validateWindowsOptions(podWindowsOptions(spec), path.Child("securityContext", "windowsOptions"))...)
+
+	started := slices.Concat(initial, regular, ephemeral)
+	errs = append(errs, validateHostProcess(spec, started, path, cluster)...)
+	errs = append(errs, validateOS(spec, started, path)...)
+	return errs
+}

@@ -1,0 +1,259 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	podNameKey        = "pod.alpha.windows.kubernetes.io/gmsa-credential-spec-name"
+	podContentsKey    = "pod.alpha.windows.kubernetes.io/gmsa-credential-spec"
+	containerNameKey  = "iis.container.alpha.windows.kubernetes.io/gmsa-credential-spec-name"
+	containerContents = "iis.container.alpha.windows.kubernetes.io/gmsa-credential-spec"
+)
+
+func gmsaAnnotations(pairs ...string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Annotations = map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			pod.Annotations[pairs[i]] = pairs[i+1]
+		}
+	}
+}
+
+var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+
+// Webhook and policies each hold on their own: what one refuses does not depend on the other.
+func TestAccountsWithOneOfTheGuards(t *testing.T) {
+	p := newPlane(t, "--arg", "webhook=--feature-gates=WindowsGMSAAnnotations=true", "--arg", "webhook=--gmsa-require-user", "--arg", "webhook=--gmsa-random-hostname")
+	namespace, spec := p.credentialSpecs(t, "mine", "second")
+	other := namespace + "-other"
+	p.createSpec(t, other)
+	root := p.client(t)
+	pods := root.CoreV1().Pods(namespace)
+	create := func(pod *corev1.Pod) error {
+		_, err := pods.Create(t.Context(), pod, dryRun)
+		return err
+	}
+
+	bindings := root.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	binding, err := bindings.Get(t.Context(), "credence-gmsa", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bindings.Delete(t.Context(), binding.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if err := create(windowsPod(gmsaOf(other, ""))); err == nil || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+			return fmt.Errorf("the policy still decides: %w", err)
+		}
+		return nil
+	})
+	t.Run("webhook", func(t *testing.T) { accountsByWebhook(t, p, namespace, other, spec) })
+	t.Run("annotations", func(t *testing.T) { accountsByAnnotations(t, p, namespace, other, spec) })
+	t.Run("user", func(t *testing.T) { accountsOfUsers(t, p, namespace, other, spec) })
+
+	binding.ResourceVersion, binding.UID = "", ""
+	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("webhook that does not answer", func(t *testing.T) {
+		signalWebhook(t, p, syscall.SIGSTOP)
+		defer signalWebhook(t, p, syscall.SIGCONT)
+		if err := create(windowsPod(nil)); err != nil {
+			t.Errorf("a pod without an account: %v", err)
+		}
+		refused(t, "a pod with one", create(windowsPod(gmsaOf(spec("mine"), ""))), "expander.gmsa.credence.dev")
+	})
+	mutating, validating := root.AdmissionregistrationV1().MutatingWebhookConfigurations(), root.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	if err := errors.Join(mutating.Delete(t.Context(), "zz-credence-gmsa", metav1.DeleteOptions{}), validating.Delete(t.Context(), "credence-gmsa", metav1.DeleteOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error { return create(windowsPod(gmsaOf(spec("mine"), credentialContents))) })
+	t.Run("policies", func(t *testing.T) {
+		for name, test := range map[string]struct {
+			pod  *corev1.Pod
+			code int32
+			says string
+		}{
+			"no right":              {windowsPod(gmsaOf(other, credentialContents)), 403, "may not use GMSACredentialSpec " + other},
+			"no right, for an init": {windowsPod(nil, withInit(gmsaOf(other, credentialContents))), 403, other},
+			"contents alone":        {windowsPod(nil, withContainer(gmsaOf("", credentialContents))), 422, "container c1"},
+			"not filled in":         {windowsPod(gmsaOf(spec("mine"), "")), 422, "was not filled in"},
+		} {
+			err := create(test.pod)
+			refusedWith(t, name, err, test.code, test.says, "ValidatingAdmissionPolicy 'credence-gmsa'")
+		}
+		pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("mine"), credentialContents)), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, options := range map[string]*corev1.WindowsSecurityContextOptions{
+			"may not use GMSACredentialSpec " + other: gmsaOf(other, credentialContents), "ephemeral container debug": gmsaOf("", credentialContents), "was not filled in": gmsaOf(spec("mine"), ""),
+		} {
+			_, err := pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", options), metav1.UpdateOptions{})
+			refused(t, "an ephemeral container", err, name)
+		}
+		if _, err := pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(spec("second"), credentialContents)), metav1.UpdateOptions{}); err != nil {
+			t.Errorf("an ephemeral container with an account that it may have: %v", err)
+		}
+	})
+}
+
+func signalWebhook(t *testing.T, p plane, signal syscall.Signal) {
+	t.Helper()
+	now, err := readPlane(p.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range now.Components {
+		if component.Name == "webhook" {
+			if err := syscall.Kill(component.PID, signal); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func accountsByWebhook(t *testing.T, p plane, namespace, other string, spec func(string) string) {
+	pods := p.client(t).CoreV1().Pods(namespace)
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		code int32
+		says []string
+	}{
+		"no right":                    {windowsPod(gmsaOf(other, "")), 403, []string{`spec.securityContext.windowsOptions.gmsaCredentialSpecName: service account "default" of namespace "` + namespace + `" may not use GMSACredentialSpec "` + other + `"`}},
+		"no right, and other content": {windowsPod(gmsaOf(other, `{"a":"b"}`)), 403, []string{other}},
+		"no right, for an init":       {windowsPod(nil, withInit(gmsaOf(other, ""))), 403, []string{"spec.initContainers[0].securityContext.windowsOptions.gmsaCredentialSpecName"}},
+		"contents alone":              {windowsPod(nil, withInit(gmsaOf("", "{}"))), 422, []string{"spec.initContainers[0].securityContext.windowsOptions.gmsaCredentialSpec is set"}},
+	} {
+		_, err := pods.Create(t.Context(), test.pod, dryRun)
+		refusedWith(t, name, err, test.code, append(test.says, "authorizer.gmsa.credence.dev")...)
+		if err != nil && test.code == 403 && strings.Contains(err.Error(), "WebApplication1") {
+			t.Errorf("%s: the refusal shows what is in it: %v", name, err)
+		}
+	}
+	pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("mine"), "")), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pod.Spec.Hostname) != 15 {
+		t.Errorf("host name %q", pod.Spec.Hostname)
+	}
+	_, err = pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(other, "")), metav1.UpdateOptions{})
+	refusedWith(t, "an ephemeral container", err, 403, "spec.ephemeralContainers[0]", other)
+}
+
+func accountsByAnnotations(t *testing.T, p plane, namespace, other string, spec func(string) string) {
+	pods := p.client(t).CoreV1().Pods(namespace)
+	pod, err := pods.Create(t.Context(), windowsPod(nil, gmsaAnnotations(podNameKey, spec("mine"), containerNameKey, spec("second"), containerContents, "")), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod.Annotations[podContentsKey] != credentialContents || pod.Annotations[containerContents] != credentialContents {
+		t.Errorf("annotations %v", pod.Annotations)
+	}
+	for name, test := range map[string]struct {
+		pairs []string
+		code  int32
+		says  string
+	}{
+		"no right":        {[]string{podNameKey, other}, 403, other},
+		"contents alone":  {[]string{containerContents, "{}"}, 422, "metadata.annotations[" + containerContents + "] is set"},
+		"other contents":  {[]string{podNameKey, spec("mine"), podContentsKey, "{}"}, 422, "is not what"},
+		"no such object":  {[]string{containerNameKey, spec("none")}, 422, "there is no GMSACredentialSpec"},
+		"of no container": {[]string{"later" + strings.TrimPrefix(containerNameKey, "iis"), other}, 403, other},
+	} {
+		_, err := pods.Create(t.Context(), windowsPod(nil, gmsaAnnotations(test.pairs...)), dryRun)
+		refusedWith(t, name, err, test.code, test.says)
+	}
+	for what, patch := range map[string]string{
+		"can't be changed": `{"metadata":{"annotations":{"` + podContentsKey + `":"{}"}}}`,
+		"can't be removed": `{"metadata":{"annotations":{"` + containerNameKey + `":null}}}`,
+		"can't be added":   `{"metadata":{"annotations":{"x` + containerNameKey + `":"y"}}}`,
+	} {
+		for _, subresource := range []string{"", "status"} {
+			var at []string
+			if subresource != "" {
+				at = []string{subresource}
+			}
+			_, err := pods.Patch(t.Context(), pod.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, at...)
+			refusedWith(t, what+" by pods/"+subresource, err, 400, what)
+		}
+	}
+	err = pods.Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Annotations: map[string]string{"x" + containerNameKey: "y"}}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, metav1.CreateOptions{})
+	refusedWith(t, "an annotation that comes by a binding", err, 400, "can't be added")
+	if _, err := pods.Patch(t.Context(), pod.Name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"note":"x"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Errorf("another annotation: %v", err)
+	}
+}
+
+// With --gmsa-require-user nobody borrows an account through a service account that may use it: not by a pod, not by a workload,
+// and not by saying that a controller made it.
+func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(string) string) {
+	everything := rbacv1.PolicyRule{APIGroups: []string{"", "apps"}, Resources: []string{"pods", "pods/ephemeralcontainers", "deployments", "replicasets"}, Verbs: []string{"*"}}
+	use := rbacv1.PolicyRule{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, ResourceNames: []string{spec("mine")}, Verbs: []string{"use"}}
+	for _, name := range []string{"jane", "joe"} {
+		p.grant(t, namespace, user(name), everything)
+	}
+	p.grant(t, namespace, user("joe"), use)
+	jane, joe := p.clientAs(t, "jane"), p.clientAs(t, "joe")
+	pod := windowsPod(gmsaOf(spec("mine"), ""))
+	owned := pod.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "x", UID: "x", Controller: ptr.To(true)}}
+	eventually(t, func() error { _, err := joe.CoreV1().Pods(namespace).Create(t.Context(), pod, dryRun); return err })
+	eventually(t, func() error {
+		_, err := jane.CoreV1().Pods(namespace).Create(t.Context(), windowsPod(nil), dryRun)
+		return err
+	})
+	for what, pod := range map[string]*corev1.Pod{"a pod": pod, "a pod with an owner": owned} {
+		_, err := jane.CoreV1().Pods(namespace).Create(t.Context(), pod, dryRun)
+		refusedWith(t, what, err, 403, `user "jane" may not use GMSACredentialSpec "`+spec("mine")+`"`)
+	}
+	replicas := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "iis", OwnerReferences: owned.OwnerReferences}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](1),
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "iis"}}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "iis"}}, Spec: pod.Spec}}}
+	_, err := jane.AppsV1().ReplicaSets(namespace).Create(t.Context(), replicas, metav1.CreateOptions{})
+	refusedWith(t, "a workload that names an owner", err, 403, `user "jane"`)
+	replicas.OwnerReferences = nil
+	if _, err := joe.AppsV1().ReplicaSets(namespace).Create(t.Context(), replicas, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		list, err := joe.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=iis"})
+		if err == nil && len(list.Items) != 1 {
+			err = fmt.Errorf("the controller has made %d pods; Events %q", len(list.Items), p.warnings(t, namespace))
+		}
+		return err
+	})
+	_, err = jane.AppsV1().ReplicaSets(namespace).Patch(t.Context(), "iis", types.StrategicMergePatchType, []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"iis","image":"janes"}]}}}}`), metav1.PatchOptions{})
+	refusedWith(t, "another image for that account", err, 403, `user "jane"`)
+	if _, err := jane.AppsV1().ReplicaSets(namespace).Patch(t.Context(), "iis", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{}); err != nil {
+		t.Errorf("what does not touch the template: %v", err)
+	}
+	running, err := joe.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"iis","image":"janes"}]}}`), metav1.PatchOptions{})
+	refusedWith(t, "another image for a pod that runs", err, 403, `user "jane"`)
+	if _, err = jane.CoreV1().Pods(namespace).Patch(t.Context(), running.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Errorf("a label for a pod that runs: %v", err)
+	}
+	running, err = joe.CoreV1().Pods(namespace).Get(t.Context(), running.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = jane.CoreV1().Pods(namespace).UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{})
+	refusedWith(t, "a container that would run as the pod does", err, 403, `user "jane"`)
+}
