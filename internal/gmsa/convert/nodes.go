@@ -124,34 +124,23 @@ func isNull(n *yaml.Node) bool {
 	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// remove takes an entry out of its mapping.
+// remove takes an entry out of its mapping, and leaves the comments at it to what is beside it.
 func (e entry) remove() {
 	for i := 0; i+1 < len(e.in.Content); i += 2 {
-		if e.in.Content[i] == e.key {
-			e.in.Content = append(e.in.Content[:i:i], e.in.Content[i+2:]...)
-			return
+		if e.in.Content[i] != e.key {
+			continue
 		}
-	}
-}
-
-// removeEmpty takes an entry out of its mapping that has nothing in it, and leaves the comments at it to what follows.
-func (e entry) removeEmpty() {
-	comments := joined(e.key.HeadComment, e.key.LineComment, e.value.HeadComment, e.value.LineComment, e.value.FootComment, e.key.FootComment)
-	next := -1
-	for i := 0; i+1 < len(e.in.Content); i += 2 {
-		if e.in.Content[i] == e.key {
-			next = i
+		e.in.Content = append(e.in.Content[:i:i], e.in.Content[i+2:]...)
+		comments := joined(e.key.HeadComment, e.key.LineComment, e.value.HeadComment, e.value.LineComment, e.value.FootComment, e.key.FootComment)
+		switch {
+		case i < len(e.in.Content):
+			e.in.Content[i].HeadComment = joined(comments, e.in.Content[i].HeadComment)
+		case i > 0:
+			e.in.Content[i-2].FootComment = joined(e.in.Content[i-2].FootComment, comments)
+		default:
+			e.in.HeadComment = joined(e.in.HeadComment, comments)
 		}
-	}
-	e.remove()
-	switch {
-	case comments == "" || next < 0:
-	case next < len(e.in.Content):
-		e.in.Content[next].HeadComment = joined(comments, e.in.Content[next].HeadComment)
-	case next > 0:
-		e.in.Content[next-2].FootComment = joined(e.in.Content[next-2].FootComment, comments)
-	default:
-		e.in.HeadComment = joined(e.in.HeadComment, comments)
+		return
 	}
 }
 
