@@ -15,7 +15,7 @@ const (
 	webhookUser = "system:serviceaccount:credence-system:credence-webhook"
 	// gmsaSpecs and gmsaAccounts are how many GMSACredentialSpecs and service accounts there are: each account may use each.
 	gmsaSpecs, gmsaAccounts = 20, 6
-	// freshAccounts begin the accounts that no review was about yet: each is for one use.
+	// burstAccount and manyAccount are those that nobody asks about before: each is for one use.
 	burstAccount, manyAccount = 4, 5
 )
 
