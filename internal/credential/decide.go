@@ -56,7 +56,8 @@ func decide(s situation) verdict {
 		return serve
 	}
 	if s.remembered() {
-		if fresh {
+		// In an outage nothing better is to be had, and it only seems that the server refuses it.
+		if fresh && s.entry.Failure.Class != Refused {
 			return serve
 		}
 		return repeat

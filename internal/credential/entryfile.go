@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/credence-id/credence/internal/credential/cache"
@@ -63,15 +62,19 @@ func encodeEntry(e Entry) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("encode what is kept: the state of the source is not JSON")
 	}
+	return append([]byte(header(body)), body...), nil
+}
+
+// header is the first line of a file, with its line feed.
+func header(body []byte) string {
 	sum := sha256.Sum256(body)
-	return append([]byte(entryFormat+hex.EncodeToString(sum[:])+"\n"), body...), nil
+	return entryFormat + hex.EncodeToString(sum[:]) + "\n"
 }
 
 // decodeEntry reads the content of the file of a name. The error is errDamaged whatever is wrong.
 func decodeEntry(name cache.Name, data []byte) (*Entry, error) {
 	first, body, found := bytes.Cut(data, []byte("\n"))
-	want, version := strings.CutPrefix(string(first), entryFormat)
-	if sum := sha256.Sum256(body); !found || !version || want != hex.EncodeToString(sum[:]) {
+	if !found || string(first)+"\n" != header(body) {
 		return nil, errDamaged
 	}
 	var wire wireEntry
