@@ -30,8 +30,10 @@ type Failure struct {
 	Class Class
 	// Message is the text of the error, without secrets.
 	Message string
-	// Caller is who was told.
-	Caller Caller
+	// Interactive says whether a person could have been asked.
+	Interactive bool
+	// Callers are the clients that were told, as far as they are known, and the latest only.
+	Callers []Caller
 	// Count is how many attempts in a row have failed, this one included.
 	Count int
 }
@@ -52,6 +54,14 @@ type Caller struct {
 	// Started tells processes apart that had the same number one after the other; it is empty where the system does not say.
 	Started string
 }
+
+// has says whether there is a credential, perhaps an expired one.
+func (e *Entry) has() bool {
+	return e != nil && (!e.Credential.Token.IsZero() || len(e.Credential.CertificatePEM) > 0 || !e.Credential.KeyPEM.IsZero())
+}
+
+// valid says whether there is a credential that the server should take: it says when it expires, and has not.
+func (e *Entry) valid(now time.Time) bool { return e.has() && now.Before(e.Credential.Expires) }
 
 // Format implements fmt.Formatter: no verb shows what is secret.
 func (e Entry) Format(f fmt.State, _ rune) {

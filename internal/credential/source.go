@@ -15,12 +15,12 @@ var (
 	ErrRefused = errors.New("refused")
 )
 
-// Source gets credentials of one kind. Making one does no work that could fail or wait: no file is read for it, and nobody
-// is called.
+// Source gets credentials of one kind.
 type Source interface {
 	// Key is all that decides which credential this is, as names and values without secrets: people see it in the list of
 	// what is kept. The name of the file is the SHA-256 of its canonical JSON. By convention "source" names the kind. A nil
-	// key says that nothing of this source is kept on disk: Obtain is called each time.
+	// key says that nothing of this source is kept on disk: Obtain is called each time. It is asked for on each run, and calls
+	// nobody over a network.
 	Key() map[string]string
 	// Obtain gets a new credential. It is called by one process at a time for one key, unless the folder cannot be locked;
 	// in that case the request carries no state.
