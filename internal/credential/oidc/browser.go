@@ -85,10 +85,14 @@ func (p *party) byBrowser(ctx context.Context, terminal credential.Terminal) (an
 	}
 	finish := func(outcome error) {
 		came.outcome <- outcome
-		// The browser gets its page before the door closes; whoever does not fetch it in time gets none.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pageTimeout)
+		// The browser gets its page before the door closes; whoever does not fetch it in time gets none. Shutdown would wait for
+		// connections that browsers open in advance, too.
+		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), pageTimeout)
 		defer cancel()
-		_ = server.Shutdown(ctx)
+		select {
+		case <-came.served:
+		case <-over.Done():
+		}
 		closeNow()
 	}
 	a, err := p.exchange(ctx, came, attempt, door.redirectURI)

@@ -24,6 +24,8 @@ type arrival struct {
 	code    string
 	refused *refusal
 	outcome chan error
+	// served is closed when the browser has its page, or is gone.
+	served chan struct{}
 }
 
 func newCallback(address, path, state, issuer string, namesItself bool) *callback {
@@ -64,14 +66,11 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writePage(w, http.StatusConflict, errTaken)
 		return
 	}
+	defer close(came.served)
 	c.arrivals <- came
 	select {
 	case err := <-came.outcome:
-		if err != nil {
-			writePage(w, http.StatusOK, err)
-			return
-		}
-		writePage(w, http.StatusOK, nil)
+		writePage(w, http.StatusOK, err)
 	case <-r.Context().Done():
 	}
 }
@@ -88,7 +87,7 @@ func (c *callback) read(raw string) (*arrival, error) {
 	if issuers := query["iss"]; len(issuers) > 1 || len(issuers) == 1 && issuers[0] != c.issuer || len(issuers) == 0 && c.namesItself {
 		return nil, errAnotherProvider
 	}
-	came := &arrival{outcome: make(chan error, 1)}
+	came := &arrival{outcome: make(chan error, 1), served: make(chan struct{})}
 	switch codes, errs := query["code"], query["error"]; {
 	case len(errs) == 1 && errs[0] != "" && len(codes) == 0:
 		came.refused = &refusal{plain(errs[0]), plain(query.Get("error_description"))}

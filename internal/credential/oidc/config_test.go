@@ -199,7 +199,8 @@ func TestScopes(t *testing.T) {
 	for _, test := range []struct {
 		supported any
 		want      string
-	}{{[]string{"openid", "email"}, "scope=openid&"}, {nil, "scope=openid+offline_access&"}} {
+		notices   int
+	}{{[]string{"openid", "email"}, "scope=openid&", 2}, {nil, "scope=openid+offline_access&", 1}} {
 		p := oidctest.Start(t, start)
 		p.Behave(oidctest.Behavior{Document: func(d map[string]any) { d["scopes_supported"] = test.supported }})
 		term, _ := person(t, p.Browser(t, "alice"))
@@ -208,6 +209,9 @@ func TestScopes(t *testing.T) {
 		}
 		if !strings.Contains(term.opened[0], test.want) {
 			t.Errorf("asked for %s, want %s", term.opened[0], test.want)
+		}
+		if len(term.notices) != test.notices || test.notices == 2 && !strings.Contains(term.notices[1], "prompt=consent") {
+			t.Errorf("notices %q", term.notices)
 		}
 	}
 }

@@ -1,14 +1,16 @@
 package oidc
 
 import (
+	"bytes"
 	"html/template"
 	"net/http"
+	"strconv"
 	"unicode"
 	"unicode/utf8"
 )
 
-// page is all that a browser is shown. It fetches nothing, runs nothing, and is the same size of truth as the terminal: it says that
-// the login is done only when it is.
+// page is all that a browser is shown. It fetches nothing and runs nothing, and says that the login is done only when it
+// is.
 var page = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -40,8 +42,14 @@ func writePage(w http.ResponseWriter, status int, err error) {
 	header.Set("Referrer-Policy", "no-referrer") // the address has the code
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Connection", "close")
+	var text bytes.Buffer
+	if err := page.Execute(&text, shown); err != nil {
+		panic(err) // its fields are text
+	}
+	header.Set("Content-Length", strconv.Itoa(text.Len()))
 	w.WriteHeader(status)
-	_ = page.Execute(w, shown)
+	_, _ = w.Write(text.Bytes())
+	_ = http.NewResponseController(w).Flush() // the server may be closed as soon as this returns
 }
 
 // sentence begins a text with a capital letter, and ends it with a full stop.

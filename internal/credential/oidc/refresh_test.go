@@ -142,8 +142,12 @@ func TestOutages(t *testing.T) {
 		"nothing":                 func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"half":                    answer(200, `{"issuer":`),
 		"without end":             answer(200, `{"x":"`+strings.Repeat("a", 2<<20)+`"}`),
-		"elsewhere":               func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://evil.example/", 307) },
-		"elsewhere by GET":        func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://evil.example/", 303) },
+		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://evil.example/", http.StatusTemporaryRedirect)
+		},
+		"elsewhere by GET": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://evil.example/", http.StatusSeeOther)
+		},
 	} {
 		for _, path := range []string{discovery, keys, token} {
 			t.Run(name+strings.ReplaceAll(path, "/", "_"), func(t *testing.T) {
