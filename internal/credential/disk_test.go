@@ -120,6 +120,9 @@ func TestWithoutRoom(t *testing.T) {
 	free := w.block(".tmp")
 	w.want(2, "token-2")
 	w.shown("is not used, since no new one could be kept", "nothing could be kept")
+	if w.authority.refreshes != 0 {
+		t.Error("a state was used whose successor could not be kept")
+	}
 	w.wantError(3, silently(), credential.ErrNeedsPerson)
 	free()
 	w.authority.session = 1
