@@ -145,6 +145,7 @@ func TestOutages(t *testing.T) {
 		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://evil.example/", http.StatusTemporaryRedirect)
 		},
+		"here, by GET": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/keys", http.StatusSeeOther) },
 		"elsewhere by GET": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://evil.example/", http.StatusSeeOther)
 		},
@@ -163,7 +164,11 @@ func TestOutages(t *testing.T) {
 				before := p.Requests(token)
 				term := &terminal{}
 				out := obtain(t, s, term, g.state, true)
-				wantError(t, out.err, "outage", "")
+				text := ""
+				if name == "without end" {
+					text = "longer than"
+				}
+				wantError(t, out.err, "outage", text)
 				if len(term.opened) != 0 || out.state != nil || len(out.kept) != 0 {
 					t.Error("somebody was asked, or a state was changed")
 				}
