@@ -46,7 +46,7 @@ var (
 // ServeHTTP implements http.Handler.
 func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.Host != c.address: // a name of somebody else that was made to lead here
+	case r.Host != c.address && r.Host+":80" != c.address: // a name of somebody else that was made to lead here
 		writePage(w, http.StatusMisdirectedRequest, errNotOfThisLogin)
 		return
 	case r.URL.Path != c.path && r.URL.EscapedPath() != c.path:

@@ -2,14 +2,12 @@ package oidc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // discard is where net/http says what clients do wrong: nothing here logs.
@@ -60,10 +58,21 @@ func listenOn(ctx context.Context, to redirect, port int) (*door, error) {
 		switch {
 		case err == nil:
 			d.listeners = append(d.listeners, second)
-		case errors.Is(err, syscall.EADDRINUSE):
+		case hasIPv6(ctx):
 			_ = first.Close()
 			return nil, err
 		}
 	}
 	return d, nil
+}
+
+// hasIPv6 says whether this machine has IPv6 on loopback. Error numbers of a port in use differ between systems; this does not.
+func hasIPv6(ctx context.Context) bool {
+	var config net.ListenConfig
+	free, err := config.Listen(ctx, "tcp", "[::1]:0")
+	if err != nil {
+		return false
+	}
+	_ = free.Close()
+	return true
 }
