@@ -14,10 +14,10 @@ import (
 )
 
 // deviceLogin logs in by device code. before is called before each wait, with its number from 1 on; the clock then moves on.
-func deviceLogin(t *testing.T, p *oidctest.Provider, flow oidc.Flow, before func(n int)) (got, *terminal, []time.Duration) {
+func deviceLogin(t *testing.T, p *oidctest.Provider, flow oidc.Flow, before func(n int), change ...func(*oidc.Config)) (got, *terminal, []time.Duration) {
 	t.Helper()
 	var waits []time.Duration
-	s := newSource(t, p, func(c *oidc.Config) {
+	s := newSource(t, p, append(change, func(c *oidc.Config) {
 		c.Flow = flow
 		c.Wait = func(ctx context.Context, d time.Duration) error {
 			waits = append(waits, d)
@@ -25,7 +25,7 @@ func deviceLogin(t *testing.T, p *oidctest.Provider, flow oidc.Flow, before func
 			p.Advance(d)
 			return ctx.Err()
 		}
-	})
+	})...)
 	term := &terminal{}
 	return obtain(t, s, term, nil, true), term, waits
 }
@@ -120,9 +120,11 @@ func TestDeviceCodesThatEnd(t *testing.T) {
 	}
 
 	p = oidctest.Start(t, start)
-	p.Behave(oidctest.Behavior{Device: func(d map[string]any) { d["expires_in"] = 3600 }})
-	g, _, _ = deviceLogin(t, p, oidc.Device, func(int) {})
+	g, _, waits = deviceLogin(t, p, oidc.Device, func(int) {}, func(c *oidc.Config) { c.LoginTimeout = 12 * second })
 	wantError(t, g.err, "needs person", "in time") // the time of the person, which is less than the provider's
+	if diff := cmp.Diff([]time.Duration{5 * second, 5 * second, 2 * second}, waits); diff != "" {
+		t.Error(diff)
+	}
 
 	p = oidctest.Start(t, start)
 	p.Behave(oidctest.Behavior{Deny: true})
