@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -83,6 +82,9 @@ func expiry(started time.Time, lifetime time.Duration, own time.Time) time.Time 
 	return end
 }
 
+// tooManyRequests is a status of HTTP that is not final whatever error it comes with.
+const tooManyRequests = 429
+
 // refusal is the error of an answer that is not successful (RFC 6749 section 5.2, RFC 8693 section 2.2.2).
 func refusal(status int, body []byte, secrets ...credential.Secret) error {
 	var wire struct {
@@ -90,7 +92,7 @@ func refusal(status int, body []byte, secrets ...credential.Secret) error {
 		Description string `json:"error_description"`
 	}
 	_ = json.Unmarshal(body, &wire)
-	said := fmt.Sprintf("the server answers %d %s", status, http.StatusText(status))
+	said := fmt.Sprintf("the server answers %d", status)
 	if wire.Code != "" {
 		said += ", " + short(redact(wire.Code, secrets))
 	}
@@ -100,7 +102,7 @@ func refusal(status int, body []byte, secrets ...credential.Secret) error {
 	if status >= 300 && status < 400 {
 		return fmt.Errorf("%s: redirects are not followed; give the URL that it leads to", said)
 	}
-	if status < 500 && status != http.StatusTooManyRequests && final(wire.Code) {
+	if status < 500 && status != tooManyRequests && final(wire.Code) {
 		return fmt.Errorf("%s: %w", said, credential.ErrRefused)
 	}
 	return errors.New(said)

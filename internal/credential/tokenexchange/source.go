@@ -54,7 +54,9 @@ type Source struct {
 	CAFile string
 	// Timeout of an exchange. 0: DefaultTimeout.
 	Timeout time.Duration
-	// Now is the clock; required.
+	// Poster is the way to the server; required by Obtain.
+	Poster Poster
+	// Now is the clock; required by Obtain.
 	Now func() time.Time
 }
 
@@ -120,7 +122,7 @@ func (s *Source) exchange(ctx context.Context) (credential.Credential, error) {
 	defer cancel()
 	// From before the request, so that the lifetime that the server says ends rather too early than too late.
 	started := s.Now()
-	status, body, err := s.post(ctx, subject, secret)
+	status, body, err := s.Poster.Post(ctx, s.form(subject, secret))
 	if err != nil {
 		return credential.Credential{}, err
 	}

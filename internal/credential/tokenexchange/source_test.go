@@ -18,6 +18,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
+	"github.com/credence-id/credence/internal/credential/tokenexchange/https"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -71,7 +72,7 @@ func (s *server) source() *tokenexchange.Source {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 	return &tokenexchange.Source{
 		Endpoint: s.URL + "/token", SubjectTokenFile: put(s.t, "subject", subjectToken+"\n"), CAFile: put(s.t, "ca", string(ca)),
-		Now: func() time.Time { return noon },
+		Poster: https.Poster{}, Now: func() time.Time { return noon },
 	}
 }
 
@@ -206,11 +207,11 @@ func TestErrorsAreClassified(t *testing.T) {
 	}{
 		{"invalid grant", 400, `{"error":"invalid_grant","error_description":"subject \u001b[2Jis gone"}`, true, "invalid_grant: subject  [2Jis gone"},
 		{"invalid target", 400, `{"error":"invalid_target"}`, true, "invalid_target"},
-		{"invalid client", 401, `{"error":"invalid_client"}`, true, "401 Unauthorized"},
+		{"invalid client", 401, `{"error":"invalid_client"}`, true, "answers 401, invalid_client"},
 		{"outage that has an error", 503, `{"error":"invalid_grant"}`, false, "503"},
 		{"too many", 429, `{"error":"access_denied"}`, false, "429"},
 		{"later", 400, `{"error":"temporarily_unavailable"}`, false, "temporarily_unavailable"},
-		{"a proxy's page", 403, `<html>geheim`, false, "403 Forbidden"},
+		{"a proxy's page", 403, `<html>geheim`, false, "answers 403"},
 		{"redirect", 307, ``, false, "redirects are not followed"},
 		{"what was sent", 400, `{"error":"invalid_grant","error_description":"bad token ` + subjectToken + `"}`, true, "bad token [redacted]"},
 		{"the beginning of it", 400, `{"error":"invalid_grant","error_description":"bad token '` + subjectToken[:30] + `...'"}`, true, "bad token '[redacted]"},

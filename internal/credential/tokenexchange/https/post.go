@@ -1,4 +1,7 @@
-package tokenexchange
+// Package https sends one form to a token endpoint. In go a form, who sends it, and the authorities that the server is
+// verified with; out comes the answer as it is. It follows no redirect, reads no more than a bounded part of an answer, and
+// keeps no connection. It is apart from the exchange so that a program that only reads what is kept starts without it.
+package https
 
 import (
 	"context"
@@ -12,30 +15,31 @@ import (
 	"os"
 	"strings"
 
-	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/tokenexchange"
 )
 
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 1 << 20
 
-const grantType = "urn:ietf:params:oauth:grant-type:token-exchange"
+// Poster is the way over the network.
+type Poster struct{}
 
-// post sends one request (RFC 8693 section 2.1), and returns the answer.
-func (s *Source) post(ctx context.Context, subject, secret credential.Secret) (status int, body []byte, err error) {
-	client, err := s.client()
+// Post implements tokenexchange.Poster.
+func (Poster) Post(ctx context.Context, form tokenexchange.Form) (status int, body []byte, err error) {
+	client, err := client(form.CAFile)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer client.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Endpoint, strings.NewReader(s.form(subject, secret).Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, form.Endpoint, strings.NewReader(form.Values.Encode()))
 	if err != nil {
 		return 0, nil, errors.New("the token endpoint is not a URL")
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
-	if s.Authentication == Basic {
+	if form.User != "" {
 		// RFC 6749 section 2.3.1: both are encoded as in a form first.
-		request.SetBasicAuth(url.QueryEscape(s.ClientID), url.QueryEscape(secret.Reveal()))
+		request.SetBasicAuth(url.QueryEscape(form.User), url.QueryEscape(form.Password.Reveal()))
 	}
 	response, err := client.Do(request)
 	if err != nil {
@@ -52,43 +56,17 @@ func (s *Source) post(ctx context.Context, subject, secret credential.Secret) (s
 	return response.StatusCode, body, nil
 }
 
-func (s *Source) form(subject, secret credential.Secret) url.Values {
-	form := url.Values{"grant_type": {grantType}, "subject_token": {subject.Reveal()}, "subject_token_type": {s.SubjectTokenType}}
-	if s.SubjectTokenType == "" {
-		form.Set("subject_token_type", JWT)
-	}
-	if s.RequestedTokenType != "" {
-		form.Set("requested_token_type", s.RequestedTokenType)
-	}
-	if len(s.Resources) > 0 {
-		form["resource"] = s.Resources
-	}
-	if len(s.Audiences) > 0 {
-		form["audience"] = s.Audiences
-	}
-	if len(s.Scopes) > 0 {
-		form.Set("scope", strings.Join(s.Scopes, " "))
-	}
-	if s.ClientID != "" && s.Authentication != Basic {
-		form.Set("client_id", s.ClientID)
-	}
-	if s.Authentication == Post {
-		form.Set("client_secret", secret.Reveal())
-	}
-	return form
-}
-
 // client is for one request.
-func (s *Source) client() (*http.Client, error) {
+func client(caFile string) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.CAFile != "" {
-		data, err := os.ReadFile(s.CAFile)
+	if caFile != "" {
+		data, err := os.ReadFile(caFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the authorities: %w", err)
 		}
 		settings.RootCAs = x509.NewCertPool()
 		if !settings.RootCAs.AppendCertsFromPEM(data) {
-			return nil, fmt.Errorf("read the authorities: no PEM certificate in %s", s.CAFile)
+			return nil, fmt.Errorf("read the authorities: no PEM certificate in %s", caFile)
 		}
 	}
 	return &http.Client{
