@@ -30,8 +30,8 @@ type turn struct {
 
 // Obtain implements credential.Source: it makes a request, or finds the one that waits already, and waits until it is approved and
 // signed. The error is a credential.ErrNeedsPerson if nobody has approved it in time; the request and its key stay. It is a
-// credential.ErrRefused if the request was denied, has failed or vanished, or if the certificate is another than was asked for: the
-// next time begins anew. Any other is an outage.
+// credential.ErrRefused if the cluster does not take the request, or if it was denied, has failed or vanished, or if the certificate
+// is another than was asked for: then the next time begins anew. Any other is an outage.
 //
 // Shortly before the end of a certificate that works it does not wait: while the request for the next one waits, it returns what
 // there is.
@@ -80,10 +80,20 @@ func (s *Source) obtain(ctx context.Context, request credential.Request) (creden
 		return s.obtain(ctx, request)
 	case ahead && errors.Is(err, credential.ErrNeedsPerson):
 		return request.Previous.Credential, state, nil
-	case errors.Is(err, credential.ErrRefused) || errors.Is(err, errLate):
+	case errors.As(err, new(*overError)):
 		return none, forgotten, err
 	}
 	return none, state, err
+}
+
+// overError: nothing will come of this request any more, and so not of its key.
+type overError struct{ error }
+
+func (e *overError) Unwrap() error { return e.error }
+
+// over is a refusal after which the next time begins anew.
+func over(format string, args ...any) error {
+	return &overError{fmt.Errorf("%w: "+format, append([]any{credential.ErrRefused}, args...)...)}
 }
 
 func withoutState(previous *credential.Entry) *credential.Entry {
@@ -110,11 +120,11 @@ func (t *turn) certificate(ctx context.Context, found bool) (credential.Credenti
 	for {
 		switch {
 		case !sameKey(progress.CSR, t.key) || progress.Signer != t.settings.Signer:
-			return credential.Credential{}, fmt.Errorf("%w: the request %s in the cluster is another than the one that was made here", credential.ErrRefused, t.name)
+			return credential.Credential{}, over("the request %s in the cluster is another than the one that was made here", t.name)
 		case progress.Denied != nil:
-			return credential.Credential{}, fmt.Errorf("%w: the request %s was denied (%s): ask whoever approves requests, and try again", credential.ErrRefused, t.name, progress.Denied)
+			return credential.Credential{}, over("the request %s was denied (%s): ask whoever approves requests, and try again", t.name, progress.Denied)
 		case progress.Failed != nil:
-			return credential.Credential{}, fmt.Errorf("%w: signer %s could not sign the request %s (%s): correct what was asked for, and try again", credential.ErrRefused, t.settings.Signer, t.name, progress.Failed)
+			return credential.Credential{}, over("signer %s could not sign the request %s (%s): correct what was asked for, and try again", t.settings.Signer, t.name, progress.Failed)
 		case progress.Approved && len(progress.Certificate) > 0:
 			return t.issued(progress.Certificate)
 		}
@@ -131,10 +141,12 @@ func (t *turn) certificate(ctx context.Context, found bool) (credential.Credenti
 func (t *turn) issued(chain []byte) (credential.Credential, error) {
 	got, err := t.credential(t.settings, chain)
 	switch {
-	case err == nil || errors.Is(err, errEarly) || errors.Is(err, errLate):
+	case err == nil || errors.Is(err, errEarly):
 		return got, err
+	case errors.Is(err, errLate):
+		return got, &overError{err}
 	default:
-		return got, fmt.Errorf("%w: request %s to %s: %w", credential.ErrRefused, t.name, t.settings.Signer, err)
+		return got, over("request %s to %s: %w", t.name, t.settings.Signer, err)
 	}
 }
 
@@ -169,7 +181,7 @@ func (t *turn) look(ctx context.Context, before Progress) (Progress, error) {
 		t.lost = false
 		return progress, nil
 	case errors.Is(err, ErrNotFound):
-		return Progress{}, fmt.Errorf("%w: the request %s was deleted while it waited: try again", credential.ErrRefused, t.name)
+		return Progress{}, over("the request %s was deleted while it waited: try again", t.name)
 	case errors.Is(err, credential.ErrRefused) || ctx.Err() != nil || !t.settings.Now().Before(t.until):
 		return Progress{}, doing("look at the request", t.name, err)
 	}

@@ -56,6 +56,8 @@ func open(access kubeconfig.Access, request credential.Request) (*client, error)
 	}
 	config.UserAgent = "credence/" + version.Read().Version
 	config.Timeout = requestTimeout
+	// The sources pace themselves, by their own clock.
+	config.QPS = -1
 	config.WarningHandler = warnings{request.Terminal}
 	if config.ExecProvider != nil {
 		config.ExecProvider = guarded(config.ExecProvider, request.Ask.Interactive)
