@@ -122,7 +122,7 @@ func TestRefusedAndNoOtherToBeHad(t *testing.T) {
 func TestEndedSession(t *testing.T) {
 	w := newWorld(t)
 	w.want(1, "token-1")
-	w.authority.session = 0
+	w.authority.end()
 	w.wantError(1, interactively(), credential.ErrRefused)
 	w.wantError(1, interactively(), credential.ErrRemembered)
 	w.pass(time.Hour)
