@@ -104,7 +104,7 @@ func TestWithoutLock(t *testing.T) {
 	w.authority.down = errDown
 	w.want(4, "token-1")
 	w.shown("connection refused", "served is the credential that is kept")
-	w.authority.down, w.authority.session = nil, 1
+	w.authority.down = nil
 	free()
 	w.want(5, "token-3")
 	if w.authority.refreshes != 1 {
@@ -125,7 +125,6 @@ func TestWithoutRoom(t *testing.T) {
 	}
 	w.wantError(3, silently(), credential.ErrNeedsPerson)
 	free()
-	w.authority.session = 1
 	w.want(4, "token-3")
 	if w.authority.refreshes != 1 || w.authority.logins != 2 {
 		t.Errorf("%d refreshes, %d logins", w.authority.refreshes, w.authority.logins)
