@@ -39,7 +39,8 @@ func New(streams genericiooptions.IOStreams, options Options) *cobra.Command {
 		Long: `Credence gives a Kubernetes workload its identity once, and makes every system
 that it talks to know it: cloud APIs, directory services, the Kubernetes API.
 
-Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached.`,
+Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached, 4 a
+person must log in first.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -59,7 +60,8 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached.`,
 	completeFlag(root, "context", connection.completeKubeContexts)
 
 	root.AddCommand(newTokenCommand(terminal, connection), newKeysCommand(terminal, connection), newDiscoveryCommand(terminal),
-		newRelyingPartyCommand(terminal), newTrustCommand(terminal, connection), newGetCommand(terminal, connection), newDoctorCommand(terminal, connection), newExplainCommand(terminal, connection), newGMSACommand(terminal, connection), newVersionCommand(terminal), newOptionsCommand(terminal))
+		newRelyingPartyCommand(terminal), newTrustCommand(terminal, connection), newGetCommand(terminal, connection), newDoctorCommand(terminal, connection), newExplainCommand(terminal, connection), newGMSACommand(terminal, connection),
+		newCredentialCommand(terminal, connection), newLoginCommand(terminal, connection), newLogoutCommand(terminal), newWhoamiCommand(terminal, connection), newKubeconfigCommand(terminal, connection), newVersionCommand(terminal), newOptionsCommand(terminal))
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {

@@ -1,0 +1,11 @@
+// Command credence-credential is the provider of exec credentials for kubeconfigs, as small as it can be: it serves what is kept,
+// and becomes "credence credential …" for everything else.
+package main
+
+import (
+	"os"
+
+	"github.com/credence-id/credence/internal/app/credential"
+)
+
+func main() { os.Exit(credential.Run(os.Args[1:], os.Stdout, os.Stderr)) }

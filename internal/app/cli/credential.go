@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	provider "github.com/credence-id/credence/internal/app/credential"
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// newCredentialCommand is "credential": the provider of exec credentials, one command for each kind of source, and what is kept.
+func newCredentialCommand(terminal *terminal, connection *connection) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "credential COMMAND",
+		Short: "Give kubectl, and every client of Kubernetes, a credential (an exec plugin)",
+		Long: `Give kubectl, and every other client of Kubernetes, a credential: the programs that
+users[].user.exec of a kubeconfig names. credence kubeconfig writes such an entry.
+
+Each prints exactly one ExecCredential on standard output and nothing else; on a
+failure nothing is there, and the reason is on standard error. What the client asks
+for is read from KUBERNETES_EXEC_INFO; without it, the answer is of
+` + credential.V1 + `.
+
+What is got is kept until it expires, in a folder of your own (mode 0700, one file for
+each credential), and shared by all programs that ask for the same. A failed attempt
+is not repeated for each retry of a client.
+
+Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached,
+4 a person must log in or approve something first: see credence login.`,
+	}
+	for _, kind := range provider.Kinds() {
+		cmd.AddCommand(newSourceCommand(terminal, connection, kind, sourceUse{
+			long:    "Print one ExecCredential.",
+			example: func(line string) string { return "  credence credential " + line },
+			run:     (*source).print,
+		}))
+	}
+	cmd.AddCommand(newCredentialStatusCommand(terminal))
+	return asGroup(cmd)
+}
+
+// print is "credential SOURCE".
+func (s *source) print(cmd *cobra.Command, args []string) error {
+	ask, err := provider.Ask()
+	if err != nil {
+		return &failure{line: "error: " + err.Error(), code: exitUsage, err: err}
+	}
+	got, err := s.serve(cmd, args, ask, (*credential.Provider).Serve)
+	if err != nil {
+		return err
+	}
+	text, err := got.Encode(ask.APIVersion)
+	if err != nil {
+		return err
+	}
+	if _, err := s.out.Write(text); err != nil {
+		return fmt.Errorf("write the credential: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+)
+
+// exitNeedsPerson: a person must log in, or approve something, and could not be asked.
+const exitNeedsPerson = 4
+
+// failed words the error of a source, with its exit code and what to do.
+func (s *source) failed(cmd *cobra.Command, args []string, err error) error {
+	failed := &failure{line: "error: " + err.Error(), code: exitOutage, err: err}
+	switch {
+	case errors.Is(err, credential.ErrNeedsPerson):
+		failed.code = exitNeedsPerson
+		failed.hint = "in a terminal: " + cmd.Root().DisplayName() + " login " + shellLine(s.line(cmd, args))
+	case errors.Is(err, credential.ErrRefused):
+		failed.code = exitRefused
+	case errors.Is(err, cache.ErrUnsafe):
+		failed.code = exitRefused
+		failed.hint = "look at who could have written there; then remove the folder, or choose another by --cache-folder"
+	case errors.Is(err, cache.ErrBusy):
+		failed.hint = "wait until the other process is done, or end it"
+	case errors.Is(err, context.Canceled):
+		failed.code = exitRefused
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, kubeconfig.ErrLeadsBack):
+		failed.code = exitUsage
+	}
+	return failed
+}
+
+// shellLine is a command line for a POSIX shell.
+func shellLine(words []string) string {
+	var line []string
+	for _, word := range words {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:@%+,") != "" {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		line = append(line, word)
+	}
+	return strings.Join(line, " ")
+}

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// write puts the entry into the kubeconfig.
+func (e *userEntry) write(entry clientcmdapi.ExecConfig) error {
+	path := e.file
+	// A link stays one: what it leads to is replaced.
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	unlock, err := lockKubeconfig(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	config, mode, err := readKubeconfig(path)
+	if err != nil {
+		return err
+	}
+	if err := e.change(config, entry); err != nil {
+		return err
+	}
+	text, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", e.file, err)
+	}
+	return swapFile(path, text, mode)
+}
+
+func (e *userEntry) change(config *clientcmdapi.Config, entry clientcmdapi.ExecConfig) error {
+	if _, there := config.AuthInfos[e.name]; there && !e.replace {
+		return &failure{
+			line: fmt.Sprintf("error: %s has a user %q already", e.file, e.name),
+			hint: "choose another name by --entry, or give --replace", code: exitUsage,
+		}
+	}
+	user := clientcmdapi.NewAuthInfo()
+	user.Exec = &entry
+	config.AuthInfos[e.name] = user
+	if e.forContext == "" {
+		return nil
+	}
+	context := config.Contexts[e.forContext]
+	if context == nil {
+		return &failure{line: fmt.Sprintf("error: %s has no context %q", e.file, e.forContext), code: exitUsage}
+	}
+	context.AuthInfo = e.name
+	return nil
+}
+
+// lockKubeconfig takes the lock that kubectl takes: a file beside it that only one can make.
+func lockKubeconfig(path string) (unlock func(), err error) {
+	lock := path + ".lock"
+	file, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, &failure{
+			line: fmt.Sprintf("error: %s is being changed by another program", path),
+			hint: "try again; if no program is at it, remove " + lock, code: exitUsage, err: err,
+		}
+	}
+	if err != nil {
+		return nil, &failure{line: fmt.Sprintf("error: lock %s: %v", path, err), code: exitUsage, err: err}
+	}
+	_ = file.Close()
+	return func() { _ = os.Remove(lock) }, nil
+}
+
+// readKubeconfig returns a kubeconfig and the mode of its file; an empty one if there is none yet.
+func readKubeconfig(path string) (*clientcmdapi.Config, fs.FileMode, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return clientcmdapi.NewConfig(), 0o600, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err != nil {
+		return nil, 0, &failure{line: fmt.Sprintf("error: read %s: %v", path, err), code: exitUsage, err: err}
+	}
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		// What cannot be decoded may be secret, and the decoder quotes it.
+		return nil, 0, &failure{line: fmt.Sprintf("error: read %s: it is not a kubeconfig", path), code: exitUsage}
+	}
+	return config, info.Mode().Perm(), nil
+}
+
+// swapFile replaces a file at once: whoever reads it meanwhile finds the old or the new one, whole.
+func swapFile(path string, text []byte, mode fs.FileMode) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+			_ = os.Remove(file.Name())
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
+	if _, err = file.Write(text); err != nil {
+		return err
+	}
+	if err = file.Chmod(mode); err != nil {
+		return err
+	}
+	if err = file.Sync(); err != nil {
+		return err
+	}
+	if err = file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

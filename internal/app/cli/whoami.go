@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// whoami is "whoami": who the API server says that one is.
+type whoami struct {
+	*terminal
+	connection *connection
+	output     string
+}
+
+func newWhoamiCommand(terminal *terminal, connection *connection) *cobra.Command {
+	w := &whoami{terminal: terminal, connection: connection}
+	cmd := &cobra.Command{
+		Use:   "whoami",
+		Short: "Ask the API server who you are to it",
+		Long: `Ask the API server of the kubeconfig who you are to it (SelfSubjectReview), with the
+credential that kubectl would use, and print the user, its groups and what else the
+server knows of it. No right is needed for it.`,
+		Example: `  credence whoami
+  credence whoami --kube-context production -o json`,
+		Args:        noArguments,
+		Annotations: map[string]string{needsCluster: "yes"},
+		RunE:        func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
+	}
+	cmd.Flags().StringVarP(&w.output, "output", "o", "text", "How to print it: text or json (the whole SelfSubjectReview)")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+const selfSubjectReviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+func (w *whoami) run(cmd *cobra.Command) error {
+	if err := oneOf(cmd, "output", w.output, "text", "json"); err != nil {
+		return err
+	}
+	api, err := w.connection.open(w.errOut)
+	if err != nil {
+		return err
+	}
+	defer w.waitingFor("the API server " + api.host)()
+	body, err := api.core.Post().MaxRetries(0).AbsPath(selfSubjectReviews).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
+		Body([]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`)).Do(cmd.Context()).Raw()
+	if err != nil {
+		return whoamiFailure(api.host, err)
+	}
+	var review authenticationv1.SelfSubjectReview
+	if err := json.Unmarshal(body, &review); err != nil || review.Status.UserInfo.Username == "" {
+		return &failure{line: "error: the answer of the API server does not say who you are", code: exitOutage}
+	}
+	if w.output == "json" {
+		return printJSON(w.out, review)
+	}
+	return w.print(api.host, review.Status.UserInfo)
+}
+
+func (w *whoami) print(host string, user authenticationv1.UserInfo) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "User:   %s\n", user.Username)
+	if user.UID != "" {
+		fmt.Fprintf(&text, "UID:    %s\n", user.UID)
+	}
+	for i, group := range user.Groups {
+		label := "        "
+		if i == 0 {
+			label = "Groups: "
+		}
+		fmt.Fprintf(&text, "%s%s\n", label, group)
+	}
+	for i, name := range slices.Sorted(maps.Keys(user.Extra)) {
+		label := "        "
+		if i == 0 {
+			label = "Extra:  "
+		}
+		fmt.Fprintf(&text, "%s%s: %s\n", label, name, strings.Join(user.Extra[name], ", "))
+	}
+	fmt.Fprintf(&text, "Server: %s\n", host)
+	_, err := fmt.Fprint(w.out, printable(text.String()))
+	return err
+}
+
+func whoamiFailure(host string, err error) error {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return tokenRequest{}.failure("ask "+host, err)
+	}
+	status := answer.Status()
+	failed := &failure{line: serverLine(status), code: exitRefused, err: err}
+	switch {
+	case status.Code == 401:
+		failed.hint = "the credentials of the kubeconfig are missing, wrong or expired: log in again, or choose others by --kube-context or --user"
+	case status.Code == 404:
+		failed.hint = "the API server is older than Kubernetes 1.28, which has no SelfSubjectReview"
+	case status.Code >= 500 || status.Code == 429:
+		failed.code = exitOutage
+	}
+	return failed
+}

@@ -1,0 +1,57 @@
+package credential
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/clientcertificate"
+)
+
+// afterwards is how much longer than the one who is at work others wait for it.
+const afterwards = time.Minute
+
+type clientCertificate struct{ settings clientcertificate.Settings }
+
+func clientCertificateFlags(flags *pflag.FlagSet) Settings {
+	c := &clientCertificate{}
+	flags.StringVar(&c.settings.User, "user-name", "", "The name that the certificate is to stand for")
+	flags.StringArrayVar(&c.settings.Groups, "group", nil, "A group of the user; may be repeated")
+	flags.StringVar(&c.settings.Signer, "signer", clientcertificate.DefaultSigner, "The signer")
+	flags.StringArrayVar(&c.settings.Usages, "usage", nil, `A usage of the key; may be repeated; default: "client auth" and "digital signature"`)
+	flags.DurationVar(&c.settings.Duration, "duration", 0, "How long the certificate is to be valid, 10m at least; default: the signer's")
+	flags.DurationVar(&c.settings.Wait, "wait", 0, "How long to wait for approval; default: 10m, and 45s where nobody can be asked")
+	flags.DurationVar(&c.settings.RenewBefore, "renew-before", clientcertificate.DefaultRenewBefore, "How long before its end the certificate is replaced")
+	flags.StringVar(&c.settings.Key, "key", "", "Not possible: a key in a device (pkcs11:…, tpm:…) cannot be handed to a client")
+	return c
+}
+
+func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
+	settings, err := c.settings.WithCluster(configuration(ask))
+	if err != nil {
+		return Chosen{}, err
+	}
+	settings.Now, settings.Pause = place.Now, pause
+	access, err := place.access()
+	if err != nil {
+		return Chosen{}, err
+	}
+	source, err := clientcertificate.New(settings, access, place.Network.Certificates)
+	if err != nil {
+		return Chosen{}, err
+	}
+	return Chosen{Source: source, Margin: source.RenewBefore(), LockTimeout: source.Wait(ask.Interactive) + afterwards}, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

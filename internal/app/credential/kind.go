@@ -1,0 +1,130 @@
+package credential
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/internal/credential/clientcertificate"
+	"github.com/credence-id/credence/internal/credential/tokenexchange"
+	"github.com/credence-id/credence/internal/credential/workloadidentity"
+	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+)
+
+// Kind is a kind of source, as a command line names it.
+type Kind struct {
+	// Name is the word of the command line.
+	Name string
+	// Argument says what follows it: one argument of that name. Empty: none.
+	Argument string
+	// Kubeconfig says that the source asks the cluster of a kubeconfig, which is chosen by flags.
+	Kubeconfig bool
+	// Person says that somebody may have to do something.
+	Person bool
+	// Unkept says that nothing of it is kept, so that there is nothing to log in to.
+	Unkept bool
+	// Files are the flags that name files.
+	Files []string
+	// Flags adds the flags of the source to those of a command line.
+	Flags func(*pflag.FlagSet) Settings
+}
+
+// Kinds are all kinds of sources, in the order of the documentation.
+func Kinds() []Kind {
+	return []Kind{
+		{Name: "workload-identity", Argument: "NAME", Kubeconfig: true, Flags: workloadIdentityFlags},
+		{Name: "oidc", Person: true, Files: []string{"ca-file", "client-secret-file"}, Flags: oidcFlags},
+		{Name: "client-certificate", Kubeconfig: true, Person: true, Flags: clientCertificateFlags},
+		{Name: "token-exchange", Files: []string{"ca-file", "client-secret-file", "subject-token-file"}, Flags: tokenExchangeFlags},
+		{Name: "file", Unkept: true, Files: []string{"path"}, Flags: fileFlags},
+	}
+}
+
+// Settings are the values of a source's flags, once they are parsed.
+type Settings interface {
+	// Choose returns the source that they name, or what is wrong with them. It calls nobody.
+	Choose(args []string, place Place, ask credential.Ask) (Chosen, error)
+}
+
+// Place is where a command line is read.
+type Place struct {
+	// Kubeconfig, Context and Namespace are the flags of these names.
+	Kubeconfig, Context, Namespace string
+	// Environment looks up a variable; required.
+	Environment func(string) string
+	// Home is the user's folder, and Program the path of this program; empty: not known.
+	Home, Program string
+	// Now is the clock; required.
+	Now func() time.Time
+	// Network is the way to others; zero where only the key is of interest.
+	Network Network
+}
+
+// Network is how the sources reach others.
+type Network struct {
+	Tokens       workloadidentity.Connect
+	Certificates clientcertificate.Connect
+	Exchange     tokenexchange.Poster
+}
+
+// Here is the place of this process.
+func Here(now func() time.Time) Place {
+	home, _ := os.UserHomeDir()
+	program, _ := os.Executable()
+	return Place{Environment: os.Getenv, Home: home, Program: program, Now: now}
+}
+
+func (p Place) access() (kubeconfig.Access, error) {
+	return kubeconfig.Choice{Path: p.Kubeconfig, Context: p.Context, Environment: p.Environment, Home: p.Home, Program: p.Program}.Read()
+}
+
+// Chosen is a source with what its provider must know.
+type Chosen struct {
+	credential.Source
+	// Margin and LockTimeout are those of credential.Provider; 0: its defaults.
+	Margin, LockTimeout time.Duration
+}
+
+// Provider returns the provider for the source. folder is empty for the default one.
+func (c Chosen) Provider(folder string, now func() time.Time, terminal credential.Terminal) (*credential.Provider, error) {
+	folder, err := Folder(folder)
+	if err != nil {
+		return nil, err
+	}
+	return &credential.Provider{
+		Folder: folder, Now: now, Caller: credential.Parent(), Terminal: terminal, Margin: c.Margin, LockTimeout: c.LockTimeout,
+	}, nil
+}
+
+// Folder is the folder where credentials are kept: the one that is given, or the user's.
+func Folder(given string) (string, error) {
+	if given == "" {
+		return cache.DefaultPath()
+	}
+	return given, nil
+}
+
+// absolute returns the path that a flag names. What a client starts may be started anywhere: which file is meant must not depend
+// on that, nor be a choice of whoever wrote the folder.
+func absolute(flag, path string, ask credential.Ask) (string, error) {
+	if path == "" || filepath.IsAbs(path) {
+		return path, nil
+	}
+	if ask.FromClient {
+		return "", fmt.Errorf("--%s %s is not an absolute path: a client runs this program in whichever folder it is in itself", flag, path)
+	}
+	return filepath.Abs(path)
+}
+
+// configuration is what the cluster's own configuration in the kubeconfig says; nil if nothing.
+func configuration(ask credential.Ask) []byte {
+	if ask.Cluster == nil {
+		return nil
+	}
+	return ask.Cluster.Config
+}
