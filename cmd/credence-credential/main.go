@@ -4,8 +4,9 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"github.com/credence-id/credence/internal/app/credential"
 )
 
-func main() { os.Exit(credential.Run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(credential.Run(os.Args[1:], os.Stdout, os.Stderr, time.Now)) }

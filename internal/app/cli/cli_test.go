@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"credence":         runScripted,
 		"kubectl-credence": runScripted,
+		// The small program, with the same clock.
+		"credence-credential": runScriptedProvider,
 	})
 }
 
@@ -122,6 +124,9 @@ func setup(env *testscript.Env) error {
 	env.Defer(server.Close)
 	env.Setenv("API", server.URL)
 	if err := startSecondCluster(env); err != nil {
+		return err
+	}
+	if err := startCredentialCluster(env); err != nil {
 		return err
 	}
 	return writeKubeconfig(env, server.URL)

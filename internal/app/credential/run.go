@@ -22,9 +22,9 @@ func Ask() (credential.Ask, error) {
 const exitNoProgram = 2
 
 // Run is the small program: it writes what is kept for a command line, if it is fresh, and else becomes
-// "credence credential …", which has all else to say. It returns the exit code.
-func Run(args []string, out, errOut io.Writer) int {
-	if text, ok := warm(args, Here(time.Now)); ok {
+// "credence credential …", which has all else to say. It returns the exit code. now is the clock.
+func Run(args []string, out, errOut io.Writer, now func() time.Time) int {
+	if text, ok := warm(args, Here(now)); ok {
 		if _, err := out.Write(text); err != nil {
 			fmt.Fprintf(errOut, "error: write the credential: %v\n", err)
 			return 1

@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	provider "github.com/credence-id/credence/internal/app/credential"
+)
+
+// runScriptedProvider is the small program as scripts run it.
+func runScriptedProvider() {
+	now, err := time.Parse(time.RFC3339, scriptNow)
+	if err != nil {
+		panic(err)
+	}
+	os.Exit(provider.Run(os.Args[1:], os.Stdout, os.Stderr, func() time.Time { return now }))
+}
+
+// credentialCluster is an API server that issues tokens which expire, knows who one is by them, and exchanges them. It writes how
+// often it was asked for one to a file.
+type credentialCluster struct {
+	mu     sync.Mutex
+	issued int
+	asked  string
+	token  string
+}
+
+func (c *credentialCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	users := map[string]string{"Bearer bearer": "jane", "Bearer " + c.token: "workload", "Bearer file-token": "from-file"}
+	user := users[r.Header.Get("Authorization")]
+	switch {
+	case r.URL.Path == "/exchange":
+		c.count()
+		answer(w, http.StatusOK, map[string]any{
+			"access_token": c.token, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": 3600,
+		})
+	case user == "":
+		refuse(w, metav1.Status{Code: 401, Reason: "Unauthorized", Message: "Unauthorized"})
+	case r.URL.Path == selfSubjectReviews:
+		answer(w, http.StatusCreated, authenticationv1.SelfSubjectReview{
+			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
+			Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{
+				Username: user, UID: "uid-1", Groups: []string{"developers", "evil\x1b[2J"}, Extra: map[string]authenticationv1.ExtraValue{"example.com/team": {"a", "b"}},
+			}},
+		})
+	case strings.HasSuffix(r.URL.Path, "/workloadidentities/denied/token"):
+		refuse(w, metav1.Status{Code: 403, Reason: "Forbidden", Message: "no: " + c.token})
+	case strings.HasSuffix(r.URL.Path, "/workloadidentities/down/token"):
+		refuse(w, metav1.Status{Code: 503, Reason: "ServiceUnavailable", Message: "later"})
+	case strings.HasSuffix(r.URL.Path, "/token"):
+		c.count()
+		now, _ := time.Parse(time.RFC3339, scriptNow)
+		answer(w, http.StatusCreated, v1alpha1.TokenRequest{
+			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
+			Status:   v1alpha1.TokenRequestStatus{Token: c.token, ExpirationTimestamp: metav1.Time{Time: now.Add(time.Hour)}},
+		})
+	default:
+		_ = json.NewEncoder(w).Encode(map[string]string{"you": user})
+	}
+}
+
+func (c *credentialCluster) count() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.issued++
+	if err := os.WriteFile(c.asked, fmt.Appendf(nil, "%d\n", c.issued), 0o600); err != nil {
+		panic(err)
+	}
+}
+
+// startCredentialCluster starts it for one script: $CREDENTIAL_API, ca-credential.crt, kubeconfig-credential and the file asked.
+func startCredentialCluster(env *testscript.Env) error {
+	url, authorities := serveTLS(env, &credentialCluster{asked: filepath.Join(env.WorkDir, "asked"), token: env.Getenv("TOKEN")})
+	env.Setenv("CREDENTIAL_API", url)
+	// The real kubectl, if this checkout has one, behind the programs of the test.
+	if bin, err := filepath.Abs("../../../bin"); err == nil {
+		env.Setenv("PATH", env.Getenv("PATH")+string(filepath.ListSeparator)+bin)
+	}
+	kubeconfig := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: main
+clusters:
+- {name: cluster, cluster: {server: %q, certificate-authority: ca-credential.crt}}
+users:
+- {name: user, user: {token: bearer}}
+contexts:
+- {name: main, context: {cluster: cluster, user: user, namespace: team}}
+`, url)
+	for name, text := range map[string]string{
+		"ca-credential.crt": string(authorities), "kubeconfig-credential": kubeconfig, "opaque": "file-token\n",
+	} {
+		if err := os.WriteFile(filepath.Join(env.WorkDir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

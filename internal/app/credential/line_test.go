@@ -1,0 +1,109 @@
+package credential
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+func TestLinesThatAreNone(t *testing.T) {
+	for _, line := range []string{
+		"", "credential", "nothing", "--help", "file --help", "file --path", "file --path x y", "file --unknown x", "file --kubeconfig x", "oidc x",
+		"workload-identity a b", "workload-identity a --token x", "status", "credential credential file",
+	} {
+		if _, err := ParseLine(strings.Fields(line)); err == nil {
+			t.Errorf("%q is taken", line)
+		}
+	}
+}
+
+// Whoever waits for another's login waits longer than a person may take.
+func TestOthersWaitLonger(t *testing.T) {
+	place := Here(time.Now)
+	place.Environment = func(string) string { return "" }
+	for _, timeout := range []string{"1m", "10m", "2h"} {
+		line, err := ParseLine([]string{"oidc", "--issuer", "https://i.example.com", "--client-id", "c", "--login-timeout", timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, err := line.Choose(place, credential.Ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d, _ := time.ParseDuration(timeout); chosen.LockTimeout <= d {
+			t.Errorf("login %s, others wait %s", timeout, chosen.LockTimeout)
+		}
+	}
+}
+
+func TestPathsOfClientsAreAbsolute(t *testing.T) {
+	for _, line := range []string{
+		"file --path x", "token-exchange --endpoint https://e --subject-token-file x", "token-exchange --endpoint https://e --subject-token-file /x --ca-file x",
+		"token-exchange --endpoint https://e --subject-token-file /x --client-secret-file x", "oidc --issuer https://i.example.com --client-id c --ca-file x",
+		"oidc --issuer https://i.example.com --client-id c --client-secret-file x",
+	} {
+		parsed, err := ParseLine(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parsed.Choose(Here(time.Now), credential.Ask{FromClient: true}); err == nil || !strings.Contains(err.Error(), "not an absolute path") {
+			t.Errorf("%s: %v", line, err)
+		}
+		if _, err := parsed.Choose(Here(time.Now), credential.Ask{}); err != nil {
+			t.Errorf("%s: of a person: %v", line, err)
+		}
+	}
+}
+
+// The program that this one becomes is never found where the client happens to be, nor is it this one itself.
+func TestProgramThatIsFound(t *testing.T) {
+	folder := t.TempDir()
+	make := func(path string, mode os.FileMode) string {
+		path = filepath.Join(folder, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if filepath.Separator != '/' {
+		t.Skip("needs names and modes of Unix")
+	}
+	self := make("bin/credence-credential", 0o755)
+	here := make("cwd/credence", 0o755)
+	make("data/credence", 0o644)
+	inPath := make("path/credence", 0o755)
+	if err := os.MkdirAll(filepath.Join(folder, "folder/credence"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(folder, "loop"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(folder, "loop/credence")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(here))
+	in := func(names ...string) (folders []string) {
+		for _, name := range names {
+			folders = append(folders, filepath.Join(folder, name))
+		}
+		return folders
+	}
+	relative := []string{"", ".", "../cwd"}
+	if got, err := findIn(append(relative, in("bin", "data", "folder", "loop")...), self); err == nil {
+		t.Errorf("found %s", got)
+	}
+	if got, err := findIn(append(relative, in("bin", "data", "folder", "loop", "path")...), self); err != nil || got != inPath {
+		t.Errorf("found %s, %v", got, err)
+	}
+	beside := make("bin/credence", 0o755)
+	if got, err := findIn(in("bin", "path"), self); err != nil || got != beside {
+		t.Errorf("found %s, %v", got, err)
+	}
+}
