@@ -129,7 +129,8 @@ func TestLogInByBrowser(t *testing.T) {
 	t.Setenv("SSH_TTY", "/dev/pts/0") // on every system
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(t.TempDir(), "caches"))
 	t.Setenv("HOME", t.TempDir())
-	t.Setenv(credential.EnvironmentVariable, `{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","spec":{"interactive":false}}`)
+	// Not by the protocol, by which a client that asks twice was refused.
+	t.Setenv(credential.EnvironmentVariable, "")
 	issuer := oidctest.Start(t, now)
 	browser := &eager{open: func(address string) {
 		if page, err := issuer.Browser(t, "jane").Open(address); err != nil || page.Status != 200 {
@@ -149,7 +150,7 @@ func TestLogInByBrowser(t *testing.T) {
 	if code, out, errOut := run(append([]string{"credential"}, line...)...); code != exitNeedsPerson || out != "" {
 		t.Fatalf("before the login: exit code %d, %q\n%s", code, out, errOut)
 	}
-	if code, out, errOut := run(append([]string{"login"}, line...)...); code != 0 || !strings.HasPrefix(out, "Logged in until ") {
+	if code, out, errOut := run(append(append([]string{"login"}, line...), "--flow", "browser")...); code != 0 || !strings.HasPrefix(out, "Logged in until ") {
 		t.Fatalf("login: exit code %d, %q\n%s", code, out, errOut)
 	}
 	code, big, errOut := run(append([]string{"credential"}, line...)...)

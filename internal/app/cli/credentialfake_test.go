@@ -83,9 +83,8 @@ func (c *credentialCluster) count() {
 func startCredentialCluster(env *testscript.Env) error {
 	url, authorities := serveTLS(env, &credentialCluster{asked: filepath.Join(env.WorkDir, "asked"), token: env.Getenv("TOKEN")})
 	env.Setenv("CREDENTIAL_API", url)
-	// The real kubectl, if this checkout has one, behind the programs of the test.
-	if bin, err := filepath.Abs("../../../bin"); err == nil {
-		env.Setenv("PATH", env.Getenv("PATH")+string(filepath.ListSeparator)+bin)
+	if err := addPrograms(env); err != nil {
+		return err
 	}
 	kubeconfig := fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -104,5 +103,32 @@ contexts:
 			return err
 		}
 	}
+	return nil
+}
+
+// addPrograms adds to PATH, behind the programs of the test, a credence that is another file than they are, as where it is installed,
+// and the real kubectl, if this checkout has one.
+func addPrograms(env *testscript.Env) error {
+	path := env.Getenv("PATH")
+	for _, folder := range filepath.SplitList(path) {
+		program := filepath.Join(folder, "credence")
+		if _, err := os.Stat(program); err != nil {
+			continue
+		}
+		script := fmt.Sprintf("#!/bin/sh\nexec '%s' \"$@\"\n", program)
+		installed := filepath.Join(env.WorkDir, "installed")
+		if err := os.MkdirAll(installed, 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(installed, "credence"), []byte(script), 0o700); err != nil {
+			return err
+		}
+		path += string(filepath.ListSeparator) + installed
+		break
+	}
+	if bin, err := filepath.Abs("../../../bin"); err == nil {
+		path += string(filepath.ListSeparator) + bin
+	}
+	env.Setenv("PATH", path)
 	return nil
 }
