@@ -75,19 +75,19 @@ func hasStrangeCharacter(name string) bool {
 	return strings.ContainsAny(name, "\"/\\[]:;|=,+*?<>@\x00")
 }
 
-const nameForm = "the name stands alone: without the domain, \\ or @"
+const nameForm = "%s is no name of an account, which stands alone, without the domain, \\ or @"
 
 func accountName(d *document, found report) {
 	for _, account := range d.accounts() {
 		if name, at := account.value("Name"); at != nil && hasStrangeCharacter(name) {
-			found(at, !d.anyUsable(), fmt.Sprintf("%s is the name of no account: %s", quoted(name), nameForm), "give the name alone, and the domain as Scope")
+			found(at, !d.anyUsable(), fmt.Sprintf(nameForm, quoted(name)), "give the name alone, and the domain as Scope")
 		}
 	}
 }
 
 func machineAccountName(d *document, found report) {
 	if name, at := d.domain().value("MachineAccountName"); at != nil && hasStrangeCharacter(name) {
-		found(at, true, fmt.Sprintf("%s is the name of no account: %s", quoted(name), nameForm), sources()["MachineAccountName"])
+		found(at, true, fmt.Sprintf(nameForm, quoted(name)), sources()["MachineAccountName"])
 	}
 }
 
