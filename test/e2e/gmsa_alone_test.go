@@ -77,7 +77,7 @@ func TestAccountsWithOneOfTheGuards(t *testing.T) {
 		refused(t, "a pod with one", create(windowsPod(gmsaOf(spec("mine"), ""))), "expander.gmsa.credence.dev")
 	})
 	mutating, validating := root.AdmissionregistrationV1().MutatingWebhookConfigurations(), root.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	if err := errors.Join(mutating.Delete(t.Context(), "credence-gmsa", metav1.DeleteOptions{}), validating.Delete(t.Context(), "credence-gmsa", metav1.DeleteOptions{})); err != nil {
+	if err := errors.Join(mutating.Delete(t.Context(), "zz-credence-gmsa", metav1.DeleteOptions{}), validating.Delete(t.Context(), "credence-gmsa", metav1.DeleteOptions{})); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func() error { return create(windowsPod(gmsaOf(spec("mine"), credentialContents))) })

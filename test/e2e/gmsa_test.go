@@ -2,12 +2,18 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -343,4 +349,72 @@ func TestTemplatesWithAccounts(t *testing.T) {
 			t.Errorf("%s: warned of %q, want %q", name, got, test.says)
 		}
 	}
+}
+
+// Another webhook may add a container with an account, which is filled in and authorized as any other: where it comes before, and
+// where it comes after and the pod has an account already. Otherwise the pod is refused; it never runs without.
+func TestAccountsThatAnotherWebhookAdds(t *testing.T) {
+	namespace, spec := shared.credentialSpecs(t, "mine")
+	other := namespace + "-other"
+	shared.createSpec(t, other)
+	for _, test := range []struct{ configuration, annotation string }{{"an-" + namespace, "before"}, {"zzz-" + namespace, "after"}} {
+		addSidecars(t, namespace, test.configuration, test.annotation)
+	}
+	create := func(when, own, added string) (*corev1.Pod, error) {
+		return shared.client(t).CoreV1().Pods(namespace).Create(t.Context(), windowsPod(gmsaOf(own, ""), func(pod *corev1.Pod) { pod.Annotations = map[string]string{when: added} }), dryRun)
+	}
+	for _, test := range []struct{ when, own string }{{"before", ""}, {"before", spec("mine")}, {"after", spec("mine")}} {
+		var pod *corev1.Pod
+		eventually(t, func() (err error) {
+			if pod, err = create(test.when, test.own, spec("mine")); err == nil && len(pod.Spec.Containers) != 2 {
+				err = errors.New("the other webhook is not asked yet")
+			}
+			return err
+		})
+		if context := pod.Spec.Containers[1].SecurityContext; context == nil || ptr.Deref(context.WindowsOptions.GMSACredentialSpec, "") != credentialContents {
+			t.Errorf("%s, own %q: the sidecar has %+v", test.when, test.own, context)
+		}
+	}
+	_, err := create("before", "", other)
+	refusedWith(t, "a sidecar with an account that the pod may not have", err, 403, other)
+	_, err = create("after", "", spec("mine"))
+	refusedWith(t, "a sidecar that comes too late", err, 422, "container sidecar", "was not filled in")
+}
+
+// addSidecars installs a webhook that adds a container with the account that an annotation names.
+func addSidecars(t *testing.T, namespace, configuration, annotation string) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		var pod corev1.Pod
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || json.Unmarshal(review.Request.Object.Raw, &pod) != nil {
+			http.Error(w, "no review of a pod", http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		if name := pod.Annotations[annotation]; name != "" && len(pod.Spec.Containers) == 1 {
+			patch, _ := json.Marshal([]any{map[string]any{"op": "add", "path": "/spec/containers/-", "value": gmsaContainer("sidecar", gmsaOf(name, ""))}})
+			review.Response.Patch, review.Response.PatchType = patch, ptr.To(admissionv1.PatchTypeJSONPatch)
+		}
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	webhooks := shared.client(t).AdmissionregistrationV1().MutatingWebhookConfigurations()
+	if _, err := webhooks.Create(t.Context(), &registrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: configuration},
+		Webhooks: []registrationv1.MutatingWebhook{{
+			Name:         annotation + ".example.com",
+			ClientConfig: registrationv1.WebhookClientConfig{URL: ptr.To(server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+			Rules: []registrationv1.RuleWithOperations{{Operations: []registrationv1.OperationType{registrationv1.Create},
+				Rule: registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = webhooks.Delete(context.WithoutCancel(t.Context()), configuration, metav1.DeleteOptions{})
+	})
 }

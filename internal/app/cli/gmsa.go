@@ -10,6 +10,6 @@ func newGMSACommand(terminal *terminal) *cobra.Command {
 account (gMSA) of Active Directory. None of it needs Windows, PowerShell or a domain,
 and nothing is applied: the commands read files and print.`,
 	}
-	cmd.AddCommand(newGMSALintCommand(terminal), newGMSAGenerateCommand(terminal), newGMSAInitCommand(terminal))
+	cmd.AddCommand(newGMSALintCommand(terminal), newGMSAGenerateCommand(terminal), newGMSAConvertCommand(terminal), newGMSAInitCommand(terminal))
 	return asGroup(cmd)
 }
