@@ -1,0 +1,215 @@
+package oci_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/credence-id/credence/internal/securitycontext/cri"
+	"github.com/credence-id/credence/internal/securitycontext/oci"
+)
+
+var update = flag.Bool("update", false, "write testdata/*/want.yaml anew")
+
+// images is images.yaml of a case: the users of images, by container.
+type images struct {
+	Sandbox    user            `json:"sandbox,omitzero"`
+	Containers map[string]user `json:"containers,omitempty"`
+}
+
+type user struct {
+	UID  *int64 `json:"uid,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+func (u user) image() cri.ImageUser { return cri.ImageUser{UID: u.UID, Name: u.Name} }
+
+// handover is want.yaml of a case: all that a kubelet tells the runtime, and what the runtime makes of it.
+type handover struct {
+	Sandbox    told            `json:"sandbox"`
+	Containers map[string]told `json:"containers"`
+}
+
+type told struct {
+	CRI     json.RawMessage `json:"cri,omitempty"`
+	OCI     *specs.Spec     `json:"oci,omitempty"`
+	Refused string          `json:"refused,omitempty"`
+}
+
+// The node of all cases.
+var node = cri.Node{SeccompFolder: "/var/lib/kubelet/seccomp", SeccompDefault: true, MaskedPaths: []string{"/sys/devices/system/cpu/cpu0/thermal_throttle"}}
+
+func TestCases(t *testing.T) {
+	for _, name := range cases(t) {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join("testdata", name)
+			pod, users := load(t, dir)
+			before := pod.DeepCopy()
+			content, err := yaml.Marshal(handOver(t, &pod.Spec, users))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, pod); diff != "" {
+				t.Errorf("the pod that was passed in was changed:\n%s", diff)
+			}
+			want := filepath.Join(dir, "want.yaml")
+			if *update {
+				if err := os.WriteFile(want, content, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(string(read(t, want)), string(content)); diff != "" {
+				t.Errorf("hand-over (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func isWindows(pod *corev1.PodSpec) bool {
+	return pod.NodeSelector[corev1.LabelOSStable] == string(corev1.Windows)
+}
+
+// contexts are the security contexts of all containers, by their names.
+func contexts(pod *corev1.PodSpec) map[string]*corev1.SecurityContext {
+	all := map[string]*corev1.SecurityContext{}
+	for _, c := range pod.InitContainers {
+		all[c.Name] = c.SecurityContext
+	}
+	for _, c := range pod.Containers {
+		all[c.Name] = c.SecurityContext
+	}
+	for _, c := range pod.EphemeralContainers {
+		all[c.Name] = c.SecurityContext
+	}
+	return all
+}
+
+func handOver(t testing.TB, pod *corev1.PodSpec, users images) handover {
+	t.Helper()
+	result := handover{Containers: map[string]told{}}
+	if isWindows(pod) {
+		result.Sandbox = windowsSandbox(t, pod, users.Sandbox.image())
+	} else {
+		result.Sandbox = linuxSandbox(t, pod)
+	}
+	for name, own := range contexts(pod) {
+		c := cri.Container{Name: name, Effective: effective(pod.SecurityContext, own), Image: users.Containers[name].image()}
+		if isWindows(pod) {
+			result.Containers[name] = windowsContainer(t, c)
+		} else {
+			result.Containers[name] = linuxContainer(t, pod, c)
+		}
+	}
+	return result
+}
+
+func windowsSandbox(t testing.TB, pod *corev1.PodSpec, image cri.ImageUser) told {
+	t.Helper()
+	message, err := cri.WindowsSandbox(pod, effective)
+	windows, ociErr := oci.WindowsSandbox(pod, effective, image)
+	if err != nil {
+		return refused(t, err, ociErr)
+	}
+	spec := base()
+	windows.Into(&spec)
+	return told{CRI: text(t, message), OCI: &spec}
+}
+
+func windowsContainer(t testing.TB, c cri.Container) told {
+	t.Helper()
+	message, err := cri.WindowsContainer(c)
+	windows, ociErr := oci.WindowsContainer(c)
+	if err != nil {
+		return refused(t, err, ociErr)
+	}
+	spec := base()
+	windows.Into(&spec)
+	return told{CRI: text(t, message), OCI: &spec}
+}
+
+func linuxSandbox(t testing.TB, pod *corev1.PodSpec) told {
+	t.Helper()
+	message, err := cri.LinuxSandbox(pod, node)
+	if err != nil {
+		return refused(t, err, err)
+	}
+	return told{CRI: text(t, message)}
+}
+
+func linuxContainer(t testing.TB, pod *corev1.PodSpec, c cri.Container) told {
+	t.Helper()
+	message, err := cri.LinuxContainer(pod, c, node)
+	linux, ociErr := oci.LinuxContainer(pod, c, node)
+	if err != nil {
+		return refused(t, err, ociErr)
+	}
+	spec := base()
+	linux.Into(&spec)
+	return told{CRI: text(t, message), OCI: &spec}
+}
+
+// refused wants that nobody gets into the specification whom CRI refuses.
+func refused(t testing.TB, err, ociErr error) told {
+	t.Helper()
+	if ociErr == nil || ociErr.Error() != err.Error() {
+		t.Errorf("CRI refuses (%v), OCI does not, or for another reason (%v)", err, ociErr)
+	}
+	return told{Refused: err.Error()}
+}
+
+// base is a specification with everything that is not from a security context.
+func base() specs.Spec { return specs.Spec{Version: specs.Version} }
+
+func text(t testing.TB, message proto.Message) json.RawMessage {
+	t.Helper()
+	content, err := protojson.Marshal(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func cases(t testing.TB) []string {
+	t.Helper()
+	entries, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func load(t testing.TB, dir string) (*corev1.Pod, images) {
+	t.Helper()
+	var (
+		pod   corev1.Pod
+		users images
+	)
+	for file, into := range map[string]any{"pod.yaml": &pod, "images.yaml": &users} {
+		if err := yaml.UnmarshalStrict(read(t, filepath.Join(dir, file)), into); err != nil {
+			t.Fatalf("%s: %v", filepath.Join(dir, file), err)
+		}
+	}
+	return &pod, users
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
