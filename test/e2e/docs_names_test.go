@@ -6,6 +6,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/internal/gmsa/lint"
 )
 
 // What the programs tell of themselves is explained: every name that the source gives stands in the reference.
@@ -22,6 +26,10 @@ func TestDocumentsName(t *testing.T) {
 		"metrics of webhook":        {"internal/admission/webhook/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
 		"reserved variables":        {"internal/target/*/*.go", `Name: "([A-Z][A-Z_]+)"`, "labels-and-annotations.md", 15},
 		"policies":                  {"deploy/base/55-delivery-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 5},
+		"gMSA: policy":              {"deploy/base/62-gmsa-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 1},
+		"gMSA: webhooks":            {"deploy/base/61-gmsa-webhooks.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 5},
+		"gMSA: annotations":         {"api/windows/v1/*.go", `Annotation\w+ += "[.]?(.+)"`, "labels-and-annotations.md", 4},
+		"gMSA: metrics":             {"internal/app/webhook/gmsa.go", `"(credence_\w+)"`, "metrics-and-audit.md", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", test.document))
@@ -38,6 +46,23 @@ func TestDocumentsName(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The rules by which credential specs are judged are those of the reference, in their order.
+func TestDocumentsNameRules(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "gmsa.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(document), "\n## Rules of credential specs\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (?:refused|warning|refused, or warning) \\|").FindAllStringSubmatch(section, -1) {
+		listed = append(listed, row[1])
+	}
+	if diff := cmp.Diff(lint.Rules(), listed); diff != "" {
+		t.Errorf("rules (-code +reference):\n%s", diff)
 	}
 }
 
