@@ -101,3 +101,17 @@ func TestSecurityOptionIsReadBack(t *testing.T) {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
+
+// Security options are what whoever created a container wrote: whatever it was, only names of ours are read from it.
+func FuzzValueNames(f *testing.F) {
+	f.Add("credentialspec=registry://k8s-cred-spec-" + strings.Repeat("0", 80))
+	f.Add("CREDENTIALSPEC=REGISTRY://K8S-CRED-SPEC-" + strings.Repeat("F", 80))
+	f.Add("credentialspec=file://\xff")
+	f.Fuzz(func(t *testing.T, option string) {
+		for _, name := range docker.ValueNames([]string{option}) {
+			if !docker.IsValueName(name) || len(docker.ValueNames([]string{docker.SecurityOption(name)})) != 1 {
+				t.Errorf("%q was read as %q", option, name)
+			}
+		}
+	})
+}

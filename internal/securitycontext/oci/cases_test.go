@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/credence-id/credence/internal/securitycontext"
 	"github.com/credence-id/credence/internal/securitycontext/cri"
 	"github.com/credence-id/credence/internal/securitycontext/oci"
 )
@@ -102,7 +103,7 @@ func handOver(t testing.TB, pod *corev1.PodSpec, users images) handover {
 		result.Sandbox = linuxSandbox(t, pod)
 	}
 	for name, own := range contexts(pod) {
-		c := cri.Container{Name: name, Effective: effective(pod.SecurityContext, own), Image: users.Containers[name].image()}
+		c := cri.Container{Name: name, Effective: securitycontext.Effective(pod.SecurityContext, own), Image: users.Containers[name].image()}
 		if isWindows(pod) {
 			result.Containers[name] = windowsContainer(t, c)
 		} else {
@@ -114,8 +115,8 @@ func handOver(t testing.TB, pod *corev1.PodSpec, users images) handover {
 
 func windowsSandbox(t testing.TB, pod *corev1.PodSpec, image cri.ImageUser) told {
 	t.Helper()
-	message, err := cri.WindowsSandbox(pod, effective)
-	windows, ociErr := oci.WindowsSandbox(pod, effective, image)
+	message, err := cri.WindowsSandbox(pod, securitycontext.Effective)
+	windows, ociErr := oci.WindowsSandbox(pod, securitycontext.Effective, image)
 	if err != nil {
 		return refused(t, err, ociErr)
 	}

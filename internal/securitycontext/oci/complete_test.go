@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/credence-id/credence/internal/securitycontext"
 )
 
 // What has no case, nobody has looked at.
@@ -38,7 +40,7 @@ func checkCase(t *testing.T, system, account, process, users string) {
 		t.Fatal(err)
 	}
 	for name, own := range contexts(&pod.Spec) {
-		context := effective(pod.Spec.SecurityContext, own)
+		context := securitycontext.Effective(pod.Spec.SecurityContext, own)
 		options := context.WindowsOptions
 		has := options != nil && options.GMSACredentialSpec != nil
 		if has != (account == "gmsa") {
