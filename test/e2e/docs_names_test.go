@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,6 +64,39 @@ func TestDocumentsNameRules(t *testing.T) {
 	}
 	if diff := cmp.Diff(lint.Rules(), listed); diff != "" {
 		t.Errorf("rules (-code +reference):\n%s", diff)
+	}
+}
+
+// A document that says which test shows something names one that there is.
+func TestDocumentsNameRealTests(t *testing.T) {
+	declared := map[string]bool{}
+	if err := filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(content, -1) {
+			declared[string(match[1])] = true
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, path := range documents(t) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(content, -1) {
+			found++
+			if name := string(match[1]); !declared[name] {
+				t.Errorf("%s names the test %s, which there is not", path, name)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("the documents name %d tests only", found)
 	}
 }
 
