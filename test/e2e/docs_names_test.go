@@ -29,7 +29,7 @@ func TestDocumentsName(t *testing.T) {
 		"policies":                  {"deploy/base/55-delivery-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 5},
 		"gMSA: policy":              {"deploy/base/62-gmsa-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 1},
 		"gMSA: webhooks":            {"deploy/base/61-gmsa-webhooks.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 5},
-		"gMSA: annotations":         {"api/windows/v1/*.go", `Annotation\w+ += "[.]?(.+)"`, "labels-and-annotations.md", 4},
+		"gMSA: annotations":         {"api/windows/v1/*.go", `Annotation\w+ += "([^"]+)"`, "labels-and-annotations.md", 4},
 		"gMSA: metrics":             {"internal/app/webhook/gmsa.go", `"(credence_\w+)"`, "metrics-and-audit.md", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestDocumentsName(t *testing.T) {
 				t.Fatalf("found %d names only: %v", len(found), found)
 			}
 			for name := range found {
-				if !regexp.MustCompile("[`= ]" + regexp.QuoteMeta(name) + "[`=, ]").Match(document) {
+				if !regexp.MustCompile("[`= >]" + regexp.QuoteMeta(name) + "[`=, ]").Match(document) {
 					t.Errorf("%s does not have %s", test.document, name)
 				}
 			}
