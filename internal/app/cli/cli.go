@@ -59,7 +59,7 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached.`,
 	completeFlag(root, "context", connection.completeKubeContexts)
 
 	root.AddCommand(newTokenCommand(terminal, connection), newKeysCommand(terminal, connection), newDiscoveryCommand(terminal),
-		newRelyingPartyCommand(terminal), newTrustCommand(terminal, connection), newGetCommand(terminal, connection), newDoctorCommand(terminal, connection), newExplainCommand(terminal, connection), newGMSACommand(terminal), newVersionCommand(terminal), newOptionsCommand(terminal))
+		newRelyingPartyCommand(terminal), newTrustCommand(terminal, connection), newGetCommand(terminal, connection), newDoctorCommand(terminal, connection), newExplainCommand(terminal, connection), newGMSACommand(terminal, connection), newVersionCommand(terminal), newOptionsCommand(terminal))
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {

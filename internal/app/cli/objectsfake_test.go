@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 
 // objectsFake serves the objects in a file of YAML documents, as an API server would get and list them: with selectors,
 // pages, and what a user may not do. Documents of kind Deny say that: user, verb, resource, and with "namespaces: all" only
-// for requests that are for all of them. Documents of kind Use say which user may use which identity. $NAME of a script's
+// for requests that are for all of them. Documents of kind Use say which user may use which identity, or what else their resource says. $NAME of a script's
 // variables is replaced in the file, and stringData becomes data. Two more files of
 // the script are settings: server-date is what the server takes for the time, page limits pages to one object.
 type objectsFake struct {
@@ -246,7 +247,7 @@ func (f *objectsFake) review(w http.ResponseWriter, r *http.Request) {
 	}
 	asked := review.Spec.ResourceAttributes
 	allowed := slices.ContainsFunc(f.objects(), func(o fakeObject) bool {
-		return o.Kind == "Use" && o.User == review.Spec.User && o.Identity == asked.Namespace+"/"+asked.Name && asked.Verb == "use" && asked.Resource == "workloadidentities"
+		return o.Kind == "Use" && o.User == review.Spec.User && o.Identity == asked.Namespace+"/"+asked.Name && asked.Verb == "use" && asked.Resource == cmp.Or(o.Resource, "workloadidentities")
 	})
 	answer(w, http.StatusCreated, map[string]any{
 		"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": allowed},

@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/gmsa"
+	"github.com/credence-id/credence/internal/gmsa/lint"
+	"github.com/credence-id/credence/internal/securitycontext"
+)
+
+// gmsaExplanation is what becomes of the accounts of a pod.
+type gmsaExplanation struct {
+	Kind           string `json:"kind"`
+	Namespace      string `json:"namespace"`
+	Name           string `json:"name"`
+	ServiceAccount string `json:"serviceAccount"`
+	// Verdict is admitted, refused, or unaffected where the pod names no credential spec.
+	Verdict string `json:"verdict"`
+	// Code and Reason are those of the refusal.
+	Code            int32           `json:"code,omitempty"`
+	Reason          string          `json:"reason,omitempty"`
+	CredentialSpecs []credspecInPod `json:"credentialSpecs"`
+	Containers      []accountOfOne  `json:"containers"`
+	Notes           []string        `json:"notes,omitempty"`
+}
+
+// credspecInPod is a GMSACredentialSpec that a pod names.
+type credspecInPod struct {
+	Name string `json:"name"`
+	// Use is allowed, denied, or unknown where nobody could be asked.
+	Use string `json:"use"`
+	// Source is a file, or the cluster; "" where it is not known whether there is such an object.
+	Source string `json:"source,omitempty"`
+	// Missing says that there is no such object.
+	Missing bool `json:"missing,omitempty"`
+	// Account is what containers are, as DOMAIN\name.
+	Account string `json:"account,omitempty"`
+	// Contents are what is filled in.
+	Contents string   `json:"contents,omitempty"`
+	Findings []string `json:"findings,omitempty"`
+}
+
+// accountOfOne is what one container gets.
+type accountOfOne struct {
+	// Name and Kind of the container: container, init container, ephemeral container, or sandbox.
+	Name string `json:"name,omitempty"`
+	Kind string `json:"kind"`
+	// CredentialSpec is the name, and From the field that says so.
+	CredentialSpec string `json:"credentialSpec,omitempty"`
+	From           string `json:"from,omitempty"`
+	// Contents are handed to the runtime: through CRI as credential_spec, in the OCI specification as windows.credentialSpec, a
+	// string in both.
+	Contents string `json:"contents,omitempty"`
+	// ContentsUnknown says that there will be contents that are not known here.
+	ContentsUnknown bool `json:"contentsUnknown,omitempty"`
+	// UserName is what the runtime is told to run as; "" is the user of the image.
+	UserName    string `json:"userName,omitempty"`
+	HostProcess bool   `json:"hostProcess,omitempty"`
+}
+
+func explainGMSA(ctx context.Context, facts *gmsaFacts, subject podSubject) (*gmsaExplanation, error) {
+	x := &gmsaExplanation{
+		Kind: subject.kind, Namespace: subject.namespace, Name: subject.name, ServiceAccount: subject.pod.Spec.ServiceAccountName,
+		Verdict: podUnaffected, CredentialSpecs: []credspecInPod{}, Containers: []accountOfOne{},
+	}
+	x.noteAnnotations(subject.pod)
+	references := gmsa.References(subject.pod, false)
+	pod := subject.pod
+	if len(references) > 0 {
+		x.Verdict = podAdmitted
+		specs, unknown := x.decide(ctx, facts, references)
+		for name := range unknown {
+			specs[name] = gmsa.Spec{Exists: true, Contents: unknownContents}
+		}
+		if filled := gmsa.Expand(references, specs); filled.Denial == nil {
+			changed, err := applied(pod, filled.Patch)
+			if err != nil {
+				return nil, err
+			}
+			pod = changed
+		}
+	}
+	if x.Verdict != podRefused {
+		x.refusedByServer(subject.pod)
+	}
+	if len(references) > 0 {
+		x.containers(pod)
+	}
+	x.Notes = append(x.Notes, facts.notes...)
+	return x, nil
+}
+
+// unknownContents hold the place of contents that nobody could tell. The webhook never fills in an object without keys.
+const unknownContents = "{}"
+
+// decide lets the rules of the webhook decide, and returns what is known of each name.
+func (x *gmsaExplanation) decide(ctx context.Context, facts *gmsaFacts, references []gmsa.Reference) (specs map[string]gmsa.Spec, unknown map[string]bool) {
+	specs, unknown = map[string]gmsa.Spec{}, map[string]bool{}
+	names, denial := gmsa.Names(references)
+	if denial != nil {
+		x.refuse(denial)
+		return specs, unknown
+	}
+	uses := map[string]gmsa.Use{}
+	for _, name := range names {
+		in := credspecInPod{Name: name, Use: "unknown"}
+		uses[name] = gmsa.Use{Allowed: true}
+		if x.ServiceAccount != "" {
+			if use := facts.use(ctx, x.Namespace, x.ServiceAccount, name); use.known {
+				uses[name], in.Use = use.Use, "denied"
+				if use.Allowed {
+					in.Use = "allowed"
+				}
+			}
+		}
+		spec, known := facts.spec(ctx, name)
+		if specs[name] = spec; known {
+			in.Source, in.Missing = facts.sources[name], !spec.Exists
+			in.judge(spec)
+		} else {
+			unknown[name] = true
+		}
+		x.CredentialSpecs = append(x.CredentialSpecs, in)
+	}
+	x.refuse(gmsa.Authorize(gmsa.Request{
+		Namespace: x.Namespace, ServiceAccount: x.ServiceAccount, Uses: uses,
+		References: gmsa.Filled(references, assumed(specs, unknown, references)), Specs: assumed(specs, unknown, references),
+	}).Denial)
+	return specs, unknown
+}
+
+// assumed takes what the pod says for what is not known.
+func assumed(specs map[string]gmsa.Spec, unknown map[string]bool, references []gmsa.Reference) map[string]gmsa.Spec {
+	assumed := maps.Clone(specs)
+	for name := range unknown {
+		assumed[name] = gmsa.Spec{Exists: true, Contents: unknownContents}
+		for _, r := range references {
+			if r.Name == name && r.Contents != "" {
+				assumed[name] = gmsa.Spec{Exists: true, Contents: r.Contents}
+			}
+		}
+	}
+	return assumed
+}
+
+func (x *gmsaExplanation) refuse(denial *admission.Denial) {
+	if denial != nil {
+		x.Verdict, x.Code, x.Reason = podRefused, denial.Code, denial.Message
+	}
+}
+
+// refusedByServer adds what the API server itself refuses.
+func (x *gmsaExplanation) refusedByServer(pod *corev1.Pod) {
+	if errs := securitycontext.Validate(&pod.Spec, field.NewPath("spec"), securitycontext.Cluster{}); len(errs) > 0 {
+		x.Verdict, x.Code, x.Reason = podRefused, 422, "by the API server: "+errs[0].Field+": "+errs[0].Detail
+	}
+}
+
+func (x *gmsaExplanation) noteAnnotations(pod *corev1.Pod) {
+	for _, r := range gmsa.References(&corev1.Pod{ObjectMeta: pod.ObjectMeta}, true) {
+		x.Notes = append(x.Notes, fmt.Sprintf("%s is not read: no kubelet since Kubernetes 1.15 does; credence gmsa convert --to fields rewrites it", pathOf(r)))
+	}
+}
+
+func pathOf(r gmsa.Reference) string {
+	if r.Name == "" {
+		return r.ContentsPath
+	}
+	return r.NamePath
+}
+
+// judge says what is wrong with a spec, and which account it has.
+func (in *credspecInPod) judge(spec gmsa.Spec) {
+	in.Contents = spec.Contents
+	if spec.Fault != "" {
+		in.Findings = append(in.Findings, "refused: "+spec.Fault)
+	}
+	if spec.Contents == "" {
+		return
+	}
+	for _, finding := range lint.Check([]byte(spec.Contents)) {
+		severity := "warning"
+		if finding.Refused {
+			severity = "refused"
+		}
+		in.Findings = append(in.Findings, fmt.Sprintf("%s: %s: %s; %s", severity, finding.Path, finding.Reason, finding.Fix))
+	}
+	var contents map[string]any
+	if json.Unmarshal([]byte(spec.Contents), &contents) != nil {
+		return
+	}
+	domain, _ := contents["DomainJoinConfig"].(map[string]any)
+	account, _ := domain["MachineAccountName"].(string)
+	netBIOS, _ := domain["NetBiosName"].(string)
+	if account != "" && netBIOS != "" {
+		in.Account = netBIOS + `\` + account
+	}
+}
+
+// containers says what each container gets, and the sandbox, which has what the pod has.
+func (x *gmsaExplanation) containers(pod *corev1.Pod) {
+	sandbox := windowsOf(securitycontext.Effective(pod.Spec.SecurityContext, nil))
+	sandbox.Kind, sandbox.From = "sandbox", "spec.securityContext"
+	x.add(sandbox)
+	// The sandbox of HostProcess containers is one itself.
+	defer func() {
+		x.Containers[0].HostProcess = slices.ContainsFunc(x.Containers, func(in accountOfOne) bool { return in.HostProcess })
+	}()
+	own := func(kind, name, path string, context *corev1.SecurityContext) {
+		in := windowsOf(securitycontext.Effective(pod.Spec.SecurityContext, context))
+		in.Kind, in.Name, in.From = kind, name, "spec.securityContext"
+		if context != nil && context.WindowsOptions != nil && (context.WindowsOptions.GMSACredentialSpecName != nil || context.WindowsOptions.GMSACredentialSpec != nil) {
+			in.From = path + ".securityContext"
+		}
+		x.add(in)
+	}
+	for i, c := range pod.Spec.InitContainers {
+		own("init container", c.Name, fmt.Sprintf("spec.initContainers[%d]", i), c.SecurityContext)
+	}
+	for i, c := range pod.Spec.Containers {
+		own("container", c.Name, fmt.Sprintf("spec.containers[%d]", i), c.SecurityContext)
+	}
+	for i, c := range pod.Spec.EphemeralContainers {
+		own("ephemeral container", c.Name, fmt.Sprintf("spec.ephemeralContainers[%d]", i), c.SecurityContext)
+	}
+}
+
+func (x *gmsaExplanation) add(in accountOfOne) {
+	if in.CredentialSpec == "" && in.Contents == "" {
+		in.From = ""
+	} else {
+		in.From += ".windowsOptions"
+	}
+	if in.Contents == unknownContents && slices.ContainsFunc(x.CredentialSpecs, func(spec credspecInPod) bool { return spec.Name == in.CredentialSpec && spec.Source == "" }) {
+		in.Contents, in.ContentsUnknown = "", true
+	}
+	x.Containers = append(x.Containers, in)
+}
+
+func windowsOf(effective *corev1.SecurityContext) accountOfOne {
+	var in accountOfOne
+	options := effective.WindowsOptions
+	if options == nil {
+		return in
+	}
+	text := func(p *string) string {
+		if p == nil {
+			return ""
+		}
+		return *p
+	}
+	in.CredentialSpec, in.Contents, in.UserName = text(options.GMSACredentialSpecName), text(options.GMSACredentialSpec), text(options.RunAsUserName)
+	in.HostProcess = options.HostProcess != nil && *options.HostProcess
+	return in
+}
