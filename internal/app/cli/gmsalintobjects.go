@@ -96,7 +96,7 @@ func findingsAt(credspec *placed) []placedFinding {
 
 // credspecOf is the credspec of an object, the last if there are several; nil if there is none.
 func credspecOf(object *yaml.Node) (*placed, error) {
-	pairs, err := pairsOf(object, 0)
+	pairs, err := pairsOf(object, map[*yaml.Node]bool{})
 	if err != nil {
 		return nil, err
 	}

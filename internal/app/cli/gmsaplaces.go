@@ -85,7 +85,7 @@ func (p *placer) write(n *yaml.Node, depth int) error {
 }
 
 func (p *placer) mapping(n *yaml.Node, depth int) error {
-	pairs, err := pairsOf(n, 0)
+	pairs, err := pairsOf(n, map[*yaml.Node]bool{})
 	if err != nil {
 		return err
 	}
@@ -106,10 +106,12 @@ func (p *placer) mapping(n *yaml.Node, depth int) error {
 }
 
 // pairsOf are the keys and values of a mapping, in turn, with those that it merges from others and has not itself.
-func pairsOf(n *yaml.Node, depth int) ([]*yaml.Node, error) {
-	if depth > maxNesting {
-		return nil, fmt.Errorf("line %d: values are merged too deep", n.Line)
+// What is in seen has been merged already.
+func pairsOf(n *yaml.Node, seen map[*yaml.Node]bool) ([]*yaml.Node, error) {
+	if seen[n] {
+		return nil, nil
 	}
+	seen[n] = true
 	var pairs []*yaml.Node
 	var merged []*yaml.Node
 	own := map[string]bool{}
@@ -134,7 +136,7 @@ func pairsOf(n *yaml.Node, depth int) ([]*yaml.Node, error) {
 			if source = unaliased(source); source.Kind != yaml.MappingNode {
 				return nil, fmt.Errorf("line %d: << merges what is no object", source.Line)
 			}
-			more, err := pairsOf(source, depth+1)
+			more, err := pairsOf(source, seen)
 			if err != nil {
 				return nil, err
 			}

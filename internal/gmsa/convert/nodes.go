@@ -18,14 +18,15 @@ func resolve(n *yaml.Node) *yaml.Node {
 type entry struct{ key, value, in *yaml.Node }
 
 // find is the entry of a key, of the mapping itself or of one that it merges; ok is false if there is none.
-func find(n *yaml.Node, key string) (found entry, ok bool) { return findIn(n, key, 0) }
+func find(n *yaml.Node, key string) (found entry, ok bool) {
+	return findIn(n, key, map[*yaml.Node]bool{})
+}
 
-const maxMerges = 10
-
-func findIn(n *yaml.Node, key string, depth int) (found entry, ok bool) {
-	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode || depth > maxMerges {
+func findIn(n *yaml.Node, key string, seen map[*yaml.Node]bool) (found entry, ok bool) {
+	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode || seen[n] {
 		return entry{}, false
 	}
+	seen[n] = true
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key && n.Content[i].ShortTag() != "!!merge" {
 			found, ok = entry{n.Content[i], n.Content[i+1], n}, true
@@ -35,7 +36,7 @@ func findIn(n *yaml.Node, key string, depth int) (found entry, ok bool) {
 		if ok {
 			break
 		}
-		found, ok = findIn(source, key, depth+1)
+		found, ok = findIn(source, key, seen)
 	}
 	return found, ok
 }
@@ -59,12 +60,13 @@ func merged(n *yaml.Node) []*yaml.Node {
 // keys are those of a mapping and of those that it merges, each once.
 func keys(n *yaml.Node) []string {
 	var names []string
-	seen := map[string]bool{}
-	var collect func(n *yaml.Node, depth int)
-	collect = func(n *yaml.Node, depth int) {
-		if n = resolve(n); n == nil || n.Kind != yaml.MappingNode || depth > maxMerges {
+	seen, visited := map[string]bool{}, map[*yaml.Node]bool{}
+	var collect func(n *yaml.Node)
+	collect = func(n *yaml.Node) {
+		if n = resolve(n); n == nil || n.Kind != yaml.MappingNode || visited[n] {
 			return
 		}
+		visited[n] = true
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if key := n.Content[i]; key.ShortTag() != "!!merge" && !seen[key.Value] {
 				seen[key.Value] = true
@@ -72,10 +74,10 @@ func keys(n *yaml.Node) []string {
 			}
 		}
 		for _, source := range merged(n) {
-			collect(source, depth+1)
+			collect(source)
 		}
 	}
-	collect(n, 0)
+	collect(n)
 	return names
 }
 
@@ -124,34 +126,23 @@ func isNull(n *yaml.Node) bool {
 	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// remove takes an entry out of its mapping.
+// remove takes an entry out of its mapping, and leaves the comments at it to what is beside it.
 func (e entry) remove() {
 	for i := 0; i+1 < len(e.in.Content); i += 2 {
-		if e.in.Content[i] == e.key {
-			e.in.Content = append(e.in.Content[:i:i], e.in.Content[i+2:]...)
-			return
+		if e.in.Content[i] != e.key {
+			continue
 		}
-	}
-}
-
-// removeEmpty takes an entry out of its mapping that has nothing in it, and leaves the comments at it to what follows.
-func (e entry) removeEmpty() {
-	comments := joined(e.key.HeadComment, e.key.LineComment, e.value.HeadComment, e.value.LineComment, e.value.FootComment, e.key.FootComment)
-	next := -1
-	for i := 0; i+1 < len(e.in.Content); i += 2 {
-		if e.in.Content[i] == e.key {
-			next = i
+		e.in.Content = append(e.in.Content[:i:i], e.in.Content[i+2:]...)
+		comments := joined(e.key.HeadComment, e.key.LineComment, e.value.HeadComment, e.value.LineComment, e.value.FootComment, e.key.FootComment)
+		switch {
+		case i < len(e.in.Content):
+			e.in.Content[i].HeadComment = joined(comments, e.in.Content[i].HeadComment)
+		case i > 0:
+			e.in.Content[i-2].FootComment = joined(e.in.Content[i-2].FootComment, comments)
+		default:
+			e.in.HeadComment = joined(e.in.HeadComment, comments)
 		}
-	}
-	e.remove()
-	switch {
-	case comments == "" || next < 0:
-	case next < len(e.in.Content):
-		e.in.Content[next].HeadComment = joined(comments, e.in.Content[next].HeadComment)
-	case next > 0:
-		e.in.Content[next-2].FootComment = joined(e.in.Content[next-2].FootComment, comments)
-	default:
-		e.in.HeadComment = joined(e.in.HeadComment, comments)
+		return
 	}
 }
 

@@ -162,16 +162,20 @@ func (p *pod) put(to *yaml.Node, key, field string, from entry, fromPath, toPath
 		}
 		there.remove()
 	}
-	if from.key.HeadComment+from.key.LineComment+from.key.FootComment != "" {
+	if from.key.HeadComment+from.key.LineComment+from.value.LineComment != "" {
 		to.Style &^= yaml.FlowStyle // comments need lines
 	}
 	value := *resolve(from.value)
 	value.Anchor = ""
+	value.HeadComment, value.LineComment, value.FootComment = from.value.HeadComment, from.value.LineComment, from.value.FootComment
 	asText(&value)
 	to.Content = append(to.Content, &yaml.Node{
 		Kind: yaml.ScalarNode, Tag: "!!str", Value: key,
-		HeadComment: from.key.HeadComment, LineComment: from.key.LineComment, FootComment: from.key.FootComment,
+		HeadComment: from.key.HeadComment, LineComment: from.key.LineComment,
 	}, &value)
+	// These have moved. What comes after stays behind when the entry is removed: it is likelier about what follows.
+	from.key.HeadComment, from.key.LineComment = "", ""
+	from.value.HeadComment, from.value.LineComment, from.value.FootComment = "", "", ""
 	return true
 }
 
@@ -225,6 +229,6 @@ func prune(n *yaml.Node, keys ...string) {
 	}
 	prune(found.value, keys[1:]...)
 	if len(found.value.Content) == 0 {
-		found.removeEmpty()
+		found.remove()
 	}
 }

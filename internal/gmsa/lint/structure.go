@@ -89,11 +89,13 @@ func wrongType(d *document, found report) {
 		if n.kind == s.kind {
 			return
 		}
+		if n.kind == isNull { // objects from before there was a schema may have it, and runtimes may read over it
+			found(n, false, fmt.Sprintf("the value is null, where the API server wants %s", s.kind), fmt.Sprintf("give %s, or leave the key out", s.kind))
+			return
+		}
 		n.mistyped = true
 		fix := fmt.Sprintf("give %s", s.kind)
 		switch {
-		case n.kind == isNull:
-			fix += ", or leave the key out"
 		case s.kind == aString && (n.kind == aNumber || n.kind == aBoolean):
 			fix = "put it in quotation marks"
 		case s.kind == aString:

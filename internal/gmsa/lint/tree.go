@@ -55,13 +55,13 @@ type member struct {
 // keyNode is the place of a member's key.
 func (m member) keyNode() *node { return &node{path: m.value.path, at: m.at} }
 
-// member is the value of a key, the last if there are several; nil if there is none.
+// member is the value of a key, the last if there are several; nil if there is none, or null, which is as good as none.
 func (n *node) member(key string) *node {
 	if n == nil {
 		return nil
 	}
 	for i := len(n.members) - 1; i >= 0; i-- {
-		if n.members[i].key == key {
+		if n.members[i].key == key && n.members[i].value.kind != isNull {
 			return n.members[i].value
 		}
 	}
@@ -79,6 +79,9 @@ func parse(credspec []byte) (*node, *Finding) {
 		return &Finding{Rule: rule, Path: "credspec", Offset: at, Refused: true, Reason: reason, Fix: fix}
 	}
 	const asJSON = "give one JSON object, as New-CredentialSpec writes it"
+	if len(bytes.TrimSpace(credspec)) == 0 {
+		return nil, failed(notJSON, 0, "the credential spec is missing", asJSON)
+	}
 	if !utf8.Valid(credspec) {
 		return nil, failed(notJSON, 0, "the credential spec is not UTF-8", asJSON)
 	}
