@@ -46,6 +46,11 @@ func TestCases(t *testing.T) {
 			if files["annotations"] != "" {
 				check("annotations", "fields", convert.Fields)
 			}
+			// The same with the line breaks of Windows.
+			for _, name := range []string{"annotations", "fields", "back"} {
+				files[name+" windows"] = strings.ReplaceAll(files[name], "\n", "\r\n")
+			}
+			check("annotations windows", "fields windows", convert.Fields)
 			if back, ok := files["back"]; ok {
 				if back == "" {
 					files["back"] = files["annotations"]

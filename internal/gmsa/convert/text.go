@@ -85,6 +85,13 @@ func split(text []byte) []part {
 
 // document converts one document. Empty lines are kept by something that holds their places, unless that changes what is read.
 func (c *conversion) document(text string) (string, error) {
+	if plain := strings.ReplaceAll(text, "\r\n", "\n"); plain != text { // the decoder loses comments before such line breaks
+		written, err := c.document(plain)
+		if err != nil || written == plain {
+			return text, err
+		}
+		return strings.ReplaceAll(written, "\n", "\r\n"), nil
+	}
 	plain, more, err := read(text)
 	if err != nil {
 		return "", fmt.Errorf("it is no YAML and no JSON: %s", c.words(err))

@@ -58,6 +58,7 @@ func (d *document) anyUsable() bool {
 }
 
 func accountNameMissing(d *document, found report) {
+	anyUsable := d.anyUsable()
 	for _, account := range d.accounts() {
 		if !account.lacks("Name") {
 			continue
@@ -66,7 +67,7 @@ func accountNameMissing(d *document, found report) {
 		if at == nil {
 			at = account.missing("Name")
 		}
-		found(at, !d.anyUsable(), "the account has no Name", sources()["MachineAccountName"])
+		found(at, !anyUsable, "the account has no Name", sources()["MachineAccountName"])
 	}
 }
 
@@ -78,9 +79,10 @@ func hasStrangeCharacter(name string) bool {
 const nameForm = "%s is no name of an account, which stands alone, without the domain, \\ or @"
 
 func accountName(d *document, found report) {
+	anyUsable := d.anyUsable()
 	for _, account := range d.accounts() {
 		if name, at := account.value("Name"); at != nil && hasStrangeCharacter(name) {
-			found(at, !d.anyUsable(), fmt.Sprintf(nameForm, quoted(name)), "give the name alone, and the domain as Scope")
+			found(at, !anyUsable, fmt.Sprintf(nameForm, quoted(name)), "give the name alone, and the domain as Scope")
 		}
 	}
 }

@@ -29,7 +29,11 @@ type Finding struct {
 	Fix string `json:"fix"`
 }
 
-// Check judges the JSON value of a credspec. Without findings, nothing is wrong that can be seen from here.
+// maxPerRule bounds how often one rule speaks: what is wrong in hundreds of places is seen by the first.
+const maxPerRule = 20
+
+// Check judges the JSON value of a credspec. Without findings, nothing is wrong that can be seen from here. Of each rule there
+// are no more than 20.
 func Check(credspec []byte) []Finding {
 	root, failed := parse(credspec)
 	if failed != nil {
@@ -37,7 +41,11 @@ func Check(credspec []byte) []Finding {
 	}
 	d := &document{raw: credspec, root: root}
 	for _, rule := range rules() {
+		count := 0
 		rule.check(d, func(at *node, refused bool, reason, fix string) {
+			if count++; count > maxPerRule {
+				return
+			}
 			d.findings = append(d.findings, Finding{
 				Rule: rule.name, Path: at.path, Offset: at.at, Refused: refused, Reason: reason, Fix: fix,
 			})

@@ -277,6 +277,19 @@ func TestOrderAndPlace(t *testing.T) {
 	}
 }
 
+// TestHostileLength: what is wrong everywhere is told of a few times, soon.
+func TestHostileLength(t *testing.T) {
+	for name, spec := range map[string]string{
+		"accounts": `{"ActiveDirectoryConfig":{"GroupManagedServiceAccounts":[` + strings.Repeat(`{"Name":"a@"},`, 30_000) + `{}]}}`,
+		"plugins":  `{"CmsPlugins":[` + strings.Repeat(`"",`, 30_000) + `""]}`,
+		"keys":     `{` + strings.Repeat(`"a":1,`, 30_000) + `"a":1}`,
+	} {
+		if findings := lint.Check([]byte(spec)); len(findings) == 0 || len(findings) > 200 {
+			t.Errorf("%s: %d findings", name, len(findings))
+		}
+	}
+}
+
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Add([]byte(`{"CmsPlugins":[[1]],"DomainJoinConfig":{"Sid":"S-1-5-21-1-2-3-4","Guid":"{}"},"ActiveDirectoryConfig":{` + hostAccount + `}}`))
