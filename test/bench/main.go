@@ -33,8 +33,8 @@ var peers = map[string]func(args []string, stdin io.Reader, stdout io.Writer) er
 
 // parts are what is measured of a plane that runs, in this order: the last leave much behind that is still being removed.
 var parts = []part{
-	{"tokens", measureTokens}, {"discovery", measureDiscovery}, {"webhook", measureWebhook}, {"pods", measurePods},
-	{"steady", measureSteady}, {"secrets", measureSecrets},
+	{"tokens", measureTokens}, {"discovery", measureDiscovery}, {"webhook", measureWebhook}, {"gmsa", measureGMSA},
+	{"gmsa-pods", measureGMSAPods}, {"pods", measurePods}, {"steady", measureSteady}, {"secrets", measureSecrets},
 }
 
 type part struct {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -16,8 +17,9 @@ import (
 // noopCommand is the first argument with which this program is the webhook that does nothing instead.
 const noopCommand = "serve-noop"
 
-// serveNoop serves a webhook that decodes reviews of pods, and admits them as they are. A GET is answered with how many it has
-// seen. It ends when its input does; its first line of output is its address.
+// serveNoop serves a webhook that decodes reviews of pods, and admits them as they are. A GET of / is answered with how many it
+// has seen, a GET of another path with the first that was sent there. It ends when its input does; its first line of output is
+// its address.
 func serveNoop(args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 2 {
 		return fmt.Errorf("%s needs a certificate and its key", noopCommand)
@@ -42,9 +44,19 @@ func serveNoop(args []string, stdin io.Reader, stdout io.Writer) error {
 
 func admitAll() http.Handler {
 	var seen atomic.Int64
+	var first sync.Map // review by path
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
+		if r.Method == http.MethodGet && r.URL.Path == "/" {
 			_, _ = fmt.Fprintln(w, seen.Load())
+			return
+		}
+		if r.Method == http.MethodGet {
+			review, found := first.Load(r.URL.Path)
+			if !found {
+				http.NotFound(w, r)
+				return
+			}
+			_, _ = w.Write(review.([]byte))
 			return
 		}
 		body, err := io.ReadAll(r.Body)
@@ -67,6 +79,9 @@ func admitAll() http.Handler {
 			return
 		}
 		seen.Add(1)
+		if _, kept := first.Load(r.URL.Path); !kept {
+			first.Store(r.URL.Path, body)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(out)
 	})

@@ -12,13 +12,15 @@ import (
 
 func TestWebhookThatDoesNothing(t *testing.T) {
 	handler := admitAll()
-	ask := func(method, body string) *httptest.ResponseRecorder {
+	send := func(method, path, body string) *httptest.ResponseRecorder {
 		recorder := httptest.NewRecorder()
-		handler.ServeHTTP(recorder, httptest.NewRequest(method, "/pods", strings.NewReader(body)))
+		handler.ServeHTTP(recorder, httptest.NewRequest(method, path, strings.NewReader(body)))
 		return recorder
 	}
+	ask := func(method, body string) *httptest.ResponseRecorder { return send(method, "/pods", body) }
 	var answer admissionv1.AdmissionReview
-	got := ask(http.MethodPost, `{"request":{"uid":"u1","object":{"metadata":{"name":"p"},"spec":{"containers":[]}}}}`)
+	const review = `{"request":{"uid":"u1","object":{"metadata":{"name":"p"},"spec":{"containers":[]}}}}`
+	got := ask(http.MethodPost, review)
 	if err := json.Unmarshal(got.Body.Bytes(), &answer); err != nil || answer.Response == nil || answer.Response.UID != "u1" || !answer.Response.Allowed || answer.Response.Patch != nil {
 		t.Errorf("answered %s", got.Body)
 	}
@@ -27,7 +29,14 @@ func TestWebhookThatDoesNothing(t *testing.T) {
 			t.Errorf("%s is answered with %d: it has not been decoded", body, got.Code)
 		}
 	}
-	if seen := strings.TrimSpace(ask(http.MethodGet, "").Body.String()); seen != "1" {
-		t.Errorf("has seen %s reviews, want 1", seen)
+	ask(http.MethodPost, strings.Replace(review, "u1", "u2", 1))
+	if seen := strings.TrimSpace(send(http.MethodGet, "/", "").Body.String()); seen != "2" {
+		t.Errorf("has seen %s reviews, want 2", seen)
+	}
+	if first := ask(http.MethodGet, "").Body.String(); first != review {
+		t.Errorf("the first review was %s", first)
+	}
+	if other := send(http.MethodGet, "/other", ""); other.Code != http.StatusNotFound {
+		t.Errorf("a path that nothing was sent to is answered with %d", other.Code)
 	}
 }

@@ -19,12 +19,12 @@ type row struct {
 
 // target is what the ratio should be; the zero value asks for nothing.
 type target struct {
-	limit float64
-	least bool
+	limit        float64
+	asked, least bool
 }
 
-func atMost(ratio float64) target  { return target{limit: ratio} }
-func atLeast(ratio float64) target { return target{limit: ratio, least: true} }
+func atMost(ratio float64) target  { return target{limit: ratio, asked: true} }
+func atLeast(ratio float64) target { return target{limit: ratio, asked: true, least: true} }
 
 // table is what is printed.
 type table struct {
@@ -37,7 +37,7 @@ func (t *table) add(r row) { t.rows = append(t.rows, r) }
 // verdict says what is asked of a ratio and whether it holds.
 func (t target) verdict(ratio float64) string {
 	switch {
-	case t == target{}:
+	case !t.asked:
 		return ""
 	case t.least && ratio >= t.limit:
 		return fmt.Sprintf("≥ %g: met", t.limit)

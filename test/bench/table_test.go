@@ -14,6 +14,8 @@ func TestVerdict(t *testing.T) {
 		{target{}, 9, ""},
 		{atMost(1.15), 1.15, "≤ 1.15: met"},
 		{atMost(1.15), 1.16, "≤ 1.15: MISSED"},
+		{atMost(0), 0, "≤ 0: met"},
+		{atMost(0), 0.001, "≤ 0: MISSED"},
 		{atLeast(3), 3, "≥ 3: met"},
 		{atLeast(3), 2.99, "≥ 3: MISSED"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	registrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,12 +48,16 @@ func TestAccountsWithOneOfTheGuards(t *testing.T) {
 	}
 
 	bindings := root.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
-	binding, err := bindings.Get(t.Context(), "credence-gmsa", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := bindings.Delete(t.Context(), binding.Name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+	var taken []*registrationv1.ValidatingAdmissionPolicyBinding
+	for _, name := range []string{"credence-gmsa", "credence-gmsa-several"} {
+		binding, err := bindings.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := bindings.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, binding)
 	}
 	eventually(t, func() error {
 		if err := create(windowsPod(gmsaOf(other, ""))); err == nil || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
@@ -64,9 +69,11 @@ func TestAccountsWithOneOfTheGuards(t *testing.T) {
 	t.Run("annotations", func(t *testing.T) { accountsByAnnotations(t, p, namespace, other, spec) })
 	t.Run("user", func(t *testing.T) { accountsOfUsers(t, p, namespace, other, spec) })
 
-	binding.ResourceVersion, binding.UID = "", ""
-	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	for _, binding := range taken {
+		binding.ResourceVersion, binding.UID = "", ""
+		if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Run("webhook that does not answer", func(t *testing.T) {
 		signalWebhook(t, p, syscall.SIGSTOP)
@@ -88,12 +95,13 @@ func TestAccountsWithOneOfTheGuards(t *testing.T) {
 			says string
 		}{
 			"no right":              {windowsPod(gmsaOf(other, credentialContents)), 403, "may not use GMSACredentialSpec " + other},
+			"no right to another":   {windowsPod(gmsaOf(spec("mine"), credentialContents), withInit(gmsaOf(spec("mine"), credentialContents)), withContainer(gmsaOf(other, credentialContents))), 403, other},
 			"no right, for an init": {windowsPod(nil, withInit(gmsaOf(other, credentialContents))), 403, other},
 			"contents alone":        {windowsPod(nil, withContainer(gmsaOf("", credentialContents))), 422, "container c1"},
 			"not filled in":         {windowsPod(gmsaOf(spec("mine"), "")), 422, "was not filled in"},
 		} {
 			err := create(test.pod)
-			refusedWith(t, name, err, test.code, test.says, "ValidatingAdmissionPolicy 'credence-gmsa'")
+			refusedWith(t, name, err, test.code, test.says, "ValidatingAdmissionPolicy 'credence-gmsa")
 		}
 		pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("mine"), credentialContents)), metav1.CreateOptions{})
 		if err != nil {

@@ -180,6 +180,12 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 	}
 	filled("the ephemeral container", pod.Spec.EphemeralContainers[0].SecurityContext.WindowsOptions, "debug")
 
+	explained := shared.must(t, "", "credence", "explain", "pod", pod.Name, "-n", namespace)
+	for _, want := range []string{"Windows accounts (gMSA): admitted", `CONTOSO\WebApplication1`, "container iis\n    spec      " + spec("pod"), "init container check\n    spec      " + spec("check")} {
+		if !strings.Contains(explained, want) {
+			t.Errorf("credence explain does not say %q:\n%s", want, explained)
+		}
+	}
 	// Who has no right, or other contents, is refused here too.
 	shared.createSpec(t, namespace)
 	for name, test := range map[string]struct {

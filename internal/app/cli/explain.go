@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/credence-id/credence/internal/gmsa"
 )
 
 // explain is "explain": it says what identities a pod gets, and what is refused, by the rules of the webhook.
@@ -35,11 +37,13 @@ func newExplainCommand(terminal *terminal, connection *connection) *cobra.Comman
 	e := &explain{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
 		Use:   "explain (KIND NAME | -f FILE)",
-		Short: "Say which identities a pod gets, from where, with which files and variables, or why it is refused",
+		Short: "Say which identities and accounts a pod gets, from where, or why it is refused",
 		Long: `Say of a pod which identities its service account gives it, whether the account may
 use them, which files and variables its containers get, and what would be refused,
-with the reason and what to do. The rules are those of the webhook, applied to the
-cluster as it is now; nothing is created.
+with the reason and what to do. Of a Windows pod that names GMSACredentialSpecs it
+also says which account each container runs as (credence gmsa explain does so without
+a cluster). The rules are those of the webhook, applied to the cluster as it is now;
+nothing is created.
 
 KIND is pod, deployment, statefulset, daemonset, replicaset, job or cronjob, of
 which the pod template is looked at. With -f, the objects in a file of YAML or JSON
@@ -129,10 +133,16 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 		subjects = []podSubject{*subject}
 	}
 	var explanations []*podExplanation
+	accounts := newGMSAFacts(both.workload)
 	for _, subject := range subjects {
 		explanation, err := explainPod(cmd.Context(), both, subject, e.now())
 		if err != nil {
 			return request.objectFailure("look up what concerns "+subject.String(), err)
+		}
+		if len(gmsa.References(subject.pod, false)) > 0 {
+			if explanation.GMSA, err = explainGMSA(cmd.Context(), accounts, subject); err != nil {
+				return fmt.Errorf("explain %s: %w", subject, err)
+			}
 		}
 		explanations = append(explanations, explanation)
 	}
@@ -140,7 +150,7 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	for _, explanation := range explanations {
-		if explanation.Verdict == podRefused || explanation.Verdict == podUnserved {
+		if explanation.Verdict == podRefused || explanation.Verdict == podUnserved || explanation.GMSA != nil && explanation.GMSA.Verdict == podRefused {
 			return &failure{code: exitRefused}
 		}
 	}

@@ -39,7 +39,9 @@ type podExplanation struct {
 	Code       int32            `json:"code,omitempty"`
 	Reason     string           `json:"reason,omitempty"`
 	Identities []*identityInPod `json:"identities"`
-	Warnings   []string         `json:"warnings,omitempty"`
+	// GMSA is what becomes of the Active Directory accounts that the pod names; absent if it names none.
+	GMSA     *gmsaExplanation `json:"gmsa,omitempty"`
+	Warnings []string         `json:"warnings,omitempty"`
 	// Gated says that the pod is held back until its tokens exist.
 	Gated bool `json:"gated"`
 	// Notes say what could not be found out, and what the verdict does not say.

@@ -56,6 +56,10 @@ func (x *podExplanation) write(text *strings.Builder) {
 	for _, identity := range x.Identities {
 		identity.write(text)
 	}
+	if x.GMSA != nil {
+		fmt.Fprintf(text, "\n  Windows accounts (gMSA): %s\n", x.GMSA.summary())
+		x.GMSA.details(text)
+	}
 }
 
 func (x *podExplanation) summary() string {

@@ -105,7 +105,7 @@ func (e *gmsaExplain) read(cmd *cobra.Command, home string) ([]podSubject, *gmsa
 	if err != nil {
 		return nil, nil, err
 	}
-	facts := &gmsaFacts{specs: map[string]gmsa.Spec{}, sources: map[string]string{}, uses: map[string]gmsaUse{}}
+	facts := newGMSAFacts(nil)
 	var subjects []podSubject
 	for _, m := range manifests {
 		for _, document := range m.documents {
@@ -151,6 +151,10 @@ type gmsaFacts struct {
 	sources map[string]string // of each spec that is known, where it is from
 	uses    map[string]gmsaUse
 	notes   []string
+}
+
+func newGMSAFacts(cluster *api) *gmsaFacts {
+	return &gmsaFacts{cluster: cluster, specs: map[string]gmsa.Spec{}, sources: map[string]string{}, uses: map[string]gmsaUse{}}
 }
 
 // gmsaUse is an answer to whether a service account may use a spec.

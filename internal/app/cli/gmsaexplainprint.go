@@ -30,6 +30,10 @@ func (x *gmsaExplanation) write(text *strings.Builder) {
 		of = "pods of "
 	}
 	fmt.Fprintf(text, "%s%s %s/%s: %s\n", of, x.Kind, oneLine(x.Namespace), oneLine(x.Name), x.summary())
+	x.details(text)
+}
+
+func (x *gmsaExplanation) details(text *strings.Builder) {
 	if x.Reason != "" {
 		fmt.Fprintf(text, "  why         %s\n", oneLine(x.Reason))
 	}

@@ -39,7 +39,7 @@ type operation struct {
 func operations(t *testing.T) []operation {
 	return append([]operation{
 		token(t, identity.ES256), token(t, identity.RS256), plan(t),
-	}, documents(t)...)
+	}, append(documents(t), reviews()...)...)
 }
 
 func token(t *testing.T, algorithm identity.Algorithm) operation {

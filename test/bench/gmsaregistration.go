@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Names of what decides about gMSA pods: deploy/base/61-gmsa-webhooks.yaml and 62-gmsa-guards.yaml.
+const (
+	gmsaMutating   = "zz-credence-gmsa"
+	gmsaValidating = "credence-gmsa"
+	gmsaOne        = "credence-gmsa"
+	gmsaSeveral    = "credence-gmsa-several"
+)
+
+// gmsaInstalled is what decides about gMSA pods in the plane.
+type gmsaInstalled struct {
+	mutating   registrationv1.MutatingWebhookConfiguration
+	validating registrationv1.ValidatingWebhookConfiguration
+	one        registrationv1.ValidatingAdmissionPolicyBinding
+	several    registrationv1.ValidatingAdmissionPolicyBinding
+}
+
+func (w *world) gmsaInstalled(ctx context.Context) (*gmsaInstalled, error) {
+	i := &gmsaInstalled{}
+	for _, installed := range []struct {
+		name string
+		into ctrl.Object
+	}{{gmsaMutating, &i.mutating}, {gmsaValidating, &i.validating}, {gmsaOne, &i.one}, {gmsaSeveral, &i.several}} {
+		if err := w.get(ctx, "", installed.name, installed.into); err != nil {
+			return nil, err
+		}
+	}
+	return i, nil
+}
+
+// exempt has all of it leave the namespace alone until restore is called, so that something else can be in its place.
+func (w *world) exempt(ctx context.Context, i *gmsaInstalled) (restore func(), err error) {
+	var restores []func()
+	restore = func() {
+		for _, r := range restores {
+			r()
+		}
+	}
+	mutating, validating, one, several := i.mutating.DeepCopy(), i.validating.DeepCopy(), i.one.DeepCopy(), i.several.DeepCopy()
+	for n := range mutating.Webhooks {
+		w.leaveOut(&mutating.Webhooks[n].NamespaceSelector)
+	}
+	for n := range validating.Webhooks {
+		w.leaveOut(&validating.Webhooks[n].NamespaceSelector)
+	}
+	for _, binding := range []*registrationv1.ValidatingAdmissionPolicyBinding{one, several} {
+		if binding.Spec.MatchResources == nil {
+			binding.Spec.MatchResources = &registrationv1.MatchResources{}
+		}
+		w.leaveOut(&binding.Spec.MatchResources.NamespaceSelector)
+	}
+	for _, change := range []struct{ before, after ctrl.Object }{
+		{i.mutating.DeepCopy(), mutating}, {i.validating.DeepCopy(), validating}, {i.one.DeepCopy(), one}, {i.several.DeepCopy(), several},
+	} {
+		wanted := change.after.DeepCopyObject().(ctrl.Object)
+		if err := w.objects.Patch(ctx, change.after, ctrl.MergeFrom(change.before)); err != nil {
+			restore()
+			return nil, err
+		}
+		restores = append(restores, func() {
+			if err := w.objects.Patch(context.WithoutCancel(ctx), change.before, ctrl.MergeFrom(wanted)); err != nil {
+				fmt.Fprintln(os.Stderr, "bench: give the plane its gMSA webhooks back:", err)
+			}
+		})
+	}
+	return restore, nil
+}
+
+func (w *world) leaveOut(selector **metav1.LabelSelector) {
+	if *selector == nil {
+		*selector = &metav1.LabelSelector{}
+	}
+	(*selector).MatchExpressions = append((*selector).MatchExpressions,
+		metav1.LabelSelectorRequirement{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: []string{w.namespace}})
+}
+
+// here selects the namespace, and labelled the pods in it with one of some labels.
+func (w *world) here() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}}
+}
+
+func labelled(by []string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "bench", Operator: metav1.LabelSelectorOpIn, Values: by}}}
+}
+
+// registerGMSA has kube-apiserver ask a server about pods with a label, with the settings of the plane's own webhooks.
+func (w *world) registerGMSA(ctx context.Context, i *gmsaInstalled, name string, urls gmsaURLs) (func(), error) {
+	m := slices.IndexFunc(i.mutating.Webhooks, func(h registrationv1.MutatingWebhook) bool { return h.Name == "expander.gmsa.credence.dev" })
+	v := slices.IndexFunc(i.validating.Webhooks, func(h registrationv1.ValidatingWebhook) bool { return h.Name == "authorizer.gmsa.credence.dev" })
+	if m < 0 || v < 0 {
+		return nil, fmt.Errorf("the plane has no webhooks for gMSA pods")
+	}
+	about := metav1.ObjectMeta{Name: w.namespace + "-" + name}
+	mutating, validating := *i.mutating.Webhooks[m].DeepCopy(), *i.validating.Webhooks[v].DeepCopy()
+	validating.ClientConfig.URL, validating.NamespaceSelector, validating.ObjectSelector = ptr.To(urls.validate), w.here(), labelled(urls.validated)
+	configurations := []ctrl.Object{&registrationv1.ValidatingWebhookConfiguration{ObjectMeta: about, Webhooks: []registrationv1.ValidatingWebhook{validating}}}
+	if urls.mutate != "" {
+		mutating.ClientConfig.URL, mutating.NamespaceSelector, mutating.ObjectSelector = ptr.To(urls.mutate), w.here(), labelled(urls.mutated)
+		configurations = append(configurations, &registrationv1.MutatingWebhookConfiguration{ObjectMeta: about, Webhooks: []registrationv1.MutatingWebhook{mutating}})
+	}
+	return w.install(ctx, configurations...)
+}
+
+// gmsaURLs are where a server is asked, and the labels of the pods that it is asked about; mutate may be empty.
+type gmsaURLs struct {
+	mutate, validate   string
+	mutated, validated []string
+}
+
+// bindGMSA has the plane's policies decide about pods with a label.
+func (w *world) bindGMSA(ctx context.Context, i *gmsaInstalled, by ...string) (func(), error) {
+	var bindings []ctrl.Object
+	for _, binding := range []*registrationv1.ValidatingAdmissionPolicyBinding{&i.one, &i.several} {
+		bindings = append(bindings, &registrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + binding.Name},
+			Spec: registrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName: binding.Spec.PolicyName, ValidationActions: binding.Spec.ValidationActions,
+				MatchResources: &registrationv1.MatchResources{NamespaceSelector: w.here(), ObjectSelector: labelled(by)},
+			},
+		})
+	}
+	return w.install(ctx, bindings...)
+}
+
+// install creates objects of the cluster; the function removes them.
+func (w *world) install(ctx context.Context, objects ...ctrl.Object) (remove func(), err error) {
+	var created []ctrl.Object
+	remove = func() {
+		for _, o := range created {
+			_ = w.objects.Delete(context.WithoutCancel(ctx), o)
+		}
+	}
+	for _, o := range objects {
+		if err := w.objects.Create(ctx, o); err != nil {
+			remove()
+			return nil, err
+		}
+		created = append(created, o)
+	}
+	return remove, nil
+}
