@@ -59,13 +59,9 @@ func TestNobodyBorrowsAnAccountByAControllerRevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = revisions.Create(t.Context(), revision, metav1.CreateOptions{})
-	refusedWith(t, "a revision with an account", err, 403, `user "jane"`)
-}
-
-// What is wrong with a pod without an account is for the API server to say.
-func TestPodsWithoutContainersAreRefusedByTheAPIServer(t *testing.T) {
-	namespace := shared.namespace(t)
-	err := shared.client(t).CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").SetHeader("Content-Type", "application/json").
-		Body([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{}}`)).Do(t.Context()).Error()
-	refusedWith(t, "no containers", err, 422, "spec.containers: Required value")
+	refusedWith(t, "a revision with an account", err, 403, `user "jane"`, "data.spec.template.spec.securityContext")
+	// Merged into a template that has an account, another image is enough.
+	revision.Data = runtime.RawExtension{Raw: []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"iis","image":"janes"}]}}}}`)}
+	_, err = revisions.Create(t.Context(), revision, metav1.CreateOptions{})
+	refusedWith(t, "a part of a template", err, 403, "user jane may not use all of them")
 }
