@@ -79,11 +79,11 @@ func checkType(top map[string]json.RawMessage, want string) error {
 	case version == "":
 		return &OutputError{Problem: NoVersion, Want: want}
 	case kind != "" && kind != "ExecCredential":
-		return &OutputError{Problem: WrongKind, Want: "ExecCredential", Got: clip(Sanitize(kind))}
+		return &OutputError{Problem: WrongKind, Want: "ExecCredential", Got: plain(kind)}
 	case group != apiGroup:
-		return &OutputError{Problem: WrongGroup, Want: want, Got: clip(Sanitize(version))}
+		return &OutputError{Problem: WrongGroup, Want: want, Got: plain(version)}
 	case version != want:
-		return &OutputError{Problem: WrongVersion, Want: want, Got: clip(Sanitize(version)),
+		return &OutputError{Problem: WrongVersion, Want: want, Got: plain(version),
 			Detail: "set apiVersion in the kubeconfig to what the program speaks, or make the program obey " + execInfoVariable}
 	}
 	return nil
@@ -163,7 +163,7 @@ func object(data json.RawMessage, place string) (map[string]json.RawMessage, err
 			return nil, syntax(err)
 		}
 		if _, twice := fields[name.(string)]; twice {
-			return nil, &OutputError{Problem: DuplicateField, Detail: clip(Sanitize(path(place, name.(string))))}
+			return nil, &OutputError{Problem: DuplicateField, Detail: plain(path(place, name.(string)))}
 		}
 		fields[name.(string)] = value
 	}
@@ -208,6 +208,16 @@ func path(place, name string) string {
 		return place
 	}
 	return place + "." + name
+}
+
+// plain is what may be told of a name in the output: nothing that is not a name. Programs have put secrets everywhere.
+func plain(name string) string {
+	if name == "" || len(name) <= 60 && !strings.HasPrefix(name, "eyJ") && !strings.ContainsFunc(name, func(r rune) bool {
+		return r >= 0x80 || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' && r != '/'
+	}) {
+		return name
+	}
+	return fmt.Sprintf("something else, of %d characters", len(name))
 }
 
 func isNull(value json.RawMessage) bool {

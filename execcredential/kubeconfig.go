@@ -83,8 +83,12 @@ func ParseKubeconfig(data []byte, folder string, s Selection) (Config, error) {
 	if len(data) > kubeconfigLimit {
 		return Config{}, &KubeconfigError{Err: fmt.Errorf("is larger than %d MiB", kubeconfigLimit>>20)}
 	}
+	var document yaml.Node
 	var file kubeconfig
-	if err := yaml.Unmarshal(data, &file); err != nil {
+	if err := errors.Join(yaml.Unmarshal(data, &document), checkSize(&document)); err != nil {
+		return Config{}, &KubeconfigError{Err: err}
+	}
+	if err := document.Decode(&file); err != nil && !document.IsZero() {
 		return Config{}, &KubeconfigError{Err: err}
 	}
 	if file.Kind != "" && file.Kind != "Config" || file.APIVersion != "" && file.APIVersion != "v1" {

@@ -1,14 +1,6 @@
 package execcredential
 
-import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"math"
-	"strconv"
-
-	"go.yaml.in/yaml/v3"
-)
+import "go.yaml.in/yaml/v3"
 
 // kubeconfig is the part of a kubeconfig file that matters here. Other fields are none of this package's business.
 type kubeconfig struct {
@@ -100,101 +92,4 @@ func (e execEntry) config() Config {
 		c.Env = append(c.Env, EnvVar(v))
 	}
 	return c
-}
-
-// yamlToJSON writes a YAML value as the JSON that Kubernetes' own clients make of it: keys in order, and the booleans of YAML 1.1.
-func yamlToJSON(node *yaml.Node) (json.RawMessage, error) {
-	likeYAML11(node)
-	var value any
-	if err := node.Decode(&value); err != nil {
-		return nil, err
-	}
-	value, err := jsonValue(value, 0)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(value)
-}
-
-// likeYAML11 gives unquoted scalars the meaning that they have for Kubernetes: yes, no, on and off are booleans, dates are strings.
-func likeYAML11(node *yaml.Node) {
-	if node.Kind == yaml.ScalarNode && node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
-		switch node.ShortTag() {
-		case "!!str":
-			switch node.Value {
-			case "y", "Y", "yes", "Yes", "YES", "on", "On", "ON":
-				node.Tag, node.Value = "!!bool", "true"
-			case "n", "N", "no", "No", "NO", "off", "Off", "OFF":
-				node.Tag, node.Value = "!!bool", "false"
-			}
-		case "!!timestamp":
-			node.Tag = "!!str"
-		}
-	}
-	for _, child := range node.Content {
-		likeYAML11(child)
-	}
-}
-
-func jsonValue(value any, depth int) (any, error) {
-	if depth > 200 {
-		return nil, errors.New("is nested too deeply")
-	}
-	var err error
-	switch v := value.(type) {
-	case map[string]any:
-		for key := range v {
-			if v[key], err = jsonValue(v[key], depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return v, nil
-	case map[any]any:
-		out := make(map[string]any, len(v))
-		for key, element := range v {
-			name, err := jsonKey(key)
-			if err != nil {
-				return nil, err
-			}
-			if out[name], err = jsonValue(element, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
-	case []any:
-		for i := range v {
-			if v[i], err = jsonValue(v[i], depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return v, nil
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, errors.New("has a number that JSON can't write")
-		}
-		return v, nil
-	case string, bool, int, int64, uint64, nil:
-		return v, nil
-	default:
-		return nil, fmt.Errorf("has a %T, which JSON can't write", value)
-	}
-}
-
-func jsonKey(key any) (string, error) {
-	switch k := key.(type) {
-	case string:
-		return k, nil
-	case bool:
-		return strconv.FormatBool(k), nil
-	case int:
-		return strconv.Itoa(k), nil
-	case int64:
-		return strconv.FormatInt(k, 10), nil
-	case uint64:
-		return strconv.FormatUint(k, 10), nil
-	case float64:
-		return strconv.FormatFloat(k, 'g', -1, 64), nil
-	default:
-		return "", fmt.Errorf("has a key of type %T, which JSON can't write", key)
-	}
 }

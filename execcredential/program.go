@@ -1,7 +1,6 @@
 package execcredential
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -197,12 +196,13 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 	if err != nil {
 		tree.kill()
 	}
-	return stdout.Bytes(), stderr, err
+	return stdout.kept, stderr, err
 }
 
-// limited keeps the first part of what is written to it, and says when that is not all.
+// limited keeps the first part of what is written to it, and says when that is not all. It has no ReadFrom, which io.Copy would prefer
+// to Write.
 type limited struct {
-	bytes.Buffer
+	kept     []byte
 	full     bool
 	overflow func()
 }
@@ -211,12 +211,13 @@ func (l *limited) Write(p []byte) (int, error) {
 	if l.full {
 		return len(p), nil
 	}
-	if l.Len()+len(p) > outputLimit {
+	if len(l.kept)+len(p) > outputLimit {
 		l.full = true
 		l.overflow()
 		return len(p), nil
 	}
-	return l.Buffer.Write(p)
+	l.kept = append(l.kept, p...)
+	return len(p), nil
 }
 
 // lenient keeps a program going when nobody can take its messages.

@@ -1,0 +1,529 @@
+package execcredential_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+func token(exectest.Call) exectest.Answer { return exectest.Token("abc", time.Time{}) }
+
+func TestProgramIsTold(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	config := provider.Config()
+	config.Args = []string{"--for", "jane"}
+	config.Env = append(config.Env,
+		execcredential.EnvVar{Name: "OVERRIDDEN", Value: "config"},
+		execcredential.EnvVar{Name: "TWICE", Value: "first"}, execcredential.EnvVar{Name: "TWICE", Value: "second"},
+		execcredential.EnvVar{Name: "KUBERNETES_EXEC_INFO", Value: "not this"})
+	config.ProvideClusterInfo = true
+	config.Cluster = execcredential.Cluster{Server: "https://1.2.3.4", Extension: []byte(`{ "a": "<b>" }`)}
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, config)
+	execcredential.SetEnviron(source, append(os.Environ(), "OVERRIDDEN=process", "OF_PROCESS=kept"))
+	got, err := source.Get(t.Context())
+	if err != nil || got.Token() != "abc" {
+		t.Fatalf("credential %q, error %v", got.Token(), err)
+	}
+	call := provider.Calls()[0]
+	if !slices.Equal(call.Args, config.Args) {
+		t.Errorf("arguments %q", call.Args)
+	}
+	if call.Stdin != "" {
+		t.Errorf("standard input %q", call.Stdin)
+	}
+	want := `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://1.2.3.4","config":{"a":"\u003cb\u003e"}},"interactive":false}}` + "\n"
+	if call.Info != want {
+		t.Errorf("KUBERNETES_EXEC_INFO is %s, want %s", call.Info, want)
+	}
+	for _, variable := range []string{"OVERRIDDEN=config", "OF_PROCESS=kept", "TWICE=second"} {
+		if !slices.Contains(call.Env, variable) {
+			t.Errorf("variable %s is missing", variable)
+		}
+	}
+}
+
+func TestConfigIsCopied(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	config := provider.Config()
+	config.Args = []string{"before"}
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, config)
+	config.Args[0], config.Env[0].Value = "after", "nowhere"
+	if _, err := source.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := provider.Calls()[0].Args; got[0] != "before" {
+		t.Errorf("arguments %q", got)
+	}
+}
+
+// Every kind of malformed output is its own error, nothing of it is kept, and the next good output works.
+func TestMalformedOutputOfAProgram(t *testing.T) {
+	answers := make(chan exectest.Answer, 1)
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return <-answers })
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, provider.Config())
+	answers <- exectest.Token("first", start.Add(-time.Second)) // an old credential, which must never come back
+	if _, err := source.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range malformed(t) {
+		answers <- exectest.Answer{Stdout: bad.output, Stderr: "password=hunter22 it went wrong"}
+		_, err := source.Refresh(t.Context())
+		if !errors.Is(err, bad.want) {
+			t.Errorf("%s: error %v, want %q", name, err, bad.want)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "it went wrong") || strings.Contains(err.Error(), "hunter22")) {
+			t.Errorf("%s: standard error in %q", name, err)
+		}
+		if got, err := source.Get(t.Context()); !errors.Is(err, bad.want) {
+			t.Errorf("%s: afterwards there is %q and error %v", name, got.Token(), err)
+		}
+	}
+	answers <- exectest.Token("good", time.Time{})
+	if got, err := source.Refresh(t.Context()); err != nil || got.Token() != "good" {
+		t.Fatalf("credential %v, error %v", got, err)
+	}
+	if got, err := source.Get(t.Context()); err != nil || got.Token() != "good" {
+		t.Fatalf("credential %v, error %v", got, err)
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return exectest.Answer{Flood: true} })
+	pool, _ := newPool(t, execcredential.Options{})
+	_, err := sourceOf(t, pool, provider.Config()).Get(t.Context())
+	if !errors.Is(err, execcredential.OutputTooLarge) {
+		t.Fatalf("error %v", err)
+	}
+	<-provider.Calls()[0].Ended
+}
+
+func TestExit(t *testing.T) {
+	answer := exectest.Answer{ExitCode: 3, Stderr: "no\x1b[31m network\n"}
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return answer })
+	pool, _ := newPool(t, execcredential.Options{})
+	_, err := sourceOf(t, pool, provider.Config()).Get(t.Context())
+	var exit *execcredential.ExitError
+	if !errors.As(err, &exit) || exit.Code != 3 || exit.Stderr != "noU+001B[31m network" {
+		t.Fatalf("error %#v", err)
+	}
+}
+
+func TestKilled(t *testing.T) {
+	killed := exectest.NewProvider(t, func(call exectest.Call) exectest.Answer {
+		_ = syscall.Kill(call.PID, syscall.SIGKILL)
+		return exectest.Answer{Hang: true}
+	})
+	pool, _ := newPool(t, execcredential.Options{})
+	_, err := sourceOf(t, pool, killed.Config()).Get(t.Context())
+	var exit *execcredential.ExitError
+	if !errors.As(err, &exit) || exit.Code != -1 || exit.Signal != "killed" {
+		t.Fatalf("error %#v", err)
+	}
+}
+
+// A run that takes too long is ended with all that it started, and what holds its output is not waited for.
+func TestTimeoutEndsTheProcessTree(t *testing.T) {
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		return exectest.Answer{Hang: true, LeaveBehind: true, Stderr: "waiting for a network"}
+	})
+	pool, clock := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, provider.Config())
+	failed := make(chan error)
+	go func() {
+		_, err := source.Get(context.Background())
+		failed <- err
+	}()
+	child := <-provider.LeftBehind()
+	clock.WaitForTimers(1)
+	clock.Advance(60 * time.Second)
+	err := <-failed
+	var timeout *execcredential.TimeoutError
+	if !errors.As(err, &timeout) || timeout.After != 60*time.Second || timeout.Stderr != "waiting for a network" || !timeout.Timeout() {
+		t.Fatalf("error %#v", err)
+	}
+	<-provider.Calls()[0].Ended
+	<-child.Ended
+}
+
+func TestWhatIsLeftBehindIsNotWaitedFor(t *testing.T) {
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		answer := exectest.Token("abc", time.Time{})
+		answer.LeaveBehind = true
+		return answer
+	})
+	pool, _ := newPool(t, execcredential.Options{})
+	got, err := sourceOf(t, pool, provider.Config()).Get(t.Context())
+	if err != nil || got.Token() != "abc" {
+		t.Fatalf("credential %v, error %v", got, err)
+	}
+	select {
+	case child := <-provider.LeftBehind():
+		select {
+		case <-child.Ended:
+			t.Error("a background process of a program that succeeded was ended")
+		default:
+		}
+	case <-t.Context().Done():
+	}
+}
+
+func TestInteractiveHasNoDeadline(t *testing.T) {
+	release := make(chan bool)
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		<-release
+		return exectest.Token("abc", time.Time{})
+	})
+	input, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	pool, clock := newPool(t, execcredential.Options{Stdin: input})
+	config := provider.Config()
+	config.InteractiveMode = execcredential.Always
+	source := sourceOf(t, pool, config)
+	execcredential.SetTerminal(source, true)
+	got := make(chan error)
+	go func() {
+		_, err := source.Get(context.Background())
+		got <- err
+	}()
+	release <- true // the program runs
+	clock.Advance(24 * time.Hour)
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	if info := provider.Calls()[0].Info; !strings.Contains(info, `"interactive":true`) {
+		t.Errorf("KUBERNETES_EXEC_INFO is %s", info)
+	}
+}
+
+func TestInteractiveModes(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode        execcredential.InteractiveMode
+		terminal    bool
+		unavailable string
+		interactive bool
+		reason      string
+	}{
+		"never":                     {mode: execcredential.Never, terminal: true},
+		"if available":              {mode: execcredential.IfAvailable, terminal: true, interactive: true},
+		"if available, no terminal": {mode: execcredential.IfAvailable},
+		"if available, in use":      {mode: execcredential.IfAvailable, terminal: true, unavailable: "used by the manifest reader"},
+		"always":                    {mode: execcredential.Always, terminal: true, interactive: true},
+		"always, no terminal":       {mode: execcredential.Always, unavailable: "used", reason: "standard input is not a terminal"},
+		"always, in use":            {mode: execcredential.Always, terminal: true, unavailable: "used by the manifest reader", reason: "standard input is unavailable: used by the manifest reader"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "typed")
+			if err := os.WriteFile(file, []byte("typed"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			input, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer input.Close()
+			provider := exectest.NewProvider(t, token)
+			pool, _ := newPool(t, execcredential.Options{Stdin: input})
+			config := provider.Config()
+			config.InteractiveMode, config.StdinUnavailable = c.mode, c.unavailable
+			source := sourceOf(t, pool, config)
+			execcredential.SetTerminal(source, c.terminal)
+			_, err = source.Get(t.Context())
+			var typed *execcredential.InteractiveError
+			if c.reason != "" {
+				if !errors.As(err, &typed) || typed.Reason != c.reason || provider.Runs() != 0 {
+					t.Fatalf("error %v after %d runs", err, provider.Runs())
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			call := provider.Calls()[0]
+			if strings.Contains(call.Info, `"interactive":true`) != c.interactive || (call.Stdin == "typed") != c.interactive {
+				t.Errorf("told %s, standard input %q", call.Info, call.Stdin)
+			}
+		})
+	}
+}
+
+func TestMissingProgram(t *testing.T) {
+	folder := t.TempDir()
+	script := func(name, content string, mode os.FileMode) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	pool, _ := newPool(t, execcredential.Options{})
+	get := func(command string) error {
+		source := sourceOf(t, pool, execcredential.Config{Command: command, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, InstallHint: "brew install it\x1b[0m", Folder: folder})
+		_, err := source.Get(t.Context())
+		return err
+	}
+	for name, command := range map[string]string{"in PATH": "no-such-program-anywhere", "relative": "./none", "absolute": filepath.Join(folder, "none")} {
+		var typed *execcredential.NotFoundError
+		if err := get(command); !errors.As(err, &typed) || typed.Command != command || !strings.HasSuffix(err.Error(), "\n\nbrew install itU+001B[0m") {
+			t.Errorf("%s: error %#v", name, err)
+		}
+	}
+	for name, command := range map[string]string{
+		"not executable": script("plain", "#!/bin/sh\n", 0o600),
+		"a folder":       folder,
+		"no interpreter": script("interpreter", "#!/no/such/interpreter\n", 0o700),
+		"not a program":  script("text", "hello\n", 0o700),
+	} {
+		var typed *execcredential.StartError
+		if err := get(command); !errors.As(err, &typed) || typed.Path != command {
+			t.Errorf("%s: error %#v", name, err)
+		}
+	}
+}
+
+// Programs are found relative to the kubeconfig, and never relative to the current directory.
+func TestCurrentDirectory(t *testing.T) {
+	folder, current := t.TempDir(), t.TempDir()
+	t.Chdir(current)
+	write := func(folder, token string) {
+		content := "#!/bin/sh\necho '" + withStatus(`{"token":"`+token+`"}`) + "'\n"
+		if err := os.WriteFile(filepath.Join(folder, "plugin"), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(folder, "folder")
+	write(current, "current")
+	pool, _ := newPool(t, execcredential.Options{})
+	config := execcredential.Config{Command: "./plugin", APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, Folder: folder}
+	got, err := sourceOf(t, pool, config).Get(t.Context())
+	if err != nil || got.Token() != "folder" {
+		t.Errorf("relative to the kubeconfig: credential %v, error %v", got, err)
+	}
+	config.Folder = ""
+	var invalid *execcredential.ConfigError
+	if _, err := pool.Source(config); !errors.As(err, &invalid) {
+		t.Errorf("relative to nothing: error %v", err)
+	}
+	config.Command = "plugin"
+	for _, path := range []string{".", "", current + "/../" + filepath.Base(current) + ":."} {
+		t.Setenv("PATH", path)
+		pool, _ := newPool(t, execcredential.Options{})
+		_, err = sourceOf(t, pool, config).Get(t.Context())
+		var denied *execcredential.PolicyError
+		var missing *execcredential.NotFoundError
+		if filepath.IsAbs(path) {
+			if err != nil {
+				t.Errorf("an absolute folder in PATH: error %v", err)
+			}
+		} else if !errors.As(err, &denied) && !errors.As(err, &missing) {
+			t.Errorf("PATH=%q: error %v", path, err)
+		}
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := []byte("#!/bin/sh\necho '" + withStatus(`{"token":"abc"}`) + "'\n")
+	path, link, other := filepath.Join(folder, "plugin"), filepath.Join(folder, "link"), filepath.Join(folder, "other")
+	for _, p := range []string{path, other} {
+		if err := os.WriteFile(p, content, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	digest := sha256.Sum256(content)
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	list := func(list ...execcredential.AllowedProgram) execcredential.Policy {
+		return execcredential.Policy{Type: execcredential.Allowlist, Allowlist: list}
+	}
+	run := func(p execcredential.Policy, command string) error {
+		pool, _ := newPool(t, execcredential.Options{Policy: p})
+		_, err := sourceOf(t, pool, execcredential.Config{Command: command, Args: []string{"a"}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
+		return err
+	}
+	for name, c := range map[string]struct {
+		policy  execcredential.Policy
+		command string
+		reason  string
+	}{
+		"zero":                 {command: path},
+		"deny all":             {policy: execcredential.Policy{Type: execcredential.DenyAll}, command: path, reason: "DenyAll"},
+		"path":                 {policy: list(execcredential.AllowedProgram{Command: path}), command: path},
+		"link to it":           {policy: list(execcredential.AllowedProgram{Command: path}), command: link},
+		"listed link":          {policy: list(execcredential.AllowedProgram{Command: link}), command: path},
+		"name of a path":       {policy: list(execcredential.AllowedProgram{Command: path}), command: "plugin"},
+		"listed name":          {policy: list(execcredential.AllowedProgram{Command: "plugin"}), command: path},
+		"other":                {policy: list(execcredential.AllowedProgram{Command: path}), command: other, reason: "not in the allowlist"},
+		"digest":               {policy: list(execcredential.AllowedProgram{Command: path, SHA256: hex.EncodeToString(digest[:])}), command: path},
+		"other digest":         {policy: list(execcredential.AllowedProgram{Command: path, SHA256: strings.Repeat("0", 64)}), command: path, reason: "another digest; this file has " + hex.EncodeToString(digest[:])},
+		"arguments":            {policy: list(execcredential.AllowedProgram{Command: path, Args: []string{"a"}}), command: path},
+		"other arguments":      {policy: list(execcredential.AllowedProgram{Command: path, Args: []string{}}), command: path, reason: "other arguments"},
+		"second entry of same": {policy: list(execcredential.AllowedProgram{Command: path, Args: []string{}}, execcredential.AllowedProgram{Command: path}), command: path},
+	} {
+		err := run(c.policy, c.command)
+		var denied *execcredential.PolicyError
+		switch {
+		case c.reason == "" && err != nil:
+			t.Errorf("%s: error %v", name, err)
+		case c.reason != "" && (!errors.As(err, &denied) || !strings.Contains(denied.Reason, c.reason)):
+			t.Errorf("%s: error %v, want %q", name, err, c.reason)
+		}
+	}
+}
+
+func TestTrustedOwner(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no modes")
+	}
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	safe, open := filepath.Join(folder, "safe"), filepath.Join(folder, "open")
+	content := []byte("#!/bin/sh\necho '" + withStatus(`{"token":"abc"}`) + "'\n")
+	for _, f := range []string{safe, open} {
+		if err := errors.Join(os.Mkdir(f, 0o700), os.WriteFile(filepath.Join(f, "plugin"), content, 0o700), os.WriteFile(filepath.Join(f, "writable"), content, 0o700),
+			os.Chmod(filepath.Join(f, "writable"), 0o770), os.Symlink(filepath.Join(safe, "plugin"), filepath.Join(f, "link"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(safe, "plugin"):   "",
+		filepath.Join(safe, "link"):     "",
+		filepath.Join(safe, "writable"): "writable",
+		filepath.Join(open, "plugin"):   `open"`,
+		filepath.Join(open, "link"):     `open"`,
+	} {
+		pool, _ := newPool(t, execcredential.Options{Policy: execcredential.Policy{TrustedOwner: true}})
+		_, err := sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
+		var denied *execcredential.PolicyError
+		if want == "" && err != nil || want != "" && (!errors.As(err, &denied) || !strings.Contains(denied.Reason, want) || !strings.Contains(denied.Reason, "others can write it")) {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+}
+
+func TestBadPolicies(t *testing.T) {
+	for field, policy := range map[string]execcredential.Policy{
+		"policy.type":                 {Type: "Some"},
+		"policy.allowlist":            {Allowlist: []execcredential.AllowedProgram{{Command: "a"}}},
+		"policy.allowlist[0].command": {Type: execcredential.Allowlist, Allowlist: []execcredential.AllowedProgram{{}}},
+		"policy.allowlist[1].command": {Type: execcredential.Allowlist, Allowlist: []execcredential.AllowedProgram{{Command: "a"}, {Command: "/a/../b"}}},
+		"policy.allowlist[0].sha256":  {Type: execcredential.Allowlist, Allowlist: []execcredential.AllowedProgram{{Command: "a", SHA256: "zz"}}},
+	} {
+		var typed *execcredential.ConfigError
+		if _, err := execcredential.NewPool(execcredential.Options{Policy: policy}); !errors.As(err, &typed) || typed.Field != field {
+			t.Errorf("%s: error %v", field, err)
+		}
+	}
+	var typed *execcredential.ConfigError
+	if _, err := execcredential.NewPool(execcredential.Options{Policy: execcredential.Policy{Type: execcredential.Allowlist}}); !errors.As(err, &typed) {
+		t.Errorf("an empty allowlist: error %v", err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	config := provider.Config()
+	config.ProvideClusterInfo = true
+	config.Cluster = execcredential.Cluster{Server: "https://1.2.3.4", CertificateAuthorityData: []byte(strings.Repeat("A", 200<<10))}
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, config)
+	var large *execcredential.TooLargeError
+	if _, err := source.Get(t.Context()); runtime.GOOS == "linux" && (!errors.As(err, &large) || !strings.Contains(large.What, "KUBERNETES_EXEC_INFO") || !strings.Contains(err.Error(), "provideClusterInfo")) {
+		t.Errorf("certificate authorities of 200 KiB: error %v", err)
+	}
+	config = provider.Config()
+	config.Args = []string{strings.Repeat("a", 1000)}
+	for name, c := range map[string]struct {
+		each, total int
+		what        string
+	}{
+		"argument": {each: 900, what: "argument 1"},
+		"total":    {total: 1000, what: "all arguments and environment variables together"},
+		"fits":     {each: 100 << 10, total: 1 << 20},
+	} {
+		pool, _ := newPool(t, execcredential.Options{})
+		source := sourceOf(t, pool, config)
+		execcredential.SetLimits(source, c.each, c.total)
+		_, err := source.Get(t.Context())
+		if c.what == "" && err != nil || c.what != "" && (!errors.As(err, &large) || large.What != c.what) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// What the check lets through, the operating system takes.
+func TestLargestVariable(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the limit of a variable is that of Linux")
+	}
+	provider := exectest.NewProvider(t, token)
+	config := provider.Config()
+	config.Env = append(config.Env, execcredential.EnvVar{Name: "V", Value: strings.Repeat("v", 32*os.Getpagesize()-3)})
+	pool, _ := newPool(t, execcredential.Options{})
+	if _, err := sourceOf(t, pool, config).Get(t.Context()); err != nil {
+		t.Errorf("a variable of the largest size: %v", err)
+	}
+	config.Env[1].Value += "v"
+	var large *execcredential.TooLargeError
+	if _, err := sourceOf(t, pool, config).Get(t.Context()); !errors.As(err, &large) {
+		t.Errorf("a variable that is too large: %v", err)
+	}
+}
+
+func TestSecretsOnStandardError(t *testing.T) {
+	_, key := exectest.NewAuthority(t).Issue("jane", start, start.Add(time.Hour))
+	secret := "s3cr3t-value-of-a-variable"
+	said := strings.Join([]string{
+		"Authorization: Bearer abcdefghijkl", "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJqYW5lIn0.c2lnbmF0dXJl", "password=hunter22", `{"refresh_token": "rt-0123456789"}`,
+		"variable " + secret, "same as output: the-token-of-the-output", key, "the end",
+	}, "\n")
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		return exectest.Answer{Stdout: `{"token":"the-token-of-the-output"}`, Stderr: said}
+	})
+	config := provider.Config()
+	config.Env = append(config.Env, execcredential.EnvVar{Name: "SECRET", Value: secret})
+	pool, _ := newPool(t, execcredential.Options{})
+	_, err := sourceOf(t, pool, config).Get(t.Context())
+	if !errors.Is(err, execcredential.NoVersion) || !strings.HasSuffix(err.Error(), "the end") {
+		t.Fatalf("error %v", err)
+	}
+	for _, hidden := range []string{"abcdefghijkl", "eyJ", "hunter22", "rt-0123456789", secret, "the-token-of-the-output", "PRIVATE KEY", key[40:80]} {
+		if strings.Contains(err.Error(), hidden) {
+			t.Errorf("error tells %q: %v", hidden, err)
+		}
+	}
+	long := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		return exectest.Answer{ExitCode: 1, Stderr: strings.Repeat("x", 3000) + " " + strings.Repeat("word ", 10000) + "the end"}
+	})
+	var exit *execcredential.ExitError
+	if _, err := sourceOf(t, pool, long.Config()).Get(t.Context()); !errors.As(err, &exit) || len(exit.Stderr) > 5000 || !strings.HasSuffix(exit.Stderr, "the end") {
+		t.Errorf("error %v", err)
+	}
+}
