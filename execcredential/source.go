@@ -28,6 +28,7 @@ type Source struct {
 	config   Config // empty for a Provider
 
 	current atomic.Pointer[held]
+	waiting atomic.Int64
 
 	mu       sync.Mutex
 	running  *flight
@@ -60,6 +61,7 @@ type Status struct {
 	Err      error     // of the last run; nil after a success
 	Next     time.Time // before which a program that failed is not run again; zero after a success
 	Expires  time.Time // of the credential; zero if there is none, or if it never expires
+	Waiting  int       // callers that wait for a run
 }
 
 // Get returns a credential that has not expired, and runs the program if there is none. The exception is output that has expired
@@ -128,6 +130,7 @@ func (s *Source) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.status
+	status.Waiting = int(s.waiting.Load())
 	if h := s.current.Load(); h != nil {
 		status.Expires = h.expires
 	}
@@ -173,6 +176,8 @@ func (s *Source) wait(ctx context.Context, f *flight) (*Credential, error) {
 		return f.credential, f.err
 	default:
 	}
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
 	select {
 	case <-f.done:
 		return f.credential, f.err
