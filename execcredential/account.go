@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
+	"time"
 
 	"golang.org/x/oauth2"
 )
@@ -36,9 +37,18 @@ func (a *Account) Get(ctx context.Context) (*Credential, error) {
 }
 
 // Transport returns an http.RoundTripper that sends token and client certificate over connections of its own, which are made as those
-// of base: proxy, dialer, certificate authorities, limits. Nil means http.DefaultTransport. Base itself stays as it is. Client
-// certificates that base has already win over those of the account.
-func (a *Account) Transport(base *http.Transport) *Transport { return newTransport(a, base) }
+// of base: proxy, dialer, certificate authorities, limits. Nil means http.DefaultTransport. Base itself stays as it is, and must not be
+// changed anymore: the same base gives the same Transport, with its connections. Client certificates that base has already win over
+// those of the account.
+func (a *Account) Transport(base *http.Transport) *Transport {
+	if base == nil {
+		var ok bool
+		if base, ok = http.DefaultTransport.(*http.Transport); !ok {
+			base = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}
+		}
+	}
+	return a.sources[0].pool.transport(a, base)
+}
 
 // Wrap returns an http.RoundTripper that sends the token over base. It is for round trippers that are not an *http.Transport; what
 // they use for client certificates is their business, and can be GetClientCertificate.

@@ -52,6 +52,8 @@ type Config struct {
 	// StdinUnavailable says why standard input can't be given away although it is a terminal, as in "used by the manifest reader".
 	// Empty if it can.
 	StdinUnavailable string
+	// Policy says which programs may run, besides the Policy of the Pool: both must allow it.
+	Policy Policy
 }
 
 // EnvVar is an environment variable.
@@ -117,6 +119,9 @@ func (c Config) Validate() error {
 	default:
 		return &ConfigError{Field: "interactiveMode", Reason: fmt.Sprintf("is %q; use one of Never, IfAvailable, Always", clip(string(c.InteractiveMode)))}
 	}
+	if err := c.Policy.Validate(); err != nil {
+		return err
+	}
 	if len(c.Cluster.Extension) > 0 && !json.Valid(c.Cluster.Extension) {
 		return &ConfigError{Field: "cluster.extension", Reason: "is not JSON"}
 	}
@@ -142,6 +147,7 @@ func (c Config) clone() Config {
 	c.Args = slices.Clone(c.Args)
 	c.Env = slices.Clone(c.Env)
 	c.InstallHint = Sanitize(c.InstallHint)
+	c.Policy = c.Policy.clone()
 	c.Cluster.CertificateAuthorityData = bytes.Clone(c.Cluster.CertificateAuthorityData)
 	c.Cluster.Extension = bytes.Clone(c.Cluster.Extension)
 	return c

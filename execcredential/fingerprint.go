@@ -19,6 +19,15 @@ func (c Config) fingerprint() [sha256.Size]byte {
 	for _, e := range c.Env {
 		h.text(e.Name, e.Value)
 	}
+	h.text(string(c.Policy.Type))
+	h.flag(c.Policy.TrustedOwner)
+	h.count(len(c.Policy.Allowlist))
+	for _, allowed := range c.Policy.Allowlist {
+		h.text(allowed.Command, allowed.SHA256)
+		h.flag(allowed.Args != nil)
+		h.count(len(allowed.Args))
+		h.text(allowed.Args...)
+	}
 	h.flag(c.ProvideClusterInfo)
 	if c.ProvideClusterInfo {
 		h.text(c.Cluster.Server, c.Cluster.TLSServerName, c.Cluster.ProxyURL)

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/sha256"
+	"net/http"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -22,7 +23,15 @@ type Pool struct {
 	runs       sync.WaitGroup
 	sources    map[[sha256.Size]byte]*list.Element
 	order      *list.List // of *remembered; the last used one first
-	transports map[weak.Pointer[Transport]]struct{}
+	transports map[transportKey]weak.Pointer[Transport]
+}
+
+// transportKey is what a Transport is made of, so that asking again gives the same one with its connections. Accounts of several
+// sources are not shared.
+type transportKey struct {
+	source *Source
+	base   weak.Pointer[http.Transport]
+	own    *Account // of several sources
 }
 
 type remembered struct {
@@ -43,7 +52,7 @@ func NewPool(o Options) (*Pool, error) {
 		prompts:    make(chan struct{}, 1),
 		sources:    map[[sha256.Size]byte]*list.Element{},
 		order:      list.New(),
-		transports: map[weak.Pointer[Transport]]struct{}{},
+		transports: map[transportKey]weak.Pointer[Transport]{},
 	}, nil
 }
 
@@ -96,7 +105,7 @@ func (p *Pool) Close() error {
 	clear(p.sources)
 	p.order.Init()
 	var open []*Transport
-	for pointer := range p.transports {
+	for _, pointer := range p.transports {
 		if t := pointer.Value(); t != nil {
 			open = append(open, t)
 		}
@@ -124,15 +133,26 @@ func (p *Pool) enter() bool {
 
 func (p *Pool) leave() { p.runs.Done() }
 
-// register makes t known to Close for as long as somebody else knows it.
-func (p *Pool) register(t *Transport) {
-	pointer := weak.Make(t)
+// transport returns the Transport of a and base, which Close knows for as long as somebody else knows it.
+func (p *Pool) transport(a *Account, base *http.Transport) *Transport {
+	key := transportKey{source: a.sources[0], base: weak.Make(base)}
+	if len(a.sources) > 1 {
+		key.own = a
+	}
 	p.mu.Lock()
-	p.transports[pointer] = struct{}{}
-	p.mu.Unlock()
-	runtime.AddCleanup(t, func(pointer weak.Pointer[Transport]) {
+	defer p.mu.Unlock()
+	if t := p.transports[key].Value(); t != nil {
+		return t
+	}
+	t := newTransport(a, base)
+	pointer := weak.Make(t)
+	p.transports[key] = pointer
+	runtime.AddCleanup(t, func(key transportKey) {
 		p.mu.Lock()
-		delete(p.transports, pointer)
-		p.mu.Unlock()
-	}, pointer)
+		defer p.mu.Unlock()
+		if p.transports[key] == pointer {
+			delete(p.transports, key)
+		}
+	}, key)
+	return t
 }

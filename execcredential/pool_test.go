@@ -46,6 +46,7 @@ func TestEqualConfigsShareASource(t *testing.T) {
 		"extension": func(c *execcredential.Config) { c.Cluster.Extension = []byte(`{"a":1}`) },
 		"folder":    func(c *execcredential.Config) { c.Folder = "/" },
 		"stdin":     func(c *execcredential.Config) { c.StdinUnavailable = "used" },
+		"policy":    func(c *execcredential.Config) { c.Policy.Type = execcredential.DenyAll },
 		"no info":   func(c *execcredential.Config) { c.ProvideClusterInfo = false },
 	} {
 		changed := base

@@ -133,8 +133,10 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path, err = p.policy.check(p.config.Command, path, p.config.Args); err != nil {
-		return nil, err
+	for _, policy := range []Policy{p.policy, p.config.Policy} {
+		if path, err = policy.check(p.config.Command, path, p.config.Args); err != nil {
+			return nil, err
+		}
 	}
 	info, err := p.config.execInfo(interactive)
 	if err != nil {

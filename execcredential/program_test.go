@@ -490,7 +490,7 @@ func TestLargestVariable(t *testing.T) {
 	if _, err := sourceOf(t, pool, config).Get(t.Context()); err != nil {
 		t.Errorf("a variable of the largest size: %v", err)
 	}
-	config.Env[1].Value += "v"
+	config.Env[len(config.Env)-1].Value += "v"
 	var large *execcredential.TooLargeError
 	if _, err := sourceOf(t, pool, config).Get(t.Context()); !errors.As(err, &large) {
 		t.Errorf("a variable that is too large: %v", err)

@@ -39,19 +39,12 @@ func newTransport(a *Account, base *http.Transport) *Transport {
 		t.plain = true
 	}
 	t.presenter = newPresenter(a, t.send)
-	a.sources[0].pool.register(t)
 	return t
 }
 
 // template copies base so that copies of the copy share nothing. A transport that golang.org/x/net/http2 was set up for would lead all
 // its copies to one pool of HTTP/2 connections.
 func template(base *http.Transport) *http.Transport {
-	if base == nil {
-		var ok bool
-		if base, ok = http.DefaultTransport.(*http.Transport); !ok {
-			base = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}
-		}
-	}
 	copied := base.Clone()
 	if _, h2 := base.TLSNextProto["h2"]; h2 {
 		copied.TLSNextProto, copied.ForceAttemptHTTP2 = nil, true
