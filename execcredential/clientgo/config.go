@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -71,13 +70,10 @@ func execConfig(c *rest.Config) (execcredential.Config, error) {
 		}
 	}
 	if list := p.PluginPolicy.Allowlist; list != nil {
-		config.Policy.Allowlist = slices.Collect(func(yield func(execcredential.AllowedProgram) bool) {
-			for _, entry := range list {
-				if !yield(execcredential.AllowedProgram{Command: entry.Command}) {
-					return
-				}
-			}
-		})
+		config.Policy.Allowlist = make([]execcredential.AllowedProgram, 0, len(list))
+		for _, entry := range list {
+			config.Policy.Allowlist = append(config.Policy.Allowlist, execcredential.AllowedProgram{Command: entry.Command})
+		}
 	}
 	if !p.ProvideClusterInfo {
 		return config, nil
