@@ -66,7 +66,7 @@ func startError(path string, err error) error {
 		return &NotFoundError{Command: path, Err: cause(err)}
 	}
 	if strings.Contains(err.Error(), "exec format error") {
-		return &StartError{Path: path, Err: fmt.Errorf("%w: it is not a program of this system, or a script without a first line that begins with #!", cause(err))}
+		return &StartError{Path: path, Err: fmt.Errorf("%w: it is not a program of this system, or a script that does not begin with #! and an interpreter", cause(err))}
 	}
 	return &StartError{Path: path, Err: cause(err)}
 }

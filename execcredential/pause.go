@@ -6,9 +6,10 @@ const (
 	firstBackoff = 500 * time.Millisecond
 	lastBackoff  = time.Minute
 
-	// leastPause is between two runs that nobody asked for by name. It bounds how often a program runs that writes credentials which
-	// have expired already.
-	leastPause = time.Second
+	// Between two runs that succeed is a pause too, which doubles as long as they follow each other closely. It bounds how often a
+	// program runs that writes credentials which have expired already, and is nothing that others notice.
+	firstPause = 50 * time.Millisecond
+	lastPause  = time.Second
 
 	firstRejection = 10 * time.Second
 	lastRejection  = 5 * time.Minute
@@ -17,6 +18,8 @@ const (
 // pause says when a program may run again.
 type pause struct {
 	failures int // in a row
+	close    int // successes that follow each other closely
+	ended    time.Time
 	until    time.Time
 }
 
@@ -32,7 +35,12 @@ func (p *pause) failed(now time.Time, random float64) {
 }
 
 func (p *pause) succeeded(now time.Time) {
-	p.failures, p.until = 0, now.Add(leastPause)
+	if p.ended.IsZero() || now.Sub(p.ended) > 2*lastPause {
+		p.close = 0
+	} else if p.close < 10 {
+		p.close++
+	}
+	p.failures, p.ended, p.until = 0, now, now.Add(min(firstPause<<p.close, lastPause))
 }
 
 // failing reports whether the last failure counts at the time now.

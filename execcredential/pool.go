@@ -115,7 +115,7 @@ func (p *Pool) Close() error {
 	p.end()
 	p.runs.Wait()
 	for _, t := range open {
-		t.retire()
+		t.slots.retire()
 	}
 	return nil
 }
@@ -133,7 +133,8 @@ func (p *Pool) enter() bool {
 
 func (p *Pool) leave() { p.runs.Done() }
 
-// transport returns the Transport of a and base, which Close knows for as long as somebody else knows it.
+// transport returns the Transport of a and base. It is known here for as long as somebody else knows it; when nobody does, its idle
+// connections are closed.
 func (p *Pool) transport(a *Account, base *http.Transport) *Transport {
 	key := transportKey{source: a.sources[0], base: weak.Make(base)}
 	if len(a.sources) > 1 {
@@ -147,12 +148,13 @@ func (p *Pool) transport(a *Account, base *http.Transport) *Transport {
 	t := newTransport(a, base)
 	pointer := weak.Make(t)
 	p.transports[key] = pointer
-	runtime.AddCleanup(t, func(key transportKey) {
+	runtime.AddCleanup(t, func(s slots) {
+		s.retire()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.transports[key] == pointer {
 			delete(p.transports, key)
 		}
-	}, key)
+	}, t.slots)
 	return t
 }

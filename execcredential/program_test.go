@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -119,19 +118,6 @@ func TestExit(t *testing.T) {
 	_, err := sourceOf(t, pool, provider.Config()).Get(t.Context())
 	var exit *execcredential.ExitError
 	if !errors.As(err, &exit) || exit.Code != 3 || exit.Stderr != "noU+001B[31m network" {
-		t.Fatalf("error %#v", err)
-	}
-}
-
-func TestKilled(t *testing.T) {
-	killed := exectest.NewProvider(t, func(call exectest.Call) exectest.Answer {
-		_ = syscall.Kill(call.PID, syscall.SIGKILL)
-		return exectest.Answer{Hang: true}
-	})
-	pool, _ := newPool(t, execcredential.Options{})
-	_, err := sourceOf(t, pool, killed.Config()).Get(t.Context())
-	var exit *execcredential.ExitError
-	if !errors.As(err, &exit) || exit.Code != -1 || exit.Signal != "killed" {
 		t.Fatalf("error %#v", err)
 	}
 }

@@ -101,7 +101,7 @@ func (s *Source) report(run Run, stale bool) {
 	case run.Err != nil && run.Reason == Ahead:
 		log.Warn("refreshing a credential before it expires", "command", s.config.Command, "err", run.Err)
 	case stale:
-		log.Warn("a program writes credentials that have expired already; it is run again for every second of use", "command", s.config.Command, "expirationTimestamp", run.Expires)
+		log.Warn("a program writes credentials that have expired already; it runs again and again, up to once a second", "command", s.config.Command, "expirationTimestamp", run.Expires)
 	}
 	if s.pool.options.OnRun != nil {
 		s.pool.options.OnRun(run)

@@ -191,13 +191,14 @@ func TestContextDetachesTheRequestOnly(t *testing.T) {
 	}
 }
 
-// Output that has expired already serves those who waited for it, and all who come within a second get the next one together.
+// Output that has expired already serves those who waited for it. All who come in the pause after it, which doubles up to a second, get
+// the next one together.
 func TestExpiredOutput(t *testing.T) {
 	source, script, clock := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
 		return execcredential.Material{Token: name(run), Expires: start.Add(-time.Hour)}, nil
 	})
 	mustGet(t, source, "a")
-	for i := range 3 {
+	for i, pause := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, time.Second, time.Second} {
 		tokens := make(chan string, 100)
 		var wg sync.WaitGroup
 		for range 100 {
@@ -211,13 +212,17 @@ func TestExpiredOutput(t *testing.T) {
 		}
 		clock.WaitForTimers(1)
 		if got := int(script.runs.Load()); got != i+1 {
-			t.Errorf("%d runs before the second is over, want %d", got, i+1)
+			t.Errorf("%d runs before the pause is over, want %d", got, i+1)
 		}
 		// Whoever comes after the run would wait for the next one, so all have to be there before.
 		for source.Status().Waiting < 100 {
 			runtime.Gosched()
 		}
-		clock.Advance(time.Second)
+		clock.Advance(pause - 1)
+		if got := source.Status(); got.Runs != i+1 || got.Waiting != 100 {
+			t.Errorf("before the pause of %s is over: %+v", pause, got)
+		}
+		clock.Advance(1)
 		wg.Wait()
 		for range 100 {
 			if got := <-tokens; got != name(i+2) {
@@ -225,8 +230,8 @@ func TestExpiredOutput(t *testing.T) {
 			}
 		}
 	}
-	if script.runs.Load() != 4 {
-		t.Errorf("%d runs for 301 requests in 3 seconds", script.runs.Load())
+	if script.runs.Load() != 8 {
+		t.Errorf("%d runs for 701 requests in 3.5 seconds", script.runs.Load())
 	}
 }
 

@@ -16,9 +16,11 @@ type Transport struct {
 	presenter *presenter
 	base      *http.Transport // never sends anything itself
 	plain     bool            // base has client certificates, which win
-	slots     []slot          // one for each source
-	anonymous slot
+	slots     slots
 }
+
+// slots has one for each source, and a last one for requests without a credential.
+type slots []slot
 
 // slot holds the connections of one source.
 type slot struct {
@@ -34,7 +36,7 @@ type generation struct {
 }
 
 func newTransport(a *Account, base *http.Transport) *Transport {
-	t := &Transport{base: template(base), slots: make([]slot, len(a.sources))}
+	t := &Transport{base: template(base), slots: make(slots, len(a.sources)+1)}
 	if c := t.base.TLSClientConfig; c != nil && (len(c.Certificates) > 0 || c.GetClientCertificate != nil) {
 		t.plain = true
 	}
@@ -64,7 +66,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections closes the connections that nobody uses.
 func (t *Transport) CloseIdleConnections() {
-	for g := range t.generations() {
+	for g := range t.slots.generations {
 		g.transport.CloseIdleConnections()
 	}
 }
@@ -83,32 +85,25 @@ func (t *Transport) TLSClientConfig() *tls.Config {
 }
 
 // retire is CloseIdleConnections, also for connections that become idle later.
-func (t *Transport) retire() {
-	for g := range t.generations() {
+func (s slots) retire() {
+	for g := range s.generations {
 		g.retire()
 	}
 }
 
-func (t *Transport) generations() map[*generation]bool {
-	all := map[*generation]bool{}
-	for _, g := range []*generation{t.anonymous.current.Load(), t.anonymous.previous.Load()} {
-		if g != nil {
-			all[g] = true
-		}
-	}
-	for i := range t.slots {
-		for _, g := range []*generation{t.slots[i].current.Load(), t.slots[i].previous.Load()} {
-			if g != nil {
-				all[g] = true
+func (s slots) generations(yield func(*generation) bool) {
+	for i := range s {
+		for _, g := range []*generation{s[i].current.Load(), s[i].previous.Load()} {
+			if g != nil && !yield(g) {
+				return
 			}
 		}
 	}
-	return all
 }
 
 func (t *Transport) send(request *http.Request, i int, credential *Credential) (*http.Response, error) {
 	if credential == nil {
-		return t.anonymous.generation(t.base, nil, true).roundTrip(request)
+		return t.slots[len(t.slots)-1].generation(t.base, nil, true).roundTrip(request)
 	}
 	certificate := credential.certificate
 	if t.plain {

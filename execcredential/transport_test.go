@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -301,8 +302,7 @@ func TestBodyIsClosedOnFailure(t *testing.T) {
 func TestRotationDrains(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
 		finish := make(chan bool)
-		var s *server
-		s = serve(t, http2, func(r *http.Request) bool { return true })
+		s := serve(t, http2, func(r *http.Request) bool { return true })
 		watch := s.Config.Handler
 		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/watch" {
@@ -549,4 +549,20 @@ func TestSeveralCredentials(t *testing.T) {
 	if _, _, err := get(&http.Client{Transport: nothing.Transport(server.transport())}, server.URL); err == nil || !strings.Contains(err.Error(), "no A") || !strings.Contains(err.Error(), "no B") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// A Transport that nobody has anymore leaves no connection.
+func TestForgottenTransport(t *testing.T) {
+	server := serve(t, true, all)
+	source, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{Token: "abc"}, nil })
+	base := server.transport()
+	first := source.Transport(base)
+	if source.Transport(base) != first {
+		t.Error("the same base gives two Transports")
+	}
+	if _, _, err := get(&http.Client{Transport: first}, server.URL); err != nil {
+		t.Fatal(err)
+	}
+	first = nil
+	wait(t, "the connection to be closed", func() bool { runtime.GC(); return server.closed.Load() == 1 })
 }

@@ -235,11 +235,13 @@ func TestConnectionsAreShared(t *testing.T) {
 	server := newAPIServer(t)
 	provider := exectest.NewProvider(t, token)
 	pool, _ := newPool(t, execcredential.Options{})
+	clients := []*kubernetes.Clientset{}
 	for range 50 {
 		clientset, err := kubernetes.NewForConfig(adapted(t, pool, server.config(provider)))
 		if err != nil {
 			t.Fatal(err)
 		}
+		clients = append(clients, clientset)
 		if _, err := clientset.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -247,6 +249,7 @@ func TestConnectionsAreShared(t *testing.T) {
 	if got := server.opened.Load(); got != 1 {
 		t.Errorf("%d connections", got)
 	}
+	runtime.KeepAlive(clients) // client-go forgets the transports of clients that nobody has
 	if provider.Runs() != 1 {
 		t.Errorf("%d runs", provider.Runs())
 	}
