@@ -17,7 +17,7 @@ type Call struct {
 	Info  string   // KUBERNETES_EXEC_INFO
 	Args  []string // without the name of the program
 	Env   []string // all of it, as NAME=value
-	Stdin string   // what could be read from standard input
+	Stdin string   // all of standard input, unless the variable EXECTEST_STDIN is "unread": a terminal ends only when somebody says so
 	PID   int
 	// Ended is closed when the process is gone.
 	Ended <-chan struct{} `json:"-"`
