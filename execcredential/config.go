@@ -146,7 +146,7 @@ func (c Config) GoString() string { return c.String() }
 func (c Config) clone() Config {
 	c.Args = slices.Clone(c.Args)
 	c.Env = slices.Clone(c.Env)
-	c.InstallHint = Sanitize(c.InstallHint)
+	c.InstallHint = sanitize(c.InstallHint)
 	c.Policy = c.Policy.clone()
 	c.Cluster.CertificateAuthorityData = bytes.Clone(c.Cluster.CertificateAuthorityData)
 	c.Cluster.Extension = bytes.Clone(c.Cluster.Extension)

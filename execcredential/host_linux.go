@@ -1,7 +1,9 @@
 package execcredential
 
 import (
+	"bytes"
 	"os"
+	"strconv"
 	"syscall"
 )
 
@@ -19,4 +21,35 @@ func systemLimits() limits {
 		l.total = max(int(stack.Cur/4), 128<<10)
 	}
 	return l
+}
+
+// descendants are the processes that pid started, and those that they started.
+func descendants(pid int) []int {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	children := map[int][]int{}
+	for _, e := range entries {
+		child, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		// "pid (name) state ppid …"; a name may hold anything, parentheses too.
+		if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > 1 {
+			if parent, err := strconv.Atoi(string(fields[1])); err == nil {
+				children[parent] = append(children[parent], child)
+			}
+		}
+	}
+	var all []int
+	for todo := children[pid]; len(todo) > 0; todo = todo[1:] {
+		all = append(all, todo[0])
+		todo = append(todo, children[todo[0]]...)
+	}
+	return all
 }

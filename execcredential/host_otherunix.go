@@ -8,3 +8,6 @@ func attributes(group bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{S
 
 // systemLimits are those of macOS, ARG_MAX; the other systems take no less.
 func systemLimits() limits { return limits{total: 1 << 20} }
+
+// descendants are not known here.
+func descendants(int) []int { return nil }

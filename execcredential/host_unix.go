@@ -40,11 +40,12 @@ func trusted(path string) error {
 	}
 }
 
-// processTree is a program and what it starts. An interactive program stays in the process group of the terminal, and is then all
-// that can be ended.
+// processTree is a program and what it starts: a process group. An interactive program stays in the group that has the terminal; what
+// it started is then looked up, where the system tells.
 type processTree struct {
 	command *exec.Cmd
 	group   bool
+	started []int // by an interactive program
 }
 
 func newProcessTree(command *exec.Cmd, interactive bool) *processTree {
@@ -52,7 +53,7 @@ func newProcessTree(command *exec.Cmd, interactive bool) *processTree {
 	return &processTree{command: command, group: !interactive}
 }
 
-func (t *processTree) started() error { return nil }
+func (t *processTree) begun() error { return nil }
 
 func (t *processTree) close() {}
 
@@ -67,6 +68,11 @@ func (t *processTree) signal(signal syscall.Signal) error {
 		return os.ErrProcessDone
 	}
 	if !t.group {
+		// Children of a process that is gone are nobody's children anymore, so those that were found once are remembered.
+		t.started = append(t.started, descendants(t.command.Process.Pid)...)
+		for _, pid := range t.started {
+			_ = syscall.Kill(pid, signal)
+		}
 		return t.command.Process.Signal(signal)
 	}
 	err := syscall.Kill(-t.command.Process.Pid, signal)

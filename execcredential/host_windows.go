@@ -25,8 +25,8 @@ type processTree struct {
 
 func newProcessTree(command *exec.Cmd, _ bool) *processTree { return &processTree{command: command} }
 
-// started puts the program into a job. What it starts from then on is in the job too.
-func (t *processTree) started() error {
+// begun puts the program into a job. What it starts from then on is in the job too.
+func (t *processTree) begun() error {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ type Options struct {
 	MaxSources int
 	// Logger gets a line for what nobody waits for: failures of refreshing ahead, and output that has expired already. Nil means none.
 	Logger *slog.Logger
-	// OnRun is called after every run, for metrics. It must not call the source.
+	// OnRun is called after every run, for metrics. It must not close the pool, which waits for it.
 	OnRun func(Run)
 	// Clock is the time. Nil means that of the system.
 	Clock Clock

@@ -38,6 +38,7 @@ func TestEqualConfigsShareASource(t *testing.T) {
 			c.Env = []execcredential.EnvVar{{Name: "b", Value: ""}}
 		},
 		"variable":  func(c *execcredential.Config) { c.Env = []execcredential.EnvVar{{Name: "A", Value: "c"}} },
+		"shifted":   func(c *execcredential.Config) { c.Env = []execcredential.EnvVar{{Name: "Ab", Value: ""}} },
 		"version":   func(c *execcredential.Config) { c.APIVersion = execcredential.V1Beta1 },
 		"mode":      func(c *execcredential.Config) { c.InteractiveMode = execcredential.IfAvailable },
 		"server":    func(c *execcredential.Config) { c.Cluster.Server = "https://b" },

@@ -183,7 +183,7 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 	if timeout > 0 {
 		defer p.clock.AfterFunc(timeout, func() { cancel(errTimedOut) })()
 	}
-	if err := tree.started(); err != nil {
+	if err := tree.begun(); err != nil {
 		cancel(fmt.Errorf("exec credential: keep %q together with what it starts: %w", prepared.Path, err))
 	}
 	err := command.Wait()

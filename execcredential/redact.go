@@ -12,9 +12,9 @@ const (
 	redacted   = "[redacted]"
 )
 
-// Sanitize replaces what would change the state of a terminal: everything but letters, marks, numbers, punctuation, symbols and
+// sanitize replaces what would change the state of a terminal: everything but letters, marks, numbers, punctuation, symbols and
 // white space becomes its code point, as in U+001B.
-func Sanitize(text string) string {
+func sanitize(text string) string {
 	safe := func(r rune) bool {
 		return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.P, unicode.S, unicode.Z) || r >= '\t' && r <= '\r'
 	}
@@ -79,7 +79,7 @@ func (t *tail) redact(env []EnvVar, args []string, stdout []byte) string {
 	if len(text) > stderrTail {
 		text, cut = strings.ToValidUTF8(text[len(text)-stderrTail:], ""), true
 	}
-	text = strings.TrimSpace(Sanitize(text))
+	text = strings.TrimSpace(sanitize(text))
 	if cut && text != "" {
 		// The first word may be the rest of a secret whose beginning is gone.
 		if _, rest, ok := strings.Cut(text, " "); ok {

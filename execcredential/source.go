@@ -9,7 +9,8 @@ import (
 )
 
 // Provider makes a credential. Pool.Source makes one of a program; Pool.Provider takes one that is Go code, such as one whose key is
-// in a TPM. It is called by one goroutine at a time. The context ends when the pool is closed.
+// in a TPM. It is called by one goroutine at a time. The context ends when the pool is closed,
+// and closing the pool waits until the call has ended.
 type Provider interface {
 	Credential(ctx context.Context) (*Credential, error)
 }

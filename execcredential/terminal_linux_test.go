@@ -2,6 +2,7 @@ package execcredential_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -97,4 +98,29 @@ func TestOnePromptAtATime(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+}
+
+// An interactive program is in our process group, and is ended with what it started all the same.
+func TestInteractiveTimeoutEndsTheProcessTree(t *testing.T) {
+	_, tty := terminal(t)
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return exectest.Answer{Hang: true, LeaveBehind: true} })
+	pool, clock := newPool(t, execcredential.Options{Stdin: tty, InteractiveTimeout: time.Hour})
+	config := provider.Config()
+	config.InteractiveMode = execcredential.Always
+	config.Env = append(config.Env, execcredential.EnvVar{Name: "EXECTEST_STDIN", Value: "unread"})
+	source := sourceOf(t, pool, config)
+	failed := make(chan error)
+	go func() {
+		_, err := source.Get(context.Background())
+		failed <- err
+	}()
+	child := <-provider.LeftBehind()
+	clock.WaitForTimers(1)
+	clock.Advance(time.Hour)
+	var timeout *execcredential.TimeoutError
+	if err := <-failed; !errors.As(err, &timeout) {
+		t.Errorf("error %v", err)
+	}
+	<-provider.Calls()[0].Ended
+	<-child.Ended
 }
