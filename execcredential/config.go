@@ -19,9 +19,9 @@ const (
 type InteractiveMode string
 
 const (
-	// Never gives the program no standard input.
+	// Never gives the program no standard input, and no terminal: it can't prompt, and must not try.
 	Never InteractiveMode = "Never"
-	// IfAvailable gives it standard input if that is a terminal and not used for something else.
+	// IfAvailable gives it standard input and the terminal if standard input is one and not used for something else.
 	IfAvailable InteractiveMode = "IfAvailable"
 	// Always does not run the program without a terminal.
 	Always InteractiveMode = "Always"

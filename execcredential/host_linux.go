@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// attributes put a program into a process group of its own, and end it together with this process: it no longer gets the signals of
-// the terminal.
-func attributes(group bool) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: group, Pdeathsig: syscall.SIGTERM}
+// attributes put a program into a session, and so a process group, of its own: it has no terminal, and gets an error instead of being
+// stopped when it reads from one. It no longer gets the signals of the terminal either, so it is ended together with this process.
+func attributes(own bool) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: own, Pdeathsig: syscall.SIGTERM}
 }
 
 // systemLimits are those of execve(2): 32 pages for each string, and a quarter of the stack, at most 6 MiB, for all.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -86,10 +88,10 @@ func ParseKubeconfig(data []byte, folder string, s Selection) (Config, error) {
 	var document yaml.Node
 	var file kubeconfig
 	if err := errors.Join(yaml.Unmarshal(data, &document), checkSize(&document)); err != nil {
-		return Config{}, &KubeconfigError{Err: err}
+		return Config{}, &KubeconfigError{Err: short(err)}
 	}
 	if err := document.Decode(&file); err != nil && !document.IsZero() {
-		return Config{}, &KubeconfigError{Err: err}
+		return Config{}, &KubeconfigError{Err: short(err)}
 	}
 	if file.Kind != "" && file.Kind != "Config" || file.APIVersion != "" && file.APIVersion != "v1" {
 		return Config{}, &KubeconfigError{Err: fmt.Errorf("is a %s of %s, not a Config of v1", clip(file.Kind), clip(file.APIVersion))}
@@ -120,6 +122,19 @@ func ParseKubeconfig(data []byte, folder string, s Selection) (Config, error) {
 		return Config{}, &KubeconfigError{Place: place + ".exec", Err: err}
 	}
 	return config.clone(), nil
+}
+
+// quotedValue is what the YAML library quotes of a value that has the wrong type. It may be a secret in the wrong place.
+var quotedValue = regexp.MustCompile("`[^`]*`")
+
+// short keeps the first of many errors of a file, without its values.
+func short(err error) error {
+	const most = 400
+	text := quotedValue.ReplaceAllString(err.Error(), "(a value)")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return errors.New(text)
 }
 
 func (k kubeconfig) choose(s Selection) (*namedUser, *namedCluster, error) {

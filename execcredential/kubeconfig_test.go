@@ -131,6 +131,7 @@ func TestBadKubeconfigs(t *testing.T) {
 		"not YAML":         {content: "{", want: "yaml"},
 		"other kind":       {content: "apiVersion: v1\nkind: Pod\n", want: "is a Pod of v1"},
 		"wrong type":       {content: "current-context: a\nusers: [{name: u, user: {exec: {args: 7}}}]\n", want: "line 2"},
+		"secret elsewhere": {content: "current-context: a\nusers: [{name: u, user: {exec: {args: s3cr3t}}}]\n", want: "(a value)"},
 		"empty":            {content: "", want: "current-context: is empty"},
 		"no context":       {content: "current-context: x\n", want: "contexts[name=x]: does not exist"},
 		"no user":          {content: "current-context: c\ncontexts: [{name: c, context: {user: u}}]\n", want: "users[name=u]: does not exist"},
@@ -157,6 +158,9 @@ func TestBadKubeconfigs(t *testing.T) {
 			var typed *execcredential.KubeconfigError
 			if !errors.As(err, &typed) || !strings.Contains(err.Error(), bad.want) || bad.is != nil && !errors.Is(err, bad.is) {
 				t.Fatalf("got %v, want an error with %q", err, bad.want)
+			}
+			if strings.Contains(err.Error(), "s3cr3t") {
+				t.Errorf("error tells the secret: %v", err)
 			}
 			if typed.Path != path {
 				t.Errorf("path is %q", typed.Path)

@@ -28,7 +28,8 @@ type Options struct {
 	// MaxSources is how many sources a Pool remembers, to share them between equal configs; the longest unused ones are forgotten,
 	// and go on to work for those who hold them. Zero means 1024.
 	MaxSources int
-	// Logger gets a line for what nobody waits for: failures of refreshing ahead, and output that has expired already. Nil means none.
+	// Logger gets a line for failures that no caller gets: of refreshing ahead, and after a server answered 401; and for output that has
+	// expired already. Nil means none.
 	Logger *slog.Logger
 	// OnRun is called after every run, for metrics. It must not close the pool, which waits for it.
 	OnRun func(Run)

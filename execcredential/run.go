@@ -98,8 +98,8 @@ func (s *Source) call(ctx context.Context) (credential *Credential, err error) {
 func (s *Source) report(run Run, stale bool) {
 	log := s.pool.options.Logger
 	switch {
-	case run.Err != nil && run.Reason == Ahead:
-		log.Warn("refreshing a credential before it expires", "command", s.config.Command, "err", run.Err)
+	case run.Err != nil && (run.Reason == Ahead || run.Reason == Rejected):
+		log.Warn("replacing a credential", "reason", run.Reason, "command", s.config.Command, "err", run.Err)
 	case stale:
 		log.Warn("a program writes credentials that have expired already; it runs again and again, up to once a second", "command", s.config.Command, "expirationTimestamp", run.Expires)
 	}

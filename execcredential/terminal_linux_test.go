@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,23 @@ func TestTerminalReachesTheProgram(t *testing.T) {
 		if call.Stdin != "jane\n" || !strings.Contains(call.Info, `"interactive":true`) {
 			t.Errorf("%s: standard input %q, told %s", mode, call.Stdin, call.Info)
 		}
+	}
+}
+
+// Without a terminal a program has none that it could wait at: it leads a session of its own.
+func TestNoTerminal(t *testing.T) {
+	script := "#!/bin/sh\nsession=$(cut -d' ' -f6 /proc/$$/stat)\necho \"{\\\"apiVersion\\\":\\\"client.authentication.k8s.io/v1\\\",\\\"status\\\":{\\\"token\\\":\\\"$$.$session\\\"}}\"\n"
+	path := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	pool, _ := newPool(t, execcredential.Options{})
+	got, err := sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if process, session, _ := strings.Cut(got.Token(), "."); process != session {
+		t.Errorf("process %s is in session %s", process, session)
 	}
 }
 
