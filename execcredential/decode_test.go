@@ -185,8 +185,10 @@ func TestCredentialsPrintRedacted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		if got := fmt.Sprintf(verb, credential); got != "[redacted]" {
-			t.Errorf("%s prints %q", verb, got)
+		for _, secret := range []any{credential, execcredential.Material{Token: "s3cr3t"}} {
+			if got := fmt.Sprintf(verb, secret); got != "[redacted]" {
+				t.Errorf("%s prints %q", verb, got)
+			}
 		}
 	}
 	if got, err := json.Marshal(credential); err == nil {

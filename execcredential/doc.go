@@ -8,7 +8,8 @@
 //
 // A [Pool] is one instance of the library, and the only thing that must be closed:
 //
-//	pool := execcredential.NewPool(execcredential.Options{})
+//	pool, err := execcredential.NewPool(execcredential.Options{})
+//	…
 //	defer pool.Close()
 //	config, err := execcredential.LoadKubeconfig(path, execcredential.Selection{})
 //	…
