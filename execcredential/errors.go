@@ -156,8 +156,10 @@ type BackoffError struct {
 	Err      error
 }
 
+// Error has the first line of the failure: who saw it had the rest, such as the hint how to install a program.
 func (e *BackoffError) Error() string {
-	return fmt.Sprintf("%v (failed %d times in a row; not tried again before %s)", e.Err, e.Failures, e.Next.Format(time.RFC3339))
+	first, _, _ := strings.Cut(e.Err.Error(), "\n")
+	return fmt.Sprintf("%s (failed %d times in a row; not tried again before %s)", first, e.Failures, e.Next.Format(time.RFC3339))
 }
 
 func (e *BackoffError) Unwrap() error { return e.Err }

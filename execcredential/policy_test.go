@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
 )
 
 // Programs are found relative to the kubeconfig, and never relative to the current directory.
@@ -159,5 +160,28 @@ func TestBadPolicies(t *testing.T) {
 	var typed *execcredential.ConfigError
 	if _, err := execcredential.NewPool(execcredential.Options{Policy: execcredential.Policy{Type: execcredential.Allowlist}}); !errors.As(err, &typed) {
 		t.Errorf("an empty allowlist: error %v", err)
+	}
+}
+
+// A program whose kubeconfig names the program itself is not run without end.
+func TestRecursion(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, provider.Config())
+	environ := os.Environ()
+	for depth := 1; ; depth++ {
+		execcredential.SetEnviron(source, environ)
+		_, err := source.Refresh(t.Context())
+		var denied *execcredential.PolicyError
+		if depth > 5 {
+			if !errors.As(err, &denied) || provider.Runs() != 5 {
+				t.Errorf("depth %d: error %v", depth, err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatalf("depth %d: %v", depth, err)
+		}
+		environ = provider.Calls()[depth-1].Env
 	}
 }

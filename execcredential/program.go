@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -16,6 +18,9 @@ import (
 const (
 	defaultTimeout = 60 * time.Second
 	outputLimit    = 1 << 20
+
+	depthVariable   = "EXECCREDENTIAL_DEPTH"
+	mostDepthOfRuns = 5
 
 	// drain is how long standard output of a program that has ended may be held open by what it started, and how long a program may
 	// take to end when it is asked to.
@@ -146,8 +151,28 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 	for _, v := range p.config.Env {
 		command.Env = append(command.Env, v.Name+"="+v.Value)
 	}
-	command.Env = append(command.Env, execInfoVariable+"="+info)
+	depth, err := p.depth(command.Env)
+	if err != nil {
+		return nil, err
+	}
+	command.Env = append(command.Env, depthVariable+"="+strconv.Itoa(depth), execInfoVariable+"="+info)
 	return command, p.limits.check(command.Args, command.Environ())
+}
+
+// depth counts programs that were run by programs, of this library: a program whose own kubeconfig leads back to it would be run
+// without end.
+func (p *program) depth(env []string) (int, error) {
+	depth := 1
+	for _, variable := range env {
+		if value, ok := strings.CutPrefix(variable, depthVariable+"="); ok {
+			before, _ := strconv.Atoi(value)
+			depth = before + 1
+		}
+	}
+	if depth > mostDepthOfRuns {
+		return 0, &PolicyError{Command: p.config.Command, Reason: fmt.Sprintf("%d programs run each other already; does the kubeconfig that it uses name itself?", mostDepthOfRuns)}
+	}
+	return depth, nil
 }
 
 // run returns what the program wrote. It returns when the program has ended, and its output with it; what it started and left behind

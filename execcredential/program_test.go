@@ -268,6 +268,9 @@ func TestMissingProgram(t *testing.T) {
 		if err := get(command); !errors.As(err, &typed) || typed.Command != command || !strings.HasSuffix(err.Error(), "\n\nbrew install itU+001B[0m") {
 			t.Errorf("%s: error %#v", name, err)
 		}
+		if err := get(command); !errors.As(err, &typed) || strings.Contains(err.Error(), "brew") {
+			t.Errorf("%s: the second time: error %v", name, err)
+		}
 	}
 	for name, command := range map[string]string{
 		"not executable": script("plain", "#!/bin/sh\n", 0o600),

@@ -114,7 +114,11 @@ func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error
 		e.response = nil
 	}
 	e.sent++
-	return e.send(request, i, credential)
+	response, err := e.send(request, i, credential)
+	if response != nil {
+		response.Request = e.request // the copy has the token, and callers log what they sent
+	}
+	return response, err
 }
 
 func (e *exchange) replayable() bool {

@@ -114,8 +114,8 @@ func TestRequestIsNotChanged(t *testing.T) {
 		if string(body) != "Bearer abc nobody " {
 			t.Errorf("%s: the server saw %q", name, body)
 		}
-		if len(request.Header) != 1 || response.Request == nil {
-			t.Errorf("%s: the caller's request has the header %v", name, request.Header)
+		if len(request.Header) != 1 || response.Request != request {
+			t.Errorf("%s: the caller's request has the header %v, that of the response %v", name, request.Header, response.Request.Header)
 		}
 	}
 }

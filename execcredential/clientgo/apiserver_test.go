@@ -35,6 +35,7 @@ type apiServer struct {
 	opened    atomic.Int32
 	requests  atomic.Int32
 	refused   atomic.Int32
+	protocol  atomic.Int32
 
 	mu       sync.Mutex
 	change   *sync.Cond
@@ -76,6 +77,7 @@ func (s *apiServer) accept(f func(token, name string) bool) { s.allow.Store(&f) 
 
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	s.requests.Add(1)
+	s.protocol.Store(int32(r.ProtoMajor))
 	name := ""
 	if len(r.TLS.PeerCertificates) > 0 {
 		name = r.TLS.PeerCertificates[0].Subject.CommonName

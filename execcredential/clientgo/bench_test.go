@@ -135,7 +135,8 @@ func BenchmarkDistinctConfigs(b *testing.B) {
 	})
 }
 
-// 100 requests at once: against a program that fails, against a server that has revoked the token, and with nothing there yet.
+// 100 requests at once: with nothing there yet, against a program that fails, against one whose output has expired already, and
+// against a server that has revoked the token.
 func BenchmarkStorm(b *testing.B) {
 	for name, c := range map[string]struct {
 		answer func(exectest.Call, int) exectest.Answer
@@ -144,6 +145,7 @@ func BenchmarkStorm(b *testing.B) {
 	}{
 		"first":   {answer: func(exectest.Call, int) exectest.Answer { return exectest.Token("token-1", time.Time{}) }, status: ok},
 		"failure": {answer: func(exectest.Call, int) exectest.Answer { return exectest.Answer{ExitCode: 1} }, status: ok},
+		"expired": {answer: func(exectest.Call, int) exectest.Answer { return exectest.Token("token-1", time.Now().Add(-time.Hour)) }, status: ok},
 		"revoked": {first: true, answer: func(_ exectest.Call, run int) exectest.Answer {
 			return exectest.Token(fmt.Sprintf("token-%d", run), time.Time{})
 		},

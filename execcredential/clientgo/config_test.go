@@ -249,6 +249,9 @@ func TestConnectionsAreShared(t *testing.T) {
 	if got := server.opened.Load(); got != 1 {
 		t.Errorf("%d connections", got)
 	}
+	if got := server.protocol.Load(); got != 2 {
+		t.Errorf("HTTP/%d is spoken", got)
+	}
 	runtime.KeepAlive(clients) // client-go forgets the transports of clients that nobody has
 	if provider.Runs() != 1 {
 		t.Errorf("%d runs", provider.Runs())

@@ -65,14 +65,14 @@ func play(connection net.Conn) int {
 	if err := json.NewDecoder(connection).Decode(&answer); err != nil {
 		return 99
 	}
+	_, _ = os.Stderr.WriteString(answer.Stderr)
+	_, _ = os.Stdout.WriteString(answer.Stdout)
 	if answer.LeaveBehind {
 		if err := leaveBehind(); err != nil {
 			fmt.Fprintln(os.Stderr, "exectest:", err)
 			return 96
 		}
 	}
-	_, _ = os.Stderr.WriteString(answer.Stderr)
-	_, _ = os.Stdout.WriteString(answer.Stdout)
 	for flood := bytes.Repeat([]byte("flood "), 1<<12); answer.Flood; {
 		if _, err := os.Stdout.Write(flood); err != nil {
 			return 95
