@@ -72,6 +72,9 @@ func (p *Pool) Source(c Config) (*Source, error) {
 		p.order.MoveToFront(e)
 		return e.Value.(*remembered).source, nil
 	}
+	if !c.ProvideClusterInfo {
+		c.Cluster = Cluster{} // certificate authorities are large, and the program never sees them
+	}
 	c = c.clone()
 	s := &Source{pool: p, config: c, provider: newProgram(c, p.options, p.prompts)}
 	p.sources[key] = p.order.PushFront(&remembered{key, s})

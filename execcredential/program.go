@@ -196,6 +196,12 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 		}
 	}
 	command.WaitDelay = drain
+	if interactive {
+		if before, err := term.GetState(int(p.stdin.Fd())); err == nil {
+			// A program that is ended while it reads a password leaves a terminal that shows nothing.
+			defer func() { _ = term.Restore(int(p.stdin.Fd()), before) }()
+		}
+	}
 	tree := newProcessTree(command, interactive)
 	command.Cancel = tree.terminate
 	if err := command.Start(); err != nil {

@@ -142,3 +142,39 @@ func TestInteractiveTimeoutEndsTheProcessTree(t *testing.T) {
 	<-provider.Calls()[0].Ended
 	<-child.Ended
 }
+
+// A program that is ended while it reads a password leaves the terminal as it was.
+func TestTerminalIsRestored(t *testing.T) {
+	_, tty := terminal(t)
+	path := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nstty -echo\nexec sleep 1000\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	echoes := func() bool {
+		state, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.Lflag&unix.ECHO != 0
+	}
+	if !echoes() {
+		t.Fatal("a new terminal does not echo")
+	}
+	pool, clock := newPool(t, execcredential.Options{Stdin: tty, InteractiveTimeout: time.Hour})
+	source := sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Always})
+	failed := make(chan error)
+	go func() {
+		_, err := source.Get(context.Background())
+		failed <- err
+	}()
+	wait(t, "the program to read a password", func() bool { return !echoes() })
+	clock.WaitForTimers(1)
+	clock.Advance(time.Hour)
+	var timeout *execcredential.TimeoutError
+	if err := <-failed; !errors.As(err, &timeout) {
+		t.Errorf("error %v", err)
+	}
+	if !echoes() {
+		t.Error("the terminal does not echo anymore")
+	}
+}
