@@ -196,11 +196,9 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 		}
 	}
 	command.WaitDelay = drain
+	var terminal *term.State
 	if interactive {
-		if before, err := term.GetState(int(p.stdin.Fd())); err == nil {
-			// A program that is ended while it reads a password leaves a terminal that shows nothing.
-			defer func() { _ = term.Restore(int(p.stdin.Fd()), before) }()
-		}
+		terminal, _ = term.GetState(int(p.stdin.Fd()))
 	}
 	tree := newProcessTree(command, interactive)
 	command.Cancel = tree.terminate
@@ -228,6 +226,10 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 	}
 	if err != nil {
 		tree.kill()
+		if terminal != nil {
+			// A program that is ended while it reads a password leaves a terminal that shows nothing.
+			_ = term.Restore(int(p.stdin.Fd()), terminal)
+		}
 	}
 	return stdout.kept, stderr, err
 }
