@@ -15,7 +15,9 @@
 //	…
 //	source, err := pool.Source(config)
 //	…
-//	client := &http.Client{Transport: source.Transport(nil)}
+//	base, err := config.Cluster.Transport()
+//	…
+//	client := &http.Client{Transport: source.Transport(base)}
 //
 // What users can rely on:
 //

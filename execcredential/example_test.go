@@ -21,7 +21,7 @@ import (
 )
 
 // folder has a kubeconfig and a program that it names, for the examples.
-func folder() string {
+func folder(server string) string {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		panic(err)
@@ -32,7 +32,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	kubeconfig := `
 current-context: dev
 contexts: [{name: dev, context: {cluster: dev, user: jane}}]
-clusters: [{name: dev, cluster: {server: https://dev.example}}]
+clusters: [{name: dev, cluster: {server: "` + server + `"}}]
 users:
 - name: jane
   user:
@@ -49,12 +49,12 @@ users:
 
 // An HTTP client with the credentials of a kubeconfig.
 func Example() {
-	dir := folder()
-	defer os.RemoveAll(dir)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "you sent", r.Header.Get("Authorization"))
 	}))
 	defer server.Close()
+	dir := folder(server.URL)
+	defer os.RemoveAll(dir)
 
 	pool, err := execcredential.NewPool(execcredential.Options{})
 	if err != nil {
@@ -72,9 +72,14 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	client := &http.Client{Transport: source.Transport(nil)}
+	base, err := config.Cluster.Transport() // its certificate authorities, its proxy
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := &http.Client{Transport: source.Transport(base)}
 
-	response, err := client.Get(server.URL)
+	response, err := client.Get(config.Cluster.Server)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -86,7 +91,7 @@ func Example() {
 
 // The token for something that is not HTTP.
 func ExampleSource_TokenSource() {
-	dir := folder()
+	dir := folder("https://dev.example")
 	defer os.RemoveAll(dir)
 	pool, _ := execcredential.NewPool(execcredential.Options{})
 	defer pool.Close()
@@ -134,7 +139,7 @@ func ExamplePolicy() {
 
 // Two credentials of one account: if the first program has none to give, the second is asked.
 func ExampleInOrder() {
-	dir := folder()
+	dir := folder("https://dev.example")
 	defer os.RemoveAll(dir)
 	pool, _ := execcredential.NewPool(execcredential.Options{})
 	defer pool.Close()
