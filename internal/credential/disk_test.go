@@ -104,7 +104,7 @@ func TestWithoutLock(t *testing.T) {
 	w.authority.down = errDown
 	w.want(4, "token-1")
 	w.shown("connection refused", "served is the credential that is kept")
-	w.authority.down, w.authority.session = nil, 1
+	w.authority.down = nil
 	free()
 	w.want(5, "token-3")
 	if w.authority.refreshes != 1 {
@@ -120,9 +120,11 @@ func TestWithoutRoom(t *testing.T) {
 	free := w.block(".tmp")
 	w.want(2, "token-2")
 	w.shown("is not used, since no new one could be kept", "nothing could be kept")
+	if w.authority.refreshes != 0 {
+		t.Error("a state was used whose successor could not be kept")
+	}
 	w.wantError(3, silently(), credential.ErrNeedsPerson)
 	free()
-	w.authority.session = 1
 	w.want(4, "token-3")
 	if w.authority.refreshes != 1 || w.authority.logins != 2 {
 		t.Errorf("%d refreshes, %d logins", w.authority.refreshes, w.authority.logins)

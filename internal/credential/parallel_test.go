@@ -126,3 +126,28 @@ func TestWaitingHasADeadline(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What was got while a client waited is served to it, but not if it has expired by then.
+func TestWhatExpiredWhileWaitingIsNotServed(t *testing.T) {
+	for name, c := range map[string]struct {
+		passes time.Duration
+		want   string
+	}{"valid": {time.Second, "token-1"}, "expired": {2 * time.Second, "token-2"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.authority.lifetime = 2 * time.Second
+			folder, err := cache.Open(w.folder)
+			w.must(err)
+			defer func() { _ = folder.Close() }()
+			lock, err := folder.Lock(t.Context(), cache.NameOf(w.authority.Key()), cache.Wait{})
+			w.must(err)
+			w.screen.onShown = func(int) {
+				lock.Release()
+				w.want(1, "token-1")
+				w.pass(c.passes)
+			}
+			w.want(2, c.want)
+			w.shown("waiting for process")
+		})
+	}
+}

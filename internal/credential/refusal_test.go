@@ -2,6 +2,8 @@ package credential_test
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,9 @@ func TestAskedAgainBeforeExpiryMeansRefused(t *testing.T) {
 	w.want(1, "token-2")
 	if r := w.authority.requests[1]; !r.Refused || r.Previous == nil || r.Previous.Credential.Token.Reveal() != "token-1" {
 		t.Errorf("the source was told: refused %v, previous %v", r.Refused, r.Previous)
+	}
+	if marks, err := os.ReadFile(w.file() + ".seen"); err != nil || strings.Count(string(marks), "\n") != 1 {
+		t.Errorf("who was served the old one is still remembered: %q, %v", marks, err)
 	}
 	// The others get the new one, though they were served the old one too, and without a further one.
 	w.want(2, "token-2")
@@ -117,7 +122,7 @@ func TestRefusedAndNoOtherToBeHad(t *testing.T) {
 func TestEndedSession(t *testing.T) {
 	w := newWorld(t)
 	w.want(1, "token-1")
-	w.authority.session = 0
+	w.authority.end()
 	w.wantError(1, interactively(), credential.ErrRefused)
 	w.wantError(1, interactively(), credential.ErrRemembered)
 	w.pass(time.Hour)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,9 +32,12 @@ type authority struct {
 	down error
 	// nobody is there to log in.
 	nobody bool
-	// session is the refresh token that is good, or 0.
-	session, issued                    int
-	logins, refreshes, attempts, asked int
+	// good are the refresh tokens that have not been used, of sessions that have not ended.
+	good map[int]bool
+	// used are those that have been.
+	used map[int]bool
+
+	issued, logins, refreshes, attempts, asked int
 	// requests are all that it was asked.
 	requests []credential.Request
 	// during is called in each call.
@@ -68,12 +72,14 @@ func (a *authority) answer(r credential.Request) (credential.Credential, json.Ra
 		if err := json.Unmarshal(state, &token); err != nil {
 			a.t.Errorf("state %s: %v", state, err)
 		}
-		if token != a.session {
-			if token != 0 && a.session != 0 {
-				a.t.Errorf("refresh token %d was used, but %d is the good one", token, a.session)
-			}
+		if a.used[token] {
+			a.t.Errorf("refresh token %d was used a second time", token)
+		}
+		if !a.good[token] {
 			return credential.Credential{}, json.RawMessage("null"), fmt.Errorf("refresh: invalid_grant: %w", credential.ErrRefused)
 		}
+		delete(a.good, token)
+		a.used[token] = true
 		a.refreshes++
 		return a.issue()
 	}
@@ -88,14 +94,23 @@ func (a *authority) answer(r credential.Request) (credential.Credential, json.Ra
 	return a.issue()
 }
 
+// end ends all sessions.
+func (a *authority) end() { a.good = nil }
+
 func (a *authority) issue() (credential.Credential, json.RawMessage, error) {
 	a.issued++
-	a.session = a.issued
+	if a.good == nil {
+		a.good = map[int]bool{}
+	}
+	if a.used == nil {
+		a.used = map[int]bool{}
+	}
+	a.good[a.issued] = true
 	c := credential.Credential{Token: credential.NewSecret(fmt.Sprintf("token-%d", a.issued))}
 	if a.lifetime > 0 {
 		c.Expires = a.now().Add(a.lifetime)
 	}
-	return c, json.RawMessage(fmt.Sprint(a.session)), nil
+	return c, json.RawMessage(fmt.Sprint(a.issued)), nil
 }
 
 // screen is a Terminal.
@@ -232,4 +247,14 @@ func (w *world) block(suffix string) (free func()) {
 
 func (w *world) fileOf(source credential.Source) string {
 	return filepath.Join(w.folder, string(cache.NameOf(source.Key())))
+}
+
+// damage changes a byte of what is kept, if anything is.
+func damage(w *world, random *rand.Rand) {
+	data, err := os.ReadFile(w.file())
+	if err != nil || len(data) == 0 {
+		return
+	}
+	data[random.IntN(len(data))] ^= 1 << random.IntN(8)
+	w.must(os.WriteFile(w.file(), data, 0o600))
 }
