@@ -30,7 +30,7 @@ type Access struct {
 
 // Key is all of it that decides which credential one gets, as names and values without secrets.
 func (a Access) Key() map[string]string {
-	key := map[string]string{"server": withoutPassword(a.Server)}
+	key := map[string]string{"server": a.Server}
 	if a.Pod != "" {
 		key["serviceAccount"] = a.Pod
 		return key

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,8 +169,15 @@ func (m merged) choose(name string, files []string) (Access, *program, error) {
 	if !ok {
 		return none("context %q names user %q, which is not there", name, c.User)
 	}
-	if !strings.HasPrefix(to.Server, "https://") {
-		return none("cluster %q has the server %q: it must be an https URL, or credentials would travel in the clear", c.Cluster, withoutPassword(to.Server))
+	server, err := url.Parse(to.Server)
+	if err != nil || server.Host == "" {
+		return none("cluster %q has a server that is not a URL", c.Cluster)
+	}
+	if server.User != nil {
+		return none("cluster %q has a server with a user name in it: credentials belong to users", c.Cluster)
+	}
+	if server.Scheme != "https" {
+		return none("cluster %q has the server %q: it must be an https URL, or credentials would travel in the clear", c.Cluster, to.Server)
 	}
 	if c.Namespace == "" {
 		c.Namespace = defaultNamespace
