@@ -70,10 +70,15 @@ func put(t *testing.T, path, text string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	write(t, path, text)
+	return path
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 func environment(pairs ...string) func(string) string {

@@ -73,7 +73,7 @@ func load(files []string, named bool) (merged, []string, error) {
 			return merged{}, nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 		}
 		var d document
-		if err := yaml.Unmarshal(data, &d); err != nil {
+		if err := yaml.Unmarshal(shorten(data), &d); err != nil {
 			return merged{}, nil, fmt.Errorf("read kubeconfig %s: it is not YAML of a kubeconfig%s", path, lines(err))
 		}
 		all.add(d, filepath.Dir(path))
@@ -184,6 +184,6 @@ func (m merged) choose(name string, files []string) (Access, *program, error) {
 	}
 	return Access{
 		Files: files, Context: name, User: c.User, Namespace: c.Namespace, Server: to.Server, insecure: to.Insecure,
-		tlsServerName: to.TLSServerName, proxyURL: to.ProxyURL, caFile: to.CAFile, caData: strings.TrimSpace(to.CAData),
+		tlsServerName: to.TLSServerName, proxyURL: to.ProxyURL, caFile: to.CAFile, ca: digest([]byte(to.CAData)),
 	}, as.Exec, nil
 }
