@@ -52,7 +52,8 @@ func decide(s situation) verdict {
 	if fresh && !s.seen {
 		return serve
 	}
-	if fresh && s.now.Before(s.entry.Obtained.Add(refusalPause(s.entry.Refusals))) {
+	ahead := fresh && s.ahead()
+	if fresh && !ahead && s.now.Before(s.entry.Obtained.Add(refusalPause(s.entry.Refusals))) {
 		return serve
 	}
 	if s.remembered() {
@@ -62,10 +63,17 @@ func decide(s situation) verdict {
 		}
 		return repeat
 	}
-	if fresh {
+	if fresh && !ahead {
 		return replace
 	}
 	return obtain
+}
+
+// ahead says whether a client that has the credential asks in the last tenth of its life: some renew theirs before they must,
+// and do not mean that it was refused.
+func (s situation) ahead() bool {
+	e := s.entry
+	return s.now.After(e.Credential.Expires.Add(-e.Credential.Expires.Sub(e.Obtained) / 10))
 }
 
 // fresh says whether what is kept can be served to a new client. If it was got in the future the clock was set back: what

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"time"
 )
 
 // obtain asks the source, under the lock, and keeps what comes of it before anybody is given it.
@@ -109,4 +111,32 @@ func (t *turn) state() json.RawMessage {
 		return nil
 	}
 	return t.entry.State
+}
+
+// unkept asks the source where nothing is kept.
+func (t *turn) unkept(ctx context.Context) (Credential, error) {
+	request := Request{Ask: t.ask, Terminal: t.Terminal, Keep: func(json.RawMessage) error {
+		return errors.New("nothing is kept")
+	}}
+	credential, _, err := t.source.Obtain(ctx, request)
+	if err != nil {
+		return Credential{}, err
+	}
+	now := t.Now()
+	if err := checkNew(credential, now); err != nil {
+		return Credential{}, err
+	}
+	return t.told(&Entry{Credential: credential, Obtained: now}), nil
+}
+
+// checkNew refuses a credential that a client could not use.
+func checkNew(credential Credential, now time.Time) error {
+	if err := credential.check(); err != nil {
+		return fmt.Errorf("what was obtained cannot be presented: %w", err)
+	}
+	if !credential.Expires.IsZero() && !now.Before(credential.Expires) {
+		return fmt.Errorf("what was obtained expired at %s already, and now is %s: is the clock right?",
+			credential.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
 }

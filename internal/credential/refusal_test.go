@@ -59,6 +59,27 @@ func TestRefusalsAreBounded(t *testing.T) {
 	w.want(2, "token-9")
 }
 
+// A client that renews ahead, for a day.
+func TestRenewedAheadIsNotRefused(t *testing.T) {
+	w := newWorld(t)
+	w.authority.lifetime = 15 * time.Minute
+	for i := range 96 {
+		w.want(1, fmt.Sprintf("token-%d", i+1))
+		if w.authority.requests[i].Refused {
+			t.Fatalf("renewal %d was taken for a refusal", i)
+		}
+		w.pass(14 * time.Minute)
+	}
+	// Whoever does not have it is served it still.
+	w.pass(-time.Minute)
+	w.want(2, "token-96")
+	// If no new one is to be had, there is time.
+	w.pass(time.Minute)
+	w.authority.down = errDown
+	w.want(1, "token-96")
+	w.shown("connection refused")
+}
+
 func silentlyAfterLogin(w *world) credential.Ask {
 	if w.authority.logins == 0 {
 		return interactively()
