@@ -1,0 +1,136 @@
+package credential
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Versions of the protocol.
+const (
+	V1      = "client.authentication.k8s.io/v1"
+	V1Beta1 = "client.authentication.k8s.io/v1beta1"
+)
+
+// EnvironmentVariable is where a client says what it asks for.
+const EnvironmentVariable = "KUBERNETES_EXEC_INFO"
+
+// Ask is what a client asks for.
+type Ask struct {
+	// APIVersion is V1 or V1Beta1. The answer has the same.
+	APIVersion string
+	// Interactive says whether a person may be asked.
+	Interactive bool
+	// Cluster is what the client talks to; nil if it does not say.
+	Cluster *Cluster
+	// FromClient says that a client asked by the protocol, and not a person or script without it.
+	FromClient bool
+}
+
+// Cluster is the cluster that a client talks to, as far as it says.
+type Cluster struct {
+	Server                string
+	TLSServerName         string
+	ProxyURL              string
+	InsecureSkipTLSVerify bool
+	DisableCompression    bool
+	// CAData holds PEM certificates; empty: the roots of the system.
+	CAData []byte
+	// Config is the extension client.authentication.k8s.io/exec of the kubeconfig's cluster; nil if there is none.
+	Config json.RawMessage
+}
+
+// kind is the kind of what a client asks, and of what it is answered.
+const kind = "ExecCredential"
+
+// wireAsk is an ExecCredential as a client writes it. The last names of a cluster are those of KEP-541's text; clients have
+// the others.
+type wireAsk struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Spec       struct {
+		Interactive bool `json:"interactive"`
+		Cluster     *struct {
+			Server                string          `json:"server"`
+			TLSServerName         string          `json:"tls-server-name"`
+			InsecureSkipTLSVerify bool            `json:"insecure-skip-tls-verify"`
+			CAData                []byte          `json:"certificate-authority-data"`
+			ProxyURL              string          `json:"proxy-url"`
+			DisableCompression    bool            `json:"disable-compression"`
+			Config                json.RawMessage `json:"config"`
+
+			DocumentServerName string `json:"serverName"`
+			DocumentCAData     []byte `json:"caData"`
+		} `json:"cluster"`
+	} `json:"spec"`
+}
+
+// ParseAsk reads the value of KUBERNETES_EXEC_INFO. If it is not present, or empty, the answer is of V1, and a person may be
+// asked if standard input is a terminal. An error names the versions that are known; it never quotes the value.
+func ParseAsk(environment string, present, terminal bool) (Ask, error) {
+	if !present || environment == "" {
+		return Ask{APIVersion: V1, Interactive: terminal}, nil
+	}
+	var wire wireAsk
+	if err := json.Unmarshal([]byte(environment), &wire); err != nil {
+		return Ask{}, fmt.Errorf("read %s: it is not an %s in JSON: %w", EnvironmentVariable, kind, plainJSONError(err))
+	}
+	if wire.Kind != "" && wire.Kind != kind {
+		return Ask{}, fmt.Errorf("read %s: its kind is %q, not %s", EnvironmentVariable, shorten(wire.Kind), kind)
+	}
+	if err := checkVersion(wire.APIVersion); err != nil {
+		return Ask{}, fmt.Errorf("read %s: %w", EnvironmentVariable, err)
+	}
+	ask := Ask{APIVersion: wire.APIVersion, Interactive: wire.Spec.Interactive, FromClient: true}
+	if c := wire.Spec.Cluster; c != nil {
+		ask.Cluster = &Cluster{
+			Server: c.Server, TLSServerName: c.TLSServerName, ProxyURL: c.ProxyURL, InsecureSkipTLSVerify: c.InsecureSkipTLSVerify,
+			DisableCompression: c.DisableCompression, CAData: c.CAData, Config: c.Config,
+		}
+		if c.TLSServerName == "" {
+			ask.Cluster.TLSServerName = c.DocumentServerName
+		}
+		if len(c.CAData) == 0 {
+			ask.Cluster.CAData = c.DocumentCAData
+		}
+		if string(c.Config) == "null" {
+			ask.Cluster.Config = nil
+		}
+	}
+	return ask, nil
+}
+
+func checkVersion(version string) error {
+	switch version {
+	case V1, V1Beta1:
+		return nil
+	case "":
+		return fmt.Errorf("no apiVersion: known are %s and %s", V1, V1Beta1)
+	}
+	return fmt.Errorf("unknown apiVersion %q: known are %s and %s; set one of them as apiVersion of the user's exec in the kubeconfig",
+		shorten(version), V1, V1Beta1)
+}
+
+// plainJSONError is an error of encoding/json without what it quotes of the text.
+func plainJSONError(err error) error {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		if wrongType.Field == "" {
+			return errors.New("it is not an object")
+		}
+		return fmt.Errorf("%s is not %s", wrongType.Field, wrongType.Type)
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("syntax error at byte %d", syntax.Offset)
+	}
+	return errors.New("a field has a wrong value")
+}
+
+func shorten(text string) string {
+	const most = 100
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}

@@ -1,0 +1,31 @@
+package credential_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// What a client waits for when a credential is kept, but for the start of the process: read, decide, mark, encode.
+func BenchmarkKept(b *testing.B) {
+	provider := credential.Provider{Folder: b.TempDir() + "/cache", Now: time.Now, Caller: credential.Parent(), Terminal: &screen{}}
+	source := &authority{lifetime: time.Hour, now: time.Now}
+	if _, err := provider.Serve(b.Context(), source, credential.Ask{APIVersion: credential.V1, Interactive: true}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		ask, err := credential.ParseAsk("", false, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c, ok := provider.Kept(source.Key(), ask)
+		if !ok {
+			b.Fatal("nothing is kept")
+		}
+		if _, err := c.Encode(ask.APIVersion); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+//go:build unix
+
+package cache_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential/cache"
+)
+
+const holderFolder = "CACHE_TEST_HOLDER_FOLDER"
+
+// TestMain runs this program as a process that holds a lock until it is killed, for TestKilledHolder.
+func TestMain(m *testing.M) {
+	path := os.Getenv(holderFolder)
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	folder, err := cache.Open(path)
+	if err == nil {
+		_, err = folder.Lock(context.Background(), name("a"), cache.Wait{})
+	}
+	fmt.Println("locked", err)
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	os.Exit(1)
+}
+
+func TestKilledHolder(t *testing.T) {
+	folder := open(t)
+	holder := exec.CommandContext(t.Context(), os.Args[0])
+	holder.Env = append(os.Environ(), holderFolder+"="+folder.Path())
+	if _, err := holder.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	output, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil || line != "locked <nil>\n" {
+		t.Fatalf("the holder says %q, %v", line, err)
+	}
+	told := 0
+	lock, err := folder.Lock(t.Context(), name("a"), cache.Wait{Notice: func(pid int) {
+		told++
+		if pid != holder.Process.Pid {
+			t.Errorf("the holder is said to be %d, and is %d", pid, holder.Process.Pid)
+		}
+		if err := holder.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock.Release()
+	_ = holder.Wait() // it was killed
+	if told != 1 {
+		t.Errorf("told %d times of the holder", told)
+	}
+}
+
+func TestBusyLockHasADeadline(t *testing.T) {
+	folder := open(t)
+	lock(t, folder, name("a"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := folder.Lock(ctx, name("a"), cache.Wait{Patience: time.Hour, Notice: func(int) { t.Error("impatient") }})
+	if !errors.Is(err, cache.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
+		t.Errorf("lock: %v, want ErrBusy with the holder's number", err)
+	}
+	lock(t, folder, name("b"))
+}
+
+// A lock is held by one at a time also while what is kept is removed again and again, the lock's file included.
+func TestLockIsExclusiveWhileItsFileIsRemoved(t *testing.T) {
+	folder := open(t)
+	var inside sync.Mutex
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for range 8 {
+				lock, err := folder.Lock(t.Context(), name("a"), cache.Wait{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if !inside.TryLock() {
+					t.Error("two have the lock")
+					return
+				}
+				if err := lock.Write([]byte("content")); err != nil {
+					t.Error(err)
+				}
+				inside.Unlock()
+				if i%2 == 0 {
+					if err := lock.Remove(); err != nil {
+						t.Error(err)
+					}
+				} else {
+					lock.Release()
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestWhatCannotBeALockIsRefused(t *testing.T) {
+	folder := open(t)
+	target := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(target, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, filepath.Join(folder.Path(), string(name("a"))+".lock")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := folder.Lock(t.Context(), name("a"), cache.Wait{}); !errors.Is(err, cache.ErrForeign) {
+		t.Errorf("lock: %v, want ErrForeign", err)
+	}
+	if data, err := os.ReadFile(target); err != nil || string(data) != "precious" {
+		t.Errorf("the target of the link holds %q, %v", data, err)
+	}
+}

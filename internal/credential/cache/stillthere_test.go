@@ -1,0 +1,41 @@
+package cache
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A process may lock the file of a lock just after another one has removed it, or put another in its place: then it has a
+// lock that nobody else will ever wait for, and has to try again.
+func TestLockOfAFileThatHasGoneIsNone(t *testing.T) {
+	folder, err := Open(filepath.Join(t.TempDir(), "cache"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = folder.Close() }()
+	path := filepath.Join(folder.Path(), "x.lock")
+	create := func() *os.File {
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		return file
+	}
+	file := create()
+	if err := folder.stillThere(file, "x.lock"); err != nil {
+		t.Errorf("while it is there: %v", err)
+	}
+	if err := os.Rename(path, path+".removed"); err != nil {
+		t.Fatal(err)
+	}
+	if err := folder.stillThere(file, "x.lock"); !errors.Is(err, errBusy) {
+		t.Errorf("when it has gone: %v", err)
+	}
+	create()
+	if err := folder.stillThere(file, "x.lock"); !errors.Is(err, errBusy) {
+		t.Errorf("with another in its place: %v", err)
+	}
+}

@@ -1,0 +1,136 @@
+//go:build unix
+
+package cache_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/credence-id/credence/internal/credential/cache"
+)
+
+func lock(t *testing.T, folder *cache.Folder, name cache.Name) *cache.Lock {
+	t.Helper()
+	lock, err := folder.Lock(t.Context(), name, cache.Wait{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(lock.Release)
+	return lock
+}
+
+func write(t *testing.T, folder *cache.Folder, name cache.Name, content string) {
+	t.Helper()
+	lock := lock(t, folder, name)
+	if err := lock.Write([]byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	lock.Release()
+}
+
+// What a writer leaves that was killed before it renamed the new content changes nothing, and is in nobody's way.
+func TestLeftoverOfAKilledWriter(t *testing.T) {
+	folder := open(t)
+	write(t, folder, name("a"), "old")
+	leftover := filepath.Join(folder.Path(), string(name("a"))+".tmp")
+	if err := os.WriteFile(leftover, []byte("new, but h"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := folder.Read(name("a")); err != nil || string(data) != "old" {
+		t.Fatalf("read %q, %v", data, err)
+	}
+	write(t, folder, name("a"), "new")
+	if data, err := folder.Read(name("a")); err != nil || string(data) != "new" {
+		t.Fatalf("read %q, %v", data, err)
+	}
+	if _, err := os.Lstat(leftover); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the leftover: %v", err)
+	}
+}
+
+// The content that replaces a longer one, or a reservation, has nothing of it at its end.
+func TestReservedRoomIsNotContent(t *testing.T) {
+	folder := open(t)
+	lock := lock(t, folder, name("a"))
+	for _, content := range []string{strings.Repeat("long", 1000), "short"} {
+		if err := lock.Reserve(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(filepath.Join(folder.Path(), string(name("a"))+".tmp")); err != nil || info.Size() < 64<<10 {
+			t.Fatalf("reserved: %v, %v", info, err)
+		}
+		if err := lock.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := folder.Read(name("a")); err != nil || string(data) != content {
+			t.Errorf("read %d bytes, %v, want %d", len(data), err, len(content))
+		}
+	}
+	if err := lock.Reserve(); err != nil {
+		t.Fatal(err)
+	}
+	lock.Release()
+	if entries, err := os.ReadDir(folder.Path()); err != nil || len(entries) != 2 {
+		t.Errorf("after the lock the folder holds %v, %v; want the content and the lock", entries, err)
+	}
+}
+
+func TestRemoveLeavesNothing(t *testing.T) {
+	folder := open(t)
+	write(t, folder, name("a"), "content")
+	folder.Mark(name("a"), "somebody")
+	if err := lock(t, folder, name("a")).Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(folder.Path()); err != nil || len(entries) != 0 {
+		t.Errorf("the folder holds %v, %v", entries, err)
+	}
+	if err := lock(t, folder, name("a")).Remove(); err != nil {
+		t.Errorf("remove what is not there: %v", err)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	folder := open(t)
+	if folder.Marked(name("a"), "1 2") {
+		t.Error("marked before anything was")
+	}
+	folder.Mark(name("a"), "1 2")
+	folder.Mark(name("a"), "two\nlines")
+	for mark, want := range map[string]bool{"1 2": true, "1": false, "1 2 ": false, "lines": false, "two": false} {
+		if got := folder.Marked(name("a"), mark); got != want {
+			t.Errorf("marked %q: %v, want %v", mark, got, want)
+		}
+	}
+	if folder.Marked(name("b"), "1 2") {
+		t.Error("the mark is of another name too")
+	}
+	lock(t, folder, name("a")).Unmark()
+	if folder.Marked(name("a"), "1 2") {
+		t.Error("marked after marks were removed")
+	}
+}
+
+func TestMarksAreBounded(t *testing.T) {
+	folder := open(t)
+	mark := func(i int) string { return fmt.Sprintf("mark %d of many", i) }
+	const many = 5000
+	for i := range many {
+		folder.Mark(name("a"), mark(i))
+		if !folder.Marked(name("a"), mark(i)) {
+			t.Fatalf("mark %d is not there", i)
+		}
+	}
+	info, err := os.Stat(filepath.Join(folder.Path(), string(name("a"))+".seen"))
+	if err != nil || info.Size() > 65<<10 {
+		t.Errorf("marks take %d bytes, %v", info.Size(), err)
+	}
+	if !folder.Marked(name("a"), mark(many-1000)) || folder.Marked(name("a"), mark(0)) {
+		t.Error("not the oldest marks were forgotten")
+	}
+}

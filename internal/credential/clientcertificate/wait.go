@@ -1,0 +1,59 @@
+package clientcertificate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// wait waits for a moment, and tells the person what for. The error says that the time is over.
+func (t *turn) wait(ctx context.Context, approved bool) error {
+	now := t.settings.Now()
+	t.tell(approved)
+	if !now.Before(t.until) {
+		if approved {
+			return fmt.Errorf("the request %s is approved, but signer %s has not signed it: is it running? Try again later", t.name, t.settings.Signer)
+		}
+		return fmt.Errorf("%w: nobody has approved the request %s yet; whoever may: %s. Then try again", credential.ErrNeedsPerson, t.name, t.approve())
+	}
+	if err := t.settings.Pause(ctx, min(pollEvery, t.until.Sub(now))); err != nil {
+		return fmt.Errorf("wait for the request %s: %w", t.name, err)
+	}
+	return nil
+}
+
+// tell tells at once what is to be done, and from time to time that nobody has done it.
+func (t *turn) tell(approved bool) {
+	now := t.settings.Now()
+	switch {
+	case approved && !t.approved:
+		t.approved = true
+		t.terminal.Notice("The request %s is approved. Waiting for signer %s.", t.name, t.settings.Signer)
+	case t.told.IsZero() && !approved:
+		t.terminal.Notice("The request %s for a client certificate of user %q waits for approval. Whoever may approve it: %s", t.name, t.settings.User, t.approve())
+	case now.Before(t.told.Add(tellEvery)) || !now.Before(t.until):
+		return
+	case approved:
+		t.terminal.Notice("Still waiting for signer %s, for %s at most.", t.settings.Signer, t.until.Sub(now))
+	default:
+		t.terminal.Notice("Still waiting for: %s, for %s at most.", t.approve(), t.until.Sub(now))
+	}
+	t.told = now
+}
+
+// approve is the command that a person runs, after they have looked at the request. Nothing here runs it.
+func (t *turn) approve() string { return "kubectl certificate approve " + t.name }
+
+// Pause is the Pause of the real clock.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

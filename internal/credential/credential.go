@@ -1,0 +1,15 @@
+package credential
+
+import "time"
+
+// Credential is what a client presents: a token, or a certificate with its key, or all of them.
+type Credential struct {
+	// Token is for the header Authorization: Bearer.
+	Token Secret
+	// CertificatePEM is a chain of certificates, the client's own first.
+	CertificatePEM []byte
+	KeyPEM         Secret
+	// Expires is the end of the credential; zero if nobody says it. A credential without it is served to those who waited
+	// for it, and not kept for others.
+	Expires time.Time
+}

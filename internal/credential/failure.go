@@ -1,0 +1,99 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxMessage bounds what is kept of an error.
+	maxMessage = 1000
+	// maxCallers bounds how many clients are remembered that were told of a failure.
+	maxCallers = 64
+)
+
+// ErrRemembered: the attempt failed a moment ago, and was not repeated. The error is also of the class of the first.
+var ErrRemembered = errors.New("not tried again yet")
+
+// rememberedError is the error of an attempt that failed before.
+type rememberedError struct {
+	failure Failure
+	next    time.Time
+}
+
+func (e *rememberedError) Error() string {
+	return fmt.Sprintf("%s (at %s; not tried again for this client before %s)", e.failure.Message,
+		e.failure.At.Local().Format(time.TimeOnly), e.next.Local().Format(time.TimeOnly))
+}
+
+// Is says whether the failure is of the class.
+func (e *rememberedError) Is(target error) bool {
+	switch target {
+	case ErrRemembered:
+		return true
+	case ErrNeedsPerson:
+		return e.failure.Class == NeedsPerson
+	case ErrRefused:
+		return e.failure.Class == Refused
+	}
+	return false
+}
+
+// remembered returns the failure as an error.
+func (f Failure) remembered() error {
+	return &rememberedError{failure: f, next: f.At.Add(max(f.pause(), f.unattendedPause()))}
+}
+
+// classify returns the class of a source's error.
+func classify(err error) Class {
+	switch {
+	case errors.Is(err, ErrNeedsPerson):
+		return NeedsPerson
+	case errors.Is(err, ErrRefused):
+		return Refused
+	}
+	return Outage
+}
+
+// failed returns the failure that is kept after one more attempt.
+func failed(previous *Failure, err error, ask Ask, caller Caller, now time.Time) *Failure {
+	next := &Failure{At: now, Class: classify(err), Message: printable(err.Error()), Interactive: ask.Interactive, Count: 1}
+	// Failures long ago are not of this row, nor are those of a clock that was set back.
+	if previous != nil && !now.Before(previous.At) && now.Before(previous.At.Add(2*longestUnattendedPause)) {
+		next.Count, next.Callers = previous.Count+1, previous.Callers
+	}
+	next.tell(caller)
+	return next
+}
+
+// tell remembers that a client was told.
+func (f *Failure) tell(caller Caller) {
+	if !caller.known() || slices.Contains(f.Callers, caller) {
+		return
+	}
+	f.Callers = append(slices.Clone(f.Callers), caller)
+	if len(f.Callers) > maxCallers {
+		f.Callers = f.Callers[len(f.Callers)-maxCallers:]
+	}
+}
+
+// givenUp says whether the client went away, which says nothing of the source.
+func givenUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
+// printable is a text in one line without control characters, bounded: parts of it may come from the other side.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return text
+}

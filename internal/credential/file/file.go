@@ -1,0 +1,80 @@
+// Package file is the source of credentials that somebody else keeps in a file, such as the projected token of a service
+// account. In go a path; out comes the token that is there now, with the expiry that it says itself. It reads the file anew
+// for each ask, keeps nothing, never writes, and never verifies what it reads.
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// maxSize is more than a token ever takes that a server would read in a header.
+const maxSize = 256 << 10
+
+// Source is a file with one token.
+type Source struct {
+	// Path of the file. Links are followed: projected tokens are links.
+	Path string
+	// Now is the clock; required.
+	Now func() time.Time
+}
+
+// Key implements credential.Source: nothing is kept of what is in a file already.
+func (*Source) Key() map[string]string { return nil }
+
+// Obtain implements credential.Source.
+func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.Credential, json.RawMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return credential.Credential{}, nil, fmt.Errorf("read token: %w", err)
+	}
+	token, err := Read(s.Path)
+	if err != nil {
+		return credential.Credential{}, nil, err
+	}
+	claims, _ := credential.Unverified(token)
+	if now := s.Now(); !claims.Expires.IsZero() && !now.Before(claims.Expires) {
+		return credential.Credential{}, nil, fmt.Errorf("read token: the token in %s expired at %s, and now is %s: whatever renews the file has stopped, or the clock is wrong",
+			s.Path, claims.Expires.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return credential.Credential{Token: token, Expires: claims.Expires}, nil, nil
+}
+
+// Read returns the token in a file, without the white space around it.
+func Read(path string) (credential.Secret, error) {
+	if path == "" {
+		return credential.Secret{}, errors.New("read token: no file is given")
+	}
+	// To open a pipe is to wait for its writer: look first.
+	info, err := os.Stat(path)
+	if err != nil {
+		return credential.Secret{}, fmt.Errorf("read token: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return credential.Secret{}, fmt.Errorf("read token: %s is not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return credential.Secret{}, fmt.Errorf("read token: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, maxSize+1))
+	if err != nil {
+		return credential.Secret{}, fmt.Errorf("read token: %w", err)
+	}
+	if len(data) > maxSize {
+		return credential.Secret{}, fmt.Errorf("read token: %s is larger than %d bytes: is it a token?", path, maxSize)
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "" {
+		return credential.Secret{}, fmt.Errorf("read token: %s is empty", path)
+	}
+	return credential.NewSecret(text), nil
+}

@@ -1,0 +1,142 @@
+package credential
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// obtain asks the source, under the lock, and keeps what comes of it before anybody is given it.
+func (t *turn) obtain(ctx context.Context) (Credential, error) {
+	refused := !t.renew && decide(t.situation()) == replace
+	request := Request{Ask: t.ask, Previous: t.previous(), Refused: refused, Terminal: t.Terminal, Keep: t.keep}
+	credential, state, err := t.source.Obtain(ctx, request)
+	now := t.Now()
+	if err == nil {
+		if err = checkNew(credential, now); err != nil && state == nil {
+			// The source has no state any more.
+			state = json.RawMessage("null")
+		}
+	} else if state == nil {
+		state = t.state()
+	}
+	if err != nil {
+		return t.fail(ctx, err, state, refused)
+	}
+	t.lock.Unmark()
+	old := t.state()
+	next := &Entry{Key: t.key, Credential: credential, State: normalState(state), Obtained: now}
+	if refused {
+		next.Refusals = t.entry.Refusals + 1
+	}
+	t.entry = next
+	t.save(old)
+	return t.hand(), nil
+}
+
+// previous is what the source is given of what is kept. A state may be of use only once: where there is no room to write the
+// next one it stays where it is.
+func (t *turn) previous() *Entry {
+	if t.entry == nil {
+		return nil
+	}
+	previous := *t.entry
+	if previous.State != nil {
+		if err := t.lock.Reserve(); err != nil {
+			t.Terminal.Notice("what was kept of the last log-in is not used, since no new one could be kept: %v", err)
+			previous.State, t.withheld = nil, true
+		}
+	}
+	return &previous
+}
+
+// keep is Request.Keep.
+func (t *turn) keep(state json.RawMessage) error {
+	old := t.state()
+	next := Entry{Key: t.key}
+	if t.entry != nil {
+		next = *t.entry
+	}
+	next.State = normalState(state)
+	t.entry = &next
+	return t.save(old)
+}
+
+// save writes what is to be kept. If that fails, a state that has been replaced is removed: it must not be used again.
+func (t *turn) save(old json.RawMessage) error {
+	err := t.write()
+	if err == nil {
+		return nil
+	}
+	t.Terminal.Notice("nothing could be kept: %v", err)
+	if old != nil && !t.withheld && !bytes.Equal(old, t.entry.State) {
+		if forgotten := t.lock.Forget(); forgotten != nil {
+			t.Terminal.Notice("what was kept before is of no use any more, and could not be removed: %v", forgotten)
+		}
+	}
+	return err
+}
+
+// fail remembers that the source failed, with the state that is left. A client that went away says nothing of the source.
+func (t *turn) fail(ctx context.Context, err error, state json.RawMessage, refused bool) (Credential, error) {
+	old := t.state()
+	next := Entry{Key: t.key}
+	if t.entry != nil {
+		next = *t.entry
+	}
+	next.State = normalState(state)
+	if !givenUp(ctx) {
+		next.Failure = failed(next.Failure, err, t.ask, t.caller, t.Now())
+	}
+	t.entry = &next
+	_ = t.save(old)
+	return t.despite(err, refused)
+}
+
+// despite returns the credential that is kept, if it can be of use in spite of an error. One that the server seems to refuse
+// is served in an outage only: then nothing better is to be had, and it seems so only.
+func (t *turn) despite(err error, refused bool) (Credential, error) {
+	if !t.entry.valid(t.Now()) || t.renew || refused && errors.Is(err, ErrRefused) {
+		return Credential{}, err
+	}
+	t.Terminal.Notice("%s: served is the credential that is kept, which expires at %s", printable(err.Error()), clock(t.entry.Credential.Expires))
+	return t.hand(), nil
+}
+
+func (t *turn) state() json.RawMessage {
+	if t.entry == nil {
+		return nil
+	}
+	return t.entry.State
+}
+
+// unkept asks the source where nothing is kept.
+func (t *turn) unkept(ctx context.Context) (Credential, error) {
+	request := Request{Ask: t.ask, Terminal: t.Terminal, Keep: func(json.RawMessage) error {
+		return errors.New("nothing is kept")
+	}}
+	credential, _, err := t.source.Obtain(ctx, request)
+	if err != nil {
+		return Credential{}, err
+	}
+	now := t.Now()
+	if err := checkNew(credential, now); err != nil {
+		return Credential{}, err
+	}
+	return t.told(&Entry{Credential: credential, Obtained: now}), nil
+}
+
+// checkNew refuses a credential that a client could not use.
+func checkNew(credential Credential, now time.Time) error {
+	if err := credential.check(); err != nil {
+		return fmt.Errorf("what was obtained cannot be presented: %w", err)
+	}
+	if !credential.Expires.IsZero() && !now.Before(credential.Expires) {
+		return fmt.Errorf("what was obtained expired at %s already, and now is %s: is the clock right?",
+			credential.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential/cache"
+)
+
+const (
+	// DefaultLockTimeout is how long another process may take to get the same credential, a person's log-in included.
+	DefaultLockTimeout = 3 * time.Minute
+	// DefaultPatience is how long nothing is said while waiting for it.
+	DefaultPatience = time.Second
+)
+
+// Provider serves asks from what is kept in a folder, or from a source.
+type Provider struct {
+	// Folder is the path where credentials are kept; it is made if it does not exist. Empty: nothing is kept.
+	Folder string
+	// Now is the clock; required.
+	Now func() time.Time
+	// Caller is the process that asks, mostly Parent(). Zero: it is not known, and what it was given before neither.
+	Caller Caller
+	// Terminal shows notices; required.
+	Terminal Terminal
+	// Margin is how long before its expiry a credential is no longer served, and what clients are told as its expiry is
+	// earlier by it; at most half of the credential's life. 0: DefaultMargin; negative: none.
+	Margin time.Duration
+	// LockTimeout is how long to wait for another process. 0: DefaultLockTimeout.
+	LockTimeout time.Duration
+	// Patience is how long nothing is said meanwhile. 0: DefaultPatience; negative: it is said at once.
+	Patience time.Duration
+}
+
+// Serve returns a credential for one ask: what is kept if that is fresh, else a new one of the source. Its Expires is what
+// the client is to be told. The error is of the class ErrNeedsPerson, ErrRefused or ErrRemembered, or cache.ErrUnsafe if the
+// folder is not this user's alone, or an outage. A folder that cannot be used for another reason is told of, and done without.
+func (p *Provider) Serve(ctx context.Context, source Source, ask Ask) (Credential, error) {
+	return p.serve(ctx, source, ask, false)
+}
+
+// Renew is Serve for a person who asks for a new credential: neither what is fresh nor a failure is a reason not to get one.
+func (p *Provider) Renew(ctx context.Context, source Source, ask Ask) (Credential, error) {
+	return p.serve(ctx, source, ask, true)
+}
+
+// Kept returns what is kept of a key, if Serve would return it as well without asking the source. It says nothing, whatever
+// is wrong: Serve does.
+func (p *Provider) Kept(key map[string]string, ask Ask) (Credential, bool) {
+	if key == nil || p.Folder == "" {
+		return Credential{}, false
+	}
+	folder, err := cache.Open(p.Folder)
+	if err != nil {
+		return Credential{}, false
+	}
+	defer func() { _ = folder.Close() }()
+	turn := &turn{Provider: p, ask: ask, caller: p.client(ask), folder: folder, key: key, name: cache.NameOf(key)}
+	turn.entry, err = turn.load()
+	if err != nil || decide(turn.situation()) != serve {
+		return Credential{}, false
+	}
+	return turn.hand(), true
+}
+
+func (p *Provider) serve(ctx context.Context, source Source, ask Ask, renew bool) (Credential, error) {
+	turn := &turn{Provider: p, source: source, ask: ask, caller: p.client(ask), key: source.Key(), renew: renew}
+	if turn.key == nil || p.Folder == "" {
+		return turn.unkept(ctx)
+	}
+	folder, err := cache.Open(p.Folder)
+	if errors.Is(err, cache.ErrUnsafe) {
+		return Credential{}, err
+	}
+	if err != nil {
+		p.Terminal.Notice("nothing can be kept: %v", err)
+		return turn.unkept(ctx)
+	}
+	defer func() { _ = folder.Close() }()
+	turn.folder, turn.name = folder, cache.NameOf(turn.key)
+	return turn.run(ctx)
+}
+
+// orDefault is a duration whose zero is the default, and none if it is negative.
+func orDefault(d, byDefault time.Duration) time.Duration {
+	if d == 0 {
+		return byDefault
+	}
+	return max(d, 0)
+}
+
+func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }

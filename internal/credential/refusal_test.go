@@ -1,0 +1,154 @@
+package credential_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// The protocol has no word for "the server refused it": a client that was served a credential, and asks again before it is
+// told to, means that.
+func TestAskedAgainBeforeExpiryMeansRefused(t *testing.T) {
+	w := newWorld(t)
+	w.want(1, "token-1")
+	w.want(2, "token-1")
+	w.pass(time.Minute)
+	w.want(3, "token-1")
+	w.want(1, "token-2")
+	if r := w.authority.requests[1]; !r.Refused || r.Previous == nil || r.Previous.Credential.Token.Reveal() != "token-1" {
+		t.Errorf("the source was told: refused %v, previous %v", r.Refused, r.Previous)
+	}
+	if marks, err := os.ReadFile(w.file() + ".seen"); err != nil || strings.Count(string(marks), "\n") != 1 {
+		t.Errorf("who was served the old one is still remembered: %q, %v", marks, err)
+	}
+	// The others get the new one, though they were served the old one too, and without a further one.
+	w.want(2, "token-2")
+	w.want(3, "token-2")
+	if w.authority.attempts != 2 {
+		t.Errorf("%d attempts", w.authority.attempts)
+	}
+	w.quiet()
+}
+
+// A server that refuses everything, and a client that asks every second for an hour.
+func TestRefusalsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	w.authority.lifetime = 12 * time.Hour
+	var at []time.Duration
+	start := w.clock
+	w.authority.during = func() { at = append(at, w.clock.Sub(start)) }
+	for range 3600 {
+		if _, err := w.serve(1, silentlyAfterLogin(w)); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Second)
+	}
+	want := "[0s 1s 11s 51s 3m31s 14m11s 44m11s]"
+	if got := fmt.Sprint(at); got != want {
+		t.Errorf("new ones were got at %s, want %s", got, want)
+	}
+	// Another credential, that is got because this one expires, is thought well of again.
+	w.pass(12 * time.Hour)
+	w.authority.during = nil
+	w.want(2, "token-8")
+	w.want(2, "token-9")
+	w.want(2, "token-9")
+}
+
+// A client that renews ahead, for a day.
+func TestRenewedAheadIsNotRefused(t *testing.T) {
+	w := newWorld(t)
+	w.authority.lifetime = 15 * time.Minute
+	for i := range 96 {
+		w.want(1, fmt.Sprintf("token-%d", i+1))
+		if w.authority.requests[i].Refused {
+			t.Fatalf("renewal %d was taken for a refusal", i)
+		}
+		w.pass(14 * time.Minute)
+	}
+	// Whoever does not have it is served it still.
+	w.pass(-time.Minute)
+	w.want(2, "token-96")
+	// If no new one is to be had, there is time.
+	w.pass(time.Minute)
+	w.authority.down = errDown
+	w.want(1, "token-96")
+	w.shown("connection refused")
+}
+
+func silentlyAfterLogin(w *world) credential.Ask {
+	if w.authority.logins == 0 {
+		return interactively()
+	}
+	return silently()
+}
+
+func TestWhatIsNoRefusal(t *testing.T) {
+	of := func(server string) credential.Ask {
+		ask := interactively()
+		ask.Cluster = &credential.Cluster{Server: server}
+		return ask
+	}
+	cases := []struct {
+		name          string
+		first, second credential.Caller
+		asks          [2]credential.Ask
+		refused       bool
+	}{
+		{"the same client", client(1), client(1), [2]credential.Ask{interactively(), interactively()}, true},
+		{"the same for the same cluster", client(1), client(1), [2]credential.Ask{of("https://a"), of("https://a")}, true},
+		{"the same for another cluster", client(1), client(1), [2]credential.Ask{of("https://a"), of("https://b")}, false},
+		{"another process", client(1), client(2), [2]credential.Ask{interactively(), interactively()}, false},
+		{"a later process of the same number", client(1), credential.Caller{PID: 1, Started: "2"}, [2]credential.Ask{interactively(), interactively()}, false},
+		{"nobody that is known", credential.Caller{}, credential.Caller{}, [2]credential.Ask{interactively(), interactively()}, false},
+		{"a script without the protocol", client(1), client(1), [2]credential.Ask{{APIVersion: credential.V1, Interactive: true}, {APIVersion: credential.V1}}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			for i, caller := range []credential.Caller{c.first, c.second} {
+				if _, err := w.provider(caller).Serve(t.Context(), w.authority, c.asks[i]); err != nil {
+					t.Fatal(err)
+				}
+				w.pass(time.Minute)
+			}
+			if refused := w.authority.attempts == 2; refused != c.refused {
+				t.Errorf("taken for refused: %v, want %v", refused, c.refused)
+			}
+		})
+	}
+}
+
+// If no other is to be had, the one that seems to be refused is served in an outage, and not when the session has ended.
+func TestRefusedAndNoOtherToBeHad(t *testing.T) {
+	w := newWorld(t)
+	w.want(1, "token-1")
+	w.authority.down = errDown
+	w.want(1, "token-1")
+	w.shown("connection refused")
+	w.want(1, "token-1") // remembered: not tried again
+	if w.authority.attempts != 2 {
+		t.Errorf("%d attempts", w.authority.attempts)
+	}
+	w.pass(time.Minute)
+	w.authority.down = fmt.Errorf("refresh: %w", credential.ErrRefused)
+	w.wantError(1, interactively(), credential.ErrRefused)
+}
+
+// The state that was refused is gone, and the next attempt is a log-in.
+func TestEndedSession(t *testing.T) {
+	w := newWorld(t)
+	w.want(1, "token-1")
+	w.authority.end()
+	w.wantError(1, interactively(), credential.ErrRefused)
+	w.wantError(1, interactively(), credential.ErrRemembered)
+	w.pass(time.Hour)
+	w.want(2, "token-2")
+	if w.authority.logins != 2 {
+		t.Errorf("%d logins", w.authority.logins)
+	}
+}

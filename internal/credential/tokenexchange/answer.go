@@ -1,0 +1,154 @@
+package tokenexchange
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// answer is a successful answer (RFC 8693 section 2.2.1).
+type answer struct {
+	AccessToken     string          `json:"access_token"`
+	IssuedTokenType string          `json:"issued_token_type"`
+	TokenType       string          `json:"token_type"`
+	ExpiresIn       json.RawMessage `json:"expires_in"`
+}
+
+// read returns the credential of a successful answer.
+func (s *Source) read(body []byte, started time.Time) (credential.Credential, error) {
+	var a answer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return credential.Credential{}, errors.New("the answer is not a JSON object with the members of RFC 8693: is it the token endpoint?")
+	}
+	switch {
+	case a.AccessToken == "":
+		return credential.Credential{}, errors.New("the answer has no access_token")
+	// N_A is of a token that is not an access token, which a server may take as a bearer token all the same.
+	case !strings.EqualFold(a.TokenType, "Bearer") && !strings.EqualFold(a.TokenType, "N_A"):
+		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q: only bearer tokens can be presented", short(a.TokenType))
+	case s.RequestedTokenType != "" && a.IssuedTokenType != s.RequestedTokenType:
+		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, but %q was asked for", short(a.IssuedTokenType), s.RequestedTokenType)
+	case !presentable(a.IssuedTokenType):
+		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, which cannot be presented to a server", short(a.IssuedTokenType))
+	}
+	lifetime, err := lifetimeOf(a.ExpiresIn)
+	if err != nil {
+		return credential.Credential{}, err
+	}
+	token := credential.NewSecret(a.AccessToken)
+	claims, _ := credential.Unverified(token)
+	return credential.Credential{Token: token, Expires: expiry(started, lifetime, claims.Expires)}, nil
+}
+
+// presentable says whether a token of the type is one for a header. Many servers leave the type away.
+func presentable(tokenType string) bool {
+	switch tokenType {
+	case "", AccessToken, IDToken, JWT:
+		return true
+	}
+	return false
+}
+
+// lifetimeOf returns expires_in: a number of seconds, which some servers write as a string. Zero: it is not said.
+func lifetimeOf(raw json.RawMessage) (time.Duration, error) {
+	text := strings.Trim(string(raw), `"`)
+	if text == "" || text == "null" {
+		return 0, nil
+	}
+	const most = 100 * 365 * 24 * 3600
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(seconds > 0) {
+		return 0, fmt.Errorf("the answer has expires_in %q, which is not a number of seconds to come", short(text))
+	}
+	return time.Duration(min(seconds, most)) * time.Second, nil
+}
+
+// expiry is the end of a token: the earlier one of what the answer and the token say. What the answer says holds whatever
+// clock this machine has; the token's own time, if it has passed by that clock, says that the clock is wrong.
+func expiry(started time.Time, lifetime time.Duration, own time.Time) time.Time {
+	if lifetime == 0 {
+		return own
+	}
+	end := started.Add(lifetime)
+	if own.After(started) && own.Before(end) {
+		return own
+	}
+	return end
+}
+
+// tooManyRequests is a status of HTTP that is not final whatever error it comes with.
+const tooManyRequests = 429
+
+// refusal is the error of an answer that is not successful (RFC 6749 section 5.2, RFC 8693 section 2.2.2).
+func refusal(status int, body []byte, secrets ...credential.Secret) error {
+	var wire struct {
+		Code        string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	_ = json.Unmarshal(body, &wire)
+	said := fmt.Sprintf("the server answers %d", status)
+	if wire.Code != "" {
+		said += ", " + short(redact(wire.Code, secrets))
+	}
+	if wire.Description != "" {
+		said += ": " + short(redact(wire.Description, secrets))
+	}
+	if status >= 300 && status < 400 {
+		return fmt.Errorf("%s: redirects are not followed; give the URL that it leads to", said)
+	}
+	if status < 500 && status != tooManyRequests && final(wire.Code) {
+		return fmt.Errorf("%s: %w", said, credential.ErrRefused)
+	}
+	return errors.New(said)
+}
+
+// words are parts of a text that could be a secret, or a part of one.
+var words = regexp.MustCompile(`[^\s"'<>(),;:]{6,}`)
+
+// redact removes secrets from a text of the server: some repeat what they were sent, perhaps cut off.
+func redact(text string, secrets []credential.Secret) string {
+	for _, secret := range secrets {
+		if !secret.IsZero() {
+			text = strings.ReplaceAll(text, secret.Reveal(), "[redacted]")
+		}
+	}
+	return words.ReplaceAllStringFunc(text, func(word string) string {
+		for _, secret := range secrets {
+			if strings.Contains(secret.Reveal(), strings.TrimRight(word, ".…")) {
+				return "[redacted]"
+			}
+		}
+		return word
+	})
+}
+
+// final says whether the same request would have the same answer later.
+func final(code string) bool {
+	switch code {
+	case "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope",
+		"invalid_target", "access_denied", "unsupported_token_type":
+		return true
+	}
+	return false
+}
+
+// short is a text of the other side as it can be shown.
+func short(text string) string {
+	const most = 300
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,66 @@
+package tokenexchange
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// check refuses settings that cannot work, or are not safe.
+func (s *Source) check() error {
+	if err := checkEndpoint(s.Endpoint); err != nil {
+		return err
+	}
+	switch s.Authentication {
+	case "", None:
+		if s.ClientSecretFile != "" {
+			return fmt.Errorf("a client secret is given, but the client is not to authenticate: choose %s or %s", Basic, Post)
+		}
+	case Basic, Post:
+		if s.ClientID == "" || s.ClientSecretFile == "" {
+			return fmt.Errorf("authentication %q needs the client's name and the file of its secret", s.Authentication)
+		}
+	default:
+		return fmt.Errorf("unknown authentication %q: known are %s, %s and %s", s.Authentication, None, Basic, Post)
+	}
+	for _, resource := range s.Resources {
+		// RFC 8693 section 2.1: an absolute URI without a fragment.
+		if u, err := url.Parse(resource); err != nil || !u.IsAbs() || strings.Contains(resource, "#") {
+			return fmt.Errorf("the resource %q is not an absolute URI without a fragment", resource)
+		}
+	}
+	for _, scope := range s.Scopes {
+		if scope == "" || strings.ContainsAny(scope, " \t\r\n\"\\") {
+			return fmt.Errorf("the scope %q is not one scope", scope)
+		}
+	}
+	if slices.ContainsFunc(s.Audiences, func(audience string) bool { return audience == "" || strings.ContainsAny(audience, "\r\n") }) {
+		return errors.New("an audience is empty, or has more than one line")
+	}
+	return nil
+}
+
+// checkEndpoint refuses a URL that secrets must not be sent to.
+func checkEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Fragment != "" || u.User != nil {
+		return errors.New("the token endpoint must be a URL with a host, and without a user or a fragment")
+	}
+	switch {
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && loopback(u.Hostname()):
+		return nil
+	case u.Scheme == "http":
+		return errors.New("the token endpoint must be https: tokens are not sent in the clear, but to this machine")
+	}
+	return fmt.Errorf("the token endpoint must be https, not %q", u.Scheme)
+}
+
+func loopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}

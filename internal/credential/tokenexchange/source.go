@@ -1,0 +1,146 @@
+package tokenexchange
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/file"
+)
+
+// Types of tokens (RFC 8693 section 3).
+const (
+	AccessToken = "urn:ietf:params:oauth:token-type:access_token"
+	IDToken     = "urn:ietf:params:oauth:token-type:id_token"
+	JWT         = "urn:ietf:params:oauth:token-type:jwt"
+)
+
+// Authentication is how the client says to the server who it is (RFC 6749 section 2.3).
+type Authentication string
+
+const (
+	// None: by its name at most.
+	None Authentication = "none"
+	// Basic: by its name and secret, in a header.
+	Basic Authentication = "basic"
+	// Post: by its name and secret, in the form. For servers that know no other.
+	Post Authentication = "post"
+)
+
+// Source is what is exchanged, where, and for what.
+type Source struct {
+	// Endpoint is the URL of the server's token endpoint: https, or http on this machine.
+	Endpoint string
+	// SubjectTokenFile is read anew for each exchange.
+	SubjectTokenFile string
+	// SubjectTokenType is what kind of token it is. Empty: JWT.
+	SubjectTokenType string
+	// RequestedTokenType is what kind is asked for. Empty: what the server chooses.
+	RequestedTokenType string
+	// Resources, Audiences and Scopes say what the new token is for. Resources are absolute URIs without a fragment.
+	Resources, Audiences, Scopes []string
+	// Authentication of the client. Empty: None.
+	Authentication Authentication
+	// ClientID is the name of the client; it may be empty with None.
+	ClientID string
+	// ClientSecretFile has the client's secret, which must not be open to others; only with Basic and Post.
+	ClientSecretFile string
+	// CAFile has the PEM certificates that the server's is verified with. Empty: those of the system.
+	CAFile string
+	// Timeout of an exchange. 0: DefaultTimeout.
+	Timeout time.Duration
+	// Poster is the way to the server; required by Obtain.
+	Poster Poster
+	// Now is the clock; required by Obtain.
+	Now func() time.Time
+}
+
+// DefaultTimeout is how long an exchange may take.
+const DefaultTimeout = 30 * time.Second
+
+// Key implements credential.Source. The subject is part of it: with the token of somebody else in the file, what was got for
+// the first is not served.
+func (s *Source) Key() map[string]string {
+	key := map[string]string{"source": "token-exchange", "endpoint": s.Endpoint, "subjectTokenFile": s.SubjectTokenFile, "subject": s.subject()}
+	for name, value := range map[string]string{
+		"subjectTokenType": s.SubjectTokenType, "requestedTokenType": s.RequestedTokenType, "authentication": string(s.Authentication),
+		"clientID": s.ClientID, "clientSecretFile": s.ClientSecretFile, "caFile": s.CAFile,
+		// None of these can hold a line feed: such a request is refused.
+		"resources": strings.Join(s.Resources, "\n"), "audiences": strings.Join(s.Audiences, "\n"), "scopes": strings.Join(s.Scopes, "\n"),
+	} {
+		if value != "" {
+			key[name] = value
+		}
+	}
+	return key
+}
+
+// subject names whom the token in the file is of, as far as it says so. Of one that says nothing it is a sum.
+func (s *Source) subject() string {
+	token, err := file.Read(s.SubjectTokenFile)
+	if err != nil {
+		return ""
+	}
+	if claims, ok := credential.Unverified(token); ok && claims.Subject != "" {
+		return claims.Issuer + " " + claims.Subject
+	}
+	sum := sha256.Sum256([]byte(token.Reveal()))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Obtain implements credential.Source. The error is ErrRefused if the server says that it will not do it.
+func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.Credential, json.RawMessage, error) {
+	got, err := s.exchange(ctx)
+	if err != nil {
+		return credential.Credential{}, nil, fmt.Errorf("exchange token at %s: %w", s.Endpoint, err)
+	}
+	return got, nil, nil
+}
+
+func (s *Source) exchange(ctx context.Context) (credential.Credential, error) {
+	if err := s.check(); err != nil {
+		return credential.Credential{}, err
+	}
+	subject, err := s.subjectToken()
+	if err != nil {
+		return credential.Credential{}, err
+	}
+	secret, err := s.clientSecret()
+	if err != nil {
+		return credential.Credential{}, err
+	}
+	timeout := s.Timeout
+	if timeout == 0 {
+		timeout = DefaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	// From before the request, so that the lifetime that the server says ends rather too early than too late.
+	started := s.Now()
+	status, body, err := s.Poster.Post(ctx, s.form(subject, secret))
+	if err != nil {
+		return credential.Credential{}, err
+	}
+	if status != 200 {
+		return credential.Credential{}, refusal(status, body, subject, secret)
+	}
+	return s.read(body, started)
+}
+
+func (s *Source) subjectToken() (credential.Secret, error) {
+	token, err := file.Read(s.SubjectTokenFile)
+	if err != nil {
+		return credential.Secret{}, err
+	}
+	claims, _ := credential.Unverified(token)
+	if now := s.Now(); !claims.Expires.IsZero() && !now.Before(claims.Expires) {
+		return credential.Secret{}, fmt.Errorf("the token in %s expired at %s, and now is %s: whatever renews the file has stopped, or the clock is wrong",
+			s.SubjectTokenFile, claims.Expires.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return token, nil
+}

@@ -1,0 +1,192 @@
+package credential
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential/cache"
+)
+
+// turn is one ask that is served.
+type turn struct {
+	*Provider
+	source Source
+	ask    Ask
+	caller Caller
+	renew  bool
+	folder *cache.Folder
+	key    map[string]string
+	name   cache.Name
+	// entry is what is kept, or nil.
+	entry *Entry
+	// lock is nil before it is taken, and where it cannot be.
+	lock *cache.Lock
+	// withheld says that the source was not given the state that is kept.
+	withheld bool
+	// unreadable is the last error of reading, so that it is told once.
+	unreadable string
+}
+
+func (t *turn) run(ctx context.Context) (Credential, error) {
+	t.read()
+	before := t.entry
+	if !t.renew {
+		switch decide(t.situation()) {
+		case serve:
+			return t.hand(), nil
+		case repeat:
+			return Credential{}, t.entry.Failure.remembered()
+		}
+	}
+	if err := t.wait(ctx); err != nil {
+		if t.entry.valid(t.Now()) {
+			t.Terminal.Notice("%v: served is the credential that is kept, which expires at %s", err, clock(t.entry.Credential.Expires))
+			return t.hand(), nil
+		}
+		return Credential{}, err
+	}
+	if t.lock == nil {
+		credential, err := t.unkept(ctx)
+		if err != nil {
+			return t.despite(err, false)
+		}
+		return credential, nil
+	}
+	defer t.lock.Release()
+	t.read()
+	if done, credential, err := t.meanwhile(before); done {
+		return credential, err
+	}
+	return t.obtain(ctx)
+}
+
+// wait takes the lock. An error says that another process has it; where the system gives no lock there is none.
+func (t *turn) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, orDefault(t.LockTimeout, DefaultLockTimeout))
+	defer cancel()
+	lock, err := t.folder.Lock(ctx, t.name, cache.Wait{Patience: orDefault(t.Patience, DefaultPatience), Notice: func(holder int) {
+		t.Terminal.Notice("waiting for process %d, which is getting the same credential", holder)
+	}})
+	if errors.Is(err, cache.ErrBusy) {
+		return err
+	}
+	if err != nil {
+		t.Terminal.Notice("nothing can be kept: %v", err)
+	}
+	t.lock = lock
+	return nil
+}
+
+// meanwhile answers with what another process came to while this one waited: its credential, also one that is not for
+// others, or its failure. Else it answers with what is kept if that is enough.
+func (t *turn) meanwhile(before *Entry) (done bool, credential Credential, err error) {
+	now := t.Now()
+	if t.entry.has() && !t.entry.Obtained.Equal(obtainedAt(before)) && !t.expired(now) {
+		return true, t.hand(), nil
+	}
+	if t.renew {
+		return false, Credential{}, nil
+	}
+	if t.entry != nil && t.entry.Failure != nil {
+		f := t.entry.Failure
+		if !f.At.Equal(failedAt(before)) && f.concerns(t.ask.Interactive) {
+			f.tell(t.caller)
+			_ = t.write()
+			credential, err := t.despite(f.remembered(), false)
+			return true, credential, err
+		}
+	}
+	switch decide(t.situation()) {
+	case serve:
+		return true, t.hand(), nil
+	case repeat:
+		return true, Credential{}, t.entry.Failure.remembered()
+	}
+	return false, Credential{}, nil
+}
+
+func (t *turn) expired(now time.Time) bool {
+	expires := t.entry.Credential.Expires
+	return !expires.IsZero() && !now.Before(expires)
+}
+
+// hand returns what is kept, and marks who got it.
+func (t *turn) hand() Credential {
+	if t.caller.known() {
+		t.folder.Mark(t.name, mark(t.caller, t.ask, t.entry))
+	}
+	return t.told(t.entry)
+}
+
+// told is the credential as the client is told of it: it asks again when others would not be served it any more. In the
+// margin it is told the whole truth, so that it does not ask for each of its requests.
+func (t *turn) told(e *Entry) Credential {
+	credential := e.Credential
+	if credential.Expires.IsZero() {
+		return credential
+	}
+	if early := credential.Expires.Add(-effectiveMargin(e, t.margin())); early.After(t.Now()) {
+		credential.Expires = early
+	}
+	return credential
+}
+
+func (t *turn) situation() situation {
+	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), interactive: t.ask.Interactive, caller: t.caller}
+	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.ask, t.entry))
+	return s
+}
+
+func (p *Provider) margin() time.Duration { return orDefault(p.Margin, DefaultMargin) }
+
+// read reads what is kept. What cannot be trusted or read is told of, and as nothing.
+func (t *turn) read() {
+	entry, err := t.load()
+	if err != nil && t.unreadable != err.Error() {
+		t.unreadable = err.Error()
+		t.Terminal.Notice("what was kept is not used, and will be replaced: %v", err)
+	}
+	t.entry = entry
+}
+
+func (t *turn) load() (*Entry, error) {
+	data, err := t.folder.Read(t.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entry, err := decodeEntry(t.name, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(t.folder.Path(), string(t.name)), err)
+	}
+	return entry, nil
+}
+
+// write writes what is to be kept.
+func (t *turn) write() error {
+	data, err := encodeEntry(*t.entry)
+	if err != nil {
+		return err
+	}
+	return t.lock.Write(data)
+}
+
+func obtainedAt(e *Entry) time.Time {
+	if e == nil {
+		return time.Time{}
+	}
+	return e.Obtained
+}
+
+func failedAt(e *Entry) time.Time {
+	if e == nil || e.Failure == nil {
+		return time.Time{}
+	}
+	return e.Failure.At
+}

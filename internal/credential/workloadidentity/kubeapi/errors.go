@@ -1,0 +1,111 @@
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// rights are what a request needs.
+type rights struct{ verb, resource, subresource, group, namespace, name string }
+
+func (r rights) String() string {
+	resource := r.resource
+	if r.subresource != "" {
+		resource += "/" + r.subresource
+	}
+	if r.group != "" {
+		resource += "." + r.group
+	}
+	text := fmt.Sprintf("%q on %q", r.verb, resource)
+	if r.namespace != "" {
+		text += fmt.Sprintf(" in namespace %q", r.namespace)
+	}
+	return text
+}
+
+// classified is an error of the API with what to do about it: a credential.ErrRefused if the server said no, else an outage.
+func (c *client) classified(err error, needed rights) error {
+	if err == nil {
+		return nil
+	}
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return fmt.Errorf("ask the API server %s: %w", c.access.Server, err)
+	}
+	status := answer.Status()
+	text := plain(status.Message)
+	if status.Code >= http.StatusInternalServerError || status.Code == http.StatusTooManyRequests || status.Code == http.StatusRequestTimeout ||
+		status.Code < http.StatusBadRequest {
+		return fmt.Errorf("the API server %s cannot answer (%d): %s", c.access.Server, status.Code, text)
+	}
+	return fmt.Errorf("%w by the API server %s (%d): %s%s", credential.ErrRefused, c.access.Server, status.Code, text, c.hint(status, needed))
+}
+
+// hint says what to do about a refusal.
+func (c *client) hint(status metav1.Status, needed rights) string {
+	who := fmt.Sprintf("user %q of the kubeconfig", c.access.User)
+	if c.access.Pod != "" {
+		who = "the service account of the pod"
+	}
+	switch status.Code {
+	case http.StatusUnauthorized:
+		return fmt.Sprintf(": the credentials of %s are missing, wrong or expired", who)
+	case http.StatusForbidden:
+		return fmt.Sprintf(": %s needs the verb %s", who, needed)
+	case http.StatusNotFound:
+		if nothingServes(&apierrors.StatusError{ErrStatus: status}) {
+			return fmt.Sprintf(": this cluster does not serve %s.%s: choose another one, by another kubeconfig or context", needed.resource, needed.group)
+		}
+		see := "see which there are: kubectl get " + needed.resource
+		if needed.namespace != "" {
+			see += " -n " + needed.namespace
+		}
+		return ": " + see
+	case http.StatusConflict:
+		return ": it was deleted or created anew meanwhile: look at it, and try again"
+	case http.StatusUnprocessableEntity, http.StatusBadRequest:
+		return ": correct what is named, and try again"
+	}
+	return ""
+}
+
+// nothingServes says whether a 404 is about the path itself, and not about an object.
+func nothingServes(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	status := answer.Status()
+	return status.Details == nil || status.Details.Name == "" || strings.Contains(status.Message, "the server could not find the requested resource")
+}
+
+// textLimit bounds, in characters, what is shown of a text that a server has sent.
+const textLimit = 500
+
+// plain makes a text from outside fit for a terminal: one line, and no characters that move the cursor or turn the writing.
+func plain(text string) string {
+	var b strings.Builder
+	for i, r := range []rune(text) {
+		if i == textLimit {
+			b.WriteString("…")
+			break
+		}
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteByte(' ')
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			b.WriteRune(unicode.ReplacementChar)
+		}
+	}
+	return b.String()
+}

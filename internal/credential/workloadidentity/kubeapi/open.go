@@ -1,0 +1,151 @@
+package kubeapi
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/clientcertificate"
+	"github.com/credence-id/credence/internal/credential/workloadidentity"
+	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/internal/version"
+)
+
+// requestTimeout bounds one request.
+const requestTimeout = 30 * time.Second
+
+// client is the API of one cluster, for one request of a client.
+type client struct {
+	core, tokens, certificates rest.Interface
+	access                     kubeconfig.Access
+}
+
+// Tokens is the workloadidentity.Connect of real clusters.
+func Tokens(access kubeconfig.Access, request credential.Request) (workloadidentity.API, error) {
+	c, err := open(access, request)
+	if err != nil {
+		return nil, err
+	}
+	return tokens{c}, nil
+}
+
+// Certificates is the clientcertificate.Connect of real clusters.
+func Certificates(access kubeconfig.Access, request credential.Request) (clientcertificate.API, error) {
+	c, err := open(access, request)
+	if err != nil {
+		return nil, err
+	}
+	return certificates{c}, nil
+}
+
+func open(access kubeconfig.Access, request credential.Request) (*client, error) {
+	config, err := restConfig(access)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent = "credence/" + version.Read().Version
+	config.Timeout = requestTimeout
+	// The sources pace themselves, by their own clock.
+	config.QPS = -1
+	config.WarningHandler = warnings{request.Terminal}
+	if config.ExecProvider != nil {
+		config.ExecProvider = guarded(config.ExecProvider, request.Ask.Interactive)
+	}
+	return newClient(config, access)
+}
+
+// restConfig is how to reach the cluster.
+func restConfig(access kubeconfig.Access) (*rest.Config, error) {
+	if access.Pod != "" {
+		return &rest.Config{
+			Host: access.Server, BearerTokenFile: filepath.Join(access.Pod, "token"),
+			TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(access.Pod, "ca.crt")},
+		}, nil
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{Precedence: access.Files},
+		&clientcmd.ConfigOverrides{CurrentContext: access.Context})
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	// What is kept is found by what was read first.
+	chosen := raw.Contexts[access.Context]
+	if config.Host != access.Server || chosen == nil || chosen.AuthInfo != access.User {
+		return nil, fmt.Errorf("read the kubeconfig: context %q was changed a moment ago: try again", access.Context)
+	}
+	return config, nil
+}
+
+// guarded is the program of a kubeconfig's user as it is run from here.
+func guarded(program *api.ExecConfig, interactive bool) *api.ExecConfig {
+	program = program.DeepCopy()
+	program.Env = append(program.Env, api.ExecEnvVar{Name: kubeconfig.Guard, Value: "1"})
+	if !interactive {
+		program.StdinUnavailable = true
+		program.StdinUnavailableMessage = "the client that asks for a credential does not allow to ask a person"
+	}
+	return program
+}
+
+// newClient returns clients of the three groups that are needed: a full clientset would double the start-up time.
+func newClient(config *rest.Config, access kubeconfig.Access) (*client, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme, certificatesv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("register types of the API: %w", err)
+		}
+	}
+	if !rest.IsConfigTransportTLS(*config) {
+		return nil, fmt.Errorf("the API server %s is not https: credentials would travel in the clear", access.Server)
+	}
+	transport, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	group := func(path string, version schema.GroupVersion) (rest.Interface, error) {
+		config := rest.CopyConfig(config)
+		config.APIPath, config.GroupVersion = path, &version
+		config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+		client, err := rest.RESTClientForConfigAndClient(config, transport)
+		if err != nil {
+			return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		}
+		return client, nil
+	}
+	c := &client{access: access}
+	if c.core, err = group("/api", corev1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	if c.tokens, err = group("/apis", v1alpha1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	if c.certificates, err = group("/apis", certificatesv1.SchemeGroupVersion); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// warnings shows what a server warns of.
+type warnings struct{ terminal credential.Terminal }
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w warnings) HandleWarningHeader(code int, _, text string) {
+	if code == 299 && text != "" {
+		w.terminal.Notice("Warning: %s", plain(text))
+	}
+}

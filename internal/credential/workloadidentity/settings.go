@@ -1,0 +1,133 @@
+package workloadidentity
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+)
+
+// Settings say which token is wanted.
+type Settings struct {
+	// Name of the WorkloadIdentity; required.
+	Name string
+	// Namespace of it; empty: the one of the kubeconfig's context, or of the pod.
+	Namespace string
+	// Duration is how long the token is to be valid; 0: the server's default.
+	Duration time.Duration
+	// Context is the object on whose behalf the token is used: serviceaccount/NAME. Empty: none.
+	Context string
+}
+
+// WithCluster returns s with what a cluster's own configuration says: the field workloadIdentity of the extension
+// client.authentication.k8s.io/exec in the kubeconfig's cluster, so that one user entry serves several clusters.
+//
+//	{"workloadIdentity": {"name": "deployer", "namespace": "my-team", "duration": "30m", "context": "serviceaccount/deployer"}}
+//
+// What it leaves out stays. It names no file: those belong to the machine. A configuration of another form is none of this
+// package's, but an unknown field of workloadIdentity is an error.
+func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
+	var outer struct {
+		WorkloadIdentity json.RawMessage `json:"workloadIdentity"`
+	}
+	if json.Unmarshal(raw, &outer) != nil || outer.WorkloadIdentity == nil {
+		return s, nil
+	}
+	var said struct{ Name, Namespace, Duration, Context string }
+	decoder := json.NewDecoder(bytes.NewReader(outer.WorkloadIdentity))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&said); err != nil {
+		return s, fmt.Errorf("read workloadIdentity in the configuration of the cluster: %w", err)
+	}
+	if said.Duration != "" {
+		d, err := time.ParseDuration(said.Duration)
+		if err != nil || d <= 0 {
+			return s, fmt.Errorf("read workloadIdentity in the configuration of the cluster: duration %q is not one such as 30m", said.Duration)
+		}
+		s.Duration = d
+	}
+	for to, text := range map[*string]string{&s.Name: said.Name, &s.Namespace: said.Namespace, &s.Context: said.Context} {
+		if text != "" {
+			*to = text
+		}
+	}
+	return s, nil
+}
+
+// Object is an object on whose behalf a token is asked for.
+type Object struct{ APIVersion, Kind, Resource, Name string }
+
+// object parses Context; nil if it is empty.
+func (s Settings) object() (*Object, error) {
+	if s.Context == "" {
+		return nil, nil
+	}
+	kind, name, _ := strings.Cut(s.Context, "/")
+	switch strings.ToLower(kind) {
+	case "serviceaccount", "serviceaccounts", "sa":
+		if err := checkName(name); err != nil {
+			return nil, fmt.Errorf("context %q: %w", s.Context, err)
+		}
+		return &Object{APIVersion: "v1", Kind: "ServiceAccount", Resource: "serviceaccounts", Name: name}, nil
+	}
+	return nil, fmt.Errorf("context %q is not of the form serviceaccount/NAME", s.Context)
+}
+
+// checkName refuses what would be another path than the one of an object.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the name is empty")
+	case name == "." || name == ".." || strings.ContainsAny(name, "/%"):
+		return fmt.Errorf("%q is not a name", name)
+	}
+	return nil
+}
+
+// Source gets tokens of one WorkloadIdentity. It implements credential.Source.
+type Source struct {
+	settings Settings
+	object   *Object
+	access   kubeconfig.Access
+	connect  Connect
+}
+
+// New returns the source for settings and the cluster that the caller's kubeconfig leads to, or what is wrong with them. It calls
+// nobody. connect may be nil where only the key is of interest.
+func New(settings Settings, access kubeconfig.Access, connect Connect) (*Source, error) {
+	if err := checkName(settings.Name); err != nil {
+		return nil, fmt.Errorf("WorkloadIdentity: %w", err)
+	}
+	if settings.Namespace == "" {
+		settings.Namespace = access.Namespace
+	}
+	if err := checkName(settings.Namespace); err != nil {
+		return nil, fmt.Errorf("namespace: %w", err)
+	}
+	if settings.Duration < 0 {
+		return nil, fmt.Errorf("duration is %s, it must be longer than 0", settings.Duration)
+	}
+	object, err := settings.object()
+	if err != nil {
+		return nil, err
+	}
+	return &Source{settings: settings, object: object, access: access, connect: connect}, nil
+}
+
+// Key implements credential.Source.
+func (s *Source) Key() map[string]string {
+	key := map[string]string{"source": "workload-identity", "namespace": s.settings.Namespace, "name": s.settings.Name}
+	if s.settings.Duration > 0 {
+		key["duration"] = s.settings.Duration.String()
+	}
+	if s.object != nil {
+		key["context"] = s.object.Resource + "/" + s.object.Name
+	}
+	maps.Copy(key, s.access.Key())
+	return key
+}
