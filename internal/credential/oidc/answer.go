@@ -1,0 +1,123 @@
+package oidc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// answer is what the token endpoint gives (RFC 6749 section 5.1, OpenID Connect Core 1.0 section 3.1.3.3).
+type answer struct {
+	idToken, accessToken, refreshToken credential.Secret
+	bearer                             bool
+	// lifetime is that of the access token, counted from asked; zero: not said.
+	lifetime time.Duration
+	asked    time.Time
+}
+
+// longest bounds what a provider says of lifetimes, which would overflow otherwise.
+const longest = 10 * 365 * 24 * time.Hour
+
+// redeem asks the token endpoint. The secrets of the form are named, so that no error repeats them.
+func (p *party) redeem(ctx context.Context, form url.Values) (answer, error) {
+	if resource := p.Parameters["resource"]; resource != "" {
+		form.Set("resource", resource) // RFC 8707 section 2.2
+	}
+	asked := p.now()
+	body, err := p.post(ctx, p.document.Token, form, form.Get("code"), form.Get("code_verifier"), form.Get("refresh_token"), form.Get("device_code"))
+	if err != nil {
+		return answer{}, err
+	}
+	a, err := parseAnswer(body)
+	if err != nil {
+		return answer{}, fmt.Errorf("read the answer of %s: %w", p.document.Token, err)
+	}
+	a.asked = asked
+	return a, nil
+}
+
+func parseAnswer(body []byte) (answer, error) {
+	var said struct {
+		IDToken      string  `json:"id_token"`
+		AccessToken  string  `json:"access_token"`
+		RefreshToken string  `json:"refresh_token"`
+		TokenType    string  `json:"token_type"`
+		ExpiresIn    seconds `json:"expires_in"`
+	}
+	if err := json.Unmarshal(body, &said); err != nil {
+		var wrongType *json.UnmarshalTypeError
+		if errors.As(err, &wrongType) {
+			return answer{}, fmt.Errorf("its field %q is no %s", plain(wrongType.Field), wrongType.Type)
+		}
+		return answer{}, errors.New("it is no JSON object")
+	}
+	for name, token := range map[string]string{"id_token": said.IDToken, "access_token": said.AccessToken, "refresh_token": said.RefreshToken} {
+		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return answer{}, fmt.Errorf("its %s has characters that no token has", name)
+		}
+	}
+	if said.ExpiresIn < 0 {
+		return answer{}, errors.New("its expires_in is negative")
+	}
+	a := answer{bearer: strings.EqualFold(said.TokenType, "Bearer"), lifetime: time.Duration(said.ExpiresIn)}
+	for text, secret := range map[*credential.Secret]string{&a.idToken: said.IDToken, &a.accessToken: said.AccessToken, &a.refreshToken: said.RefreshToken} {
+		if secret != "" {
+			*text = credential.NewSecret(secret)
+		}
+	}
+	return a, nil
+}
+
+// redact takes the tokens of a out of a text.
+func (a answer) redact(text string) string {
+	return without(text, a.idToken.Reveal(), a.accessToken.Reveal(), a.refreshToken.Reveal())
+}
+
+// accessExpires is the end of the access token: the earlier of what the answer says and, if it is a JWT, of what it says itself; zero
+// if neither does. The JWT is not verified, which is for the server that it is presented to.
+func (a answer) accessExpires() time.Time {
+	var expires time.Time
+	if a.lifetime > 0 {
+		expires = a.asked.Add(a.lifetime)
+	}
+	parts := strings.Split(a.accessToken.Reveal(), ".")
+	if len(parts) != 3 {
+		return expires
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	var claims struct {
+		Expires float64 `json:"exp"`
+	}
+	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Expires <= 0 || claims.Expires > float64(1<<40) {
+		return expires
+	}
+	if own := time.Unix(int64(claims.Expires), 0); expires.IsZero() || own.Before(expires) {
+		return own
+	}
+	return expires
+}
+
+// seconds is a duration as a JSON number of seconds, or a string with one, as some providers write it.
+type seconds time.Duration
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *seconds) UnmarshalJSON(b []byte) error {
+	text := strings.Trim(string(b), `"`)
+	if text == "null" || text == "" {
+		return nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || n != n {
+		return errors.New("a number of seconds is none")
+	}
+	*s = seconds(min(max(n, -1), longest.Seconds()) * float64(time.Second))
+	return nil
+}

@@ -1,0 +1,174 @@
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Token is which of the tokens of a login is presented to the server.
+type Token string
+
+// The tokens that can be presented. Kubernetes API servers take ID tokens; access tokens only from providers that sign them as JWTs
+// with an audience that the server expects (RFC 9068).
+const (
+	IDToken     Token = "id"
+	AccessToken Token = "access"
+)
+
+// Flow is how a person logs in.
+type Flow string
+
+// The flows. Auto takes the browser of this machine, and the device code if there is none and the provider has such codes.
+const (
+	Auto    Flow = "auto"
+	Browser Flow = "browser"
+	Device  Flow = "device"
+)
+
+// Config says with whom to log in, and as which client. The zero value of all but Issuer and ClientID works.
+type Config struct {
+	// Issuer is the URL of the provider, exactly as it stands in its tokens: https, or http on loopback.
+	Issuer string
+	// ClientID is the client that the provider knows.
+	ClientID string
+	// ClientSecretFile holds the secret of a confidential client; empty for a public one, as programs on people's machines are.
+	ClientSecretFile string
+	// Scopes are asked for besides openid and offline_access.
+	Scopes []string
+	// Present is the token that the server gets; empty: the ID token.
+	Present Token
+	// Flow is how a person logs in; empty: Auto.
+	Flow Flow
+	// RedirectURI is where the provider sends the browser: http, on 127.0.0.1, [::1] or localhost. Empty: http://127.0.0.1/callback. The
+	// port, if it has one, is the one that is listened on.
+	RedirectURI string
+	// Ports are tried in this order, if RedirectURI has no port; empty: any free one, which providers must allow (RFC 8252 section 7.3).
+	Ports []int
+	// Parameters are added to the request that starts a login, such as prompt, login_hint, audience or resource.
+	Parameters map[string]string
+	// CAFile holds the certificates, in PEM, that alone are trusted to vouch for the provider; empty: those of the system.
+	CAFile string
+	// LoginTimeout is how long a person may take; zero: ten minutes.
+	LoginTimeout time.Duration
+
+	// Now, Random and Wait are the clock and the randomness; nil: the real ones. Wait returns nil when the time has passed, and the
+	// error of the context if that ends first.
+	Now    func() time.Time
+	Random io.Reader
+	Wait   func(context.Context, time.Duration) error
+}
+
+const (
+	defaultRedirect = "http://127.0.0.1/callback"
+	defaultTimeout  = 10 * time.Minute
+)
+
+// reserved are parameters that belong to the flow itself: whoever could set them could switch its protection off.
+var reserved = []string{
+	"response_type", "response_mode", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce",
+	"code_challenge", "code_challenge_method", "request", "request_uri",
+}
+
+// completed returns c with its defaults, or what is wrong with it.
+func (c Config) completed() (Config, error) {
+	if _, err := issuerURL(c.Issuer); err != nil {
+		return c, err
+	}
+	if c.ClientID == "" {
+		return c, errors.New("no client ID: give the one under which the provider knows this program")
+	}
+	if c.Present == "" {
+		c.Present = IDToken
+	}
+	if c.Present != IDToken && c.Present != AccessToken {
+		return c, fmt.Errorf("unknown token %q: it is %q or %q", c.Present, IDToken, AccessToken)
+	}
+	if c.Flow == "" {
+		c.Flow = Auto
+	}
+	if c.Flow != Auto && c.Flow != Browser && c.Flow != Device {
+		return c, fmt.Errorf("unknown flow %q: it is %q, %q or %q", c.Flow, Auto, Browser, Device)
+	}
+	for name := range c.Parameters {
+		if slices.Contains(reserved, name) {
+			return c, fmt.Errorf("parameter %q belongs to the flow itself and cannot be given", name)
+		}
+	}
+	for _, scope := range c.Scopes {
+		if scope == "" || strings.ContainsFunc(scope, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
+			return c, fmt.Errorf("scope %q is none: give one word for each", scope)
+		}
+	}
+	if c.RedirectURI == "" {
+		c.RedirectURI = defaultRedirect
+	}
+	if _, err := c.redirect(); err != nil {
+		return c, err
+	}
+	if c.LoginTimeout < 0 {
+		return c, fmt.Errorf("login timeout %s is negative", c.LoginTimeout)
+	}
+	if c.LoginTimeout == 0 {
+		c.LoginTimeout = defaultTimeout
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.Wait == nil {
+		c.Wait = wait
+	}
+	return c, nil
+}
+
+// redirect returns the parsed RedirectURI and the ports to try on it.
+func (c Config) redirect() (redirect, error) {
+	u, err := url.Parse(c.RedirectURI)
+	if err != nil || u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
+		return redirect{}, fmt.Errorf("redirect URI %q: it must look like %s", c.RedirectURI, defaultRedirect)
+	}
+	host := u.Hostname()
+	if host != "127.0.0.1" && host != "::1" && host != "localhost" {
+		return redirect{}, fmt.Errorf("redirect URI %q: its host must be 127.0.0.1, [::1] or localhost, since nothing else is listened on", c.RedirectURI)
+	}
+	ports := slices.Clone(c.Ports)
+	if u.Port() != "" {
+		if len(ports) > 0 {
+			return redirect{}, fmt.Errorf("redirect URI %q has a port: give no others", c.RedirectURI)
+		}
+		port, err := parsePort(u.Port())
+		if err != nil {
+			return redirect{}, fmt.Errorf("redirect URI %q: %w", c.RedirectURI, err)
+		}
+		ports = []int{port}
+	}
+	for _, port := range ports {
+		if port < 0 || port > 65535 {
+			return redirect{}, fmt.Errorf("port %d is none", port)
+		}
+	}
+	if len(ports) == 0 {
+		ports = []int{0}
+	}
+	return redirect{host: host, path: u.EscapedPath(), ports: ports}, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,217 @@
+package oidc_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/oidc"
+	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+)
+
+var _ credential.Source = (*oidc.Source)(nil)
+
+func TestConfigurationsThatAreRefused(t *testing.T) {
+	good := oidc.Config{Issuer: "https://login.example.com/realms/one", ClientID: "kubernetes"}
+	if _, err := oidc.New(good); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*oidc.Config){
+		"no issuer":           func(c *oidc.Config) { c.Issuer = "" },
+		"must be https":       func(c *oidc.Config) { c.Issuer = "http://login.example.com" },
+		"must be a URL":       func(c *oidc.Config) { c.Issuer = "login.example.com" },
+		`example.com?x=1`:     func(c *oidc.Config) { c.Issuer = "https://login.example.com?x=1" },
+		`example.com#x`:       func(c *oidc.Config) { c.Issuer = "https://login.example.com#x" },
+		`u:p@login`:           func(c *oidc.Config) { c.Issuer = "https://u:p@login.example.com" },
+		"no client ID":        func(c *oidc.Config) { c.ClientID = "" },
+		`unknown token "jwt"`: func(c *oidc.Config) { c.Present = "jwt" },
+		`unknown flow "push"`: func(c *oidc.Config) { c.Flow = "push" },
+		`"state"`:             func(c *oidc.Config) { c.Parameters = map[string]string{"state": "x"} },
+		`"redirect_uri"`:      func(c *oidc.Config) { c.Parameters = map[string]string{"redirect_uri": "x"} },
+		`scope "a b"`:         func(c *oidc.Config) { c.Scopes = []string{"a b"} },
+		"its host must be":    func(c *oidc.Config) { c.RedirectURI = "http://example.com/callback" },
+		"must look like":      func(c *oidc.Config) { c.RedirectURI = "https://127.0.0.1/callback" },
+		"give no others":      func(c *oidc.Config) { c.RedirectURI = "http://127.0.0.1:8000"; c.Ports = []int{1} },
+		`port "99999"`:        func(c *oidc.Config) { c.RedirectURI = "http://127.0.0.1:99999" },
+		"port 70000":          func(c *oidc.Config) { c.Ports = []int{70000} },
+		"negative":            func(c *oidc.Config) { c.LoginTimeout = -time.Second },
+	} {
+		config := good
+		change(&config)
+		if _, err := oidc.New(config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+func TestFilesOfTheConfiguration(t *testing.T) {
+	p := oidctest.Start(t, start)
+	missing := filepath.Join(t.TempDir(), "missing")
+	empty := filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*oidc.Config){
+		"client secret":     func(c *oidc.Config) { c.ClientSecretFile = missing },
+		"no such file":      func(c *oidc.Config) { c.CAFile = missing },
+		"holds none":        func(c *oidc.Config) { c.CAFile = empty },
+		"signed by unknown": func(c *oidc.Config) { c.CAFile = "" },
+	} {
+		term := &terminal{}
+		wantError(t, obtain(t, newSource(t, p, change), term, nil, true).err, "outage", want)
+		if len(term.opened) != 0 {
+			t.Error("a browser was opened")
+		}
+	}
+}
+
+func TestKey(t *testing.T) {
+	base := oidc.Config{Issuer: "https://login.example.com", ClientID: "kubernetes", Scopes: []string{"groups", "email"}}
+	key := func(change func(*oidc.Config)) string {
+		config := base
+		change(&config)
+		s, err := oidc.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(s.Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	same := key(func(*oidc.Config) {})
+	for name, change := range map[string]func(*oidc.Config){
+		"order of scopes": func(c *oidc.Config) { c.Scopes = []string{"email", "groups", "email"} },
+		"default":         func(c *oidc.Config) { c.Present = oidc.IDToken },
+		"flow":            func(c *oidc.Config) { c.Flow = oidc.Device },
+		"ports":           func(c *oidc.Config) { c.Ports = []int{8000} },
+		"timeout":         func(c *oidc.Config) { c.LoginTimeout = time.Hour },
+		"secret":          func(c *oidc.Config) { c.ClientSecretFile = "/secret" },
+	} {
+		if diff := cmp.Diff(same, key(change)); diff != "" {
+			t.Errorf("%s: another key: %s", name, diff)
+		}
+	}
+	for name, change := range map[string]func(*oidc.Config){
+		"issuer":     func(c *oidc.Config) { c.Issuer += "/" },
+		"client":     func(c *oidc.Config) { c.ClientID = "other" },
+		"scopes":     func(c *oidc.Config) { c.Scopes = nil },
+		"token":      func(c *oidc.Config) { c.Present = oidc.AccessToken },
+		"parameters": func(c *oidc.Config) { c.Parameters = map[string]string{"audience": "x"} },
+		"trust":      func(c *oidc.Config) { c.CAFile = "/ca.pem" },
+	} {
+		if key(change) == same {
+			t.Errorf("%s: the same key", name)
+		}
+	}
+}
+
+func TestWithCluster(t *testing.T) {
+	base := oidc.Config{Issuer: "https://a.example.com", ClientID: "a", Scopes: []string{"one"}, Parameters: map[string]string{"x": "1"}, CAFile: "ca.pem"}
+	for raw, want := range map[string]oidc.Config{
+		``:                          base,
+		`null`:                      base,
+		`"text"`:                    base,
+		`{"other":{"issuer":"b"}}`:  base,
+		`{"oidc":{"clientID":"b"}}`: {Issuer: base.Issuer, ClientID: "b", Scopes: base.Scopes, Parameters: base.Parameters, CAFile: base.CAFile},
+		`{"oidc":{"issuer":"https://b.example.com","clientID":"b","scopes":["two"],"present":"access","parameters":{"y":"2"}}}`: {
+			Issuer: "https://b.example.com", ClientID: "b", Scopes: []string{"two"}, Present: oidc.AccessToken, Parameters: map[string]string{"x": "1", "y": "2"}, CAFile: base.CAFile},
+	} {
+		got, err := base.WithCluster(json.RawMessage(raw))
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", raw, diff)
+		}
+	}
+	if len(base.Parameters) != 1 {
+		t.Error("the parameters of the configuration were changed")
+	}
+	for _, raw := range []string{`{"oidc":{"caFile":"/etc/passwd"}}`, `{"oidc":7}`, `{"oidc":{"issuer":{}}}`} {
+		if _, err := base.WithCluster(json.RawMessage(raw)); err == nil {
+			t.Errorf("%s is taken", raw)
+		}
+	}
+}
+
+func TestDiscoveryThatIsRefused(t *testing.T) {
+	set := func(name string, value any) func(map[string]any) {
+		return func(d map[string]any) { d[name] = value }
+	}
+	for name, test := range map[string]struct {
+		document func(map[string]any)
+		want     string
+	}{
+		"another issuer":      {set("issuer", "https://evil.example"), "https://evil.example"},
+		"a slash more":        {func(d map[string]any) { d["issuer"] = d["issuer"].(string) + "/" }, "exactly"},
+		"no token endpoint":   {set("token_endpoint", ""), "no token_endpoint"},
+		"no keys":             {set("jwks_uri", nil), "no jwks_uri"},
+		"plain http":          {set("token_endpoint", "http://login.example.com/token"), "not https"},
+		"keys by http":        {set("jwks_uri", "http://login.example.com/keys"), "not https"},
+		"a file":              {set("authorization_endpoint", "file:///etc/passwd"), "no address"},
+		"a name and password": {set("token_endpoint", "https://a:b@example.com/"), "no address"},
+		"a script":            {set("authorization_endpoint", "javascript:alert(1)"), "no address"},
+		"no signatures":       {set("id_token_signing_alg_values_supported", []string{"none", "HS256"}), "no algorithm"},
+		"another form":        {set("scopes_supported", "openid"), "form"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := oidctest.Start(t, start)
+			p.Behave(oidctest.Behavior{Document: test.document})
+			term := &terminal{}
+			wantError(t, obtain(t, newSource(t, p), term, nil, true).err, "outage", test.want)
+			if len(term.opened) != 0 || p.Requests("/token") != 0 {
+				t.Error("it goes on")
+			}
+		})
+	}
+}
+
+// Redirects of documents are followed on the same host, and not without end.
+func TestRedirectsOfDocuments(t *testing.T) {
+	for hops, want := range map[int]string{3: "", 9: "again and again"} {
+		p := oidctest.Start(t, start)
+		p.Behave(oidctest.Behavior{Take: func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/keys" || p.Requests("/keys") > hops {
+				return false
+			}
+			http.Redirect(w, r, "/keys", http.StatusFound)
+			return true
+		}})
+		term, _ := person(t, p.Browser(t, "alice"))
+		g := obtain(t, newSource(t, p), term, nil, true)
+		if want == "" && g.err != nil || want != "" && (g.err == nil || !strings.Contains(g.err.Error(), want)) {
+			t.Errorf("%d redirects: %v", hops, g.err)
+		}
+	}
+}
+
+// A provider without the scope for refresh tokens is not asked for it: some refuse it.
+func TestScopes(t *testing.T) {
+	for _, test := range []struct {
+		supported any
+		want      string
+		notices   int
+	}{{[]string{"openid", "email"}, "scope=openid&", 2}, {nil, "scope=openid+offline_access&", 1}} {
+		p := oidctest.Start(t, start)
+		p.Behave(oidctest.Behavior{Document: func(d map[string]any) { d["scopes_supported"] = test.supported }})
+		term, _ := person(t, p.Browser(t, "alice"))
+		if g := obtain(t, newSource(t, p), term, nil, true); g.err != nil {
+			t.Fatal(g.err)
+		}
+		if !strings.Contains(term.opened[0], test.want) {
+			t.Errorf("asked for %s, want %s", term.opened[0], test.want)
+		}
+		if len(term.notices) != test.notices || test.notices == 2 && !strings.Contains(term.notices[1], "prompt=consent") {
+			t.Errorf("notices %q", term.notices)
+		}
+	}
+}

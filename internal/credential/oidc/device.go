@@ -1,0 +1,120 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// How often a device asks (RFC 8628 sections 3.2 and 3.5).
+const (
+	defaultInterval = 5 * time.Second
+	slowDown        = 5 * time.Second
+	longestInterval = 5 * time.Minute
+)
+
+// deviceCode is what a person is shown, and what is asked with meanwhile (RFC 8628 section 3.2).
+type deviceCode struct {
+	device, user, uri, complete string
+	lifetime, interval          time.Duration
+}
+
+// byDevice shows the person an address and a code, and asks until they have entered it.
+func (p *party) byDevice(ctx context.Context, terminal credential.Terminal) (answer, error) {
+	if p.document.DeviceAuthorization == "" {
+		return answer{}, fmt.Errorf("the provider has no device codes: %w", credential.ErrRefused)
+	}
+	form := url.Values{"scope": {p.document.scopes(p.Scopes)}}
+	for name, value := range p.Parameters {
+		form.Set(name, value)
+	}
+	body, err := p.post(ctx, p.document.DeviceAuthorization, form)
+	if err != nil {
+		return answer{}, fmt.Errorf("ask for a device code: %w", classified(err))
+	}
+	code, err := p.parseDeviceCode(body)
+	if err != nil {
+		return answer{}, fmt.Errorf("ask for a device code: %w", err)
+	}
+	lifetime := min(code.lifetime, p.LoginTimeout)
+	terminal.Notice("To log in to %s, open %s on any device and enter the code %s, within %s", p.Issuer, code.uri, code.user, lifetime)
+	if code.complete != "" {
+		terminal.Notice("Or open %s, if it shows the code %s", code.complete, code.user)
+	}
+	return p.poll(ctx, code, p.now().Add(lifetime))
+}
+
+// poll asks until there is an answer, or the code is over. An outage slows it down and does not end it.
+func (p *party) poll(ctx context.Context, code deviceCode, until time.Time) (answer, error) {
+	interval := code.interval
+	for {
+		left := until.Sub(p.now())
+		if left <= 0 {
+			return answer{}, fmt.Errorf("nobody has entered the code %s in time: %w", code.user, credential.ErrNeedsPerson)
+		}
+		if err := p.Wait(ctx, min(interval, left)); err != nil {
+			return answer{}, err
+		}
+		a, err := p.redeem(ctx, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {code.device}})
+		var refused *refusal
+		switch {
+		case err == nil:
+			return a, nil
+		case ctx.Err() != nil:
+			return answer{}, ctx.Err()
+		case errors.As(err, &refused) && refused.code == "authorization_pending":
+		case errors.As(err, &refused) && refused.code == "slow_down":
+			interval = min(interval+slowDown, longestInterval)
+		case errors.As(err, &refused) && refused.code == "expired_token":
+			return answer{}, fmt.Errorf("nobody has entered the code %s in time: %w: %w", code.user, err, credential.ErrNeedsPerson)
+		case errors.Is(err, errOutage), refused != nil && refused.outage():
+			interval = min(2*interval, longestInterval)
+		default:
+			return answer{}, fmt.Errorf("redeem the device code: %w", classified(err))
+		}
+	}
+}
+
+func (p *party) parseDeviceCode(body []byte) (deviceCode, error) {
+	var said struct {
+		DeviceCode string  `json:"device_code"`
+		UserCode   string  `json:"user_code"`
+		URI        string  `json:"verification_uri"`
+		Complete   string  `json:"verification_uri_complete"`
+		ExpiresIn  seconds `json:"expires_in"`
+		Interval   seconds `json:"interval"`
+	}
+	if err := json.Unmarshal(body, &said); err != nil {
+		return deviceCode{}, errors.New("the answer is no JSON object of the expected form")
+	}
+	issuer, err := issuerURL(p.Issuer)
+	if err != nil {
+		return deviceCode{}, err
+	}
+	if said.DeviceCode == "" || said.UserCode == "" || said.ExpiresIn <= 0 {
+		return deviceCode{}, errors.New("the answer lacks one of device_code, user_code and expires_in")
+	}
+	if err := endpointURL(issuer, "verification_uri", said.URI); err != nil {
+		return deviceCode{}, err
+	}
+	if plain(said.URI) != said.URI {
+		return deviceCode{}, errors.New("its verification_uri cannot be shown to a person")
+	}
+	code := deviceCode{
+		device: said.DeviceCode, user: plain(said.UserCode), uri: said.URI,
+		lifetime: time.Duration(said.ExpiresIn), interval: time.Duration(said.Interval),
+	}
+	if said.Complete != "" && plain(said.Complete) == said.Complete && endpointURL(issuer, "verification_uri_complete", said.Complete) == nil {
+		code.complete = said.Complete
+	}
+	if code.interval <= 0 {
+		code.interval = defaultInterval
+	}
+	code.interval = min(max(code.interval, time.Second), longestInterval)
+	return code, nil
+}

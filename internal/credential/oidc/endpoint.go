@@ -1,0 +1,155 @@
+package oidc
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// answerLimit bounds every answer of a provider, in bytes: discovery documents and key sets have some kilobytes.
+	answerLimit = 1 << 20
+	// requestTimeout bounds every request to a provider; those that wait for a person are not held open.
+	requestTimeout = 30 * time.Second
+)
+
+// errOutage marks that the provider has not answered, or said that it cannot now.
+var errOutage = errors.New("the provider does not answer properly")
+
+// client returns what talks to the provider: TLS 1.2 or newer, certificates of the given file only, no redirect to another host.
+func client(caFile string) (*http.Client, error) {
+	transport := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  requestTimeout,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           4,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+	if caFile != "" {
+		pem, err := os.ReadFile(caFile)
+		if err != nil {
+			return nil, fmt.Errorf("read certificates of the provider: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read certificates of the provider: %s holds none in PEM", caFile)
+		}
+		transport.TLSClientConfig.RootCAs = pool
+	}
+	return &http.Client{Transport: transport, Timeout: requestTimeout, CheckRedirect: staysThere}, nil
+}
+
+// staysThere allows the few redirects that lead nowhere else: a provider's document must come from the provider.
+func staysThere(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	if via[0].Method != http.MethodGet || next.URL.Scheme != first.Scheme || next.URL.Host != first.Host {
+		return fmt.Errorf("it redirects to %s://%s, which is not followed", next.URL.Scheme, next.URL.Host)
+	}
+	if len(via) > 3 {
+		return errors.New("it redirects again and again")
+	}
+	return nil
+}
+
+// send sends a request and returns status and body of the answer. What is no answer of the provider itself is an errOutage.
+func send(c *http.Client, request *http.Request) (int, []byte, error) {
+	request.Header.Set("Accept", "application/json")
+	response, err := c.Do(request)
+	if err != nil {
+		if request.Context().Err() != nil {
+			return 0, nil, request.Context().Err()
+		}
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // its text would have the whole URL, query and all
+		}
+		return 0, nil, fmt.Errorf("%s %s: %w: %w", request.Method, place(request.URL), err, errOutage)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit+1))
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s %s: read the answer: %w: %w", request.Method, place(request.URL), err, errOutage)
+	}
+	if len(body) > answerLimit {
+		return 0, nil, fmt.Errorf("%s %s: the answer is longer than %d bytes: %w", request.Method, place(request.URL), answerLimit, errOutage)
+	}
+	if response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusRequestTimeout {
+		return 0, nil, fmt.Errorf("%s %s: %s: %w", request.Method, place(request.URL), response.Status, errOutage)
+	}
+	return response.StatusCode, body, nil
+}
+
+// get returns the body of a document.
+func get(ctx context.Context, c *http.Client, address string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	status, body, err := send(c, request)
+	if err != nil {
+		return nil, err
+	}
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: status %d: %w", place(request.URL), status, errOutage)
+	}
+	return body, nil
+}
+
+// place is a URL without what may be secret in it.
+func place(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
+
+// issuerURL parses the URL of an issuer (OpenID Connect Discovery 1.0 section 3): no query, no fragment.
+func issuerURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return nil, errors.New("no issuer: give the URL of the provider, such as https://login.example.com")
+	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
+		return nil, fmt.Errorf("issuer %q: it must be a URL such as https://login.example.com", text)
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u)):
+		return nil, fmt.Errorf("issuer %q: it must be https", text)
+	}
+	return u, nil
+}
+
+// endpointURL checks an address that the issuer names: it is https like the issuer, and http only from one on loopback to loopback.
+func endpointURL(issuer *url.URL, name, text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || strings.Contains(text, "#") {
+		return fmt.Errorf("%s %q is no address", name, text)
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u) || !loopback(issuer)) {
+		return fmt.Errorf("%s %q is not https", name, text)
+	}
+	return nil
+}
+
+// loopback says whether u is on this machine by what it says, not by what a resolver says.
+func loopback(u *url.URL) bool {
+	if u.Hostname() == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip != nil && ip.IsLoopback()
+}
+
+func parsePort(text string) (int, error) {
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("port %q is none", text)
+	}
+	return int(port), nil
+}

@@ -1,0 +1,134 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// party is one provider and what this program is to it.
+type party struct {
+	Config
+	document *document
+	keys     *keySet
+	client   *http.Client
+	secret   credential.Secret
+}
+
+// meet finds out what the provider says of itself, and loads its keys.
+func meet(ctx context.Context, c Config) (*party, error) {
+	p, err := introduce(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if p.keys, err = loadKeys(ctx, p.client, p.document); err != nil {
+		p.leave()
+		return nil, err
+	}
+	return p, nil
+}
+
+// introduce is meet without the keys, for what needs no token verified.
+func introduce(ctx context.Context, c Config) (*party, error) {
+	p := &party{Config: c}
+	if c.ClientSecretFile != "" {
+		text, err := os.ReadFile(c.ClientSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the client secret: %w", err)
+		}
+		p.secret = credential.NewSecret(strings.TrimRight(string(text), "\r\n"))
+		if p.secret.IsZero() {
+			return nil, fmt.Errorf("read the client secret: %s is empty", c.ClientSecretFile)
+		}
+	}
+	var err error
+	if p.client, err = client(c.CAFile); err != nil {
+		return nil, err
+	}
+	if p.document, err = discover(ctx, p.client, c.Issuer); err != nil {
+		p.leave()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *party) leave() { p.client.CloseIdleConnections() }
+
+func (p *party) now() time.Time { return p.Now() }
+
+// post sends a form as this client (RFC 6749 section 2.3.1). A status other than 200 is a *refusal, or an errOutage if it is not the
+// provider's own word.
+func (p *party) post(ctx context.Context, address string, form url.Values, secrets ...string) ([]byte, error) {
+	basic := false
+	switch {
+	case p.secret.IsZero():
+		form.Set("client_id", p.ClientID)
+	case slices.Contains(p.document.AuthMethods, "client_secret_post") && !slices.Contains(p.document.AuthMethods, "client_secret_basic"):
+		form.Set("client_id", p.ClientID)
+		form.Set("client_secret", p.secret.Reveal())
+	default:
+		basic = true
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if basic {
+		request.SetBasicAuth(url.QueryEscape(p.ClientID), url.QueryEscape(p.secret.Reveal()))
+	}
+	status, body, err := send(p.client, request)
+	if err != nil {
+		return nil, err
+	}
+	if status == http.StatusOK {
+		return body, nil
+	}
+	refused, ok := parseRefusal(body, append(secrets, p.secret.Reveal())...)
+	if !ok {
+		return nil, fmt.Errorf("POST %s: status %d, and no error that OAuth knows: %w", place(request.URL), status, errOutage)
+	}
+	return nil, refused
+}
+
+// refusal is the provider's own no (RFC 6749 section 5.2, RFC 8628 section 3.5).
+type refusal struct{ code, description string }
+
+func (r *refusal) Error() string {
+	if r.description == "" {
+		return fmt.Sprintf("the provider says %q", r.code)
+	}
+	return fmt.Sprintf("the provider says %q: %s", r.code, r.description)
+}
+
+// parseRefusal reads the body of an error, without the secrets that a provider may repeat in it.
+func parseRefusal(body []byte, secrets ...string) (*refusal, bool) {
+	var said struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &said) != nil || said.Error == "" {
+		return nil, false
+	}
+	return &refusal{plain(without(said.Error, secrets...)), plain(without(said.Description, secrets...))}, true
+}
+
+// outage says whether the provider means that it cannot now, rather than that it will not.
+func (r *refusal) outage() bool {
+	return r.code == "temporarily_unavailable" || r.code == "server_error"
+}
+
+// needsPerson says whether the provider means that what was given once is over, or that somebody must be asked again.
+func (r *refusal) needsPerson() bool {
+	return slices.Contains([]string{
+		"invalid_grant", "interaction_required", "login_required", "consent_required", "account_selection_required",
+	}, r.code)
+}

@@ -1,0 +1,30 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+)
+
+// Revoke tells the provider that a state is not used any more (RFC 7009): its refresh token, and at most providers all tokens of that
+// login, end. A state without a refresh token, and a provider that takes nothing back, are no error.
+func (s *Source) Revoke(ctx context.Context, state json.RawMessage) error {
+	kept := parseState(state)
+	if kept.RefreshToken == "" {
+		return nil
+	}
+	p, err := introduce(ctx, s.config)
+	if err != nil {
+		return fmt.Errorf("revoke the login to %s: %w", s.config.Issuer, err)
+	}
+	defer p.leave()
+	if p.document.Revocation == "" {
+		return nil
+	}
+	form := url.Values{"token": {kept.RefreshToken}, "token_type_hint": {"refresh_token"}}
+	if _, err := p.post(ctx, p.document.Revocation, form, kept.RefreshToken); err != nil {
+		return fmt.Errorf("revoke the login to %s: %w", s.config.Issuer, classified(err))
+	}
+	return nil
+}

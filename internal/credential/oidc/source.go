@@ -1,0 +1,210 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// Source gets tokens from an OpenID provider. It implements credential.Source.
+type Source struct{ config Config }
+
+// New returns the source for a configuration, or what is wrong with that. It reads no file and calls nobody.
+func New(config Config) (*Source, error) {
+	config, err := config.completed()
+	if err != nil {
+		return nil, err
+	}
+	return &Source{config: config}, nil
+}
+
+// Key implements credential.Source. How a person logs in is no part of it: the token is the same. Whom the provider is believed to be,
+// which the file of certificates decides, is one.
+func (s *Source) Key() map[string]string {
+	scopes := slices.Clone(s.config.Scopes)
+	slices.Sort(scopes)
+	key := map[string]string{
+		"source":   "oidc",
+		"issuer":   s.config.Issuer,
+		"clientID": s.config.ClientID,
+		"scopes":   strings.Join(slices.Compact(scopes), " "),
+		"present":  string(s.config.Present),
+	}
+	if s.config.CAFile != "" {
+		key["caFile"] = s.config.CAFile
+	}
+	for name, value := range s.config.Parameters {
+		key["parameter "+name] = value
+	}
+	return key
+}
+
+// state is what is kept between logins.
+type state struct {
+	RefreshToken string `json:"refreshToken"`
+	// Subject and Nonce are of the login: tokens of a refresh must be of the same (OpenID Connect Core 1.0 section 12.2).
+	Subject string `json:"subject,omitempty"`
+	Nonce   string `json:"nonce,omitempty"`
+}
+
+func (s state) encode() json.RawMessage {
+	if s.RefreshToken == "" {
+		return nil
+	}
+	raw, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // strings marshal
+	}
+	return raw
+}
+
+// forgotten is the state that makes the caller forget what was kept.
+var forgotten = json.RawMessage("null")
+
+// Obtain implements credential.Source: a refresh if there is a refresh token, and else, if a person may be asked, a login.
+//
+// The error is a credential.ErrNeedsPerson if nobody may be asked, or nobody came; a credential.ErrRefused if the provider or the
+// person said no; any other is an outage, or an answer that could not be believed, for which no browser opens.
+func (s *Source) Obtain(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
+	kept := parseState(request.State())
+	if kept.RefreshToken == "" && !request.Ask.Interactive {
+		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w: the client does not allow to ask one", s.config.Issuer, credential.ErrNeedsPerson)
+	}
+	p, err := meet(ctx, s.config)
+	if err != nil {
+		return credential.Credential{}, nil, err
+	}
+	defer p.leave()
+
+	if kept.RefreshToken != "" {
+		got, next, err := p.refresh(ctx, kept, request.Keep)
+		if !errors.Is(err, credential.ErrNeedsPerson) || !request.Ask.Interactive {
+			return got, next, err
+		}
+		request.Terminal.Notice("The login to %s is over: %s", s.config.Issuer, plain(err.Error()))
+		got, next, err = p.logIn(ctx, request)
+		if err != nil && next == nil {
+			next = forgotten
+		}
+		return got, next, err
+	}
+	return p.logIn(ctx, request)
+}
+
+// parseState reads what was kept; what cannot be read was not kept by this program, and is as good as nothing.
+func parseState(raw json.RawMessage) state {
+	var kept state
+	if json.Unmarshal(raw, &kept) != nil {
+		return state{}
+	}
+	return kept
+}
+
+// refresh gets new tokens for a refresh token (RFC 6749 section 6). A new refresh token is kept before anything else can fail.
+func (p *party) refresh(ctx context.Context, kept state, keep func(json.RawMessage) error) (credential.Credential, json.RawMessage, error) {
+	none := credential.Credential{}
+	a, err := p.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
+	var refused *refusal
+	if errors.As(err, &refused) && refused.needsPerson() {
+		return none, forgotten, fmt.Errorf("refresh the login to %s: %w: %w", p.Issuer, err, credential.ErrNeedsPerson)
+	}
+	if err != nil {
+		return none, nil, fmt.Errorf("refresh the login to %s: %w", p.Issuer, classified(err))
+	}
+	next := kept
+	if !a.refreshToken.IsZero() && a.refreshToken.Reveal() != kept.RefreshToken {
+		next.RefreshToken = a.refreshToken.Reveal()
+		_ = keep(next.encode()) // if it cannot be written, the token is good all the same
+	}
+	got, _, err := p.present(ctx, a, expected{nonce: kept.Nonce, optionalNonce: true, subject: kept.Subject}, true)
+	if err != nil {
+		return none, next.encode(), fmt.Errorf("refresh the login to %s: %w", p.Issuer, err)
+	}
+	return got, next.encode(), nil
+}
+
+// logIn asks the person. It returns the state of the new login.
+func (p *party) logIn(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
+	a, want, finish, err := p.ask(ctx, request.Terminal)
+	if err != nil {
+		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w", p.Issuer, err)
+	}
+	got, subject, err := p.present(ctx, a, want, false)
+	finish(err)
+	if err != nil {
+		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w", p.Issuer, err)
+	}
+	if a.refreshToken.IsZero() {
+		p.tellOfNoRefreshToken(request.Terminal)
+	}
+	return got, state{RefreshToken: a.refreshToken.Reveal(), Subject: subject, Nonce: want.nonce}.encode(), nil
+}
+
+// tellOfNoRefreshToken says why the person will be asked again soon. OpenID Connect Core 1.0 section 11 has providers give a refresh
+// token only to those who consent each time, and many give it without; some of them refuse users who are asked for consent.
+func (p *party) tellOfNoRefreshToken(terminal credential.Terminal) {
+	hint := ""
+	if _, said := p.Parameters["prompt"]; !said {
+		hint = ". Some providers give one only with the parameter prompt=consent"
+	}
+	terminal.Notice("%s has given no refresh token: you will be asked to log in again when this login expires%s", p.Issuer, hint)
+}
+
+// ask lets the person log in, by browser or by code. finish tells them how it ended.
+func (p *party) ask(ctx context.Context, terminal credential.Terminal) (a answer, want expected, finish func(error), err error) {
+	if p.Flow != Device {
+		a, want, finish, err = p.byBrowser(ctx, terminal)
+		if !errors.Is(err, errNoBrowser) {
+			return a, want, finish, err
+		}
+	}
+	a, err = p.byDevice(ctx, terminal)
+	return a, expected{}, func(error) {}, err
+}
+
+// present verifies an answer, and makes a credential of the token that is to be presented.
+func (p *party) present(ctx context.Context, a answer, want expected, refreshed bool) (credential.Credential, string, error) {
+	none := credential.Credential{}
+	if a.idToken.IsZero() && (p.Present == IDToken || want.nonce != "" && !want.optionalNonce) {
+		if refreshed {
+			return none, "", fmt.Errorf("the provider gives no ID token for a refresh token: log in anew, or present the access token: %w", credential.ErrNeedsPerson)
+		}
+		return none, "", errors.New("the provider gave no ID token")
+	}
+	got := credential.Credential{Token: a.accessToken, Expires: a.accessExpires()}
+	subject := want.subject
+	if !a.idToken.IsZero() {
+		token, err := p.verify(ctx, a, want)
+		if err != nil {
+			return none, "", err
+		}
+		subject = token.Subject
+		if p.Present == IDToken {
+			return credential.Credential{Token: a.idToken, Expires: token.Expiry}, subject, nil
+		}
+	}
+	switch {
+	case a.accessToken.IsZero():
+		return none, "", errors.New("the provider gave no access token")
+	case !a.bearer:
+		return none, "", errors.New("the provider's access token is no bearer token, which is all that the protocol of clients can carry")
+	case !got.Expires.IsZero() && got.Expires.Before(p.now().Add(-skew)):
+		return none, "", fmt.Errorf("the access token expired at %s, before it came, at %s: is the clock of this machine right?", utc(got.Expires), utc(p.now()))
+	}
+	return got, subject, nil
+}
+
+// classified adds the class to a provider's no: what is not an outage is of no use to try again.
+func classified(err error) error {
+	var refused *refusal
+	if errors.As(err, &refused) && !refused.outage() {
+		return fmt.Errorf("%w: %w", err, credential.ErrRefused)
+	}
+	return err
+}

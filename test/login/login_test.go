@@ -1,0 +1,126 @@
+package login_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/oidc"
+)
+
+func (w *world) source(t *testing.T, change func(*oidc.Config)) *oidc.Source {
+	t.Helper()
+	// The provider gives refresh tokens only to those who consent (OpenID Connect Core 1.0 section 11).
+	config := oidc.Config{Issuer: w.issuer, ClientID: "public", CAFile: w.caFile, Parameters: map[string]string{"prompt": "consent"}, LoginTimeout: 3 * time.Minute}
+	if change != nil {
+		change(&config)
+	}
+	s, err := oidc.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func obtain(t *testing.T, s *oidc.Source, screen *terminal, state json.RawMessage) (credential.Credential, json.RawMessage, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	request := credential.Request{
+		Ask:      credential.Ask{APIVersion: credential.V1, Interactive: screen.does != ""},
+		Terminal: screen,
+		Keep:     func(json.RawMessage) error { return nil },
+	}
+	if state != nil {
+		request.Previous = &credential.Entry{State: state}
+	}
+	return s.Obtain(ctx, request)
+}
+
+// A person logs in with a browser, stays logged in by refresh tokens that are good once, and logs out.
+func TestLogIn(t *testing.T) {
+	w := newWorld(t)
+	for client, change := range map[string]func(*oidc.Config){
+		"public": nil,
+		"confidential": func(c *oidc.Config) {
+			c.ClientID, c.ClientSecretFile = "confidential", filepath.Join(t.TempDir(), "secret")
+			if err := os.WriteFile(c.ClientSecretFile, []byte("only-for-tests\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(client, func(t *testing.T) {
+			s := w.source(t, change)
+			screen := &terminal{t: t, world: w, does: "agree"}
+			got, state, err := obtain(t, s, screen, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Token.IsZero() || time.Until(got.Expires) < 4*time.Minute || time.Until(got.Expires) > 6*time.Minute {
+				t.Errorf("expires %s", got.Expires)
+			}
+			shown := screen.page()
+			if !strings.Contains(shown.Text, "You are logged in") || !strings.HasPrefix(shown.URL, "http://127.0.0.1:") {
+				t.Errorf("the browser shows %q at %s", shown.Text, shown.URL)
+			}
+			for _, complaint := range shown.Complaints {
+				if !strings.Contains(complaint, "favicon") && !strings.Contains(complaint, "404") {
+					t.Errorf("the browser complains: %s", complaint)
+				}
+			}
+
+			nobody := &terminal{t: t, world: w}
+			for range 2 {
+				before := state
+				if got, state, err = obtain(t, s, nobody, state); err != nil {
+					t.Fatal(err)
+				}
+				if client == "public" && string(before) == string(state) {
+					t.Error("the refresh token that was used is kept")
+				}
+			}
+			if err := s.Revoke(t.Context(), state); err != nil {
+				t.Fatal(err)
+			}
+			_, forgotten, err := obtain(t, s, nobody, state)
+			if !errors.Is(err, credential.ErrNeedsPerson) || string(forgotten) != "null" {
+				t.Errorf("after the logout: %v", err)
+			}
+		})
+	}
+}
+
+func TestThePersonSaysNo(t *testing.T) {
+	w := newWorld(t)
+	screen := &terminal{t: t, world: w, does: "refuse"}
+	_, _, err := obtain(t, w.source(t, nil), screen, nil)
+	if !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "access_denied") {
+		t.Errorf("error %v", err)
+	}
+	if shown := screen.page(); !strings.Contains(shown.Text, "You are not logged in") {
+		t.Errorf("the browser shows %q", shown.Text)
+	}
+}
+
+// There is no browser beside the client: the person takes the one of another device.
+func TestDeviceCode(t *testing.T) {
+	w := newWorld(t)
+	screen := &terminal{t: t, world: w, does: "agree", noBrowser: true}
+	s := w.source(t, nil)
+	_, state, err := obtain(t, s, screen, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown := screen.page(); !strings.Contains(shown.Text, "Sign-in Success") {
+		t.Errorf("the browser shows %q", shown.Text)
+	}
+	if _, _, err := obtain(t, s, &terminal{t: t, world: w}, state); err != nil {
+		t.Errorf("refresh: %v", err)
+	}
+}
