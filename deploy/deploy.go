@@ -1,5 +1,5 @@
 // Package deploy holds what Credence installs in a cluster besides its processes: namespace, service accounts, roles and
-// bindings. Out come the objects of base/*.yaml, in the order in which they can be applied; nothing here talks to a cluster.
+// bindings. Out come the objects of base/*.yaml, and of options/*.yaml that were chosen, in the order in which they can be applied; nothing here talks to a cluster.
 package deploy
 
 import (
@@ -14,18 +14,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-//go:embed base/*.yaml
-var base embed.FS
+//go:embed base/*.yaml options/*.yaml
+var files embed.FS
 
-// Manifests returns the objects to apply, ordered. Each call returns new objects.
-func Manifests() ([]*unstructured.Unstructured, error) {
-	names, err := fs.Glob(base, "base/*.yaml")
+// Option is a set of objects that belongs to a flag of a component, and to nothing without it.
+type Option string
+
+const (
+	GMSAAnnotations Option = "gmsa-annotations"  // --feature-gates=WindowsGMSAAnnotations=true of the webhook
+	GMSARequireUser Option = "gmsa-require-user" // --gmsa-require-user of the webhook
+)
+
+// Manifests returns the objects to apply, ordered: what is always installed, and what belongs to options. Each call returns new
+// objects.
+func Manifests(options ...Option) ([]*unstructured.Unstructured, error) {
+	names, err := fs.Glob(files, "base/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("list manifests: %w", err)
 	}
+	for _, option := range options {
+		names = append(names, "options/"+string(option)+".yaml")
+	}
 	var objects []*unstructured.Unstructured
 	for _, name := range names {
-		content, err := base.ReadFile(name)
+		content, err := files.ReadFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("read manifest: %w", err)
 		}

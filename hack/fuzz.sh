@@ -17,6 +17,6 @@ while IFS=: read -r file target; do
     fi
   fi
   tail -n 1 "$log"
-done < <(grep -roH --include='*_test.go' -E '^func Fuzz[A-Za-z0-9_]*' api cmd deploy internal test | sed 's/:func /:/')
+done < <(grep -roH --include='*_test.go' -E '^func Fuzz[A-Za-z0-9_]*' api cmd deploy execcredential internal test | sed 's/:func /:/')
 [ "$count" -gt 0 ] || { echo "fuzz: no target found" >&2; exit 1; }
 echo "fuzz: $count targets, none failed"

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,18 +21,25 @@ import (
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
+// trusted is for how long what is known is still believed once the watch has broken off and can't be begun anew.
+const trusted = 10 * time.Second
+
 // Follower knows the GMSACredentialSpecs of one cluster.
 type Follower struct {
 	client   dynamic.ResourceInterface
 	informer cache.SharedIndexInformer
+	now      func() time.Time
+	log      *slog.Logger
 	// state is why nothing could be listed yet; nil where the cluster has no such kind.
 	state atomic.Pointer[error]
+	// broken is since when there is no watch, in nanoseconds of the epoch; 0: there is one.
+	broken atomic.Int64
 }
 
 var errNotListed = errors.New("GMSACredentialSpecs have not been listed yet")
 
-// New returns a Follower of the cluster of config.
-func New(config *rest.Config) (*Follower, error) {
+// New returns a Follower of the cluster of config, by a clock. log is told when the watch breaks off, and when there is one again.
+func New(config *rest.Config, now func() time.Time, log *slog.Logger) (*Follower, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	single, err := dynamic.NewForConfig(config)
@@ -44,7 +53,7 @@ func New(config *rest.Config) (*Follower, error) {
 		return nil, fmt.Errorf("make client of %s: %w", v1.GroupName, err)
 	}
 	resource := v1.SchemeGroupVersion.WithResource(v1.ResourceName)
-	f := &Follower{client: single.Resource(resource)}
+	f := &Follower{client: single.Resource(resource), now: now, log: log}
 	f.state.Store(&errNotListed)
 	all := endless.Resource(resource)
 	f.informer = cache.NewSharedIndexInformer(&cache.ListWatch{
@@ -52,12 +61,17 @@ func New(config *rest.Config) (*Follower, error) {
 			return all.List(ctx, options)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return all.Watch(ctx, options)
+			w, err := all.Watch(ctx, options)
+			if err == nil {
+				f.mended()
+			}
+			return w, err
 		},
 	}, &unstructured.Unstructured{}, 0, cache.Indexers{})
 	// Neither error is possible before the informer runs.
 	_ = f.informer.SetTransform(transform)
 	_ = f.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		f.brokeOff(err)
 		if apierrors.IsNotFound(err) { // a cluster without this kind has none of its objects
 			err = nil
 		} else {
@@ -83,12 +97,36 @@ func (f *Follower) Ready() error {
 	return *f.state.Load()
 }
 
+func (f *Follower) brokeOff(err error) {
+	if f.broken.CompareAndSwap(0, f.now().UnixNano()) && !apierrors.IsNotFound(err) {
+		f.log.Error("GMSACredentialSpecs can't be watched: they will be read one by one", "error", err)
+	}
+}
+
+func (f *Follower) mended() {
+	if f.broken.Swap(0) != 0 {
+		f.log.Info("GMSACredentialSpecs are watched")
+	}
+}
+
+// Unwatched is for how long there has been no watch; 0 where there is one.
+func (f *Follower) Unwatched() time.Duration {
+	since := f.broken.Load()
+	if since == 0 {
+		return 0
+	}
+	return max(f.now().Sub(time.Unix(0, since)), 1)
+}
+
 // Len is how many are known.
 func (f *Follower) Len() int { return len(f.informer.GetStore().ListKeys()) }
 
 // Known returns the one of a name as it was last seen: milliseconds ago, while the watch goes on. It returns false for one that
-// has not been seen, which may exist all the same.
+// has not been seen, which may exist all the same, and for all of them once the watch has been broken off for ten seconds.
 func (f *Follower) Known(name string) (gmsa.Spec, bool) {
+	if f.Unwatched() > trusted {
+		return gmsa.Spec{}, false
+	}
 	object, found, _ := f.informer.GetStore().GetByKey(name)
 	if !found {
 		return gmsa.Spec{}, false

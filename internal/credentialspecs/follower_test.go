@@ -3,10 +3,12 @@ package credentialspecs_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +24,10 @@ type api struct {
 	code    int
 	objects map[string]string // name to credspec
 	events  chan string
+	later   atomic.Int64 // by how much the clock is ahead
 }
+
+func (a *api) now() time.Time { return time.Now().Add(time.Duration(a.later.Load())) }
 
 func object(name, credspec string) string {
 	return fmt.Sprintf(`{"apiVersion":"windows.k8s.io/v1","kind":"GMSACredentialSpec","metadata":{"name":%q,"resourceVersion":"2"},"credspec":%s}`, name, credspec)
@@ -76,7 +81,7 @@ func (a *api) tell(kind, object string) {
 func follow(t *testing.T, a *api) *credentialspecs.Follower {
 	t.Helper()
 	server := httptest.NewServer(a)
-	f, err := credentialspecs.New(&rest.Config{Host: server.URL})
+	f, err := credentialspecs.New(&rest.Config{Host: server.URL}, a.now, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func annotated(annotations map[string]string) []Reference {
 		found = append(found, Reference{
 			Container: container, Name: annotations[name], Contents: annotations[contents],
 			NamePath: annotationPath(name), ContentsPath: annotationPath(contents),
-			pointer: "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(contents, "~", "~0"), "/", "~1"),
+			pointer: "/metadata/annotations/" + strings.ReplaceAll(strings.ReplaceAll(contents, "~", "~0"), "/", "~1"), annotation: true,
 		})
 	}
 	return found

@@ -3,6 +3,7 @@ package gmsa
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/credence-id/credence/internal/admission"
 )
@@ -43,6 +44,9 @@ func Authorize(r Request) admission.Result {
 		}
 	}
 	for _, reference := range r.UserReferences {
+		if reference.Name == "" { // nobody can be asked whether they may use it
+			return admission.Result{Denial: nameless(reference)}
+		}
 		if denial := r.unauthorizedUser(reference); denial != nil {
 			return admission.Result{Denial: denial}
 		}
@@ -111,5 +115,5 @@ func shown(contents string) string {
 	if len(contents) <= maxShown {
 		return contents
 	}
-	return fmt.Sprintf("%s… (%d bytes)", contents[:maxShown], len(contents))
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(contents[:maxShown], ""), len(contents))
 }

@@ -1,6 +1,7 @@
 package gmsa_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -83,6 +84,11 @@ func TestReferences(t *testing.T) {
 	}
 	if diff := cmp.Diff(append(fields[3:4:4], fields[0]), places(gmsa.Run(gmsa.References(everywhere(), false), []string{"debug", "bare"}))); diff != "" {
 		t.Errorf("what they run as (-want +got):\n%s", diff)
+	}
+	waiting := everywhere()
+	waiting.Annotations["bare.container.alpha.windows.kubernetes.io/gmsa-credential-spec-name"] = "a-bare"
+	if got := places(gmsa.Run(gmsa.References(waiting, true), []string{"bare"})); len(got) != 1 || got[0].Name != "a-bare" {
+		t.Errorf("a container that an annotation waits for runs as %v", got)
 	}
 }
 
@@ -187,6 +193,19 @@ func TestNames(t *testing.T) {
 	names, denial := gmsa.Names(append(pod("b"), append(pod("a"), pod("b")...)...))
 	if denial != nil || !cmp.Equal(names, []string{"b", "a"}) {
 		t.Errorf("names %v, denial %v", names, denial)
+	}
+}
+
+func TestNamesAreBounded(t *testing.T) {
+	var references []gmsa.Reference
+	for i := range gmsa.MaxNames {
+		references = append(references, gmsa.Reference{Name: fmt.Sprintf("s%d", i)}, gmsa.Reference{Name: fmt.Sprintf("s%d", i)})
+	}
+	if names, denial := gmsa.Names(references); denial != nil || len(names) != gmsa.MaxNames {
+		t.Errorf("%d names, %+v", len(names), denial)
+	}
+	if _, denial := gmsa.Names(append(references, gmsa.Reference{Name: "more", NamePath: "spec.x"})); denial == nil || denial.Code != http.StatusUnprocessableEntity || !strings.Contains(denial.Message, "28 different") {
+		t.Errorf("one more: %+v", denial)
 	}
 }
 

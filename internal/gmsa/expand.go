@@ -32,7 +32,7 @@ func Expand(references []Reference, specs map[string]Spec) admission.Result {
 func (s Spec) unusable(r Reference) *admission.Denial {
 	switch {
 	case !s.Exists:
-		return admission.Invalid(fmt.Sprintf("%s: there is no GMSACredentialSpec %q: correct the name, or have a cluster admin create it; kubectl get gmsacredentialspecs lists those that there are", r.NamePath, r.Name))
+		return admission.Invalid(fmt.Sprintf("%s: there is no GMSACredentialSpec %q: correct the name, or ask a cluster admin for it", r.NamePath, r.Name))
 	case s.Fault != "":
 		return admission.Invalid(fmt.Sprintf("%s: GMSACredentialSpec %q can't be used: %s: a cluster admin must correct it", r.NamePath, r.Name, s.Fault))
 	}

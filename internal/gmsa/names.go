@@ -2,6 +2,7 @@ package gmsa
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -9,8 +10,12 @@ import (
 	"github.com/credence-id/credence/internal/admission"
 )
 
-// Names are the distinct names of references, in their order, or a refusal (422) of the first one that no object can have:
-// such a name goes no further.
+// MaxNames is how many different GMSACredentialSpecs a pod can name: as many as a policy can ask about. It also bounds what one
+// request costs.
+const MaxNames = 28
+
+// Names are the distinct names of references, in their order, or a refusal (422) of the first one that no object can have, or
+// that is one too many: such a name goes no further.
 func Names(references []Reference) ([]string, *admission.Denial) {
 	var names []string
 	seen := map[string]bool{}
@@ -20,6 +25,9 @@ func Names(references []Reference) ([]string, *admission.Denial) {
 		}
 		if faults := validation.IsDNS1123Subdomain(r.Name); len(faults) > 0 {
 			return nil, admission.Invalid(fmt.Sprintf("%s: %.80q is no name of a GMSACredentialSpec: %s", r.NamePath, r.Name, strings.Join(faults, "; ")))
+		}
+		if len(names) == MaxNames {
+			return nil, admission.Invalid(fmt.Sprintf("%s: %q is one too many: %d different GMSACredentialSpecs can be named, however often each: split the pod", r.NamePath, r.Name, MaxNames))
 		}
 		seen[r.Name] = true
 		names = append(names, r.Name)
@@ -46,36 +54,33 @@ func Of(references []Reference, added []string) []Reference {
 	}
 	var brought []Reference
 	for _, r := range references {
-		for _, name := range added {
-			if r.ephemeral && r.Container == name {
-				brought = append(brought, r)
-			}
+		if r.ephemeral && slices.Contains(added, r.Container) {
+			brought = append(brought, r)
 		}
 	}
 	return brought
 }
 
-// Run are the references that containers brought along run by: beside Of, that of the whole pod where an ephemeral container is
-// added that has none of its own, and so runs as the pod does.
+// Run are the references that what is brought along runs by: beside Of those of annotations that wait for a container of its name,
+// and that of the whole pod where an ephemeral container is added that has none of its own.
 func Run(references []Reference, added []string) []Reference {
-	run := Of(references, added)
 	if added == nil {
+		return references
+	}
+	var run []Reference
+	own := map[string]bool{}
+	for _, r := range references {
+		if r.Container != "" && (r.ephemeral || r.annotation) && slices.Contains(added, r.Container) {
+			run, own[r.Container] = append(run, r), true
+		}
+	}
+	if len(own) == len(added) {
 		return run
 	}
-	own := map[string]bool{}
-	for _, r := range run {
-		own[r.Container] = true
-	}
-	for _, name := range added {
-		if own[name] {
-			continue
+	for _, r := range references {
+		if r.Container == "" {
+			run = append(run, r)
 		}
-		for _, r := range references {
-			if r.Container == "" && r.Name != "" {
-				run = append(run, r)
-			}
-		}
-		break
 	}
 	return run
 }
@@ -90,4 +95,14 @@ func Filled(references []Reference, specs map[string]Spec) []Reference {
 		filled[i] = r
 	}
 	return filled
+}
+
+// Under are references of a pod within something else, as they are named there: "spec.template." of a Deployment.
+func Under(prefix string, references []Reference) []Reference {
+	within := make([]Reference, len(references))
+	for i, r := range references {
+		r.NamePath, r.ContentsPath = prefix+r.NamePath, prefix+r.ContentsPath
+		within[i] = r
+	}
+	return within
 }

@@ -17,8 +17,8 @@ type Reference struct {
 
 	// pointer is ContentsPath as a JSON pointer.
 	pointer string
-	// ephemeral says that Container is an ephemeral container.
-	ephemeral bool
+	// ephemeral says that Container is an ephemeral container, and annotation that this is one.
+	ephemeral, annotation bool
 }
 
 const (

@@ -11,6 +11,13 @@ func admissionScenarios() []scenario {
 			`credence_admission_requests_total{handler="pods",outcome="patched",instance="b"} 0+58x30`,
 			`credence_admission_requests_total{handler="secrets",outcome="patched",instance="a"} 0+50x30`,
 		}, map[string]time.Duration{`{handler="pods"}`: 6 * time.Minute}},
+		{"CredenceAdmissionErrors", "pods and workloads with a gMSA", []string{
+			`credence_admission_requests_total{handler="gmsa-validate",outcome="failed",instance="a"} 0+2x30`,
+			`credence_admission_requests_total{handler="gmsa-validate",outcome="admitted",instance="a"} 0+98x30`,
+			`credence_admission_requests_total{handler="gmsa-templates",outcome="failed",instance="a"} 0+2x30`,
+			`credence_admission_requests_total{handler="gmsa-templates",outcome="warned",instance="a"} 0+98x30`,
+			`credence_admission_requests_total{handler="gmsa-mutate",outcome="patched",instance="a"} 0+100x30`,
+		}, map[string]time.Duration{`{handler="gmsa-validate"}`: 6 * time.Minute, `{handler="gmsa-templates"}`: 6 * time.Minute}},
 		{"CredenceAdmissionErrors", "one in two hundred, refusals, and warnings that could not be made", []string{
 			`credence_admission_requests_total{handler="pods",outcome="failed",instance="a"} 0+1x30`,
 			`credence_admission_requests_total{handler="pods",outcome="patched",instance="a"} 0+199x30`,

@@ -1,11 +1,16 @@
 package e2e_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/internal/gmsa/lint"
 )
 
 // What the programs tell of themselves is explained: every name that the source gives stands in the reference.
@@ -22,6 +27,10 @@ func TestDocumentsName(t *testing.T) {
 		"metrics of webhook":        {"internal/admission/webhook/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
 		"reserved variables":        {"internal/target/*/*.go", `Name: "([A-Z][A-Z_]+)"`, "labels-and-annotations.md", 15},
 		"policies":                  {"deploy/base/55-delivery-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 5},
+		"gMSA: policy":              {"deploy/base/62-gmsa-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 2},
+		"gMSA: webhooks":            {"deploy/base/61-gmsa-webhooks.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 5},
+		"gMSA: annotations":         {"api/windows/v1/*.go", `Annotation\w+ += "([^"]+)"`, "labels-and-annotations.md", 4},
+		"gMSA: metrics":             {"internal/app/webhook/gmsa.go", `"(credence_\w+)"`, "metrics-and-audit.md", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", test.document))
@@ -33,11 +42,61 @@ func TestDocumentsName(t *testing.T) {
 				t.Fatalf("found %d names only: %v", len(found), found)
 			}
 			for name := range found {
-				if !regexp.MustCompile("[`= ]" + regexp.QuoteMeta(name) + "[`=, ]").Match(document) {
+				if !regexp.MustCompile("[`= >]" + regexp.QuoteMeta(name) + "[`=, ]").Match(document) {
 					t.Errorf("%s does not have %s", test.document, name)
 				}
 			}
 		})
+	}
+}
+
+// The rules by which credential specs are judged are those of the reference, in their order.
+func TestDocumentsNameRules(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "gmsa.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(document), "\n## Rules of credential specs\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (?:refused|warning|refused, or warning) \\|").FindAllStringSubmatch(section, -1) {
+		listed = append(listed, row[1])
+	}
+	if diff := cmp.Diff(lint.Rules(), listed); diff != "" {
+		t.Errorf("rules (-code +reference):\n%s", diff)
+	}
+}
+
+// A document that says which test shows something names one that there is.
+func TestDocumentsNameRealTests(t *testing.T) {
+	declared := map[string]bool{}
+	if err := filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		for _, match := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(content, -1) {
+			declared[string(match[1])] = true
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, path := range documents(t) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w+)`").FindAllSubmatch(content, -1) {
+			found++
+			if name := string(match[1]); !declared[name] {
+				t.Errorf("%s names the test %s, which there is not", path, name)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("the documents name %d tests only", found)
 	}
 }
 

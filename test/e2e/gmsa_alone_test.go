@@ -9,6 +9,7 @@ import (
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -210,7 +211,8 @@ func accountsByAnnotations(t *testing.T, p plane, namespace, other string, spec 
 // With --gmsa-require-user nobody borrows an account through a service account that may use it: not by a pod, not by a workload,
 // and not by saying that a controller made it.
 func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(string) string) {
-	everything := rbacv1.PolicyRule{APIGroups: []string{"", "apps"}, Resources: []string{"pods", "pods/ephemeralcontainers", "deployments", "replicasets"}, Verbs: []string{"*"}}
+	everything := rbacv1.PolicyRule{APIGroups: []string{"", "apps", "batch"}, Verbs: []string{"*"},
+		Resources: []string{"pods", "pods/ephemeralcontainers", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers"}}
 	use := rbacv1.PolicyRule{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, ResourceNames: []string{spec("mine")}, Verbs: []string{"use"}}
 	for _, name := range []string{"jane", "joe"} {
 		p.grant(t, namespace, user(name), everything)
@@ -228,6 +230,42 @@ func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(s
 	for what, pod := range map[string]*corev1.Pod{"a pod": pod, "a pod with an owner": owned} {
 		_, err := jane.CoreV1().Pods(namespace).Create(t.Context(), pod, dryRun)
 		refusedWith(t, what, err, 403, `user "jane" may not use GMSACredentialSpec "`+spec("mine")+`"`)
+	}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "iis"}}, Spec: *pod.Spec.DeepCopy()}
+	once := *template.DeepCopy()
+	once.Spec.RestartPolicy = corev1.RestartPolicyNever
+	selector, meta := &metav1.LabelSelector{MatchLabels: template.Labels}, metav1.ObjectMeta{Name: "janes"}
+	for what, create := range map[string]func() error{
+		"Deployment": func() error {
+			_, err := jane.AppsV1().Deployments(namespace).Create(t.Context(), &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: selector, Template: template}}, dryRun)
+			return err
+		},
+		"StatefulSet": func() error {
+			_, err := jane.AppsV1().StatefulSets(namespace).Create(t.Context(), &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template}}, dryRun)
+			return err
+		},
+		"DaemonSet": func() error {
+			_, err := jane.AppsV1().DaemonSets(namespace).Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: meta, Spec: appsv1.DaemonSetSpec{Selector: selector, Template: template}}, dryRun)
+			return err
+		},
+		"Job": func() error {
+			_, err := jane.BatchV1().Jobs(namespace).Create(t.Context(), &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: once}}, dryRun)
+			return err
+		},
+		"CronJob": func() error {
+			_, err := jane.BatchV1().CronJobs(namespace).Create(t.Context(), &batchv1.CronJob{ObjectMeta: meta, Spec: batchv1.CronJobSpec{Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: once}}}}, dryRun)
+			return err
+		},
+		"ReplicationController": func() error {
+			_, err := jane.CoreV1().ReplicationControllers(namespace).Create(t.Context(), &corev1.ReplicationController{ObjectMeta: meta, Spec: corev1.ReplicationControllerSpec{Selector: template.Labels, Template: &template}}, dryRun)
+			return err
+		},
+	} {
+		path := "spec.template.spec.securityContext"
+		if what == "CronJob" {
+			path = "spec.jobTemplate.spec.template.spec.securityContext"
+		}
+		refusedWith(t, what, create(), 403, `user "jane"`, path)
 	}
 	replicas := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "iis", OwnerReferences: owned.OwnerReferences}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To[int32](1),
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "iis"}}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "iis"}}, Spec: pod.Spec}}}

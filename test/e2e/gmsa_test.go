@@ -266,7 +266,7 @@ func TestAccountsThatAPodMayNotHave(t *testing.T) {
 	refusedWith(t, "a namespace that wants out", err, 403, other)
 }
 
-// Twenty-eight accounts can be checked by the policy, and no more are let through; however often each is named.
+// Twenty-eight accounts can be checked by the policies, and no more are let through; however often each is named.
 func TestManyAccountsOfOnePod(t *testing.T) {
 	var names []string
 	for i := range 29 {
@@ -288,13 +288,38 @@ func TestManyAccountsOfOnePod(t *testing.T) {
 		}
 	}
 	_, err := pods.Create(t.Context(), pod(29, 1), dry)
-	refusedWith(t, "29 accounts", err, 403, "more than 28 different GMSACredentialSpecs")
+	refusedWith(t, "29 accounts", err, 422, "spec.containers[29].securityContext.windowsOptions.gmsaCredentialSpecName", "one too many: 28 different GMSACredentialSpecs")
 	// The last one is checked as the first is.
 	last := pod(27, 1)
 	withContainer(gmsaOf(namespace, ""))(last)
 	shared.createSpec(t, namespace)
 	_, err = pods.Create(t.Context(), last, dry)
 	refusedWith(t, "the 28th, without a right", err, 403, "may not use GMSACredentialSpec "+namespace)
+	if _, err := pods.Create(t.Context(), pod(26, 4), dry); err != nil {
+		t.Errorf("26 accounts in 104 places: %v", err)
+	}
+	_, err = pods.Create(t.Context(), pod(2, 65), dry)
+	refusedWith(t, "several accounts in 130 places", err, 422, "in more than 128 places")
+}
+
+// The longest names in the most places are not too much to check.
+func TestLongNamesOfAccounts(t *testing.T) {
+	namespace := shared.namespace(t)
+	shared.grant(t, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "default", Namespace: namespace},
+		rbacv1.PolicyRule{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, Verbs: []string{"use"}})
+	var changes []func(*corev1.Pod)
+	long := strings.Repeat("a", 60)
+	for i := range 128 {
+		name := fmt.Sprintf("%s.%s.%s.%s-%03d", long, long, long, strings.Repeat("b", 253-3*61-4), i%28)
+		if i < 28 {
+			shared.createSpec(t, name)
+		}
+		changes = append(changes, withContainer(gmsaOf(name, "")))
+	}
+	eventually(t, func() error {
+		_, err := shared.client(t).CoreV1().Pods(namespace).Create(t.Context(), windowsPod(nil, changes...), dryRun)
+		return err
+	})
 }
 
 // Objects as clusters have them load unchanged; what can never work is refused, what rarely does is warned of.
@@ -423,4 +448,12 @@ func addSidecars(t *testing.T, namespace, configuration, annotation string) {
 	t.Cleanup(func() {
 		_ = webhooks.Delete(context.WithoutCancel(t.Context()), configuration, metav1.DeleteOptions{})
 	})
+}
+
+// What is wrong with a pod without an account is for the API server to say.
+func TestPodsWithoutContainersAreRefusedByTheAPIServer(t *testing.T) {
+	namespace := shared.namespace(t)
+	err := shared.client(t).CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").SetHeader("Content-Type", "application/json").
+		Body([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{}}`)).Do(t.Context()).Error()
+	refusedWith(t, "no containers", err, 422, "spec.containers: Required value")
 }

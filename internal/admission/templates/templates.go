@@ -1,4 +1,5 @@
-// Package templates finds the pod in a workload: Deployment, StatefulSet, DaemonSet, Job, CronJob or ReplicaSet. In goes the
+// Package templates finds the pod in a workload: Deployment, StatefulSet, DaemonSet, Job, CronJob, ReplicaSet or
+// ReplicationController. In goes the
 // JSON of one, out come the pod that it would make, and warnings about what would be refused at that pod. It refuses nothing
 // itself: what a template lacks may be created a moment later.
 package templates
@@ -31,6 +32,13 @@ type workload struct {
 	} `json:"spec"`
 }
 
+func (w *workload) path() string {
+	if w.Kind == "CronJob" {
+		return "spec.jobTemplate.spec.template."
+	}
+	return "spec.template."
+}
+
 func (w *workload) template() *corev1.PodTemplateSpec {
 	if w.Kind == "CronJob" {
 		return &w.Spec.JobTemplate.Spec.Template
@@ -42,6 +50,8 @@ func (w *workload) template() *corev1.PodTemplateSpec {
 type Workload struct {
 	Kind, Name string
 	Pod        *corev1.Pod
+	// Path is where the pod is in the workload, with a dot at its end.
+	Path string
 	// Owned says that it names another workload as what it was made from, as anybody can.
 	Owned bool
 }
@@ -85,7 +95,7 @@ func Changed(object, old []byte) (*Workload, error) {
 	if name == "" {
 		name = now.Metadata.GenerateName
 	}
-	return &Workload{Kind: now.Kind, Name: name, Pod: pod, Owned: metav1.GetControllerOfNoCopy(&now.Metadata) != nil}, nil
+	return &Workload{Kind: now.Kind, Name: name, Pod: pod, Path: now.path(), Owned: metav1.GetControllerOfNoCopy(&now.Metadata) != nil}, nil
 }
 
 func decode(object []byte) (*workload, error) {

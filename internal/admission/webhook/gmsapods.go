@@ -90,10 +90,11 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 // broughtAlong says what a review of a pod brings along: all of it (nil), ephemeral containers, or nothing that concerns
 // group managed service accounts.
 func broughtAlong(r *request[podObject]) (added []string, concerns bool, refusal *admission.Denial) {
-	if !isPod(r) || r.Object == nil {
-		return nil, false, admission.BadRequest("this webhook is for pods, not for " + r.Resource.String())
+	if !isPod(r) {
+		return nil, false, admission.BadRequest("this webhook is for pods, not for " + r.about())
 	}
 	switch {
+	case r.Object == nil: // of DELETE, which nobody is to be asked about
 	case r.Operation == admissionv1.Create && r.SubResource == "":
 		return nil, true, nil
 	case r.Operation == admissionv1.Update && r.SubResource == "ephemeralcontainers" && r.OldObject != nil:
@@ -102,7 +103,7 @@ func broughtAlong(r *request[podObject]) (added []string, concerns bool, refusal
 	case r.Operation == admissionv1.Update && r.OldObject != nil: // the API server itself lets none of these fields be changed
 		return nil, false, nil
 	}
-	return nil, false, admission.BadRequest("this webhook is for CREATE and UPDATE of pods, not for " + string(r.Operation) + " of pods/" + r.SubResource)
+	return nil, false, admission.BadRequest("this webhook is for CREATE and UPDATE of pods, not for " + string(r.Operation) + " of " + r.about())
 }
 
 func isPod(r *request[podObject]) bool {

@@ -20,14 +20,17 @@ type credentialSpecObject struct {
 // credspec stays as it was can be changed otherwise, whatever it holds.
 func credentialSpecReview(_ context.Context, r *request[credentialSpecObject]) (answer, error) {
 	if r.Resource.Group != v1.GroupName || r.Resource.Resource != v1.ResourceName || r.Object == nil {
-		return wrong("this webhook is for GMSACredentialSpecs, not for %s", r.Resource), nil
+		return wrong("this webhook is for GMSACredentialSpecs, not for %s", r.about()), nil
 	}
 	if r.OldObject != nil && sameJSON(r.Object.Credspec, r.OldObject.Credspec) {
 		return answer{}, nil
 	}
+	if len(r.Object.Credspec) == 0 || string(r.Object.Credspec) == "null" {
+		return answerOf(admission.Result{Denial: admission.Invalid("credspec: the object has none, so no pod can use it: add it beside metadata, as credence gmsa generate prints it")}), nil
+	}
 	var result admission.Result
 	for _, finding := range lint.Check(r.Object.Credspec) {
-		says := fmt.Sprintf("%s: %s: %s", finding.Path, finding.Reason, finding.Fix)
+		says := fmt.Sprintf("%s: %s; %s", finding.Path, finding.Reason, finding.Fix)
 		if !finding.Refused {
 			result.Warnings = append(result.Warnings, says)
 		} else if result.Denial == nil {

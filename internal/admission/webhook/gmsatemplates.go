@@ -14,7 +14,10 @@ import (
 // what its author says, and nothing to go by.
 func (a *managedAccounts) template(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
 	if r.Object == nil || r.SubResource != "" {
-		return wrong("this webhook is for workloads, not for %s/%s", r.Resource, r.SubResource), nil
+		return wrong("this webhook is for workloads, not for %s", r.about()), nil
+	}
+	if r.Resource.Resource == "controllerrevisions" {
+		return a.revision(ctx, r)
 	}
 	var old []byte
 	if r.OldObject != nil {
@@ -22,12 +25,12 @@ func (a *managedAccounts) template(ctx context.Context, r *request[json.RawMessa
 	}
 	workload, err := templates.Changed(*r.Object, old)
 	if err != nil {
-		return wrong("%s: %s", r.Resource, err), nil
+		return wrong("%s: %s", r.about(), err), nil
 	}
 	if workload == nil {
 		return answer{}, nil
 	}
-	references := gmsa.References(workload.Pod, a.Annotations)
+	references := gmsa.Under(workload.Path, gmsa.References(workload.Pod, a.Annotations))
 	if len(references) == 0 {
 		return answer{}, nil
 	}

@@ -24,7 +24,7 @@ func (o *podObject) pod() *corev1.Pod {
 func podReviews(f *facts) decider[podObject] {
 	return func(ctx context.Context, r *request[podObject]) (answer, error) {
 		if r.Resource.Group != "" || r.Resource.Resource != "pods" || r.Object == nil {
-			return wrong("this webhook is for pods, not for %s", r.Resource), nil
+			return wrong("this webhook is for pods, not for %s", r.about()), nil
 		}
 		var ephemeral []string
 		switch {

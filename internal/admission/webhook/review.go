@@ -36,6 +36,18 @@ type request[T any] struct {
 	OldObject   *T                          `json:"oldObject"`
 }
 
+// about is what a request is about, in words.
+func (r *request[T]) about() string {
+	about := r.Resource.Resource
+	if r.SubResource != "" {
+		about += "/" + r.SubResource
+	}
+	if r.Resource.Group != "" {
+		about += " of " + r.Resource.Group
+	}
+	return about
+}
+
 type userInfo struct {
 	Username string `json:"username"`
 	userDetails

@@ -13,7 +13,7 @@ import (
 func secretReviews(needs Needs) decider[corev1.Secret] {
 	return func(_ context.Context, r *request[corev1.Secret]) (answer, error) {
 		if r.Resource.Group != "" || r.Resource.Resource != "secrets" || r.SubResource != "" || r.Object == nil {
-			return wrong("this webhook is for secrets, not for %s", r.Resource), nil
+			return wrong("this webhook is for secrets, not for %s", r.about()), nil
 		}
 		if r.Operation != admissionv1.Create && (r.Operation != admissionv1.Update || r.OldObject == nil) {
 			return wrong("this webhook is for CREATE and UPDATE of secrets, not for %s", r.Operation), nil

@@ -12,7 +12,7 @@ import (
 func templateReviews(f *facts) decider[json.RawMessage] {
 	return func(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
 		if r.Object == nil || r.SubResource != "" {
-			return wrong("this webhook is for workloads, not for %s/%s", r.Resource, r.SubResource), nil
+			return wrong("this webhook is for workloads, not for %s", r.about()), nil
 		}
 		var old []byte
 		if r.OldObject != nil {
@@ -20,7 +20,7 @@ func templateReviews(f *facts) decider[json.RawMessage] {
 		}
 		workload, err := templates.Find(*r.Object, old)
 		if err != nil {
-			return wrong("%s: %s", r.Resource, err), nil
+			return wrong("%s: %s", r.about(), err), nil
 		}
 		if workload == nil {
 			return answer{}, nil

@@ -258,7 +258,7 @@ func (f *gmsaFacts) use(ctx context.Context, namespace, account, name string) gm
 func (a *api) mayUseAccount(ctx context.Context, namespace, account, spec string) (authorizationv1.SubjectAccessReviewStatus, error) {
 	review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   "system:serviceaccount:" + namespace + ":" + account,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "use", Group: windowsv1.GroupName, Version: windowsv1.SchemeGroupVersion.Version, Resource: windowsv1.ResourceName, Namespace: namespace, Name: spec,
 		},

@@ -27,7 +27,7 @@ type manifests struct {
 }
 
 func (i installation) loadManifests() (manifests, error) {
-	objects, err := deploy.Manifests()
+	objects, err := deploy.Manifests(i.options()...)
 	if err != nil {
 		return manifests{}, err
 	}
@@ -50,6 +50,19 @@ func (i installation) loadManifests() (manifests, error) {
 	last, _ := os.ReadFile(i.appliedManifestsFile())
 	loaded.applied = strings.TrimSpace(string(last)) == loaded.sum
 	return loaded, nil
+}
+
+// options are what belongs to the flags that were given to components.
+func (i installation) options() []deploy.Option {
+	given := " " + strings.Join(i.extra["webhook"], " ") + " "
+	var options []deploy.Option
+	if strings.Contains(given, "WindowsGMSAAnnotations=true") {
+		options = append(options, deploy.GMSAAnnotations)
+	}
+	if strings.Contains(given, " --gmsa-require-user ") || strings.Contains(given, " --gmsa-require-user=true ") {
+		options = append(options, deploy.GMSARequireUser)
+	}
+	return options
 }
 
 func (s *starter) apply(ctx context.Context, m manifests) error {

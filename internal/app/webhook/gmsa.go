@@ -72,5 +72,8 @@ func registerSpecs(registry prometheus.Registerer, specs *credentialspecs.Follow
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "credence_gmsa_credential_specs",
 		Help: "GMSACredentialSpecs that are known from the watch.",
-	}, func() float64 { return float64(specs.Len()) }))
+	}, func() float64 { return float64(specs.Len()) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "credence_gmsa_unwatched_seconds",
+		Help: "For how long there has been no watch of GMSACredentialSpecs; 0 while there is one.",
+	}, func() float64 { return specs.Unwatched().Seconds() }))
 }

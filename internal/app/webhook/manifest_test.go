@@ -36,7 +36,7 @@ type selector struct {
 
 func installed(t *testing.T) map[string]hook {
 	t.Helper()
-	objects, err := deploy.Manifests()
+	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser)
 	must(t, err)
 	hooks := map[string]hook{}
 	for _, object := range objects {
@@ -65,14 +65,18 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		namespaces, labels map[string]string
 		resources          []string
 	}{
-		"pods.identity.credence.dev":        {webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
-		"secrets.identity.credence.dev":     {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
-		"templates.identity.credence.dev":   {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
-		"expander.gmsa.credence.dev":        {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
-		"authorizer.gmsa.credence.dev":      {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
-		"annotations.gmsa.credence.dev":     {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/status", "pods/resize", "bindings", "pods/binding"}},
-		"credentialspecs.gmsa.credence.dev": {webhook.CredentialSpecsPath, admissionregistrationv1.Fail, nil, nil, []string{"gmsacredentialspecs"}},
-		"templates.gmsa.credence.dev":       {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"pods.identity.credence.dev":               {webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"secrets.identity.credence.dev":            {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
+		"templates.identity.credence.dev":          {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"expander.gmsa.credence.dev":               {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"authorizer.gmsa.credence.dev":             {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"expander.gmsa-annotations.credence.dev":   {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"authorizer.gmsa-annotations.credence.dev": {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"updates.gmsa-annotations.credence.dev":    {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/status", "pods/resize", "bindings", "pods/binding"}},
+		"templates.gmsa-annotations.credence.dev":  {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"revisions.gmsa-require-user.credence.dev": {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"controllerrevisions"}},
+		"credentialspecs.gmsa.credence.dev":        {webhook.CredentialSpecsPath, admissionregistrationv1.Fail, nil, nil, []string{"gmsacredentialspecs"}},
+		"templates.gmsa.credence.dev":              {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 	} {
 		h, found := hooks[name]
 		if !found {
@@ -91,11 +95,11 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		if h.Mutating != (h.Reinvocation == admissionregistrationv1.IfNeededReinvocationPolicy) {
 			t.Errorf("%s: reinvocationPolicy %q", name, h.Reinvocation)
 		}
-		if strings.HasSuffix(name, ".gmsa.credence.dev") && len(h.MatchConditions) == 0 {
+		if strings.Contains(name, ".gmsa") && len(h.MatchConditions) == 0 {
 			t.Errorf("%s has no match conditions: every pod of the cluster would be sent to it", name)
 		}
 	}
-	if len(hooks) != 8 {
-		t.Errorf("%d webhooks are installed, want 8", len(hooks))
+	if len(hooks) != 12 {
+		t.Errorf("%d webhooks are installed, want 12", len(hooks))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
 
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/app/serving"
@@ -28,6 +29,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
+	klog.SetSlogLogger(p.config.Log) // what the libraries of Kubernetes log
 	return p.run(ctx)
 }
 
@@ -54,7 +56,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	specs, err := credentialspecs.New(clusters.specs)
+	specs, err := credentialspecs.New(clusters.specs, time.Now, c.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (c *client) hint(status metav1.Status, needed rights) string {
 		return fmt.Sprintf(": %s needs the verb %s", who, needed)
 	case http.StatusNotFound:
 		if nothingServes(&apierrors.StatusError{ErrStatus: status}) {
-			return fmt.Sprintf(": this cluster does not serve %s.%s: choose another by --kubeconfig or --context", needed.resource, needed.group)
+			return fmt.Sprintf(": this cluster does not serve %s.%s: choose another one, by another kubeconfig or context", needed.resource, needed.group)
 		}
 		see := "see which there are: kubectl get " + needed.resource
 		if needed.namespace != "" {

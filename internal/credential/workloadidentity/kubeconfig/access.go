@@ -1,8 +1,6 @@
 package kubeconfig
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/url"
 	"strconv"
 )
@@ -24,13 +22,15 @@ type Access struct {
 	// Pod is the folder of the pod's service account; empty outside of a pod.
 	Pod string
 
-	tlsServerName, proxyURL, caFile, caData string
-	insecure                                bool
+	tlsServerName, proxyURL, caFile string
+	// ca is the digest of certificates that stand in the kubeconfig.
+	ca       string
+	insecure bool
 }
 
 // Key is all of it that decides which credential one gets, as names and values without secrets.
 func (a Access) Key() map[string]string {
-	key := map[string]string{"server": withoutPassword(a.Server)}
+	key := map[string]string{"server": a.Server}
 	if a.Pod != "" {
 		key["serviceAccount"] = a.Pod
 		return key
@@ -46,10 +46,9 @@ func (a Access) Key() map[string]string {
 	switch {
 	case a.insecure:
 		key["insecure"] = strconv.FormatBool(a.insecure)
-	case a.caData != "":
+	case a.ca != "":
 		// Data wins over a file, as in kubectl.
-		sum := sha256.Sum256([]byte(a.caData))
-		key["ca"] = "sha256:" + hex.EncodeToString(sum[:])
+		key["ca"] = a.ca
 	default:
 		set("ca", a.caFile)
 	}

@@ -24,6 +24,10 @@ clusters:
   cluster: {server: "https://one.example", certificate-authority: ca.crt}
 - name: plain
   cluster: {server: "http://plain.example"}
+- name: named
+  cluster: {server: "https://me:geheim@plain.example"}
+- name: nourl
+  cluster: {server: "localhost:6443"}
 contexts:
 - name: one
   context: {cluster: one, user: jane, namespace: team}
@@ -31,6 +35,10 @@ contexts:
   context: {cluster: two, user: jane}
 - name: plain
   context: {cluster: plain, user: jane}
+- name: named
+  context: {cluster: named, user: jane}
+- name: nourl
+  context: {cluster: nourl, user: jane}
 - name: nowhere
   context: {cluster: gone, user: jane}
 - name: nobody
@@ -62,10 +70,15 @@ func put(t *testing.T, path, text string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	write(t, path, text)
+	return path
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 func environment(pairs ...string) func(string) string {
@@ -189,6 +202,8 @@ func TestWhatIsWrongWithAKubeconfig(t *testing.T) {
 		"no cluster":      {kubeconfig.Choice{Path: good, Context: "nowhere"}, `cluster "gone"`},
 		"no user":         {kubeconfig.Choice{Path: good, Context: "nobody"}, `user "gone"`},
 		"not https":       {kubeconfig.Choice{Path: good, Context: "plain"}, "https"},
+		"not a URL":       {kubeconfig.Choice{Path: good, Context: "nourl"}, "not a URL"},
+		"a password":      {kubeconfig.Choice{Path: good, Context: "named"}, "user name in it"},
 		"nothing":         {kubeconfig.Choice{}, "no kubeconfig"},
 		"context of none": {kubeconfig.Choice{Context: "x"}, `no context "x"`},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,7 +73,7 @@ func load(files []string, named bool) (merged, []string, error) {
 			return merged{}, nil, fmt.Errorf("read kubeconfig %s: %w", path, err)
 		}
 		var d document
-		if err := yaml.Unmarshal(data, &d); err != nil {
+		if err := yaml.Unmarshal(shorten(data), &d); err != nil {
 			return merged{}, nil, fmt.Errorf("read kubeconfig %s: it is not YAML of a kubeconfig%s", path, lines(err))
 		}
 		all.add(d, filepath.Dir(path))
@@ -168,14 +169,21 @@ func (m merged) choose(name string, files []string) (Access, *program, error) {
 	if !ok {
 		return none("context %q names user %q, which is not there", name, c.User)
 	}
-	if !strings.HasPrefix(to.Server, "https://") {
-		return none("cluster %q has the server %q: it must be an https URL, or credentials would travel in the clear", c.Cluster, withoutPassword(to.Server))
+	server, err := url.Parse(to.Server)
+	if err != nil || server.Host == "" {
+		return none("cluster %q has a server that is not a URL", c.Cluster)
+	}
+	if server.User != nil {
+		return none("cluster %q has a server with a user name in it: credentials belong to users", c.Cluster)
+	}
+	if server.Scheme != "https" {
+		return none("cluster %q has the server %q: it must be an https URL, or credentials would travel in the clear", c.Cluster, to.Server)
 	}
 	if c.Namespace == "" {
 		c.Namespace = defaultNamespace
 	}
 	return Access{
 		Files: files, Context: name, User: c.User, Namespace: c.Namespace, Server: to.Server, insecure: to.Insecure,
-		tlsServerName: to.TLSServerName, proxyURL: to.ProxyURL, caFile: to.CAFile, caData: strings.TrimSpace(to.CAData),
+		tlsServerName: to.TLSServerName, proxyURL: to.ProxyURL, caFile: to.CAFile, ca: digest([]byte(to.CAData)),
 	}, as.Exec, nil
 }

@@ -18,7 +18,7 @@ var ErrLeadsBack = errors.New("the kubeconfig leads back to this program")
 // whatever its name, comes to run this one for a source that reads a kubeconfig, it is refused there. Its value says nothing.
 const Guard = "CREDENCE_CREDENTIAL_WITHIN"
 
-const wayOut = "give the source a user with credentials of its own: --kubeconfig FILE, or another --context"
+const wayOut = "give the source a user with credentials of its own: another kubeconfig, or another context of it"
 
 // program is what the user of a kubeconfig runs for credentials.
 type program struct {

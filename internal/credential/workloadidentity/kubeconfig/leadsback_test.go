@@ -74,6 +74,7 @@ func TestKubeconfigThatLeadsBackIsRefused(t *testing.T) {
 		"by a hard link":          append([]string{hard}, workload...),
 		"hard, the small one":     {hardSmall, "workload-identity", "x"},
 		"a certificate":           {"credence", "credential", "client-certificate"},
+		"a link, relative":        append([]string{"../links/login"}, workload...),
 		"by another kubeconfig":   {"credence", "credential", "workload-identity", "x", "--kubeconfig", filepath.Join(dir, "other")},
 		"flags first":             {"credence", "--context", "oidc", "credential", "workload-identity", "x"},
 		"not installed":           append([]string{"/opt/credence"}, workload...),

@@ -1,0 +1,198 @@
+package clientgo_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/clientgo"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+// both runs a benchmark with this library, and with client-go's own plugin. What it gets is what a rest.Config becomes.
+func both(b *testing.B, f func(b *testing.B, through func(*rest.Config) *rest.Config)) {
+	b.Run("execcredential", func(b *testing.B) {
+		pool, err := execcredential.NewPool(execcredential.Options{Stderr: io.Discard})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer pool.Close()
+		f(b, func(c *rest.Config) *rest.Config {
+			out, err := clientgo.Config(pool, c)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return out
+		})
+	})
+	b.Run("client-go", func(b *testing.B) { f(b, func(c *rest.Config) *rest.Config { return c }) })
+}
+
+var unique atomic.Int64
+
+// distinct is a config that no plugin was made for yet.
+func distinct(p *exectest.Provider) *rest.Config {
+	c := &rest.Config{Host: "https://127.0.0.1:1", ExecProvider: execProvider(p)}
+	c.ExecProvider.Args = []string{fmt.Sprint(unique.Add(1))}
+	return c
+}
+
+type stub struct{ status func(*http.Request) int }
+
+func (s stub) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: s.status(r), Body: http.NoBody, Request: r}, nil
+}
+
+func ok(*http.Request) int { return 200 }
+
+// One request with a credential that is there. Each makes a request of its own first: client-go writes into that of the caller.
+func BenchmarkCachedRequest(b *testing.B) {
+	provider := exectest.NewProvider(b, token)
+	both(b, func(b *testing.B, through func(*rest.Config) *rest.Config) {
+		rt, err := rest.HTTPWrappersForConfig(through(distinct(provider)), stub{ok})
+		if err != nil {
+			b.Fatal(err)
+		}
+		template, _ := http.NewRequest(http.MethodGet, "https://127.0.0.1:1/api", nil)
+		template.Header.Set("Accept", "application/json")
+		template.Header.Set("User-Agent", "bench")
+		if _, err := rt.RoundTrip(template.Clone(context.Background())); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := rt.RoundTrip(template.Clone(context.Background())); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	})
+	b.Run("clone", func(b *testing.B) {
+		template, _ := http.NewRequest(http.MethodGet, "https://127.0.0.1:1/api", nil)
+		template.Header.Set("Accept", "application/json")
+		template.Header.Set("User-Agent", "bench")
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				_ = template.Clone(context.Background())
+			}
+		})
+	})
+}
+
+// From a rest.Config with certificate authorities of 200 KiB that the plugin is told of, to the configuration of a transport.
+func BenchmarkSetUp(b *testing.B) {
+	ca := largeCA(b)
+	both(b, func(b *testing.B, through func(*rest.Config) *rest.Config) {
+		config := &rest.Config{
+			Host:            "https://127.0.0.1:1",
+			TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+			ExecProvider:    &api.ExecConfig{Command: "login", APIVersion: execcredential.V1, InteractiveMode: api.NeverExecInteractiveMode, ProvideClusterInfo: true},
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := through(config).TransportConfig(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// Memory that stays for each distinct config.
+func BenchmarkDistinctConfigs(b *testing.B) {
+	both(b, func(b *testing.B, through func(*rest.Config) *rest.Config) {
+		heap := func() uint64 {
+			runtime.GC()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		before := heap()
+		n := 0
+		for b.Loop() {
+			config := &rest.Config{Host: "https://127.0.0.1:1", ExecProvider: &api.ExecConfig{Command: "login", Args: []string{fmt.Sprint(unique.Add(1))},
+				APIVersion: execcredential.V1, InteractiveMode: api.NeverExecInteractiveMode}}
+			if _, err := through(config).TransportConfig(); err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		after := heap()
+		b.ReportMetric(max(0, float64(after)-float64(before))/float64(n), "B-kept/config")
+	})
+}
+
+// 100 requests at once: with nothing there yet, against a program that fails, against one whose output has expired already, and
+// against a server that has revoked the token.
+func BenchmarkStorm(b *testing.B) {
+	for name, c := range map[string]struct {
+		answer func(exectest.Call, int) exectest.Answer
+		status func(*http.Request) int
+		first  bool
+	}{
+		"first":   {answer: func(exectest.Call, int) exectest.Answer { return exectest.Token("token-1", time.Time{}) }, status: ok},
+		"failure": {answer: func(exectest.Call, int) exectest.Answer { return exectest.Answer{ExitCode: 1} }, status: ok},
+		"expired": {answer: func(exectest.Call, int) exectest.Answer { return exectest.Token("token-1", time.Now().Add(-time.Hour)) }, status: ok},
+		"revoked": {first: true, answer: func(_ exectest.Call, run int) exectest.Answer {
+			return exectest.Token(fmt.Sprintf("token-%d", run), time.Time{})
+		},
+			status: func(r *http.Request) int {
+				if strings.HasSuffix(r.Header.Get("Authorization"), "token-1") && r.Header.Get("First") == "" {
+					return 401
+				}
+				return 200
+			}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			both(b, func(b *testing.B, through func(*rest.Config) *rest.Config) {
+				runs, successes := 0, 0
+				for b.Loop() {
+					var run atomic.Int32
+					provider := exectest.NewProvider(b, func(call exectest.Call) exectest.Answer { return c.answer(call, int(run.Add(1))) })
+					rt, err := rest.HTTPWrappersForConfig(through(distinct(provider)), stub{c.status})
+					if err != nil {
+						b.Fatal(err)
+					}
+					request := func(first string) bool {
+						r, _ := http.NewRequest(http.MethodGet, "https://127.0.0.1:1/api", nil)
+						r.Header.Set("First", first)
+						response, err := rt.RoundTrip(r)
+						return err == nil && response.StatusCode == 200
+					}
+					if c.first {
+						request("yes")
+						run.Store(1)
+					}
+					before := provider.Runs()
+					var succeeded atomic.Int32
+					var wg sync.WaitGroup
+					for range 100 {
+						wg.Go(func() {
+							if request("") {
+								succeeded.Add(1)
+							}
+						})
+					}
+					wg.Wait()
+					runs += provider.Runs() - before
+					successes += int(succeeded.Load())
+				}
+				b.ReportMetric(float64(runs)/float64(b.N), "runs/storm")
+				b.ReportMetric(float64(successes)/float64(b.N), "successes/storm")
+			})
+		})
+	}
+}

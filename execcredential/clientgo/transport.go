@@ -1,0 +1,70 @@
+package clientgo
+
+import (
+	"crypto/tls"
+	"net/http"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/credence-id/credence/execcredential"
+)
+
+// presenter wraps the round trippers that client-go makes of a config.
+type presenter struct {
+	source       *execcredential.Source
+	ownTransport bool // of the caller's making, whose TLS is not ours to change
+}
+
+// wrap is the innermost wrapper, so that those of the caller see one request where two were sent.
+func (p presenter) wrap(rt http.RoundTripper) http.RoundTripper {
+	if base := httpTransport(rt); base != nil {
+		return &roundTripper{Transport: p.source.Transport(base), base: rt}
+	}
+	// What upgrades connections makes its own, of a TLS configuration that was made for it alone.
+	if holder, ok := rt.(utilnet.TLSClientConfigHolder); ok && !p.ownTransport {
+		if config := holder.TLSClientConfig(); config != nil && config.GetClientCertificate == nil && len(config.Certificates) == 0 {
+			config.GetClientCertificate = p.source.GetClientCertificate
+		}
+	}
+	return &wrapped{RoundTripper: p.source.Wrap(rt), base: rt}
+}
+
+func httpTransport(rt http.RoundTripper) *http.Transport {
+	for {
+		switch t := rt.(type) {
+		case *http.Transport:
+			return t
+		case utilnet.RoundTripperWrapper:
+			rt = t.WrappedRoundTripper()
+		default:
+			return nil
+		}
+	}
+}
+
+// roundTripper is a Transport that client-go's tools can look into. It keeps what it was made of alive: client-go gives the same one
+// for an equal config only as long as somebody has it.
+type roundTripper struct {
+	*execcredential.Transport
+	base http.RoundTripper
+}
+
+var (
+	_ utilnet.RoundTripperWrapper   = &roundTripper{}
+	_ utilnet.TLSClientConfigHolder = &roundTripper{}
+	_ utilnet.RoundTripperWrapper   = &wrapped{}
+)
+
+// WrappedRoundTripper is for finding the dialer.
+func (r *roundTripper) WrappedRoundTripper() http.RoundTripper { return r.base }
+
+// TLSClientConfig has the client certificate, unlike that of the wrapped one.
+func (r *roundTripper) TLSClientConfig() *tls.Config { return r.Transport.TLSClientConfig() }
+
+// wrapped sends tokens over a round tripper that makes its own connections.
+type wrapped struct {
+	http.RoundTripper
+	base http.RoundTripper
+}
+
+func (w *wrapped) WrappedRoundTripper() http.RoundTripper { return w.base }

@@ -1,0 +1,154 @@
+package execcredential
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Versions of the wire format. The output of a program must have the version that its Config names.
+const (
+	V1      = "client.authentication.k8s.io/v1"
+	V1Beta1 = "client.authentication.k8s.io/v1beta1"
+)
+
+// InteractiveMode says what a program wants of standard input.
+type InteractiveMode string
+
+const (
+	// Never gives the program no standard input, and no terminal: it can't prompt, and must not try.
+	Never InteractiveMode = "Never"
+	// IfAvailable gives it standard input and the terminal if standard input is one and not used for something else.
+	IfAvailable InteractiveMode = "IfAvailable"
+	// Always does not run the program without a terminal.
+	Always InteractiveMode = "Always"
+)
+
+// Config names a program that hands out credentials, and what it is told. It is the exec section of a kubeconfig user with the
+// cluster that the credential is for. It is copied wherever it goes in: changing it afterwards changes nothing.
+type Config struct {
+	// Command is the program: a name that is looked up in PATH, or a path. Required.
+	Command string
+	// Args are its arguments.
+	Args []string
+	// Env are environment variables on top of those of this process. Of equal names the last one counts.
+	Env []EnvVar
+	// APIVersion is V1 or V1Beta1. Required.
+	APIVersion string
+	// InteractiveMode says what the program wants of standard input. Required for V1; with V1Beta1 empty means IfAvailable.
+	InteractiveMode InteractiveMode
+	// InstallHint is told to the user when the program is missing. Control characters are replaced.
+	InstallHint string
+	// ProvideClusterInfo passes Cluster to the program, and makes the credential one for this cluster only.
+	ProvideClusterInfo bool
+	// Cluster is what the credential is for.
+	Cluster Cluster
+	// Folder is where a relative path in Command begins: the folder of the kubeconfig. It must be absolute. A relative path without
+	// a Folder is refused: programs of the current directory are never run.
+	Folder string
+	// StdinUnavailable says why standard input can't be given away although it is a terminal, as in "used by the manifest reader".
+	// Empty if it can.
+	StdinUnavailable string
+	// Policy says which programs may run, besides the Policy of the Pool: both must allow it.
+	Policy Policy
+}
+
+// EnvVar is an environment variable.
+type EnvVar struct{ Name, Value string }
+
+// Cluster is what a program is told of the server, as in spec.cluster of ExecCredential. Only Server is always there.
+type Cluster struct {
+	// Server is its URL.
+	Server string
+	// TLSServerName is the name to expect in its certificate, if it isn't the host of Server.
+	TLSServerName string
+	// InsecureSkipTLSVerify says that its certificate is not verified.
+	InsecureSkipTLSVerify bool
+	// CertificateAuthorityData has its certificate authorities in PEM; empty for those of the system.
+	CertificateAuthorityData []byte
+	// ProxyURL is the proxy on the way to it.
+	ProxyURL string
+	// DisableCompression says that responses are not to be compressed.
+	DisableCompression bool
+	// Extension is JSON for the program, as the cluster's extension client.authentication.k8s.io/exec holds it. Empty if there is
+	// none.
+	Extension json.RawMessage
+}
+
+// Validate returns a *ConfigError for the first thing that is wrong with c, or nil. It does not look for the program.
+func (c Config) Validate() error {
+	switch c.APIVersion {
+	case V1, V1Beta1:
+	case "":
+		return &ConfigError{Field: "apiVersion", Reason: "is empty; set it to " + V1}
+	default:
+		return &ConfigError{Field: "apiVersion", Reason: fmt.Sprintf("is %q; supported are %s and %s", clip(c.APIVersion), V1, V1Beta1)}
+	}
+	switch {
+	case c.Command == "":
+		return &ConfigError{Field: "command", Reason: "is empty; set it to the name or path of the program"}
+	case strings.ContainsRune(c.Command, 0):
+		return &ConfigError{Field: "command", Reason: "contains a NUL character"}
+	case isRelativePath(c.Command) && c.Folder == "":
+		return &ConfigError{Field: "command", Reason: fmt.Sprintf("%q is relative, and there is no kubeconfig folder that it could be relative to; use an absolute path, or a name in PATH", clip(c.Command))}
+	case c.Folder != "" && !filepath.IsAbs(c.Folder):
+		return &ConfigError{Field: "folder", Reason: fmt.Sprintf("%q is not absolute", clip(c.Folder))}
+	}
+	for i, arg := range c.Args {
+		if strings.ContainsRune(arg, 0) {
+			return &ConfigError{Field: fmt.Sprintf("args[%d]", i), Reason: "contains a NUL character"}
+		}
+	}
+	for i, e := range c.Env {
+		switch {
+		case e.Name == "":
+			return &ConfigError{Field: fmt.Sprintf("env[%d].name", i), Reason: "is empty"}
+		case strings.ContainsAny(e.Name, "=\x00"):
+			return &ConfigError{Field: fmt.Sprintf("env[%d].name", i), Reason: fmt.Sprintf("%q contains '=' or a NUL character", clip(e.Name))}
+		case strings.ContainsRune(e.Value, 0):
+			return &ConfigError{Field: fmt.Sprintf("env[%d].value", i), Reason: "contains a NUL character"}
+		}
+	}
+	switch c.interactiveMode() {
+	case Never, IfAvailable, Always:
+	case "":
+		return &ConfigError{Field: "interactiveMode", Reason: "is empty; " + V1 + " requires one of Never, IfAvailable, Always"}
+	default:
+		return &ConfigError{Field: "interactiveMode", Reason: fmt.Sprintf("is %q; use one of Never, IfAvailable, Always", clip(string(c.InteractiveMode)))}
+	}
+	if err := c.Policy.Validate(); err != nil {
+		return err
+	}
+	if len(c.Cluster.Extension) > 0 && !json.Valid(c.Cluster.Extension) {
+		return &ConfigError{Field: "cluster.extension", Reason: "is not JSON"}
+	}
+	return nil
+}
+
+func (c Config) interactiveMode() InteractiveMode {
+	if c.InteractiveMode == "" && c.APIVersion == V1Beta1 {
+		return IfAvailable
+	}
+	return c.InteractiveMode
+}
+
+// String names the program and nothing else: arguments and variables may hold secrets.
+func (c Config) String() string {
+	return fmt.Sprintf("exec credential program %q (%s), %d arguments, %d variables", c.Command, c.APIVersion, len(c.Args), len(c.Env))
+}
+
+// GoString is String: arguments and variables may hold secrets.
+func (c Config) GoString() string { return c.String() }
+
+func (c Config) clone() Config {
+	c.Args = slices.Clone(c.Args)
+	c.Env = slices.Clone(c.Env)
+	c.InstallHint = sanitize(c.InstallHint)
+	c.Policy = c.Policy.clone()
+	c.Cluster.CertificateAuthorityData = bytes.Clone(c.Cluster.CertificateAuthorityData)
+	c.Cluster.Extension = bytes.Clone(c.Cluster.Extension)
+	return c
+}

@@ -1,0 +1,53 @@
+package execcredential
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// execInfoVariable tells a program what is asked of it.
+const execInfoVariable = "KUBERNETES_EXEC_INFO"
+
+// The fields of ExecCredential that go to a program, in the order in which Kubernetes' own client writes them.
+type execInfo struct {
+	Kind       string   `json:"kind"`
+	APIVersion string   `json:"apiVersion"`
+	Spec       execSpec `json:"spec"`
+}
+
+type execSpec struct {
+	Cluster     *execCluster `json:"cluster,omitempty"`
+	Interactive bool         `json:"interactive"`
+}
+
+type execCluster struct {
+	Server                   string          `json:"server"`
+	TLSServerName            string          `json:"tls-server-name,omitempty"`
+	InsecureSkipTLSVerify    bool            `json:"insecure-skip-tls-verify,omitempty"`
+	CertificateAuthorityData []byte          `json:"certificate-authority-data,omitempty"`
+	ProxyURL                 string          `json:"proxy-url,omitempty"`
+	DisableCompression       bool            `json:"disable-compression,omitempty"`
+	Config                   json.RawMessage `json:"config"` // null if there is none
+}
+
+// execInfo is the value of KUBERNETES_EXEC_INFO, byte for byte what client-go writes, its newline included.
+func (c Config) execInfo(interactive bool) (string, error) {
+	info := execInfo{Kind: "ExecCredential", APIVersion: c.APIVersion, Spec: execSpec{Interactive: interactive}}
+	if c.ProvideClusterInfo {
+		info.Spec.Cluster = &execCluster{
+			Server:                   c.Cluster.Server,
+			TLSServerName:            c.Cluster.TLSServerName,
+			InsecureSkipTLSVerify:    c.Cluster.InsecureSkipTLSVerify,
+			CertificateAuthorityData: c.Cluster.CertificateAuthorityData,
+			ProxyURL:                 c.Cluster.ProxyURL,
+			DisableCompression:       c.Cluster.DisableCompression,
+			Config:                   c.Cluster.Extension,
+		}
+	}
+	var out bytes.Buffer
+	if err := json.NewEncoder(&out).Encode(info); err != nil {
+		return "", fmt.Errorf("write %s: %w", execInfoVariable, err)
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,90 @@
+//go:build unix
+
+package execcredential
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+func samePath(a, b string) bool { return a == b }
+
+func tooLarge(err error) bool { return errors.Is(err, syscall.E2BIG) }
+
+// trusted checks owner and mode of path, and of every folder above it.
+func trusted(path string) error {
+	for ; ; path = filepath.Dir(path) {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return fmt.Errorf("the owner of %q is unknown", path)
+		}
+		if stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
+			return fmt.Errorf("%q belongs to user %d, who could replace it", path, stat.Uid)
+		}
+		link := info.Mode()&os.ModeSymlink != 0 // its own mode means nothing
+		sticky := info.IsDir() && info.Mode()&os.ModeSticky != 0
+		if info.Mode().Perm()&0o022 != 0 && !link && !sticky {
+			return fmt.Errorf("%q has mode %#o: others can write it", path, info.Mode().Perm())
+		}
+		if path == filepath.Dir(path) {
+			return nil
+		}
+	}
+}
+
+// processTree is a program and what it starts: a process group. An interactive program stays in the group that has the terminal; what
+// it started is then looked up, where the system tells.
+type processTree struct {
+	command *exec.Cmd
+	group   bool
+	started []int // by an interactive program
+}
+
+func newProcessTree(command *exec.Cmd, interactive bool) *processTree {
+	command.SysProcAttr = attributes(!interactive)
+	return &processTree{command: command, group: !interactive}
+}
+
+func (t *processTree) begun() error { return nil }
+
+func (t *processTree) close() {}
+
+// terminate asks the processes to end.
+func (t *processTree) terminate() error { return t.signal(syscall.SIGTERM) }
+
+// kill ends them.
+func (t *processTree) kill() { _ = t.signal(syscall.SIGKILL) }
+
+func (t *processTree) signal(signal syscall.Signal) error {
+	if t.command.Process == nil {
+		return os.ErrProcessDone
+	}
+	if !t.group {
+		// Children of a process that is gone are nobody's children anymore, so those that were found once are remembered.
+		t.started = append(t.started, descendants(t.command.Process.Pid)...)
+		for _, pid := range t.started {
+			_ = syscall.Kill(pid, signal)
+		}
+		return t.command.Process.Signal(signal)
+	}
+	err := syscall.Kill(-t.command.Process.Pid, signal)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}
+
+func signalOf(state *os.ProcessState) string {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return status.Signal().String()
+	}
+	return ""
+}

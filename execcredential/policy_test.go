@@ -1,0 +1,187 @@
+package execcredential_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+// Programs are found relative to the kubeconfig, and never relative to the current directory.
+func TestCurrentDirectory(t *testing.T) {
+	folder, current := t.TempDir(), t.TempDir()
+	t.Chdir(current)
+	write := func(folder, token string) {
+		content := "#!/bin/sh\necho '" + withStatus(`{"token":"`+token+`"}`) + "'\n"
+		if err := os.WriteFile(filepath.Join(folder, "plugin"), []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(folder, "folder")
+	write(current, "current")
+	pool, _ := newPool(t, execcredential.Options{})
+	config := execcredential.Config{Command: "./plugin", APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, Folder: folder}
+	got, err := sourceOf(t, pool, config).Get(t.Context())
+	if err != nil || got.Token() != "folder" {
+		t.Errorf("relative to the kubeconfig: credential %v, error %v", got, err)
+	}
+	config.Folder = ""
+	var invalid *execcredential.ConfigError
+	if _, err := pool.Source(config); !errors.As(err, &invalid) {
+		t.Errorf("relative to nothing: error %v", err)
+	}
+	config.Command = "plugin"
+	for _, path := range []string{".", "", current + "/../" + filepath.Base(current) + ":."} {
+		t.Setenv("PATH", path)
+		pool, _ := newPool(t, execcredential.Options{})
+		_, err = sourceOf(t, pool, config).Get(t.Context())
+		var denied *execcredential.PolicyError
+		var missing *execcredential.NotFoundError
+		if filepath.IsAbs(path) {
+			if err != nil {
+				t.Errorf("an absolute folder in PATH: error %v", err)
+			}
+		} else if !errors.As(err, &denied) && !errors.As(err, &missing) {
+			t.Errorf("PATH=%q: error %v", path, err)
+		}
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := []byte("#!/bin/sh\necho '" + withStatus(`{"token":"abc"}`) + "'\n")
+	path, link, other := filepath.Join(folder, "plugin"), filepath.Join(folder, "link"), filepath.Join(folder, "other")
+	for _, p := range []string{path, other} {
+		if err := os.WriteFile(p, content, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	digest := sha256.Sum256(content)
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	list := func(list ...execcredential.AllowedProgram) execcredential.Policy {
+		return execcredential.Policy{Type: execcredential.Allowlist, Allowlist: list}
+	}
+	run := func(p execcredential.Policy, command string) error {
+		pool, _ := newPool(t, execcredential.Options{Policy: p})
+		_, err := sourceOf(t, pool, execcredential.Config{Command: command, Args: []string{"a"}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
+		return err
+	}
+	for name, c := range map[string]struct {
+		policy  execcredential.Policy
+		command string
+		reason  string
+	}{
+		"zero":                 {command: path},
+		"deny all":             {policy: execcredential.Policy{Type: execcredential.DenyAll}, command: path, reason: "DenyAll"},
+		"path":                 {policy: list(execcredential.AllowedProgram{Command: path}), command: path},
+		"link to it":           {policy: list(execcredential.AllowedProgram{Command: path}), command: link},
+		"listed link":          {policy: list(execcredential.AllowedProgram{Command: link}), command: path},
+		"name of a path":       {policy: list(execcredential.AllowedProgram{Command: path}), command: "plugin"},
+		"listed name":          {policy: list(execcredential.AllowedProgram{Command: "plugin"}), command: path},
+		"other":                {policy: list(execcredential.AllowedProgram{Command: path}), command: other, reason: "not in the allowlist"},
+		"digest":               {policy: list(execcredential.AllowedProgram{Command: path, SHA256: hex.EncodeToString(digest[:])}), command: path},
+		"other digest":         {policy: list(execcredential.AllowedProgram{Command: path, SHA256: strings.Repeat("0", 64)}), command: path, reason: "another digest; this file has " + hex.EncodeToString(digest[:])},
+		"arguments":            {policy: list(execcredential.AllowedProgram{Command: path, Args: []string{"a"}}), command: path},
+		"other arguments":      {policy: list(execcredential.AllowedProgram{Command: path, Args: []string{}}), command: path, reason: "other arguments"},
+		"second entry of same": {policy: list(execcredential.AllowedProgram{Command: path, Args: []string{}}, execcredential.AllowedProgram{Command: path}), command: path},
+	} {
+		err := run(c.policy, c.command)
+		var denied *execcredential.PolicyError
+		switch {
+		case c.reason == "" && err != nil:
+			t.Errorf("%s: error %v", name, err)
+		case c.reason != "" && (!errors.As(err, &denied) || !strings.Contains(denied.Reason, c.reason)):
+			t.Errorf("%s: error %v, want %q", name, err, c.reason)
+		}
+	}
+}
+
+func TestTrustedOwner(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no modes")
+	}
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	safe, open := filepath.Join(folder, "safe"), filepath.Join(folder, "open")
+	content := []byte("#!/bin/sh\necho '" + withStatus(`{"token":"abc"}`) + "'\n")
+	for _, f := range []string{safe, open} {
+		if err := errors.Join(os.Mkdir(f, 0o700), os.WriteFile(filepath.Join(f, "plugin"), content, 0o700), os.WriteFile(filepath.Join(f, "writable"), content, 0o700),
+			os.Chmod(filepath.Join(f, "writable"), 0o770), os.Symlink(filepath.Join(safe, "plugin"), filepath.Join(f, "link"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(safe, "plugin"):   "",
+		filepath.Join(safe, "link"):     "",
+		filepath.Join(safe, "writable"): "writable",
+		filepath.Join(open, "plugin"):   `open"`,
+		filepath.Join(open, "link"):     `open"`,
+	} {
+		pool, _ := newPool(t, execcredential.Options{Policy: execcredential.Policy{TrustedOwner: true}})
+		_, err := sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
+		var denied *execcredential.PolicyError
+		if want == "" && err != nil || want != "" && (!errors.As(err, &denied) || !strings.Contains(denied.Reason, want) || !strings.Contains(denied.Reason, "others can write it")) {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+}
+
+func TestBadPolicies(t *testing.T) {
+	for field, policy := range map[string]execcredential.Policy{
+		"policy.type":                 {Type: "Some"},
+		"policy.allowlist":            {Allowlist: []execcredential.AllowedProgram{{Command: "a"}}},
+		"policy.allowlist[0].command": {Type: execcredential.Allowlist, Allowlist: []execcredential.AllowedProgram{{}}},
+		"policy.allowlist[1].command": {Type: execcredential.Allowlist, Allowlist: []execcredential.AllowedProgram{{Command: "a"}, {Command: "/a/../b"}}},
+		"policy.allowlist[0].sha256":  {Type: execcredential.Allowlist, Allowlist: []execcredential.AllowedProgram{{Command: "a", SHA256: "zz"}}},
+	} {
+		var typed *execcredential.ConfigError
+		if _, err := execcredential.NewPool(execcredential.Options{Policy: policy}); !errors.As(err, &typed) || typed.Field != field {
+			t.Errorf("%s: error %v", field, err)
+		}
+	}
+	var typed *execcredential.ConfigError
+	if _, err := execcredential.NewPool(execcredential.Options{Policy: execcredential.Policy{Type: execcredential.Allowlist}}); !errors.As(err, &typed) {
+		t.Errorf("an empty allowlist: error %v", err)
+	}
+}
+
+// A program whose kubeconfig names the program itself is not run without end.
+func TestRecursion(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, provider.Config())
+	environ := os.Environ()
+	for depth := 1; ; depth++ {
+		execcredential.SetEnviron(source, environ)
+		_, err := source.Refresh(t.Context())
+		var denied *execcredential.PolicyError
+		if depth > 5 {
+			if !errors.As(err, &denied) || provider.Runs() != 5 {
+				t.Errorf("depth %d: error %v", depth, err)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatalf("depth %d: %v", depth, err)
+		}
+		environ = provider.Calls()[depth-1].Env
+	}
+}

@@ -1,0 +1,162 @@
+package execcredential_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+func TestEqualConfigsShareASource(t *testing.T) {
+	pool, _ := newPool(t, execcredential.Options{})
+	base := execcredential.Config{
+		Command: "login", Args: []string{"a", "b"}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, ProvideClusterInfo: true,
+		Env:     []execcredential.EnvVar{{Name: "A", Value: "b"}},
+		Cluster: execcredential.Cluster{Server: "https://a", CertificateAuthorityData: []byte("CA"), Extension: []byte(`{"a":1,"b":2}`)},
+	}
+	first := sourceOf(t, pool, base)
+	if sourceOf(t, pool, base) != first {
+		t.Error("equal configs have two sources")
+	}
+	reordered := base
+	reordered.Cluster.Extension = []byte(`{ "b": 2, "a": 1 }`)
+	if sourceOf(t, pool, reordered) != first {
+		t.Error("the order of keys makes two sources")
+	}
+	for name, change := range map[string]func(*execcredential.Config){
+		"command":   func(c *execcredential.Config) { c.Command = "logout" },
+		"arguments": func(c *execcredential.Config) { c.Args = []string{"ab"} },
+		"split": func(c *execcredential.Config) {
+			c.Args = []string{"a"}
+			c.Env = []execcredential.EnvVar{{Name: "b", Value: ""}}
+		},
+		"variable":  func(c *execcredential.Config) { c.Env = []execcredential.EnvVar{{Name: "A", Value: "c"}} },
+		"shifted":   func(c *execcredential.Config) { c.Env = []execcredential.EnvVar{{Name: "Ab", Value: ""}} },
+		"version":   func(c *execcredential.Config) { c.APIVersion = execcredential.V1Beta1 },
+		"mode":      func(c *execcredential.Config) { c.InteractiveMode = execcredential.IfAvailable },
+		"server":    func(c *execcredential.Config) { c.Cluster.Server = "https://b" },
+		"CA":        func(c *execcredential.Config) { c.Cluster.CertificateAuthorityData = []byte("other") },
+		"insecure":  func(c *execcredential.Config) { c.Cluster.InsecureSkipTLSVerify = true },
+		"extension": func(c *execcredential.Config) { c.Cluster.Extension = []byte(`{"a":1}`) },
+		"folder":    func(c *execcredential.Config) { c.Folder = "/" },
+		"stdin":     func(c *execcredential.Config) { c.StdinUnavailable = "used" },
+		"policy":    func(c *execcredential.Config) { c.Policy.Type = execcredential.DenyAll },
+		"no info":   func(c *execcredential.Config) { c.ProvideClusterInfo = false },
+	} {
+		changed := base
+		change(&changed)
+		if sourceOf(t, pool, changed) == first {
+			t.Errorf("%s: another config has the same source", name)
+		}
+	}
+	base.ProvideClusterInfo = false
+	without := sourceOf(t, pool, base)
+	base.Cluster.Server = "https://b"
+	if sourceOf(t, pool, base) != without {
+		t.Error("a cluster that the program is not told of makes two sources")
+	}
+}
+
+func TestPoolIsBounded(t *testing.T) {
+	pool, _ := newPool(t, execcredential.Options{MaxSources: 3})
+	config := func(i int) execcredential.Config {
+		return execcredential.Config{Command: fmt.Sprintf("login-%d", i), APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}
+	}
+	first := sourceOf(t, pool, config(0))
+	sourceOf(t, pool, config(1))
+	sourceOf(t, pool, config(2))
+	if sourceOf(t, pool, config(0)) != first {
+		t.Error("forgotten too early")
+	}
+	for i := 1; i < 10_000; i++ {
+		sourceOf(t, pool, config(i))
+	}
+	if pool.Len() != 3 {
+		t.Errorf("%d sources are remembered", pool.Len())
+	}
+	if sourceOf(t, pool, config(0)) == first {
+		t.Error("not forgotten")
+	}
+}
+
+// Configs that are gone leave no memory behind.
+func TestNoMemoryIsLeft(t *testing.T) {
+	pool, _ := newPool(t, execcredential.Options{MaxSources: 10})
+	large := strings.Repeat("A", 64<<10)
+	fill := func(n int) {
+		for i := range n {
+			source := sourceOf(t, pool, execcredential.Config{
+				Command: "login", Args: []string{fmt.Sprint(i)}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, ProvideClusterInfo: true,
+				Cluster: execcredential.Cluster{Server: "https://a", CertificateAuthorityData: []byte(large)},
+			})
+			source.Transport(nil)
+		}
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	fill(20)
+	before := heap()
+	fill(1000) // 64 MiB
+	if after := heap(); after > before+8<<20 {
+		t.Errorf("the heap grew from %d to %d bytes", before, after)
+	}
+}
+
+// After Close there is no goroutine more than before, and no connection.
+func TestNoGoroutineIsLeft(t *testing.T) {
+	settle := func(want int) int {
+		for range 500 {
+			if runtime.NumGoroutine() <= want {
+				break
+			}
+			runtime.Gosched()
+			time.Sleep(2 * time.Millisecond) // goroutines of the HTTP library end a moment after their connection
+		}
+		return runtime.NumGoroutine()
+	}
+	before := settle(2)
+	func() {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") }))
+		defer server.Close()
+		clock := exectest.NewClock(start)
+		pool, err := execcredential.NewPool(execcredential.Options{Clock: clock, RefreshAhead: time.Minute, Stderr: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 20 {
+			source := pool.Provider(&script{now: clock.Now, next: func(run int) (execcredential.Material, error) {
+				return execcredential.Material{Token: fmt.Sprint(i), Expires: clock.Now().Add(time.Hour)}, nil
+			}})
+			client := &http.Client{Transport: source.Transport(server.Client().Transport.(*http.Transport))}
+			response, err := client.Get(server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			if i == 10 {
+				clock.Advance(59*time.Minute + 30*time.Second)
+			}
+		}
+		if err := pool.Close(); err != nil {
+			t.Fatal(err)
+		}
+		server.Client().Transport.(*http.Transport).CloseIdleConnections()
+	}()
+	if after := settle(before); after > before {
+		buffer := make([]byte, 1<<20)
+		t.Errorf("%d goroutines before, %d after:\n%s", before, after, buffer[:runtime.Stack(buffer, true)])
+	}
+}

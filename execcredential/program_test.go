@@ -1,0 +1,367 @@
+package execcredential_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+func token(exectest.Call) exectest.Answer { return exectest.Token("abc", time.Time{}) }
+
+func TestProgramIsTold(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	config := provider.Config()
+	config.Args = []string{"--for", "jane"}
+	config.Env = append(config.Env,
+		execcredential.EnvVar{Name: "OVERRIDDEN", Value: "config"},
+		execcredential.EnvVar{Name: "TWICE", Value: "first"}, execcredential.EnvVar{Name: "TWICE", Value: "second"},
+		execcredential.EnvVar{Name: "KUBERNETES_EXEC_INFO", Value: "not this"})
+	config.ProvideClusterInfo = true
+	config.Cluster = execcredential.Cluster{Server: "https://1.2.3.4", Extension: []byte(`{ "a": "<b>" }`)}
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, config)
+	execcredential.SetEnviron(source, append(os.Environ(), "OVERRIDDEN=process", "OF_PROCESS=kept"))
+	got, err := source.Get(t.Context())
+	if err != nil || got.Token() != "abc" {
+		t.Fatalf("credential %q, error %v", got.Token(), err)
+	}
+	call := provider.Calls()[0]
+	if !slices.Equal(call.Args, config.Args) {
+		t.Errorf("arguments %q", call.Args)
+	}
+	if call.Stdin != "" {
+		t.Errorf("standard input %q", call.Stdin)
+	}
+	want := `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://1.2.3.4","config":{"a":"\u003cb\u003e"}},"interactive":false}}` + "\n"
+	if call.Info != want {
+		t.Errorf("KUBERNETES_EXEC_INFO is %s, want %s", call.Info, want)
+	}
+	for _, variable := range []string{"OVERRIDDEN=config", "OF_PROCESS=kept", "TWICE=second"} {
+		if !slices.Contains(call.Env, variable) {
+			t.Errorf("variable %s is missing", variable)
+		}
+	}
+}
+
+func TestConfigIsCopied(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	config := provider.Config()
+	config.Args = []string{"before"}
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, config)
+	config.Args[0], config.Env[0].Value = "after", "nowhere"
+	if _, err := source.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := provider.Calls()[0].Args; got[0] != "before" {
+		t.Errorf("arguments %q", got)
+	}
+}
+
+// Every kind of malformed output is its own error, nothing of it is kept, and the next good output works.
+func TestMalformedOutputOfAProgram(t *testing.T) {
+	answers := make(chan exectest.Answer, 1)
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return <-answers })
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, provider.Config())
+	answers <- exectest.Token("first", start.Add(-time.Second)) // an old credential, which must never come back
+	if _, err := source.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range malformed(t) {
+		answers <- exectest.Answer{Stdout: bad.output, Stderr: "password=hunter22 it went wrong"}
+		_, err := source.Refresh(t.Context())
+		if !errors.Is(err, bad.want) {
+			t.Errorf("%s: error %v, want %q", name, err, bad.want)
+		}
+		if err != nil && (!strings.Contains(err.Error(), "it went wrong") || strings.Contains(err.Error(), "hunter22")) {
+			t.Errorf("%s: standard error in %q", name, err)
+		}
+		if got, err := source.Get(t.Context()); !errors.Is(err, bad.want) {
+			t.Errorf("%s: afterwards there is %q and error %v", name, got.Token(), err)
+		}
+	}
+	answers <- exectest.Token("good", time.Time{})
+	if got, err := source.Refresh(t.Context()); err != nil || got.Token() != "good" {
+		t.Fatalf("credential %v, error %v", got, err)
+	}
+	if got, err := source.Get(t.Context()); err != nil || got.Token() != "good" {
+		t.Fatalf("credential %v, error %v", got, err)
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return exectest.Answer{Flood: true} })
+	pool, _ := newPool(t, execcredential.Options{})
+	_, err := sourceOf(t, pool, provider.Config()).Get(t.Context())
+	if !errors.Is(err, execcredential.OutputTooLarge) {
+		t.Fatalf("error %v", err)
+	}
+	<-provider.Calls()[0].Ended
+}
+
+func TestExit(t *testing.T) {
+	answer := exectest.Answer{ExitCode: 3, Stderr: "no\x1b[31m network\n"}
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return answer })
+	pool, _ := newPool(t, execcredential.Options{})
+	_, err := sourceOf(t, pool, provider.Config()).Get(t.Context())
+	var exit *execcredential.ExitError
+	if !errors.As(err, &exit) || exit.Code != 3 || exit.Stderr != "noU+001B[31m network" {
+		t.Fatalf("error %#v", err)
+	}
+}
+
+// A run that takes too long is ended with all that it started, and what holds its output is not waited for.
+func TestTimeoutEndsTheProcessTree(t *testing.T) {
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		return exectest.Answer{Hang: true, LeaveBehind: true, Stderr: "waiting for a network"}
+	})
+	pool, clock := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, provider.Config())
+	failed := make(chan error)
+	go func() {
+		_, err := source.Get(context.Background())
+		failed <- err
+	}()
+	child := <-provider.LeftBehind()
+	clock.WaitForTimers(1)
+	clock.Advance(60 * time.Second)
+	err := <-failed
+	var timeout *execcredential.TimeoutError
+	if !errors.As(err, &timeout) || timeout.After != 60*time.Second || timeout.Stderr != "waiting for a network" || !timeout.Timeout() {
+		t.Fatalf("error %#v", err)
+	}
+	<-provider.Calls()[0].Ended
+	<-child.Ended
+}
+
+func TestWhatIsLeftBehindIsNotWaitedFor(t *testing.T) {
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		answer := exectest.Token("abc", time.Time{})
+		answer.LeaveBehind = true
+		return answer
+	})
+	pool, _ := newPool(t, execcredential.Options{})
+	got, err := sourceOf(t, pool, provider.Config()).Get(t.Context())
+	if err != nil || got.Token() != "abc" {
+		t.Fatalf("credential %v, error %v", got, err)
+	}
+	select {
+	case child := <-provider.LeftBehind():
+		select {
+		case <-child.Ended:
+			t.Error("a background process of a program that succeeded was ended")
+		default:
+		}
+	case <-t.Context().Done():
+	}
+}
+
+func TestInteractiveHasNoDeadline(t *testing.T) {
+	release := make(chan bool)
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		<-release
+		return exectest.Token("abc", time.Time{})
+	})
+	input, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	pool, clock := newPool(t, execcredential.Options{Stdin: input})
+	config := provider.Config()
+	config.InteractiveMode = execcredential.Always
+	source := sourceOf(t, pool, config)
+	execcredential.SetTerminal(source, true)
+	got := make(chan error)
+	go func() {
+		_, err := source.Get(context.Background())
+		got <- err
+	}()
+	release <- true // the program runs
+	clock.Advance(24 * time.Hour)
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	if info := provider.Calls()[0].Info; !strings.Contains(info, `"interactive":true`) {
+		t.Errorf("KUBERNETES_EXEC_INFO is %s", info)
+	}
+}
+
+func TestInteractiveModes(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode        execcredential.InteractiveMode
+		terminal    bool
+		unavailable string
+		interactive bool
+		reason      string
+	}{
+		"never":                     {mode: execcredential.Never, terminal: true},
+		"if available":              {mode: execcredential.IfAvailable, terminal: true, interactive: true},
+		"if available, no terminal": {mode: execcredential.IfAvailable},
+		"if available, in use":      {mode: execcredential.IfAvailable, terminal: true, unavailable: "used by the manifest reader"},
+		"always":                    {mode: execcredential.Always, terminal: true, interactive: true},
+		"always, no terminal":       {mode: execcredential.Always, unavailable: "used", reason: "standard input is not a terminal"},
+		"always, in use":            {mode: execcredential.Always, terminal: true, unavailable: "used by the manifest reader", reason: "standard input is unavailable: used by the manifest reader"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "typed")
+			if err := os.WriteFile(file, []byte("typed"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			input, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer input.Close()
+			provider := exectest.NewProvider(t, token)
+			pool, _ := newPool(t, execcredential.Options{Stdin: input})
+			config := provider.Config()
+			config.InteractiveMode, config.StdinUnavailable = c.mode, c.unavailable
+			source := sourceOf(t, pool, config)
+			execcredential.SetTerminal(source, c.terminal)
+			_, err = source.Get(t.Context())
+			var typed *execcredential.InteractiveError
+			if c.reason != "" {
+				if !errors.As(err, &typed) || typed.Reason != c.reason || provider.Runs() != 0 {
+					t.Fatalf("error %v after %d runs", err, provider.Runs())
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			call := provider.Calls()[0]
+			if strings.Contains(call.Info, `"interactive":true`) != c.interactive || (call.Stdin == "typed") != c.interactive {
+				t.Errorf("told %s, standard input %q", call.Info, call.Stdin)
+			}
+		})
+	}
+}
+
+func TestMissingProgram(t *testing.T) {
+	folder := t.TempDir()
+	script := func(name, content string, mode os.FileMode) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	pool, _ := newPool(t, execcredential.Options{})
+	get := func(command string) error {
+		source := sourceOf(t, pool, execcredential.Config{Command: command, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, InstallHint: "brew install it\x1b[0m", Folder: folder})
+		_, err := source.Get(t.Context())
+		return err
+	}
+	for name, command := range map[string]string{"in PATH": "no-such-program-anywhere", "relative": "./none", "absolute": filepath.Join(folder, "none")} {
+		var typed *execcredential.NotFoundError
+		if err := get(command); !errors.As(err, &typed) || typed.Command != command || !strings.HasSuffix(err.Error(), "\n\nbrew install itU+001B[0m") {
+			t.Errorf("%s: error %#v", name, err)
+		}
+		if err := get(command); !errors.As(err, &typed) || strings.Contains(err.Error(), "brew") {
+			t.Errorf("%s: the second time: error %v", name, err)
+		}
+	}
+	for name, command := range map[string]string{
+		"not executable": script("plain", "#!/bin/sh\n", 0o600),
+		"a folder":       folder,
+		"no interpreter": script("interpreter", "#!/no/such/interpreter\n", 0o700),
+		"not a program":  script("text", "hello\n", 0o700),
+	} {
+		var typed *execcredential.StartError
+		if err := get(command); !errors.As(err, &typed) || typed.Path != command {
+			t.Errorf("%s: error %#v", name, err)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	config := provider.Config()
+	config.ProvideClusterInfo = true
+	config.Cluster = execcredential.Cluster{Server: "https://1.2.3.4", CertificateAuthorityData: []byte(strings.Repeat("A", 200<<10))}
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, config)
+	var large *execcredential.TooLargeError
+	if _, err := source.Get(t.Context()); runtime.GOOS == "linux" && (!errors.As(err, &large) || !strings.Contains(large.What, "KUBERNETES_EXEC_INFO") || !strings.Contains(err.Error(), "provideClusterInfo")) {
+		t.Errorf("certificate authorities of 200 KiB: error %v", err)
+	}
+	config = provider.Config()
+	config.Args = []string{strings.Repeat("a", 1000)}
+	for name, c := range map[string]struct {
+		each, total int
+		what        string
+	}{
+		"argument": {each: 900, what: "argument 1"},
+		"total":    {total: 1000, what: "all arguments and environment variables together"},
+		"fits":     {each: 100 << 10, total: 1 << 20},
+	} {
+		pool, _ := newPool(t, execcredential.Options{})
+		source := sourceOf(t, pool, config)
+		execcredential.SetLimits(source, c.each, c.total)
+		_, err := source.Get(t.Context())
+		if c.what == "" && err != nil || c.what != "" && (!errors.As(err, &large) || large.What != c.what) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// What the check lets through, the operating system takes.
+func TestLargestVariable(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the limit of a variable is that of Linux")
+	}
+	provider := exectest.NewProvider(t, token)
+	config := provider.Config()
+	config.Env = append(config.Env, execcredential.EnvVar{Name: "V", Value: strings.Repeat("v", 32*os.Getpagesize()-3)})
+	pool, _ := newPool(t, execcredential.Options{})
+	if _, err := sourceOf(t, pool, config).Get(t.Context()); err != nil {
+		t.Errorf("a variable of the largest size: %v", err)
+	}
+	config.Env[len(config.Env)-1].Value += "v"
+	var large *execcredential.TooLargeError
+	if _, err := sourceOf(t, pool, config).Get(t.Context()); !errors.As(err, &large) {
+		t.Errorf("a variable that is too large: %v", err)
+	}
+}
+
+func TestSecretsOnStandardError(t *testing.T) {
+	_, key := exectest.NewAuthority(t).Issue("jane", start, start.Add(time.Hour))
+	secret := "s3cr3t-value-of-a-variable"
+	said := strings.Join([]string{
+		"Authorization: Bearer abcdefghijkl", "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJqYW5lIn0.c2lnbmF0dXJl", "password=hunter22", `{"refresh_token": "rt-0123456789"}`,
+		"variable " + secret, "same as output: the-token-of-the-output", key, "the end",
+	}, "\n")
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		return exectest.Answer{Stdout: `{"token":"the-token-of-the-output"}`, Stderr: said}
+	})
+	config := provider.Config()
+	config.Env = append(config.Env, execcredential.EnvVar{Name: "SECRET", Value: secret})
+	pool, _ := newPool(t, execcredential.Options{})
+	_, err := sourceOf(t, pool, config).Get(t.Context())
+	if !errors.Is(err, execcredential.NoVersion) || !strings.HasSuffix(err.Error(), "the end") {
+		t.Fatalf("error %v", err)
+	}
+	for _, hidden := range []string{"abcdefghijkl", "eyJ", "hunter22", "rt-0123456789", secret, "the-token-of-the-output", "PRIVATE KEY", key[40:80]} {
+		if strings.Contains(err.Error(), hidden) {
+			t.Errorf("error tells %q: %v", hidden, err)
+		}
+	}
+	long := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		return exectest.Answer{ExitCode: 1, Stderr: strings.Repeat("x", 3000) + " " + strings.Repeat("word ", 10000) + "the end"}
+	})
+	var exit *execcredential.ExitError
+	if _, err := sourceOf(t, pool, long.Config()).Get(t.Context()); !errors.As(err, &exit) || len(exit.Stderr) > 5000 || !strings.HasSuffix(exit.Stderr, "the end") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,176 @@
+package execcredential
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+)
+
+// presenter sends requests with the credentials of an account, and again when the server answers 401.
+type presenter struct {
+	account *Account
+	// refused has for each source the credential that the server answered with 401 after all that could be done. It is kept only where
+	// there is another source to go on with.
+	refused []atomic.Pointer[Credential]
+	// send sends a request with a credential of source i, and without one if credential is nil.
+	send func(request *http.Request, i int, credential *Credential) (*http.Response, error)
+}
+
+func newPresenter(a *Account, send func(*http.Request, int, *Credential) (*http.Response, error)) *presenter {
+	return &presenter{account: a, refused: make([]atomic.Pointer[Credential], len(a.sources)), send: send}
+}
+
+func (p *presenter) roundTrip(request *http.Request) (*http.Response, error) {
+	// Credentials of the caller win, and none go to where a server redirects to.
+	if request.Header.Get("Authorization") != "" || redirectedAway(request) {
+		return p.send(request, 0, nil)
+	}
+	e := exchange{presenter: p, request: request}
+	for i, s := range p.account.sources {
+		if done := e.try(i, s); done {
+			return e.response, e.err
+		}
+	}
+	switch {
+	case e.response != nil:
+		return e.response, nil
+	case e.skipped != nil:
+		return e.deliver(e.skippedIndex, e.skipped)
+	}
+	if request.Body != nil {
+		_ = request.Body.Close()
+	}
+	return nil, join(e.failures)
+}
+
+// exchange is one request of a caller, and what was tried for it.
+type exchange struct {
+	*presenter
+	request      *http.Request
+	sent         int
+	response     *http.Response // 401, until there is a better one
+	err          error
+	failures     []error // of sources
+	skipped      *Credential
+	skippedIndex int
+}
+
+// try uses source i, and reports whether that is the end of it.
+func (e *exchange) try(i int, s *Source) (done bool) {
+	ctx := e.request.Context()
+	credential, err := s.Get(ctx)
+	if err != nil {
+		e.failures = append(e.failures, err)
+		return ctx.Err() != nil && e.response == nil && e.abandon(err)
+	}
+	if refused := e.refused[i].Load(); refused != nil && refused.Equal(credential) {
+		other, err := s.Rejected(ctx, credential)
+		if other == nil || err != nil {
+			if e.skipped == nil {
+				e.skipped, e.skippedIndex = credential, i
+			}
+			return false
+		}
+		credential = other
+	}
+	if e.response, e.err = e.deliver(i, credential); e.err != nil || e.response.StatusCode != http.StatusUnauthorized {
+		return true
+	}
+	// A failed run is remembered by the source. The caller gets what the server said.
+	if other, _ := s.Rejected(ctx, credential); other != nil && e.replayable() {
+		credential = other
+		if e.response, e.err = e.deliver(i, credential); e.err != nil || e.response.StatusCode != http.StatusUnauthorized {
+			return true
+		}
+	}
+	if len(e.account.sources) > 1 {
+		e.refused[i].Store(credential)
+	}
+	return !e.replayable()
+}
+
+func (e *exchange) abandon(err error) bool {
+	if e.request.Body != nil && e.sent == 0 {
+		_ = e.request.Body.Close()
+	}
+	e.err = err
+	return true
+}
+
+// deliver sends the request, with a new body if it was sent before.
+func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error) {
+	request := authorized(e.request, credential)
+	if e.sent > 0 && e.request.Body != nil && e.request.Body != http.NoBody {
+		body, err := e.request.GetBody()
+		if err != nil {
+			return e.response, nil
+		}
+		request.Body = body
+	}
+	if e.response != nil {
+		// The connection can be used again only if the answer was read.
+		_, _ = io.CopyN(io.Discard, e.response.Body, 64<<10)
+		_ = e.response.Body.Close()
+		e.response = nil
+	}
+	e.sent++
+	response, err := e.send(request, i, credential)
+	if response != nil {
+		response.Request = e.request // the copy has the token, and callers log what they sent
+	}
+	return response, err
+}
+
+func (e *exchange) replayable() bool {
+	return e.request.Body == nil || e.request.Body == http.NoBody || e.request.GetBody != nil
+}
+
+// authorized is a copy of request that carries the token: a round tripper leaves the caller's request alone.
+func authorized(request *http.Request, credential *Credential) *http.Request {
+	copied := new(http.Request)
+	*copied = *request
+	copied.Header = make(http.Header, len(request.Header)+1)
+	for name, values := range request.Header {
+		copied.Header[name] = values
+	}
+	if credential.authorization != nil {
+		copied.Header["Authorization"] = credential.authorization
+	}
+	return copied
+}
+
+// redirectedAway reports whether a server sent the client to another one with this request, or from TLS to plain text. A client that
+// follows redirects asks its transport again, and would hand the token to whoever it was sent to.
+func redirectedAway(request *http.Request) bool {
+	first := request
+	for first.Response != nil && first.Response.Request != nil {
+		first = first.Response.Request
+	}
+	return first != request && (first.URL.Host != request.URL.Host || first.URL.Scheme == "https" && request.URL.Scheme != "https")
+}
+
+// wrapper is Account.Wrap.
+type wrapper struct {
+	presenter *presenter
+	base      http.RoundTripper
+}
+
+func newWrapper(a *Account, base http.RoundTripper) *wrapper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return &wrapper{base: base, presenter: newPresenter(a, func(r *http.Request, _ int, _ *Credential) (*http.Response, error) {
+		return base.RoundTrip(r)
+	})}
+}
+
+func (w *wrapper) RoundTrip(request *http.Request) (*http.Response, error) {
+	return w.presenter.roundTrip(request)
+}
+
+// CloseIdleConnections closes those of the wrapped round tripper.
+func (w *wrapper) CloseIdleConnections() {
+	if closer, ok := w.base.(interface{ CloseIdleConnections() }); ok {
+		closer.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,197 @@
+package execcredential
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Provider makes a credential. Pool.Source makes one of a program; Pool.Provider takes one that is Go code, such as one whose key is
+// in a TPM. It is called by one goroutine at a time. The context ends when the pool is closed,
+// and closing the pool waits until the call has ended.
+type Provider interface {
+	Credential(ctx context.Context) (*Credential, error)
+}
+
+// ProviderFunc is a function as Provider.
+type ProviderFunc func(ctx context.Context) (*Credential, error)
+
+// Credential calls f.
+func (f ProviderFunc) Credential(ctx context.Context) (*Credential, error) { return f(ctx) }
+
+// Source keeps the credential of one program up to date, for all who use it. It has no goroutine while no program runs. All methods
+// are safe for concurrent use.
+type Source struct {
+	pool     *Pool
+	provider Provider
+	config   Config // empty for a Provider
+
+	current atomic.Pointer[held]
+	waiting atomic.Int64
+
+	mu       sync.Mutex
+	running  *flight
+	pause    pause
+	rejected rejections
+	status   Status
+	warned   bool // that output had expired already
+}
+
+// held is a credential with the time from which it is replaced in the background.
+type held struct {
+	*Credential
+	refreshAt time.Time // zero for never
+}
+
+// flight is one run, which all who need its outcome wait for.
+type flight struct {
+	reason     Reason
+	started    bool
+	stop       func() bool // of a run that has not begun
+	done       chan struct{}
+	credential *Credential
+	err        error
+}
+
+// Status is what a Source has done so far.
+type Status struct {
+	Runs     int       // runs that have ended
+	Failures int       // runs that failed, of those
+	Err      error     // of the last run; nil after a success
+	Next     time.Time // before which a program that failed is not run again; zero after a success
+	Expires  time.Time // of the credential; zero if there is none, or if it never expires
+	Waiting  int       // callers that wait for a run
+}
+
+// Get returns a credential that has not expired, and runs the program if there is none. The exception is output that has expired
+// already when it is written: those who waited for it get it. The end of ctx ends the waiting, not the run.
+func (s *Source) Get(ctx context.Context) (*Credential, error) {
+	if s.pool.closed.Load() {
+		return nil, ErrClosed
+	}
+	if h := s.current.Load(); h != nil {
+		now := s.pool.options.Clock.Now()
+		if !h.expired(now) {
+			if !h.refreshAt.IsZero() && !now.Before(h.refreshAt) {
+				s.refreshAhead(now)
+			}
+			return h.Credential, nil
+		}
+	}
+	f, credential, err := s.need()
+	if f == nil {
+		return credential, err
+	}
+	return s.wait(ctx, f)
+}
+
+// Refresh runs the program now, whatever its credential or its failures. If it is running already, that run counts.
+func (s *Source) Refresh(ctx context.Context) (*Credential, error) {
+	s.mu.Lock()
+	f := s.running
+	if f == nil || !f.started && f.stop() {
+		f = s.start(Requested)
+	}
+	s.mu.Unlock()
+	return s.wait(ctx, f)
+}
+
+// Rejected is told that a server answered 401 to rejected. It returns another credential to try, or nil if there is none: because
+// the program gives the same one again, or was asked for that reason a short while ago. An error is a failed run.
+func (s *Source) Rejected(ctx context.Context, rejected *Credential) (*Credential, error) {
+	if s.pool.closed.Load() {
+		return nil, ErrClosed
+	}
+	s.mu.Lock()
+	now := s.pool.options.Clock.Now()
+	if h := s.current.Load(); h != nil && !h.Equal(rejected) && !h.expired(now) {
+		s.mu.Unlock()
+		return h.Credential, nil
+	}
+	f := s.running
+	if f == nil {
+		if s.pause.failing(now) || !s.rejected.allow(now) {
+			s.mu.Unlock()
+			return nil, nil
+		}
+		f = s.start(Rejected)
+	}
+	s.mu.Unlock()
+	credential, err := s.wait(ctx, f)
+	if err != nil || credential.Equal(rejected) {
+		return nil, err
+	}
+	return credential, nil
+}
+
+// Status tells what s has done so far.
+func (s *Source) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := s.status
+	status.Waiting = int(s.waiting.Load())
+	if h := s.current.Load(); h != nil {
+		status.Expires = h.expires
+	}
+	if status.Err != nil {
+		status.Next = s.pause.until
+	}
+	return status
+}
+
+// need returns the run to wait for; or, without a run, the credential that came in between, or the failure that is remembered.
+func (s *Source) need() (*flight, *Credential, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.pool.options.Clock.Now()
+	if h := s.current.Load(); h != nil && !h.expired(now) {
+		return nil, h.Credential, nil
+	}
+	switch {
+	case s.running != nil:
+		return s.running, nil, nil
+	case s.pause.failing(now):
+		return nil, nil, &BackoffError{Failures: s.pause.failures, Next: s.pause.until, Err: s.status.Err}
+	case now.Before(s.pause.until):
+		return s.delay(s.pause.until.Sub(now)), nil, nil
+	default:
+		return s.start(Needed), nil, nil
+	}
+}
+
+func (s *Source) refreshAhead(now time.Time) {
+	if !s.mu.TryLock() {
+		return // whoever holds it is about to do the same, or a later request will
+	}
+	defer s.mu.Unlock()
+	if h := s.current.Load(); s.running == nil && !now.Before(s.pause.until) && h != nil && !h.refreshAt.IsZero() && !now.Before(h.refreshAt) {
+		s.start(Ahead)
+	}
+}
+
+func (s *Source) wait(ctx context.Context, f *flight) (*Credential, error) {
+	select {
+	case <-f.done:
+		return f.credential, f.err
+	default:
+	}
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	select {
+	case <-f.done:
+		return f.credential, f.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for %s: %w", s.name(), context.Cause(ctx))
+	case <-s.pool.life.Done():
+		return nil, ErrClosed
+	}
+}
+
+func (s *Source) name() string {
+	if s.config.Command == "" {
+		return "a credential"
+	}
+	return fmt.Sprintf("the credential of program %q", s.config.Command)
+}

@@ -1,0 +1,180 @@
+package execcredential_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+// terminal returns both ends of a new one: the person's, and the program's.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this system has no terminals to open: %v", err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Close() })
+	return person, program
+}
+
+// With a terminal, what a person types reaches the program.
+func TestTerminalReachesTheProgram(t *testing.T) {
+	for _, mode := range []execcredential.InteractiveMode{execcredential.IfAvailable, execcredential.Always} {
+		person, program := terminal(t)
+		provider := exectest.NewProvider(t, token)
+		pool, _ := newPool(t, execcredential.Options{Stdin: program})
+		config := provider.Config()
+		config.InteractiveMode = mode
+		if _, err := person.WriteString("jane\n\x04"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := sourceOf(t, pool, config).Get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		call := provider.Calls()[0]
+		if call.Stdin != "jane\n" || !strings.Contains(call.Info, `"interactive":true`) {
+			t.Errorf("%s: standard input %q, told %s", mode, call.Stdin, call.Info)
+		}
+	}
+}
+
+// Without a terminal a program has none that it could wait at: it leads a session of its own.
+func TestNoTerminal(t *testing.T) {
+	script := "#!/bin/sh\nsession=$(cut -d' ' -f6 /proc/$$/stat)\necho \"{\\\"apiVersion\\\":\\\"client.authentication.k8s.io/v1\\\",\\\"status\\\":{\\\"token\\\":\\\"$$.$session\\\"}}\"\n"
+	path := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	pool, _ := newPool(t, execcredential.Options{})
+	got, err := sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never}).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if process, session, _ := strings.Cut(got.Token(), "."); process != session {
+		t.Errorf("process %s is in session %s", process, session)
+	}
+}
+
+// Two programs never ask a person at the same time.
+func TestOnePromptAtATime(t *testing.T) {
+	_, program := terminal(t)
+	asking := make(chan string)
+	answer := make(chan bool)
+	pool, _ := newPool(t, execcredential.Options{Stdin: program})
+	done := make(chan error)
+	for _, name := range []string{"a", "b"} {
+		provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+			asking <- name
+			<-answer
+			return exectest.Token(name, time.Time{})
+		})
+		config := provider.Config()
+		config.InteractiveMode = execcredential.Always
+		config.Env = append(config.Env, execcredential.EnvVar{Name: "EXECTEST_STDIN", Value: "unread"})
+		source := sourceOf(t, pool, config)
+		go func() {
+			_, err := source.Get(context.Background())
+			done <- err
+		}()
+	}
+	first := <-asking
+	select {
+	case second := <-asking:
+		t.Errorf("%s asks while %s does", second, first)
+	case <-time.After(300 * time.Millisecond): // the other one would have been started at once
+	}
+	answer <- true
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if second := <-asking; second == first {
+		t.Errorf("%s asks twice", second)
+	}
+	answer <- true
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// An interactive program is in our process group, and is ended with what it started all the same.
+func TestInteractiveTimeoutEndsTheProcessTree(t *testing.T) {
+	_, tty := terminal(t)
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return exectest.Answer{Hang: true, LeaveBehind: true} })
+	pool, clock := newPool(t, execcredential.Options{Stdin: tty, InteractiveTimeout: time.Hour})
+	config := provider.Config()
+	config.InteractiveMode = execcredential.Always
+	config.Env = append(config.Env, execcredential.EnvVar{Name: "EXECTEST_STDIN", Value: "unread"})
+	source := sourceOf(t, pool, config)
+	failed := make(chan error)
+	go func() {
+		_, err := source.Get(context.Background())
+		failed <- err
+	}()
+	child := <-provider.LeftBehind()
+	clock.WaitForTimers(1)
+	clock.Advance(time.Hour)
+	var timeout *execcredential.TimeoutError
+	if err := <-failed; !errors.As(err, &timeout) {
+		t.Errorf("error %v", err)
+	}
+	<-provider.Calls()[0].Ended
+	<-child.Ended
+}
+
+// A program that is ended while it reads a password leaves the terminal as it was.
+func TestTerminalIsRestored(t *testing.T) {
+	_, tty := terminal(t)
+	path := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nstty -echo\nexec sleep 1000\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	echoes := func() bool {
+		state, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state.Lflag&unix.ECHO != 0
+	}
+	if !echoes() {
+		t.Fatal("a new terminal does not echo")
+	}
+	pool, clock := newPool(t, execcredential.Options{Stdin: tty, InteractiveTimeout: time.Hour})
+	source := sourceOf(t, pool, execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Always})
+	failed := make(chan error)
+	go func() {
+		_, err := source.Get(context.Background())
+		failed <- err
+	}()
+	wait(t, "the program to read a password", func() bool { return !echoes() })
+	clock.WaitForTimers(1)
+	clock.Advance(time.Hour)
+	var timeout *execcredential.TimeoutError
+	if err := <-failed; !errors.As(err, &timeout) {
+		t.Errorf("error %v", err)
+	}
+	if !echoes() {
+		t.Error("the terminal does not echo anymore")
+	}
+}

@@ -1,0 +1,80 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/windows/v1"
+	"github.com/credence-id/credence/internal/gmsa"
+)
+
+// revision decides about a ControllerRevision that a user writes by hand: StatefulSets and DaemonSets make pods of it, as of
+// their template. What it holds is a patch. One that replaces the whole template is asked about like a template; any other is
+// merged into a template that may be anybody's, so who writes it must be allowed to use every account.
+func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
+	if !a.userAnswers(r.UserInfo.Username) || !mayHoldTemplate(*r.Object) {
+		return answer{}, nil
+	}
+	if pod, whole := wholeTemplate(*r.Object); whole {
+		references := gmsa.Under("data.spec.template.", gmsa.References(pod, a.Annotations))
+		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Username, UserReferences: references})
+	}
+	allowed, detail, err := a.uses.may(ctx, use{user: subjectOf(r.UserInfo.Username, r.UserInfo.userDetails), namespace: r.Namespace, group: v1.GroupName, resource: v1.ResourceName})
+	if err != nil || allowed {
+		return answer{}, err
+	}
+	if detail != "" {
+		detail = " (" + detail + ")"
+	}
+	return answer{code: http.StatusForbidden, reason: metav1.StatusReasonForbidden, message: "data.spec.template of a ControllerRevision is merged into the template of a workload, which may have any GMSACredentialSpec: user " +
+		r.UserInfo.Username + " may not use all of them in namespace " + r.Namespace + detail + ": change the template of the workload instead"}, nil
+}
+
+// mayHoldTemplate says whether a revision has a pod template for those who read names of fields without their case. Revisions of
+// other kinds of workloads hold whatever these like.
+func mayHoldTemplate(object []byte) bool {
+	var revision struct {
+		Data map[string]any `json:"data"`
+	}
+	if json.Unmarshal(object, &revision) != nil {
+		return false // data that is no object is merged into nothing
+	}
+	for name, value := range revision.Data {
+		spec, isObject := value.(map[string]any)
+		if !isObject || !strings.EqualFold(name, "spec") {
+			continue
+		}
+		for name := range spec {
+			if strings.EqualFold(name, "template") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wholeTemplate returns the pod of a revision that replaces the template, and nothing else, in the only form that Kubernetes'
+// own controllers write. Names of fields are exact here: who reads them may be less strict.
+func wholeTemplate(object []byte) (*corev1.Pod, bool) {
+	var revision, data, spec map[string]json.RawMessage
+	if json.Unmarshal(object, &revision) != nil || json.Unmarshal(revision["data"], &data) != nil || len(data) != 1 ||
+		json.Unmarshal(data["spec"], &spec) != nil || len(spec) != 1 {
+		return nil, false
+	}
+	var fields map[string]any
+	if json.Unmarshal(spec["template"], &fields) != nil || fields["$patch"] != "replace" {
+		return nil, false
+	}
+	// Kubernetes reads it in this form, whose order counts where names differ in case only.
+	sorted, err := json.Marshal(fields)
+	var template corev1.PodTemplateSpec
+	if err != nil || json.Unmarshal(sorted, &template) != nil {
+		return nil, false
+	}
+	return &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}, true
+}

@@ -1,0 +1,28 @@
+package credentialspecs_test
+
+import (
+	"testing"
+	"time"
+)
+
+// What the watch no longer vouches for is not known: an object that was deleted meanwhile must not be given out for ever.
+func TestWhatIsKnownIsNotOlderThanTheWatch(t *testing.T) {
+	a := &api{objects: map[string]string{"webapp1": `{"a":"1"}`}, events: make(chan string)}
+	f := follow(t, a)
+	await(t, "it never got ready", func() bool { return f.Ready() == nil })
+	a.tell("MODIFIED", object("webapp1", `{"a":"2"}`)) // the watch goes on
+	a.mu.Lock()
+	a.code, a.objects = 403, nil // the right to list has gone, and then the object
+	a.mu.Unlock()
+	a.tell("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+	await(t, "nobody noticed that there is no watch", func() bool { return f.Unwatched() > 0 })
+	if _, known := f.Known("webapp1"); !known {
+		t.Error("forgotten at once: every API server restarts now and then")
+	}
+	a.later.Store(int64(11 * time.Second))
+	await(t, "it went on knowing what nobody vouches for", func() bool { _, known := f.Known("webapp1"); return !known })
+	a.mu.Lock()
+	a.code, a.objects = 0, map[string]string{"webapp1": `{"a":"3"}`}
+	a.mu.Unlock()
+	await(t, "it does not know what is watched again", func() bool { spec, _ := f.Known("webapp1"); return spec.Contents == `{"a":"3"}` })
+}
