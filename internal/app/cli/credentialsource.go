@@ -137,7 +137,7 @@ func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, se
 	}
 	got, err := serve(from, cmd.Context(), chosen, ask)
 	if err != nil {
-		return credential.Credential{}, s.failed(cmd, args, err)
+		return credential.Credential{}, s.failed(cmd, args, ask, err)
 	}
 	return got, nil
 }

@@ -13,16 +13,23 @@ import (
 
 // write puts the entry into the kubeconfig.
 func (e *userEntry) write(entry clientcmdapi.ExecConfig) error {
-	path := e.file
-	// A link stays one: what it leads to is replaced.
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	unlock, err := lockKubeconfig(path)
+	unlock, err := lockKubeconfig(e.file)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	path := e.file
+	// A link stays one: what it leads to is replaced. Others lock the path that they are given, which may be either.
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return &failure{line: fmt.Sprintf("error: read %s: %v", e.file, err), code: exitUsage, err: err}
+		}
+		unlock, err := lockKubeconfig(path)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	config, mode, err := readKubeconfig(path)
 	if err != nil {
 		return err
