@@ -114,7 +114,7 @@ func (s *source) refuseOthers(cmd *cobra.Command) error {
 func (s *source) choose(cmd *cobra.Command, args []string, ask credential.Ask) (provider.Chosen, error) {
 	place := provider.Here(s.now)
 	place.Kubeconfig, place.Context, place.Namespace = *s.connection.flags.KubeConfig, *s.connection.flags.Context, *s.connection.flags.Namespace
-	place.Network = provider.Network{Tokens: kubeapi.Tokens, Certificates: kubeapi.Certificates, Exchange: https.Poster{}}
+	place.Network = provider.Network{Tokens: kubeapi.Tokens, Certificates: kubeapi.Certificates, Exchange: https.Poster{}, OpenID: openID}
 	chosen, err := s.settings.Choose(args, place, ask)
 	if err != nil {
 		failed := usageFailure(cmd, err.Error())

@@ -121,7 +121,7 @@ func (l *logout) forget(cmd *cobra.Command, folder string, kept credential.Kept)
 		return err
 	}
 	if entry != nil && entry.State != nil {
-		if err := provider.Revoke(cmd.Context(), entry.Key, entry.State, l.secretFile); err != nil {
+		if err := revokeAtProvider(cmd.Context(), entry.Key, entry.State, l.secretFile); err != nil {
 			return &failure{
 				line: fmt.Sprintf("error: %s is forgotten here, but not revoked: %v", shortName(kept.Name), err),
 				hint: "end the session at the provider itself", code: exitOutage, err: err,

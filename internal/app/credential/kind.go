@@ -70,6 +70,7 @@ type Network struct {
 	Tokens       workloadidentity.Connect
 	Certificates clientcertificate.Connect
 	Exchange     tokenexchange.Poster
+	OpenID       func(OpenID) (credential.Source, error)
 }
 
 // Here is the place of this process.
