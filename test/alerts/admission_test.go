@@ -38,5 +38,13 @@ func admissionScenarios() []scenario {
 			`credence_admission_duration_seconds_bucket{handler="pods",le="2.5",instance="a"} 0+1000x30`,
 			`credence_admission_duration_seconds_bucket{handler="pods",le="+Inf",instance="a"} 0+1000x30`,
 		}, nil},
+
+		{"CredenceCredentialSpecsUnwatched", "a right that was taken away", []string{
+			`credence_gmsa_unwatched_seconds{instance="a"} 0 0 60+60x30`,
+			`credence_gmsa_unwatched_seconds{instance="b"} 0x30`,
+		}, map[string]time.Duration{`{instance="a"}`: 12 * time.Minute}},
+		{"CredenceCredentialSpecsUnwatched", "an API server that restarts", []string{
+			`credence_gmsa_unwatched_seconds{instance="a"} 0 60 120 180 0x20`,
+		}, nil},
 	}
 }

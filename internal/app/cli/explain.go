@@ -146,7 +146,7 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 		}
 		explanations = append(explanations, explanation)
 	}
-	if err := e.print(explanations); err != nil {
+	if err := printExplained(e.out, e.output, explanations); err != nil {
 		return err
 	}
 	for _, explanation := range explanations {

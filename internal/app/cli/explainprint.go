@@ -8,10 +8,11 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-func (e *explain) print(explanations []*podExplanation) error {
-	if e.output == "json" {
-		return printJSON(e.out, struct {
-			Pods []*podExplanation `json:"pods"`
+// printExplained prints explanations, as text or as JSON.
+func printExplained[T interface{ write(*strings.Builder) }](out io.Writer, format string, explanations []T) error {
+	if format == "json" {
+		return printJSON(out, struct {
+			Pods []T `json:"pods"`
 		}{explanations})
 	}
 	var text strings.Builder
@@ -21,7 +22,7 @@ func (e *explain) print(explanations []*podExplanation) error {
 		}
 		x.write(&text)
 	}
-	_, err := io.WriteString(e.out, printable(text.String()))
+	_, err := io.WriteString(out, printable(text.String()))
 	return err
 }
 

@@ -90,7 +90,7 @@ func (e *gmsaExplain) run(cmd *cobra.Command) error {
 		refused = refused || explanation.Verdict == podRefused
 	}
 	stop()
-	if err := e.print(explanations); err != nil {
+	if err := printExplained(e.out, e.output, explanations); err != nil {
 		return err
 	}
 	if refused {

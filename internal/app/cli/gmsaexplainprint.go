@@ -2,27 +2,9 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
-
-func (e *gmsaExplain) print(explanations []*gmsaExplanation) error {
-	if e.output == "json" {
-		return printJSON(e.out, struct {
-			Pods []*gmsaExplanation `json:"pods"`
-		}{explanations})
-	}
-	var text strings.Builder
-	for i, x := range explanations {
-		if i > 0 {
-			text.WriteString("\n")
-		}
-		x.write(&text)
-	}
-	_, err := io.WriteString(e.out, printable(text.String()))
-	return err
-}
 
 func (x *gmsaExplanation) write(text *strings.Builder) {
 	of := ""

@@ -2,8 +2,10 @@ package webhook
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -110,4 +112,55 @@ func await(t *testing.T, condition func() bool) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// A webhook that is told to stop answers what it was asked before.
+func TestReviewsInFlightAreAnswered(t *testing.T) {
+	a := newAuthority(t)
+	a.issue(t, "server")
+	asked, answer := make(chan struct{}), make(chan struct{})
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/apis/windows.k8s.io/v1/gmsacredentialspecs/late" {
+			close(asked)
+			<-answer
+			_, _ = io.WriteString(w, `{"apiVersion":"windows.k8s.io/v1","kind":"GMSACredentialSpec","metadata":{"name":"late"},"credspec":{"CmsPlugins":["ActiveDirectory"]}}`)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	}))
+	t.Cleanup(cluster.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	p, err := assemble(ctx, Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), Kubeconfig: kubeconfig(t, a, "one", cluster.URL), Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.run(ctx) }()
+	answered := make(chan string, 1)
+	client := client(t, a)
+	go func() {
+		response, err := client.Post("https://"+p.reviews.Address().String()+"/mutate", "application/json", strings.NewReader(
+			`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","resource":{"version":"v1","resource":"pods"},"operation":"CREATE","object":{"spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"late"}}}}}}`))
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		answered <- string(body)
+	}()
+	<-asked
+	stop()
+	await(t, func() bool { // until it takes nothing new
+		connection, err := net.Dial("tcp", p.reviews.Address().String())
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err != nil
+	})
+	close(answer)
+	if got := <-answered; !strings.Contains(got, `"allowed":true,"patch"`) {
+		t.Errorf("the open review was answered with %s", got)
+	}
+	must(t, <-stopped)
 }
