@@ -28,9 +28,10 @@ func TestDocumentsName(t *testing.T) {
 		"reserved variables":        {"internal/target/*/*.go", `Name: "([A-Z][A-Z_]+)"`, "labels-and-annotations.md", 15},
 		"policies":                  {"deploy/base/55-delivery-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 5},
 		"gMSA: policy":              {"deploy/base/62-gmsa-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 2},
-		"gMSA: webhooks":            {"deploy/base/61-gmsa-webhooks.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 5},
+		"gMSA: webhooks":            {"deploy/base/61-gmsa-webhooks.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 4},
+		"gMSA: webhooks of flags":   {"deploy/options/*.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 5},
 		"gMSA: annotations":         {"api/windows/v1/*.go", `Annotation\w+ += "([^"]+)"`, "labels-and-annotations.md", 4},
-		"gMSA: metrics":             {"internal/app/webhook/gmsa.go", `"(credence_\w+)"`, "metrics-and-audit.md", 1},
+		"gMSA: metrics":             {"internal/app/webhook/gmsa.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", test.document))

@@ -10,6 +10,9 @@ import (
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
 )
 
+// day is how long a certificate is valid by default: nobody can take it back before, and somebody approves each one.
+const day = 24 * time.Hour
+
 // afterwards is how much longer than the one who is at work others wait for it.
 const afterwards = time.Minute
 
@@ -21,7 +24,7 @@ func clientCertificateFlags(flags *pflag.FlagSet) Settings {
 	flags.StringArrayVar(&c.settings.Groups, "group", nil, "A group of the user; may be repeated")
 	flags.StringVar(&c.settings.Signer, "signer", clientcertificate.DefaultSigner, "The signer")
 	flags.StringArrayVar(&c.settings.Usages, "usage", nil, `A usage of the key; may be repeated; default: "client auth" and "digital signature"`)
-	flags.DurationVar(&c.settings.Duration, "duration", 0, "How long the certificate is to be valid, 10m at least; default: the signer's")
+	flags.DurationVar(&c.settings.Duration, "duration", day, "How long the certificate is to be valid, 10m at least; signers may make it shorter")
 	flags.DurationVar(&c.settings.Wait, "wait", 0, "How long to wait for approval; default: 10m, and 45s where nobody can be asked")
 	flags.DurationVar(&c.settings.RenewBefore, "renew-before", clientcertificate.DefaultRenewBefore, "How long before its end the certificate is replaced")
 	flags.StringVar(&c.settings.Key, "key", "", "Not possible: a key in a device (pkcs11:…, tpm:…) cannot be handed to a client")
