@@ -57,8 +57,8 @@ func decide(s situation) verdict {
 		return serve
 	}
 	if s.remembered() {
-		// In an outage nothing better is to be had, and it only seems that the server refuses it.
-		if fresh && s.entry.Failure.Class != Refused {
+		// In an outage nothing better is to be had, within the margin too, and it only seems that the server refuses it.
+		if s.usable() && s.entry.Failure.Class != Refused {
 			return serve
 		}
 		return repeat
@@ -80,6 +80,11 @@ func (s situation) ahead() bool {
 // its expiry means is not known then.
 func (s situation) fresh() bool {
 	return s.entry.valid(s.now.Add(effectiveMargin(s.entry, s.margin))) && !s.entry.Obtained.After(s.now)
+}
+
+// usable says whether what is kept is valid at all.
+func (s situation) usable() bool {
+	return s.entry.valid(s.now) && !s.entry.Obtained.After(s.now)
 }
 
 // effectiveMargin is the margin, but at most half of what the credential had to live, so that short ones can be shared too.

@@ -90,6 +90,7 @@ func TestOutage(t *testing.T) {
 		t.Errorf("in its margin it is told to expire at %s, want its real expiry, so that the client does not ask for each request", got.Expires)
 	}
 	w.shown("connection refused", "served is the credential that is kept")
+	w.want(2, "token-1") // asked again within the same moment, when the outage is remembered
 	w.clock = start.Add(time.Hour)
 	if err := w.wantError(3, interactively(), errDown); errors.Is(err, credential.ErrNeedsPerson) || errors.Is(err, credential.ErrRefused) {
 		t.Errorf("an outage is said to be %v", err)
