@@ -55,15 +55,16 @@ func (a *managedAccounts) known(ctx context.Context, names []string) (map[string
 // afresh replaces the specs of references that do not match them, and may be used, by what they are now: a change that the
 // watch has not shown yet must not have a pod refused.
 func (a *managedAccounts) afresh(ctx context.Context, q gmsa.Request) error {
+	read := map[string]bool{}
 	for _, r := range q.References {
-		if r.Contents == "" || !q.Uses[r.Name].Allowed || gmsa.Same(r.Contents, q.Specs[r.Name].Contents) == nil {
+		if r.Contents == "" || read[r.Name] || !q.Uses[r.Name].Allowed || gmsa.Same(r.Contents, q.Specs[r.Name].Contents) == nil {
 			continue
 		}
 		spec, err := a.reads.get(ctx, r.Name)
 		if err != nil {
 			return err
 		}
-		q.Specs[r.Name] = spec
+		q.Specs[r.Name], read[r.Name] = spec, true
 	}
 	return nil
 }

@@ -12,6 +12,24 @@ import (
 	"github.com/credence-id/credence/internal/admission/webhook"
 )
 
+// However often contents are wrong, their object is read once more.
+func TestWrongContentsCostOneRead(t *testing.T) {
+	c := gmsaCluster()
+	object := windowsPod("", "", func(pod map[string]any) {
+		var containers []any
+		for i := range 100 {
+			containers = append(containers, map[string]any{"name": fmt.Sprintf("c%d", i), "securityContext": windowsOptions("webapp1", "{}")})
+		}
+		pod["spec"].(map[string]any)["containers"] = containers
+	})
+	if got := ask(t, c.handler(), webhook.ValidatePath, gmsaReview("jane", object)); got.Allowed || got.Result.Code != http.StatusUnprocessableEntity {
+		t.Errorf("%+v", got.Result)
+	}
+	if reads := c.reads.Load(); reads != 1 {
+		t.Errorf("the object was read %d times", reads)
+	}
+}
+
 // One request of somebody who may create pods must not become thousands of requests to the API.
 func TestManyNamesCostFewReads(t *testing.T) {
 	c := gmsaCluster()

@@ -16,13 +16,13 @@ import (
 func (a *managedAccounts) expand(ctx context.Context, r *request[podObject]) (answer, error) {
 	added, concerns, refusal := broughtAlong(r)
 	if refusal != nil || !concerns {
-		return answerOf(admission.Result{Denial: refusal}), nil
+		return refused(refusal), nil
 	}
 	pod := r.Object.pod()
 	references := gmsa.Of(gmsa.References(pod, a.Annotations), added)
 	names, denial := gmsa.Names(gmsa.Unresolved(references))
 	if denial != nil {
-		return answerOf(admission.Result{Denial: denial}), nil
+		return refused(denial), nil
 	}
 	specs, err := a.known(ctx, names)
 	if err != nil {
@@ -39,13 +39,13 @@ func (a *managedAccounts) expand(ctx context.Context, r *request[podObject]) (an
 func (a *managedAccounts) authorize(ctx context.Context, r *request[podObject]) (answer, error) {
 	if denial, decided := a.annotationsOnly(r); decided {
 		if denial != nil || !a.userAnswers(r.UserInfo.Username) || !anotherProgram(r) {
-			return answerOf(admission.Result{Denial: denial}), nil
+			return refused(denial), nil
 		}
 		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Username, UserReferences: gmsa.References(r.Object.pod(), a.Annotations)})
 	}
 	added, concerns, refusal := broughtAlong(r)
 	if refusal != nil || !concerns {
-		return answerOf(admission.Result{Denial: refusal}), nil
+		return refused(refusal), nil
 	}
 	all := gmsa.References(r.Object.pod(), a.Annotations)
 	q := gmsa.Request{Namespace: r.Namespace, ServiceAccount: r.Object.Spec.ServiceAccountName, References: gmsa.Of(all, added)}
@@ -59,11 +59,11 @@ func (a *managedAccounts) authorize(ctx context.Context, r *request[podObject]) 
 func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Request) (answer, error) {
 	names, denial := gmsa.Names(q.References)
 	if denial != nil {
-		return answerOf(admission.Result{Denial: denial}), nil
+		return refused(denial), nil
 	}
 	userNames, denial := gmsa.Names(q.UserReferences)
 	if denial != nil {
-		return answerOf(admission.Result{Denial: denial}), nil
+		return refused(denial), nil
 	}
 	var err error
 	if q.ServiceAccount != "" {

@@ -3,13 +3,12 @@ package webhook
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/windows/v1"
+	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -31,8 +30,8 @@ func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessa
 	if detail != "" {
 		detail = " (" + detail + ")"
 	}
-	return answer{code: http.StatusForbidden, reason: metav1.StatusReasonForbidden, message: "data.spec.template of a ControllerRevision is merged into the template of a workload, which may have any GMSACredentialSpec: user " +
-		r.UserInfo.Username + " may not use all of them in namespace " + r.Namespace + detail + ": change the template of the workload instead"}, nil
+	return refused(admission.Forbidden("data.spec.template of a ControllerRevision is merged into the template of a workload, which may have any GMSACredentialSpec: user " +
+		r.UserInfo.Username + " may not use all of them in namespace " + r.Namespace + detail + ": change the template of the workload instead")), nil
 }
 
 // mayHoldTemplate says whether a revision has a pod template for those who read names of fields without their case. Revisions of

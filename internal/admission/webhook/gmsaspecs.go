@@ -26,7 +26,7 @@ func credentialSpecReview(_ context.Context, r *request[credentialSpecObject]) (
 		return answer{}, nil
 	}
 	if len(r.Object.Credspec) == 0 || string(r.Object.Credspec) == "null" {
-		return answerOf(admission.Result{Denial: admission.Invalid("credspec: the object has none, so no pod can use it: add it beside metadata, as credence gmsa generate prints it")}), nil
+		return refused(admission.Invalid("credspec: the object has none, so no pod can use it: add it beside metadata, as credence gmsa generate prints it")), nil
 	}
 	var result admission.Result
 	for _, finding := range lint.Check(r.Object.Credspec) {

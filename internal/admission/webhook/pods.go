@@ -23,7 +23,7 @@ func (o *podObject) pod() *corev1.Pod {
 // podReviews decides on pods that are created, and on ephemeral containers that are added to one.
 func podReviews(f *facts) decider[podObject] {
 	return func(ctx context.Context, r *request[podObject]) (answer, error) {
-		if r.Resource.Group != "" || r.Resource.Resource != "pods" || r.Object == nil {
+		if !isPod(r) || r.Object == nil {
 			return wrong("this webhook is for pods, not for %s", r.about()), nil
 		}
 		var ephemeral []string

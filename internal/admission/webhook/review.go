@@ -90,8 +90,10 @@ func answerOf(result admission.Result) answer {
 	return a
 }
 
+func refused(denial *admission.Denial) answer { return answerOf(admission.Result{Denial: denial}) }
+
 func wrong(format string, args ...any) answer {
-	return answer{code: http.StatusBadRequest, reason: metav1.StatusReasonBadRequest, message: fmt.Sprintf(format, args...)}
+	return refused(admission.BadRequest(fmt.Sprintf(format, args...)))
 }
 
 // failed says that nothing could be decided, so that nobody takes it for a denial.
