@@ -14,7 +14,7 @@ import (
 func annotated(annotations map[string]string) []Reference {
 	containers := map[string]bool{}
 	for key := range annotations {
-		if container, ok := annotationOf(key); ok {
+		if container, ok := AnnotationOf(key); ok {
 			containers[container] = true
 		}
 	}
@@ -33,8 +33,8 @@ func annotated(annotations map[string]string) []Reference {
 	return found
 }
 
-// annotationOf says which container an annotation is for; an empty one is the pod.
-func annotationOf(key string) (container string, ok bool) {
+// AnnotationOf says which container an annotation is for, "" being the pod; false for one of something else.
+func AnnotationOf(key string) (container string, ok bool) {
 	if key == v1.AnnotationPodName || key == v1.AnnotationPodContents {
 		return "", true
 	}
@@ -65,7 +65,7 @@ func Unchanged(old, now map[string]string) *admission.Denial {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if _, ours := annotationOf(key); ours && old[key] != now[key] {
+		if _, ours := AnnotationOf(key); ours && old[key] != now[key] {
 			return admission.BadRequest(fmt.Sprintf("%s of a pod that exists can't be %s: it says which Active Directory account its containers run as; create the pod anew",
 				annotationPath(key), change(old[key], now[key])))
 		}

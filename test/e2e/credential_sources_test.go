@@ -63,7 +63,7 @@ func (p plane) certificateSource(t *testing.T, user string, groups ...string) *c
 	t.Helper()
 	source, err := clientcertificate.New(clientcertificate.Settings{
 		User: user, Groups: groups, Duration: 10 * time.Minute, Wait: time.Minute, Now: time.Now,
-		Pause: clientcertificate.Pause,
+		Pause: credential.Pause,
 	}, p.access(t), kubeapi.Certificates)
 	if err != nil {
 		t.Fatal(err)

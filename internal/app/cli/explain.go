@@ -102,12 +102,9 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 	if err := oneOf(cmd, "output", e.output, "text", "json"); err != nil {
 		return err
 	}
-	home, err := e.connection.namespace()
+	home, err := e.connection.home(cmd)
 	if err != nil {
 		return err
-	}
-	if err := checkName(home); err != nil {
-		return usageFailure(cmd, "--namespace: "+err.Error())
 	}
 	both, err := e.connection.openBoth(e.errOut, e.identityKubeconfig)
 	if err != nil {
@@ -155,6 +152,18 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return nil
+}
+
+// home is the namespace of what names none; one that nothing can have is wrong usage.
+func (c *connection) home(cmd *cobra.Command) (string, error) {
+	home, err := c.namespace()
+	if err != nil {
+		return "", err
+	}
+	if err := checkName(home); err != nil {
+		return "", usageFailure(cmd, "--namespace: "+err.Error())
+	}
+	return home, nil
 }
 
 // objectFailure words an error on an object that is no identity.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -217,12 +218,16 @@ func (x *podExplanation) readIdentity(ctx context.Context, both clusters, name s
 
 // mayUse asks whether a service account may use an identity, with the groups that Kubernetes gives it.
 func (a *api) mayUse(ctx context.Context, namespace, account, identity string) (authorizationv1.SubjectAccessReviewStatus, error) {
+	return a.review(ctx, namespace, account, []string{"system:authenticated"}, authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "workloadidentities", Name: identity})
+}
+
+// review asks whether a service account, in further groups than those of service accounts, may use something in its namespace.
+func (a *api) review(ctx context.Context, namespace, account string, groups []string, what authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
+	what.Verb, what.Namespace = "use", namespace
 	review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   "system:serviceaccount:" + namespace + ":" + account,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "use", Group: v1alpha1.GroupName, Resource: "workloadidentities", Namespace: namespace, Name: identity,
-		},
+		User:               "system:serviceaccount:" + namespace + ":" + account,
+		Groups:             append([]string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}, groups...),
+		ResourceAttributes: &what,
 	}}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
 	body, err := json.Marshal(review)
@@ -234,8 +239,10 @@ func (a *api) mayUse(ctx context.Context, namespace, account, identity string) (
 	if err != nil {
 		return review.Status, err
 	}
-	err = json.Unmarshal(answer, &review)
-	return review.Status, err
+	if err := json.Unmarshal(answer, &review); err != nil {
+		return review.Status, errors.New("the answer to an access review is no JSON")
+	}
+	return review.Status, nil
 }
 
 func (x *podExplanation) readRuntimeClass(ctx context.Context, workload *api, request *pods.Request) error {

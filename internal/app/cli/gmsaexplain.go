@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,12 +61,9 @@ func (e *gmsaExplain) run(cmd *cobra.Command) error {
 	if err := oneOf(cmd, "output", e.output, "text", "json"); err != nil {
 		return err
 	}
-	home, err := e.connection.namespace()
+	home, err := e.connection.home(cmd)
 	if err != nil {
 		return err
-	}
-	if err := checkName(home); err != nil {
-		return usageFailure(cmd, "--namespace: "+err.Error())
 	}
 	subjects, facts, err := e.read(cmd, home)
 	if err != nil {
@@ -254,27 +250,8 @@ func (f *gmsaFacts) use(ctx context.Context, namespace, account, name string) gm
 	return use
 }
 
-// mayUseAccount asks whether a service account may use a GMSACredentialSpec, with the groups that Kubernetes gives it.
+// mayUseAccount asks whether a service account may use a GMSACredentialSpec, in the groups by which the webhook and the policies
+// know it.
 func (a *api) mayUseAccount(ctx context.Context, namespace, account, spec string) (authorizationv1.SubjectAccessReviewStatus, error) {
-	review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   "system:serviceaccount:" + namespace + ":" + account,
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "use", Group: windowsv1.GroupName, Version: windowsv1.SchemeGroupVersion.Version, Resource: windowsv1.ResourceName, Namespace: namespace, Name: spec,
-		},
-	}}
-	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
-	body, err := json.Marshal(review)
-	if err != nil {
-		return review.Status, err
-	}
-	answer, err := rawAnswer(a.core.Post().MaxRetries(0).AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
-	if err != nil {
-		return review.Status, err
-	}
-	if err := json.Unmarshal(answer, &review); err != nil {
-		return review.Status, errors.New("the answer to an access review is no JSON")
-	}
-	return review.Status, nil
+	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Group: windowsv1.GroupName, Version: windowsv1.SchemeGroupVersion.Version, Resource: windowsv1.ResourceName, Name: spec})
 }

@@ -1,7 +1,6 @@
 package credential
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -36,7 +35,7 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 	if err != nil {
 		return Chosen{}, err
 	}
-	settings.Now, settings.Pause = place.Now, pause
+	settings.Now, settings.Pause = place.Now, credential.Pause
 	access, err := place.access()
 	if err != nil {
 		return Chosen{}, err
@@ -46,15 +45,4 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 		return Chosen{}, err
 	}
 	return Chosen{Source: source, Margin: source.RenewBefore(), LockTimeout: source.Wait(ask.Interactive) + afterwards}, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

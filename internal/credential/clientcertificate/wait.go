@@ -3,7 +3,6 @@ package clientcertificate
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/credence-id/credence/internal/credential"
 )
@@ -45,15 +44,3 @@ func (t *turn) tell(approved bool) {
 
 // approve is the command that a person runs, after they have looked at the request. Nothing here runs it.
 func (t *turn) approve() string { return "kubectl certificate approve " + t.name }
-
-// Pause is the Pause of the real clock.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}

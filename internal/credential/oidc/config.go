@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/credence-id/credence/internal/credential"
 )
 
 // Token is which of the tokens of a login is presented to the server.
@@ -125,7 +127,7 @@ func (c Config) completed() (Config, error) {
 		c.Random = rand.Reader
 	}
 	if c.Wait == nil {
-		c.Wait = wait
+		c.Wait = credential.Pause
 	}
 	return c, nil
 }
@@ -160,15 +162,4 @@ func (c Config) redirect() (redirect, error) {
 		ports = []int{0}
 	}
 	return redirect{host: host, path: u.EscapedPath(), ports: ports}, nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/credence-id/credence/api/windows/v1"
+	"github.com/credence-id/credence/internal/gmsa"
 )
 
 const (
@@ -62,19 +63,6 @@ func (p *pod) levels() []level {
 	return levels
 }
 
-// containerOf says which container an annotation is for, "" being the pod.
-func containerOf(key string) (container string, ok bool) {
-	if key == v1.AnnotationPodName || key == v1.AnnotationPodContents {
-		return "", true
-	}
-	for _, suffix := range []string{v1.AnnotationSuffixContainerName, v1.AnnotationSuffixContainerContents} {
-		if container, ok := strings.CutSuffix(key, suffix); ok && container != "" {
-			return container, true
-		}
-	}
-	return "", false
-}
-
 func (p *pod) annotationPath(key string) string { return p.path + "metadata.annotations[" + key + "]" }
 
 const anchorFix = "write it out where it is used, without anchors and merges"
@@ -105,7 +93,7 @@ func (p *pod) toFields() {
 	}
 	before := p.moved
 	for _, key := range keys(annotations) {
-		container, ours := containerOf(key)
+		container, ours := gmsa.AnnotationOf(key)
 		if !ours {
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,22 +89,5 @@ func nothingServes(err error) bool {
 // textLimit bounds, in characters, what is shown of a text that a server has sent.
 const textLimit = 500
 
-// plain makes a text from outside fit for a terminal: one line, and no characters that move the cursor or turn the writing.
-func plain(text string) string {
-	var b strings.Builder
-	for i, r := range []rune(text) {
-		if i == textLimit {
-			b.WriteString("…")
-			break
-		}
-		switch {
-		case r == '\n' || r == '\t':
-			b.WriteByte(' ')
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			b.WriteRune(unicode.ReplacementChar)
-		}
-	}
-	return b.String()
-}
+// plain is what is shown of such a text.
+func plain(text string) string { return credential.Plain(text, textLimit) }
