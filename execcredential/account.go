@@ -70,11 +70,12 @@ func (a *Account) GetClientCertificate(request *tls.CertificateRequestInfo) (*tl
 		if certificate == nil {
 			continue
 		}
+		presented := watched(certificate, func(error) { s.lost(certificate) })
 		if request.SupportsCertificate(certificate) == nil {
-			return certificate, nil
+			return presented, nil
 		}
 		if chosen == nil {
-			chosen = certificate
+			chosen = presented
 		}
 	}
 	switch {

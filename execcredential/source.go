@@ -2,6 +2,7 @@ package execcredential
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -124,6 +125,14 @@ func (s *Source) Rejected(ctx context.Context, rejected *Credential) (*Credentia
 		return nil, err
 	}
 	return credential, nil
+}
+
+// lost is told that the key of certificate did not sign: whoever needs a credential next runs the provider, which may find the key
+// again. A credential that came in between stays.
+func (s *Source) lost(certificate *tls.Certificate) {
+	if h := s.current.Load(); h != nil && h.certificate == certificate {
+		s.current.CompareAndSwap(h, nil)
+	}
 }
 
 // Status tells what s has done so far.

@@ -33,6 +33,7 @@ type generation struct {
 	certificate *tls.Certificate
 	transport   *http.Transport
 	retired     atomic.Bool
+	unsigned    signFailure
 }
 
 func newTransport(a *Account, base *http.Transport) *Transport {
@@ -103,20 +104,21 @@ func (s slots) generations(yield func(*generation) bool) {
 
 func (t *Transport) send(request *http.Request, i int, credential *Credential) (*http.Response, error) {
 	if credential == nil {
-		return t.slots[len(t.slots)-1].generation(t.base, nil, true).roundTrip(request)
+		return t.slots[len(t.slots)-1].generation(t.base, nil, true, nil).roundTrip(request)
 	}
 	certificate := credential.certificate
 	if t.plain {
 		certificate = nil
 	}
-	held := t.presenter.account.sources[i].current.Load()
+	source := t.presenter.account.sources[i]
+	held := source.current.Load()
 	latest := held != nil && held.Credential == credential
-	return t.slots[i].generation(t.base, certificate, latest).roundTrip(request)
+	return t.slots[i].generation(t.base, certificate, latest, source).roundTrip(request)
 }
 
 // generation returns the connections for certificate. A request whose credential was replaced meanwhile, which is not the latest, still
-// finds those of its own.
-func (s *slot) generation(base *http.Transport, certificate *tls.Certificate, latest bool) *generation {
+// finds those of its own. The source is told when the key of certificate does not sign.
+func (s *slot) generation(base *http.Transport, certificate *tls.Certificate, latest bool, source *Source) *generation {
 	if g := s.current.Load(); g.serves(certificate) {
 		return g
 	}
@@ -129,7 +131,7 @@ func (s *slot) generation(base *http.Transport, certificate *tls.Certificate, la
 	if old.serves(certificate) {
 		return old
 	}
-	g := newGeneration(base, certificate)
+	g := newGeneration(base, certificate, source)
 	s.current.Store(g)
 	if old != nil {
 		s.previous.Store(old)
@@ -138,7 +140,7 @@ func (s *slot) generation(base *http.Transport, certificate *tls.Certificate, la
 	return g
 }
 
-func newGeneration(base *http.Transport, certificate *tls.Certificate) *generation {
+func newGeneration(base *http.Transport, certificate *tls.Certificate, source *Source) *generation {
 	g := &generation{certificate: certificate, transport: base.Clone()}
 	if certificate == nil {
 		return g
@@ -148,7 +150,11 @@ func newGeneration(base *http.Transport, certificate *tls.Certificate) *generati
 		config = &tls.Config{}
 		g.transport.TLSClientConfig = config
 	}
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+	presented := watched(certificate, func(err error) {
+		g.unsigned.last.Store(&SignError{Err: err})
+		source.lost(certificate)
+	})
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return presented, nil }
 	if config.ClientSessionCache != nil {
 		// A session that is resumed is that of the certificate it began with.
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
@@ -156,8 +162,10 @@ func newGeneration(base *http.Transport, certificate *tls.Certificate) *generati
 	return g
 }
 
+// serves is about the certificate alone, unless its key is in a device: that of a new credential may be another way to the same key,
+// and the old one closed.
 func (g *generation) serves(certificate *tls.Certificate) bool {
-	return g != nil && (g.certificate == certificate || sameCertificate(g.certificate, certificate))
+	return g != nil && (g.certificate == certificate || sameCertificate(g.certificate, certificate) && !inDevice(certificate))
 }
 
 func (g *generation) retire() {
@@ -169,7 +177,7 @@ func (g *generation) roundTrip(request *http.Request) (*http.Response, error) {
 	response, err := g.transport.RoundTrip(request)
 	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {
 		g.done()
-		return response, err
+		return response, g.unsigned.of(err)
 	}
 	response.Body = &body{ReadCloser: response.Body, generation: g}
 	return response, nil

@@ -1,0 +1,82 @@
+package execcredential
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+)
+
+// SignError says that the key of a client certificate did not sign a handshake, so that nothing was sent: its device was taken away,
+// the session with it is over, or it lacks the algorithm. The next request asks the provider for another credential. A Transport returns
+// it; whoever takes GetClientCertificate gets what crypto/tls makes of it, which with TLS 1.3 is its text alone.
+type SignError struct {
+	Err error // what the crypto.Signer returned
+}
+
+func (e *SignError) Error() string {
+	return fmt.Sprintf("exec credential: the key of the client certificate did not sign, and nothing was sent: %v; is its device there, and open?", e.Err)
+}
+
+func (e *SignError) Unwrap() error { return e.Err }
+
+// inDevice reports whether the key of a certificate is somewhere else than in this process's memory, and so may stop working.
+func inDevice(certificate *tls.Certificate) bool {
+	if certificate == nil {
+		return false
+	}
+	switch certificate.PrivateKey.(type) {
+	case *ecdsa.PrivateKey, *rsa.PrivateKey, ed25519.PrivateKey:
+		return false
+	}
+	_, ok := certificate.PrivateKey.(crypto.Signer)
+	return ok
+}
+
+// watched is a copy of a certificate whose key tells when it did not sign; certificate itself if its key is in memory.
+func watched(certificate *tls.Certificate, failed func(error)) *tls.Certificate {
+	if !inDevice(certificate) {
+		return certificate
+	}
+	copied := *certificate
+	copied.PrivateKey = &watchedKey{certificate.PrivateKey.(crypto.Signer), failed}
+	return &copied
+}
+
+type watchedKey struct {
+	crypto.Signer
+	failed func(error)
+}
+
+// Sign implements crypto.Signer.
+func (k *watchedKey) Sign(random io.Reader, digest []byte, o crypto.SignerOpts) ([]byte, error) {
+	return k.tell(k.Signer.Sign(random, digest, o))
+}
+
+// SignMessage implements crypto.MessageSigner, for keys that hash themselves.
+func (k *watchedKey) SignMessage(random io.Reader, message []byte, o crypto.SignerOpts) ([]byte, error) {
+	return k.tell(crypto.SignMessage(k.Signer, random, message, o))
+}
+
+func (k *watchedKey) tell(signature []byte, err error) ([]byte, error) {
+	if err != nil {
+		k.failed(err)
+	}
+	return signature, err
+}
+
+// signFailure is why a key did not sign last. A connection is made by a goroutine of net/http, and crypto/tls keeps of the error its
+// text alone: by that it is found again.
+type signFailure struct{ last atomic.Pointer[SignError] }
+
+func (f *signFailure) of(err error) error {
+	if last := f.last.Load(); last != nil && err != nil && strings.Contains(err.Error(), last.Err.Error()) {
+		return last
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package execcredential_test
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/execcredential"
+)
+
+var errAway = errors.New("token was removed")
+
+// opened is one session with a device: once that is over, the key is found again only by another session.
+type opened struct {
+	*device
+	over atomic.Bool
+}
+
+func (o *opened) Sign(random io.Reader, digest []byte, options crypto.SignerOpts) ([]byte, error) {
+	if o.over.Load() {
+		return nil, errAway
+	}
+	return o.device.Sign(random, digest, options)
+}
+
+// A device that goes away fails requests by a typed error, with nothing sent, and works again when the provider finds it.
+func TestDeviceThatWasTakenAway(t *testing.T) {
+	for what, most := range map[string]uint16{"TLS 1.3": tls.VersionTLS13, "TLS 1.2": tls.VersionTLS12} {
+		t.Run(what, func(t *testing.T) {
+			server := serve(t, true, all)
+			device := newDevice(t)
+			block, _ := pem.Decode([]byte(server.authority.IssueFor(device.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
+			var session *opened
+			away := false
+			source, provider, clock := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
+				if session != nil {
+					session.over.Store(true) // as one that is closed before the next is opened
+				}
+				if away {
+					return execcredential.Material{}, errAway
+				}
+				session = &opened{device: device}
+				return execcredential.Material{Token: "token", Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, nil
+			})
+			base := server.transport()
+			base.TLSClientConfig.MaxVersion = most
+			base.DisableKeepAlives = true
+			client := &http.Client{Transport: source.Transport(base)}
+			works := func(runs int32) {
+				t.Helper()
+				if got, _, err := get(client, server.URL); got != "Bearer token device " || provider.runs.Load() != runs {
+					t.Fatalf("the server saw %q, error %v, after %d runs, want %d", got, err, provider.runs.Load(), runs)
+				}
+			}
+			works(1)
+
+			session.over.Store(true)
+			_, _, err := get(client, server.URL)
+			var sign *execcredential.SignError
+			if !errors.As(err, &sign) || !errors.Is(err, errAway) || !strings.Contains(err.Error(), "did not sign") {
+				t.Fatalf("error %v, want a SignError", err)
+			}
+			clock.Advance(time.Second) // past the pause between successes
+			works(2)                   // by another session, with the same certificate
+
+			session.over.Store(true)
+			away = true
+			if _, _, err := get(client, server.URL); !errors.As(err, &sign) {
+				t.Fatalf("error %v, want a SignError", err)
+			}
+			for range 10 {
+				clock.Advance(time.Second)
+				if _, _, err := get(client, server.URL); !errors.Is(err, errAway) || errors.As(err, &sign) {
+					t.Fatalf("error %v, want that of the provider", err)
+				}
+			}
+			if server.requests.Load() != 2 {
+				t.Errorf("the server got %d requests, want the 2 that had a certificate", server.requests.Load())
+			}
+			away = false
+			clock.Advance(time.Minute)
+			works(provider.runs.Load() + 1)
+			if _, err := source.Refresh(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			works(provider.runs.Load()) // not by the session that the refresh has ended
+		})
+	}
+}
+
+// A server asked for something that the device can't do: the error says so, and what is not about signing stays as it is.
+func TestOtherErrorsStay(t *testing.T) {
+	server := serve(t, true, all)
+	device := newDevice(t)
+	block, _ := pem.Decode([]byte(server.authority.IssueFor(device.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
+	session := &opened{device: device}
+	source, _, clock := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
+		return execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, nil
+	})
+	client := &http.Client{Transport: source.Transport(server.transport())}
+	session.over.Store(true)
+	var sign *execcredential.SignError
+	if _, _, err := get(client, server.URL); !errors.As(err, &sign) {
+		t.Fatalf("error %v, want a SignError", err)
+	}
+	server.Close()
+	session.over.Store(false)
+	clock.Advance(time.Second) // past the pause between successes
+	if _, _, err := get(client, server.URL); err == nil || errors.As(err, &sign) {
+		t.Errorf("error %v of a server that is gone, want none about signing", err)
+	}
+}
+
+// A key for whoever makes the handshake: it is asked for again after it did not sign, and one in memory is handed out as it is.
+func TestCallbackOfADevice(t *testing.T) {
+	server := serve(t, true, all)
+	device := newDevice(t)
+	block, _ := pem.Decode([]byte(server.authority.IssueFor(device.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
+	session := &opened{device: device}
+	source, provider, clock := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
+		return execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, nil
+	})
+	base := server.transport()
+	base.TLSClientConfig.GetClientCertificate = source.GetClientCertificate
+	session.over.Store(true)
+	if _, _, err := get(&http.Client{Transport: base}, server.URL); err == nil || !strings.Contains(err.Error(), errAway.Error()) {
+		t.Fatalf("error %v, want that of the device", err)
+	}
+	session.over.Store(false)
+	clock.Advance(time.Second) // past the pause between successes
+	if got, _, err := get(&http.Client{Transport: base}, server.URL); got != " device " || provider.runs.Load() != 2 {
+		t.Errorf("the server saw %q, error %v, after %d runs, want 2", got, err, provider.runs.Load())
+	}
+
+	pair := server.pair(t, "memory")
+	inMemory, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
+		return execcredential.Material{Certificate: pair}, nil
+	})
+	if _, err := inMemory.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	request := &tls.CertificateRequestInfo{Version: tls.VersionTLS13, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}}
+	if got, err := inMemory.GetClientCertificate(request); err != nil || got.PrivateKey != pair.PrivateKey {
+		t.Errorf("a key in memory became another, error %v", err)
+	}
+}
+
+// onlyMessages signs messages and no digests, as some key management services do.
+type onlyMessages struct{ *device }
+
+func (onlyMessages) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
+	return nil, errors.New("this device signs no digests")
+}
+
+func (o onlyMessages) SignMessage(random io.Reader, message []byte, options crypto.SignerOpts) ([]byte, error) {
+	hash := options.HashFunc().New()
+	hash.Write(message)
+	return o.device.Sign(random, hash.Sum(nil), options)
+}
+
+func TestDeviceThatSignsMessages(t *testing.T) {
+	server := serve(t, true, all)
+	device := newDevice(t)
+	block, _ := pem.Decode([]byte(server.authority.IssueFor(device.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
+	source, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
+		return execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: onlyMessages{device}}}, nil
+	})
+	if got, _, err := get(&http.Client{Transport: source.Transport(server.transport())}, server.URL); got != " device " {
+		t.Errorf("the server saw %q, error %v", got, err)
+	}
+}
+
+// A device that knows no RSA-PSS says so by the schemes of its certificate, which the library keeps.
+func TestSchemesOfADeviceAreKept(t *testing.T) {
+	server := serve(t, true, all)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	device := &device{public: key.Public(), sign: func(digest []byte, o crypto.SignerOpts) ([]byte, error) {
+		if _, pss := o.(*rsa.PSSOptions); pss {
+			return nil, errors.New("this device knows no RSA-PSS")
+		}
+		return key.Sign(rand.Reader, digest, o)
+	}}
+	block, _ := pem.Decode([]byte(server.authority.IssueFor(device.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
+	certificate := &tls.Certificate{Certificate: [][]byte{bytes.Clone(block.Bytes)}, PrivateKey: device}
+	source, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
+		return execcredential.Material{Certificate: certificate}, nil
+	})
+	base := server.transport()
+	base.TLSClientConfig.MaxVersion = tls.VersionTLS12
+	if _, _, err := get(&http.Client{Transport: source.Transport(base)}, server.URL); err == nil || !strings.Contains(err.Error(), "knows no RSA-PSS") {
+		t.Fatalf("error %v, want that of the device", err)
+	}
+	certificate.SupportedSignatureAlgorithms = []tls.SignatureScheme{tls.PKCS1WithSHA256}
+	if _, err := source.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := get(&http.Client{Transport: source.Transport(base)}, server.URL); got != " device " {
+		t.Errorf("the server saw %q, error %v", got, err)
+	}
+}
