@@ -27,6 +27,8 @@ func clientCertificateFlags(flags *pflag.FlagSet) Settings {
 	flags.DurationVar(&c.settings.Wait, "wait", 0, "How long to wait for approval; default: 10m, and 45s where nobody can be asked")
 	flags.DurationVar(&c.settings.RenewBefore, "renew-before", clientcertificate.DefaultRenewBefore, "How long before its end the certificate is replaced")
 	flags.StringVar(&c.settings.Key, "key", "", "Not possible: a key in a device (pkcs11:…, tpm:…) cannot be handed to a client")
+	flags.StringVar(&c.settings.Key, "key-file", "", "Not possible: see --key")
+	_ = flags.MarkHidden("key-file") // for those who look for it
 	return c
 }
 

@@ -134,15 +134,31 @@ func (s Settings) completed() (Settings, error) {
 	return s, nil
 }
 
+// deviceGuide says how a key that stays in its device is used.
+const deviceGuide = "https://github.com/credence-id/credence/blob/main/docs/howto/keys-in-a-device.md"
+
+// devices are the first words of what names a key in a device: RFC 7512 has pkcs11, and key management services have their own.
+var devices = map[string]string{
+	"pkcs11": "a PKCS#11 token", "engine": "a PKCS#11 token", "yubikey": "a PKCS#11 token", "piv": "a PKCS#11 token",
+	"tpm": "a TPM", "tpm2": "a TPM", "tpmkey": "a TPM", "handle": "a TPM",
+	"kms": "a key management service", "awskms": "a key management service", "gcpkms": "a key management service",
+	"cloudkms": "a key management service", "azurekms": "a key management service", "azurekeyvault": "a key management service",
+	"hashivault": "a key management service",
+}
+
 // keyRefusal says why a key that exists already is not used.
 func keyRefusal(place string) error {
 	scheme, _, _ := strings.Cut(strings.ToLower(place), ":")
-	device := map[string]string{"pkcs11": "PKCS#11", "tpm": "a TPM", "tpmkey": "a TPM", "tpm2": "a TPM"}[scheme]
-	if device == "" {
-		return errors.New("a key cannot be given: one is made for each certificate, so that it lives no longer than that")
+	device := devices[scheme]
+	if strings.HasPrefix(place, "/dev/tpm") {
+		device = "a TPM"
 	}
-	return fmt.Errorf("%w: it is in %s. A Go program uses it without taking it out by the library execcredential "+
-		"(github.com/credence-id/credence/execcredential), which takes a crypto.Signer; for this source give no key", ErrKeyInDevice, device)
+	if device == "" {
+		return errors.New("a key cannot be given: one is made for each certificate, so that it lives no longer than that; " +
+			"a key that is to stay in its device is used as " + deviceGuide + " says")
+	}
+	return fmt.Errorf("%w: it is in %s, and kubectl and other clients take a key only as PEM. A Go program uses it where it is "+
+		"by the library execcredential, as %s says. For this source give no key: it makes one for each certificate", ErrKeyInDevice, device, deviceGuide)
 }
 
 func sorted(words []string) []string {

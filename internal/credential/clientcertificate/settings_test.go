@@ -13,6 +13,9 @@ import (
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
 )
 
+// inDevice is where the refusal of a key in a device leads.
+const inDevice = "docs/howto/keys-in-a-device.md"
+
 func TestSettingsThatAreRefused(t *testing.T) {
 	cases := map[string]struct {
 		settings clientcertificate.Settings
@@ -26,16 +29,20 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		"too long":       {clientcertificate.Settings{User: "jane", Duration: 100 * 365 * 24 * time.Hour}, "cannot express"},
 		"no time":        {clientcertificate.Settings{User: "jane", Wait: -1}, "negative"},
 		"a file":         {clientcertificate.Settings{User: "jane", Key: "/home/jane/key.pem"}, "a key cannot be given"},
-		"PKCS#11":        {clientcertificate.Settings{User: "jane", Key: "pkcs11:token=card"}, "crypto.Signer"},
-		"TPM":            {clientcertificate.Settings{User: "jane", Key: "tpm:0x81000001"}, "crypto.Signer"},
+		"a disk":         {clientcertificate.Settings{User: "jane", Key: `C:\key.pem`}, "a key cannot be given"},
+		"PKCS#11":        {clientcertificate.Settings{User: "jane", Key: "pkcs11:token=card;object=jane"}, inDevice},
+		"PKCS#11 engine": {clientcertificate.Settings{User: "jane", Key: "engine:pkcs11:slot_0"}, inDevice},
+		"TPM":            {clientcertificate.Settings{User: "jane", Key: "tpm:0x81000001"}, inDevice},
+		"TPM's file":     {clientcertificate.Settings{User: "jane", Key: "/dev/tpmrm0"}, inDevice},
+		"KMS":            {clientcertificate.Settings{User: "jane", Key: "awskms:///alias/jane"}, inDevice},
 	}
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
 			_, err := clientcertificate.New(c.settings, kubeconfig.Access{}, nil)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
+				t.Fatalf("got %v, want %q", err, c.want)
 			}
-			if device := c.want == "crypto.Signer"; errors.Is(err, clientcertificate.ErrKeyInDevice) != device {
+			if device := c.want == inDevice; errors.Is(err, clientcertificate.ErrKeyInDevice) != device {
 				t.Errorf("a key in a device: %v", err)
 			}
 		})
