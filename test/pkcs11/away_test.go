@@ -51,11 +51,10 @@ func TestTokenIsTakenAway(t *testing.T) {
 			if err := w.fails(); !errors.As(err, new(*execcredential.SignError)) {
 				t.Fatalf("error %v, want a SignError", err)
 			}
-			for i := range 5 {
+			for i := range int32(5) {
 				w.clock.Advance(10 * time.Second)
-				err := w.fails()
-				if i > 0 && w.provider.runs.Load() < 2 || !strings.Contains(err.Error(), `open token "`+w.token.Name+`"`) {
-					t.Fatalf("error %v, want that of the token", err)
+				if err := w.fails(); w.provider.runs.Load() != i+2 || !strings.Contains(err.Error(), `open token "`+w.token.Name+`"`) {
+					t.Fatalf("error %v, want that of the token, which was opened %d times", err, w.provider.runs.Load())
 				}
 				if err := w.fails(); !errors.As(err, new(*execcredential.BackoffError)) {
 					t.Fatalf("error %v, want that the token is not opened again at once", err)

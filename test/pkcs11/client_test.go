@@ -63,7 +63,7 @@ func TestClient(t *testing.T) {
 // The same with the clients of client-go.
 func TestClientGo(t *testing.T) {
 	token := newToken(t, "P-256", "key")
-	enrol(t, token, "jane", "system:masters-of-nothing", "developers")
+	enrol(t, token, "jane", "developers")
 	source := newPool(t, execcredential.Options{}).Provider(token)
 	config, err := clientgo.ConfigFor(source, rest.AnonymousClientConfig(shared.admin))
 	if err != nil {
@@ -86,7 +86,9 @@ func TestClientGo(t *testing.T) {
 func TestRotation(t *testing.T) {
 	first := newToken(t, "P-256", "first")
 	enrol(t, first, "jane")
-	addKey(t, first, "RSA 2048", "second")
+	if err := addKey(first, "RSA 2048", "second"); err != nil {
+		t.Fatal(err)
+	}
 	second := *first
 	second.Label, second.opened = "second", nil
 	enrol(t, &second, "jane-2")

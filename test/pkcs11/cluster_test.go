@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"testing"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -86,14 +85,13 @@ func (c *cluster) ready(ctx context.Context, kubeconfig string) error {
 }
 
 // sign gets a certificate for a request by the cluster's own API, as an administrator approves it.
-func (c *cluster) sign(t testing.TB, request []byte) []byte {
-	t.Helper()
+func (c *cluster) sign(ctx context.Context, request []byte) ([]byte, error) {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	api := client.CertificatesV1().CertificateSigningRequests()
-	created, err := api.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
+	created, err := api.Create(ctx, &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "device-"},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
 			Request:    request,
@@ -102,28 +100,28 @@ func (c *cluster) sign(t testing.TB, request []byte) []byte {
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	created.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
-	if _, err := api.UpdateApproval(t.Context(), created.Name, created, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
+	if _, err := api.UpdateApproval(ctx, created.Name, created, metav1.UpdateOptions{}); err != nil {
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		now, err := api.Get(ctx, created.Name, metav1.GetOptions{})
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if len(now.Status.Certificate) > 0 {
-			return now.Status.Certificate
+			return now.Status.Certificate, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("request %s is not signed: %v", created.Name, now.Status.Conditions)
+			return nil, fmt.Errorf("request %s is not signed: %v", created.Name, now.Status.Conditions)
 		}
 	}
 }

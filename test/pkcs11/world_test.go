@@ -10,6 +10,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,27 +42,30 @@ func newToken(t *testing.T, kind, label string) *Token {
 	if missing != nil {
 		t.Skip(missing)
 	}
-	token := &Token{Driver: driver, Name: fmt.Sprintf("test %d", count.Add(1)), PIN: pin, Label: label}
-	if out, err := exec.CommandContext(t.Context(), "softhsm2-util", "--init-token", "--free", "--label", token.Name, "--so-pin", pin, "--pin", pin).CombinedOutput(); err != nil {
-		t.Fatalf("make a token: %v\n%s", err, out)
+	token, err := makeToken(kind, label)
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = token.Close() })
-	addKey(t, token, kind, label)
 	return token
 }
 
 var count atomic.Int32
 
-func addKey(t *testing.T, token *Token, kind, label string) {
-	t.Helper()
+func makeToken(kind, label string) (*Token, error) {
+	token := &Token{Driver: driver, Name: fmt.Sprintf("test %d", count.Add(1)), PIN: pin, Label: label}
+	if out, err := exec.Command("softhsm2-util", "--init-token", "--free", "--label", token.Name, "--so-pin", pin, "--pin", pin).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("make a token: %w\n%s", err, out)
+	}
+	return token, addKey(token, kind, label)
+}
+
+func addKey(token *Token, kind, label string) error {
 	opened, err := crypto11.Configure(&crypto11.Config{Path: driver, TokenLabel: token.Name, Pin: pin})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	defer opened.Close()
-	if err := kinds[kind](opened, label); err != nil {
-		t.Fatal(err)
-	}
+	return errors.Join(kinds[kind](opened, label), opened.Close())
 }
 
 // enrol gets the token a certificate for a user.
@@ -71,7 +75,11 @@ func enrol(t *testing.T, token *Token, user string, groups ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := token.Keep(shared.sign(t, request)); err != nil {
+	certificate, err := shared.sign(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := token.Keep(certificate); err != nil {
 		t.Fatal(err)
 	}
 }
