@@ -10,7 +10,7 @@ unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go
 [ -z "$unformatted" ] || fail "not formatted, run gofmt -w on: $unformatted"
 
 echo "verify: modules"
-for module in . devcluster tools test/alerts test/sdk test/securitycontext; do
+for module in . devcluster tools test/alerts test/sdk test/securitycontext test/pkcs11; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module are not what go.sum says"
 done
@@ -46,6 +46,10 @@ echo "verify: SDKs"
 
 echo "verify: Kubernetes' own rules"
 (cd test/securitycontext && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
+
+echo "verify: keys in devices"
+command -v "${CC:-gcc}" >/dev/null || fail "test/pkcs11 needs cgo, and so a C compiler: install gcc, or name yours in CC"
+(cd test/pkcs11 && go vet ./... && CGO_ENABLED=1 go vet ./... && CGO_ENABLED=1 go tool -modfile=../../tools/go.mod staticcheck ./...)
 
 echo "verify: import rules"
 go test -count=1 ./test/arch
