@@ -49,12 +49,15 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (int, error) {
+	_, noTPM := exec.LookPath("swtpm")
 	if missing != nil {
 		fmt.Fprintln(os.Stderr, "pkcs11: tests are skipped:", missing)
 		if err := flag.Set("test.skip", "^Example"); err != nil { // which cannot skip themselves
 			return 0, err
 		}
-		return m.Run(), nil
+		if noTPM != nil {
+			return m.Run(), nil
+		}
 	}
 	dir, err := os.MkdirTemp("", "credence-pkcs11-")
 	if err != nil {

@@ -39,7 +39,7 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 	}
 	settings.Now, settings.Pause = place.Now, credential.Pause
 	access, err := place.access()
-	if err != nil {
+	if err != nil && settings.Key == "" { // a key is refused, whatever the cluster
 		return Chosen{}, err
 	}
 	source, err := clientcertificate.New(settings, access, place.Network.Certificates)
