@@ -99,15 +99,18 @@ func TestDeviceThatWasTakenAway(t *testing.T) {
 	}
 }
 
-// A server asked for something that the device can't do: the error says so, and what is not about signing stays as it is.
+// What is not about signing stays as it is, also for a key that did not sign before.
 func TestOtherErrorsStay(t *testing.T) {
 	server := serve(t, true, all)
 	device := newDevice(t)
 	block, _ := pem.Decode([]byte(server.authority.IssueFor(device.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
 	session := &opened{device: device}
-	source, _, clock := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
-		return execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, nil
-	})
+	credential, err := execcredential.NewCredential(execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, clock := newPool(t, execcredential.Options{})
+	source := pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return credential, nil }))
 	client := &http.Client{Transport: source.Transport(server.transport())}
 	session.over.Store(true)
 	var sign *execcredential.SignError
@@ -153,6 +156,37 @@ func TestCallbackOfADevice(t *testing.T) {
 	request := &tls.CertificateRequestInfo{Version: tls.VersionTLS13, SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}}
 	if got, err := inMemory.GetClientCertificate(request); err != nil || got.PrivateKey != pair.PrivateKey {
 		t.Errorf("a key in memory became another, error %v", err)
+	}
+}
+
+// A key of a credential that was replaced says nothing about the new one.
+func TestOldKeyThatDoesNotSign(t *testing.T) {
+	server := serve(t, true, all)
+	device := newDevice(t)
+	block, _ := pem.Decode([]byte(server.authority.IssueFor(device.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
+	var session *opened
+	source, provider, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
+		session = &opened{device: device}
+		return execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, nil
+	})
+	var old *tls.Certificate
+	base := server.transport()
+	base.TLSClientConfig.GetClientCertificate = func(request *tls.CertificateRequestInfo) (certificate *tls.Certificate, err error) {
+		old, err = source.GetClientCertificate(request)
+		return old, err
+	}
+	if _, _, err := get(&http.Client{Transport: base}, server.URL); err != nil {
+		t.Fatal(err)
+	}
+	session.over.Store(true)
+	if _, err := source.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.PrivateKey.(crypto.Signer).Sign(rand.Reader, make([]byte, 32), crypto.SHA256); !errors.Is(err, errAway) {
+		t.Fatalf("error %v, want that of the device", err)
+	}
+	if _, err := source.Get(t.Context()); err != nil || provider.runs.Load() != 2 {
+		t.Errorf("error %v after %d runs, want 2", err, provider.runs.Load())
 	}
 }
 
