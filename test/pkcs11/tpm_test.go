@@ -127,7 +127,8 @@ func (m *machine) start(t *testing.T) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
-		if _, err := os.Stat(m.socket()); err == nil {
+		if connection, err := net.Dial("unix", m.socket()); err == nil {
+			_ = connection.Close()
 			return
 		}
 		if time.Now().After(deadline) {
