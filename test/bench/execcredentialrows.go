@@ -66,12 +66,9 @@ func cachedRows(m *medians, cpus int) []row {
 	if cpus == 1 {
 		return rows
 	}
-	faster := func(library string) float64 {
-		return m.of("CachedRequest/"+library, 1, "ns/op") / m.of("CachedRequest/"+library, cpus, "ns/op")
-	}
 	return append(rows, beside(request, "ns/op", cpus), beside(cpu, "cpu-ns/op", cpus), row{
-		what: request + onCPUs(cpus) + ": times as fast as on 1", ours: faster(libraryOurs),
-		peer: "clone", theirs: faster(libraryClone), target: atLeast(0.9),
+		what: request + onCPUs(cpus) + ": times as fast as on 1", ours: m.faster("CachedRequest/"+libraryOurs, cpus),
+		peer: "clone", theirs: m.faster("CachedRequest/"+libraryClone, cpus), target: atLeast(0.9),
 	})
 }
 

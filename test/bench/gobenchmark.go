@@ -109,3 +109,19 @@ func (m *medians) of(name string, cpus int, unit string) float64 {
 	}
 	return median(list, func(v float64) float64 { return v })
 }
+
+// faster returns how many times as fast a benchmark is on all CPUs as on one, of the same round: the machine is as busy for both.
+func (m *medians) faster(name string, cpus int) float64 {
+	one, all := m.figures[figure{name, 1, "ns/op"}], m.figures[figure{name, cpus, "ns/op"}]
+	if len(one) == 0 || len(one) != len(all) {
+		if m.err == nil {
+			m.err = fmt.Errorf("the benchmark %s said ns/op %d times with 1 CPU and %d times with %d", name, len(one), len(all), cpus)
+		}
+		return 0
+	}
+	var each []float64
+	for i := range one {
+		each = append(each, one[i]/all[i])
+	}
+	return median(each, func(v float64) float64 { return v })
+}

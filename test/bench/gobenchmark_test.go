@@ -80,3 +80,15 @@ func TestMediansOfFigures(t *testing.T) {
 		t.Errorf("error %v, want the first figure that there is not", m.err)
 	}
 }
+
+// A round in which the machine was busy slows both down.
+func TestFasterIsOfTheSameRound(t *testing.T) {
+	all := figures{{"A", 1, "ns/op"}: {10, 1000, 30}, {"A", 4, "ns/op"}: {5, 250, 10}, {"B", 1, "ns/op"}: {1, 1}, {"B", 4, "ns/op"}: {1}}
+	m := &medians{figures: all}
+	if got := m.faster("A", 4); got != 3 || m.err != nil {
+		t.Errorf("%v times as fast, %v, want 3", got, m.err)
+	}
+	if m.faster("B", 4); m.err == nil || !strings.Contains(m.err.Error(), "2 times with 1 CPU and 1 times with 4") {
+		t.Errorf("a round without its other half: %v", m.err)
+	}
+}
