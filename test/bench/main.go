@@ -103,7 +103,9 @@ func run(ctx context.Context, s settings) error {
 	if !named(alone, s.only) {
 		p, stop, err := startPlane(ctx, s, &t)
 		if err != nil {
-			fmt.Print(t.text())
+			if len(t.rows) > 0 {
+				fmt.Print(t.text())
+			}
 			return err
 		}
 		defer stop()
