@@ -1,5 +1,5 @@
-// Command bench measures a running plane beside its peers and prints one table. In goes the folder of the programs, out come
-// rows of ours, a peer's, and their ratio, from one run on one machine. It judges nothing else: no test passes or fails by what
+// Command bench measures a running plane, and the client library and provider of exec credentials, beside their peers, and prints
+// one table. In goes the folder of the programs, out come rows of ours, a peer's, and their ratio, from one run on one machine. It judges nothing else: no test passes or fails by what
 // it measures, everything it talks to is on this machine, and its load is bounded in time.
 package main
 
@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,8 +29,11 @@ type settings struct {
 
 // peers are what this program is instead, when its first argument says so.
 var peers = map[string]func(args []string, stdin io.Reader, stdout io.Writer) error{
-	bareCommand: serveBare, noopCommand: serveNoop, cachingCommand: cacheSecrets,
+	bareCommand: serveBare, noopCommand: serveNoop, cachingCommand: cacheSecrets, startCommand: startOnce,
 }
+
+// alone are the parts that need no plane. They are measured before there is one, which is never idle.
+var alone = []part{{"execcredential", measureExecCredential}, {"credential", measureCredential}}
 
 // parts are what is measured of a plane that runs, in this order: the last leave much behind that is still being removed.
 var parts = []part{
@@ -71,18 +75,15 @@ func exitOn(err error) {
 }
 
 func partNames() string {
-	names := "start"
-	for i, part := range parts {
-		separator := ", "
-		if i == len(parts)-1 {
-			separator = " or "
-		}
-		names += separator + part.name
+	names := []string{"start"}
+	for _, part := range slices.Concat(alone, parts) {
+		names = append(names, part.name)
 	}
-	return names
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-func run(ctx context.Context, s settings) (err error) {
+func run(ctx context.Context, s settings) error {
 	if s.rounds < 2 || s.rounds > 100 || s.round < 100*time.Millisecond || s.round > time.Minute {
 		return fmt.Errorf("-rounds must be 2 to 100 and -round 100ms to 1m, they are %d and %s", s.rounds, s.round)
 	}
@@ -92,22 +93,24 @@ func run(ctx context.Context, s settings) (err error) {
 	if s.secrets < 100 || s.secrets > 20000 {
 		return fmt.Errorf("-secrets must be 100 to 20000, it is %d", s.secrets)
 	}
-	if s.only != "" && s.only != "start" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == s.only }) {
+	if s.only != "" && s.only != "start" && !named(alone, s.only) && !named(parts, s.only) {
 		return fmt.Errorf("-only %q is not %s", s.only, partNames())
 	}
 	t := table{about: fmt.Sprintf("%s/%s, %d CPUs, %s, %d rounds of %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), s.rounds, s.round)}
-	p, stop, err := startPlane(ctx, s, &t)
-	if err != nil {
+	if err := measureAll(ctx, s, alone, plane{}, &t); err != nil {
 		return err
 	}
-	defer stop()
-	for _, part := range parts {
-		if s.only != "" && s.only != part.name {
-			continue
+	if !named(alone, s.only) {
+		p, stop, err := startPlane(ctx, s, &t)
+		if err != nil {
+			if len(t.rows) > 0 {
+				fmt.Print(t.text())
+			}
+			return err
 		}
-		if err := part.measure(ctx, s, p, &t); err != nil {
-			fmt.Print(t.text()) // what is known by now may have taken minutes
-			return fmt.Errorf("measure %s: %w", part.name, err)
+		defer stop()
+		if err := measureAll(ctx, s, parts, p, &t); err != nil {
+			return err
 		}
 	}
 	fmt.Print(t.text())
@@ -115,4 +118,22 @@ func run(ctx context.Context, s settings) (err error) {
 		return nil
 	}
 	return os.WriteFile(s.out, []byte(t.markdown()), 0o644)
+}
+
+func named(parts []part, name string) bool {
+	return slices.ContainsFunc(parts, func(p part) bool { return p.name == name })
+}
+
+// measureAll measures those parts that are wanted.
+func measureAll(ctx context.Context, s settings, parts []part, p plane, t *table) error {
+	for _, part := range parts {
+		if s.only != "" && s.only != part.name {
+			continue
+		}
+		if err := part.measure(ctx, s, p, t); err != nil {
+			fmt.Print(t.text()) // what is known by now may have taken minutes
+			return fmt.Errorf("measure %s: %w", part.name, err)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,18 @@
+//go:build unix
+
+package clientgo_test
+
+import (
+	"syscall"
+	"testing"
+	"time"
+)
+
+// used is the CPU time that this process has used so far.
+func used(b *testing.B) time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
