@@ -11,6 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/cache"
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
 	"github.com/credence-id/credence/internal/credential/workloadidentity"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
@@ -70,7 +71,7 @@ type Network struct {
 	Tokens       workloadidentity.Connect
 	Certificates clientcertificate.Connect
 	Exchange     tokenexchange.Poster
-	OpenID       func(OpenID) (credential.Source, error)
+	OpenID       func(settings.Settings, func() time.Time) (credential.Source, error)
 }
 
 // Here is the place of this process.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 func TestRefresh(t *testing.T) {
@@ -204,7 +205,7 @@ func TestAProviderThatHangs(t *testing.T) {
 
 func TestARefreshWithoutIDToken(t *testing.T) {
 	p := oidctest.Start(t, start)
-	withAccess := func(c *oidc.Config) { c.Present = oidc.AccessToken }
+	withAccess := func(c *oidc.Config) { c.Present = settings.AccessToken }
 	for _, test := range []struct {
 		change func(*oidc.Config)
 		class  string

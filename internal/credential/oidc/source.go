@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"strings"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 // Source gets tokens from an OpenID provider. It implements credential.Source.
@@ -24,26 +23,8 @@ func New(config Config) (*Source, error) {
 	return &Source{config: config}, nil
 }
 
-// Key implements credential.Source. How a person logs in is no part of it: the token is the same. Whom the provider is believed to be,
-// which the file of certificates decides, is one.
-func (s *Source) Key() map[string]string {
-	scopes := slices.Clone(s.config.Scopes)
-	slices.Sort(scopes)
-	key := map[string]string{
-		"source":   "oidc",
-		"issuer":   s.config.Issuer,
-		"clientID": s.config.ClientID,
-		"scopes":   strings.Join(slices.Compact(scopes), " "),
-		"present":  string(s.config.Present),
-	}
-	if s.config.CAFile != "" {
-		key["caFile"] = s.config.CAFile
-	}
-	for name, value := range s.config.Parameters {
-		key["parameter "+name] = value
-	}
-	return key
-}
+// Key implements credential.Source.
+func (s *Source) Key() map[string]string { return s.config.Key() }
 
 // state is what is kept between logins.
 type state struct {
@@ -158,7 +139,7 @@ func (p *party) tellOfNoRefreshToken(terminal credential.Terminal) {
 
 // ask lets the person log in, by browser or by code. finish tells them how it ended.
 func (p *party) ask(ctx context.Context, terminal credential.Terminal) (a answer, want expected, finish func(error), err error) {
-	if p.Flow != Device {
+	if p.Flow != settings.Device {
 		a, want, finish, err = p.byBrowser(ctx, terminal)
 		if !errors.Is(err, errNoBrowser) {
 			return a, want, finish, err
@@ -171,7 +152,7 @@ func (p *party) ask(ctx context.Context, terminal credential.Terminal) (a answer
 // present verifies an answer, and makes a credential of the token that is to be presented.
 func (p *party) present(ctx context.Context, a answer, want expected, refreshed bool) (credential.Credential, string, error) {
 	none := credential.Credential{}
-	if a.idToken.IsZero() && (p.Present == IDToken || want.nonce != "" && !want.optionalNonce) {
+	if a.idToken.IsZero() && (p.Present == settings.IDToken || want.nonce != "" && !want.optionalNonce) {
 		if refreshed {
 			return none, "", fmt.Errorf("the provider gives no ID token for a refresh token: log in anew, or present the access token: %w", credential.ErrNeedsPerson)
 		}
@@ -185,7 +166,7 @@ func (p *party) present(ctx context.Context, a answer, want expected, refreshed 
 			return none, "", err
 		}
 		subject = token.Subject
-		if p.Present == IDToken {
+		if p.Present == settings.IDToken {
 			return credential.Credential{Token: a.idToken, Expires: token.Expiry}, subject, nil
 		}
 	}
