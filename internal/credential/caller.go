@@ -4,7 +4,42 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
 )
+
+// callerVariable is where a program that stands between a client and this one says whom it stands for: itself, a space, and the
+// client. It is believed of the parent of this process alone, whose number and start it must have: one that was inherited from
+// further up, or that a kubeconfig sets, is of another process.
+const callerVariable = "CREDENCE_CREDENTIAL_CALLER"
+
+// Parent is the process that started this one.
+func Parent() Caller { return process(os.Getppid()) }
+
+// Client is the process that asks: the parent of this one or, where that only stands between, the one that it stands for.
+// environment looks up a variable.
+func Client(environment func(string) string) Caller {
+	parent := Parent()
+	var between, client Caller
+	if _, err := fmt.Sscanf(environment(callerVariable), "%d/%s %d/%s", &between.PID, &between.Started, &client.PID, &client.Started); err != nil {
+		return parent
+	}
+	if between != parent || !client.known() {
+		return parent
+	}
+	return client
+}
+
+// StandIn is the line, NAME=VALUE, for the environment of a child that works in the place of this process: its Client is that of
+// this process. Empty where the system does not tell when processes were started.
+func StandIn(environment func(string) string) string {
+	self, client := process(os.Getpid()), Client(environment)
+	if self.Started == "" || client.Started == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s=%d/%s %d/%s", callerVariable, self.PID, self.Started, client.PID, client.Started)
+}
+
+func process(pid int) Caller { return Caller{PID: pid, Started: started(pid)} }
 
 func (c Caller) known() bool { return c.PID > 0 }
 

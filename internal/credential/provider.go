@@ -21,7 +21,7 @@ type Provider struct {
 	Folder string
 	// Now is the clock; required.
 	Now func() time.Time
-	// Caller is the process that asks, mostly Parent(). Zero: it is not known, and what it was given before neither.
+	// Caller is the process that asks, mostly Client(). Zero: it is not known, and what it was given before neither.
 	Caller Caller
 	// Terminal shows notices; required.
 	Terminal Terminal

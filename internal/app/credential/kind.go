@@ -99,7 +99,7 @@ func (c Chosen) Provider(folder string, now func() time.Time, terminal credentia
 		return nil, err
 	}
 	return &credential.Provider{
-		Folder: folder, Now: now, Caller: credential.Parent(), Terminal: terminal, Margin: c.Margin, LockTimeout: c.LockTimeout,
+		Folder: folder, Now: now, Caller: credential.Client(os.Getenv), Terminal: terminal, Margin: c.Margin, LockTimeout: c.LockTimeout,
 	}, nil
 }
 
