@@ -137,7 +137,7 @@ func TestMessageOfARememberedFailure(t *testing.T) {
 	w.authority.down = errors.New("says\x1b[2J\nmuch: " + strings.Repeat("é", 5000))
 	w.wantError(1, interactively(), nil)
 	err := w.wantError(1, interactively(), credential.ErrRemembered)
-	if text := err.Error(); strings.ContainsAny(text, "\x1b\n") || len(text) > 1200 || !strings.Contains(text, "much") {
+	if text := err.Error(); strings.ContainsAny(text, "\x1b\n") || len([]rune(text)) > 1200 || !strings.Contains(text, "much") {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}
 }

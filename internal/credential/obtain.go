@@ -102,7 +102,7 @@ func (t *turn) despite(err error, refused bool) (Credential, error) {
 	if !t.entry.valid(t.Now()) || t.renew || refused && errors.Is(err, ErrRefused) {
 		return Credential{}, err
 	}
-	t.Terminal.Notice("%s: served is the credential that is kept, which expires at %s", printable(err.Error()), clock(t.entry.Credential.Expires))
+	t.Terminal.Notice("%s: served is the credential that is kept, which expires at %s", Plain(err.Error(), maxMessage), clock(t.entry.Credential.Expires))
 	return t.hand(), nil
 }
 

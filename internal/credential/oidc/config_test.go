@@ -137,8 +137,50 @@ func TestScopes(t *testing.T) {
 		if !strings.Contains(term.opened[0], test.want) {
 			t.Errorf("asked for %s, want %s", term.opened[0], test.want)
 		}
-		if len(term.notices) != test.notices || test.notices == 2 && !strings.Contains(term.notices[1], "prompt=consent") {
+		if len(term.notices) != test.notices || test.notices == 2 && !strings.Contains(term.notices[1], "does not offer the scope offline_access") {
 			t.Errorf("notices %q", term.notices)
+		}
+	}
+}
+
+// Who gets no refresh token is told once what can be done, and not at each login; by hand, each time.
+func TestNoticeOfNoRefreshToken(t *testing.T) {
+	p := oidctest.Start(t, start)
+	p.Behave(oidctest.Behavior{Tokens: func(answer map[string]any) { delete(answer, "refresh_token") }})
+	for name, test := range map[string]struct {
+		change func(*oidc.Config)
+		want   string
+	}{
+		"asked for nothing": {func(*oidc.Config) {}, "--parameter prompt=consent"},
+		"asked for consent": {func(c *oidc.Config) { c.Parameters = map[string]string{"prompt": "consent"} }, `: have the provider allow it (offline access) for the client "kubernetes"`},
+	} {
+		screen, _ := person(t, p.Browser(t, "alice"))
+		folder := filepath.Join(t.TempDir(), "kept")
+		provider := &credential.Provider{Folder: folder, Now: p.Now, Terminal: screen, Caller: credential.Caller{PID: 1000}}
+		ask := credential.Ask{APIVersion: credential.V1, Interactive: true, FromClient: true}
+		told := func() int { return strings.Count(strings.Join(screen.notices, "\n"), "no refresh token") }
+		log := func(serve func() error) {
+			t.Helper()
+			if err := serve(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clients := func() error { _, err := provider.Serve(t.Context(), newSource(t, p, test.change), ask); return err }
+		log(clients)
+		if got := strings.Join(screen.notices, "\n"); told() != 1 || !strings.Contains(got, test.want) || !strings.Contains(got, "at 20") {
+			t.Errorf("%s: notices %q", name, screen.notices)
+		}
+		p.Advance(time.Hour)
+		log(clients)
+		if told() != 1 || len(screen.opened) != 2 {
+			t.Errorf("%s: told %d times in %d logins of a client", name, told(), len(screen.opened))
+		}
+		log(func() error {
+			_, err := provider.Renew(t.Context(), newSource(t, p, test.change), credential.Ask{APIVersion: credential.V1, Interactive: true})
+			return err
+		})
+		if told() != 2 {
+			t.Errorf("%s: told %d times, once by hand", name, told())
 		}
 	}
 }

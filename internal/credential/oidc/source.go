@@ -121,20 +121,10 @@ func (p *party) logIn(ctx context.Context, request credential.Request) (credenti
 	if err != nil {
 		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w", p.Issuer, err)
 	}
-	if a.refreshToken.IsZero() {
-		p.tellOfNoRefreshToken(request.Terminal)
+	if a.refreshToken.IsZero() && !knowsOfNone(request) {
+		request.Terminal.Notice("%s", p.noRefreshToken(got.Expires))
 	}
 	return got, state{RefreshToken: a.refreshToken.Reveal(), Subject: subject, Nonce: want.nonce}.encode(), nil
-}
-
-// tellOfNoRefreshToken says why the person will be asked again soon. OpenID Connect Core 1.0 section 11 has providers give a refresh
-// token only to those who consent each time, and many give it without; some of them refuse users who are asked for consent.
-func (p *party) tellOfNoRefreshToken(terminal credential.Terminal) {
-	hint := ""
-	if _, said := p.Parameters["prompt"]; !said {
-		hint = ". Some providers give one only with the parameter prompt=consent"
-	}
-	terminal.Notice("%s has given no refresh token: you will be asked to log in again when this login expires%s", p.Issuer, hint)
 }
 
 // ask lets the person log in, by browser or by code. finish tells them how it ended.
