@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"strings"
@@ -34,8 +33,6 @@ func (s *source) failed(cmd *cobra.Command, args []string, ask credential.Ask, e
 		failed.hint = "look at who could have written there; then remove the folder, or choose another by --cache-folder"
 	case errors.Is(err, cache.ErrBusy):
 		failed.hint = "wait until the other process is done, or end it"
-	case errors.Is(err, context.Canceled):
-		failed.code = exitRefused
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, kubeconfig.ErrLeadsBack):
 		failed.code = exitUsage
 	}

@@ -135,7 +135,12 @@ func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, se
 	if err != nil {
 		return credential.Credential{}, err
 	}
-	got, err := serve(from, cmd.Context(), chosen, ask)
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	got, err := serve(from, ctx, chosen, ask)
+	if i := interrupted(ctx, err); i != nil {
+		return credential.Credential{}, &failure{line: "error: " + i.Error(), code: i.exitCode(), err: err}
+	}
 	if err != nil {
 		return credential.Credential{}, s.failed(cmd, args, ask, err)
 	}

@@ -90,7 +90,9 @@ func parseState(raw json.RawMessage) state {
 // refresh gets new tokens for a refresh token (RFC 6749 section 6). A new refresh token is kept before anything else can fail.
 func (p *party) refresh(ctx context.Context, kept state, keep func(json.RawMessage) error) (credential.Credential, json.RawMessage, error) {
 	none := credential.Credential{}
-	a, err := p.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
+	redeeming, done := outlasting(ctx, linger)
+	defer done()
+	a, err := p.redeem(redeeming, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
 	var refused *refusal
 	if errors.As(err, &refused) && refused.needsPerson() {
 		return none, forgotten, fmt.Errorf("refresh the login to %s: %w: %w", p.Issuer, err, credential.ErrNeedsPerson)
