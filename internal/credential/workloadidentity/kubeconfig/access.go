@@ -2,6 +2,7 @@ package kubeconfig
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -55,10 +56,14 @@ func (a Access) Key() map[string]string {
 	return key
 }
 
+// withoutPassword is a proxy as it can be shown. What is none of the forms that clients take could hide a password anywhere.
 func withoutPassword(text string) string {
 	u, err := url.Parse(text)
-	if err != nil {
+	if text == "" {
 		return ""
 	}
-	return u.Redacted()
+	if err != nil || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) || u.Host == "" {
+		return "not a URL of a proxy"
+	}
+	return (&url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host}).Redacted()
 }

@@ -43,6 +43,9 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("server %q", access.Server)
 		}
 		key := access.Key()
+		if strings.Contains(key["proxy"], ":"+secret+"@") {
+			t.Errorf("the key tells a password: %q", key["proxy"])
+		}
 		if again, err := choice.Read(); err != nil || len(again.Key()) != len(key) {
 			t.Errorf("read again: %v, %v", again.Key(), err)
 		}
