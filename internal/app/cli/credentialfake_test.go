@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -34,6 +35,8 @@ type credentialCluster struct {
 	issued int
 	asked  string
 	token  string
+
+	signing *signingFake
 }
 
 func (c *credentialCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,6 +50,8 @@ func (c *credentialCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 	case user == "":
 		refuse(w, metav1.Status{Code: 401, Reason: "Unauthorized", Message: "Unauthorized"})
+	case strings.HasPrefix(r.URL.Path, signingRequestsPath):
+		c.signing.ServeHTTP(w, r)
 	case r.URL.Path == selfSubjectReviews:
 		answer(w, http.StatusCreated, authenticationv1.SelfSubjectReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
@@ -81,7 +86,8 @@ func (c *credentialCluster) count() {
 
 // startCredentialCluster starts it for one script: $CREDENTIAL_API, ca-credential.crt, kubeconfig-credential and the file asked.
 func startCredentialCluster(env *testscript.Env) error {
-	url, authorities := serveTLS(env, &credentialCluster{asked: filepath.Join(env.WorkDir, "asked"), token: env.Getenv("TOKEN")})
+	signing := &signingFake{file: filepath.Join(env.WorkDir, "signing"), requests: map[string]*certificatesv1.CertificateSigningRequest{}}
+	url, authorities := serveTLS(env, &credentialCluster{asked: filepath.Join(env.WorkDir, "asked"), token: env.Getenv("TOKEN"), signing: signing})
 	env.Setenv("CREDENTIAL_API", url)
 	if err := addPrograms(env); err != nil {
 		return err

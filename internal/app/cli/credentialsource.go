@@ -131,10 +131,7 @@ func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, se
 	if err != nil {
 		return credential.Credential{}, err
 	}
-	from, err := chosen.Provider(s.cacheFolder, s.now, person{s.errOut})
-	if err != nil {
-		return credential.Credential{}, err
-	}
+	from := chosen.Provider(s.cacheFolder, s.now, person{s.errOut})
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	got, err := serve(from, ctx, chosen, ask)

@@ -92,23 +92,27 @@ type Chosen struct {
 	Margin, LockTimeout time.Duration
 }
 
-// Provider returns the provider for the source. folder is empty for the default one.
-func (c Chosen) Provider(folder string, now func() time.Time, terminal credential.Terminal) (*credential.Provider, error) {
+// Provider returns the provider for the source. folder is empty for the default one; where there is none, nothing is kept.
+func (c Chosen) Provider(folder string, now func() time.Time, terminal credential.Terminal) *credential.Provider {
 	folder, err := Folder(folder)
 	if err != nil {
-		return nil, err
+		terminal.Notice("nothing can be kept: %v", err)
 	}
 	return &credential.Provider{
 		Folder: folder, Now: now, Caller: credential.Client(os.Getenv), Terminal: terminal, Margin: c.Margin, LockTimeout: c.LockTimeout,
-	}, nil
+	}
 }
 
 // Folder is the folder where credentials are kept: the one that is given, or the user's.
 func Folder(given string) (string, error) {
-	if given == "" {
-		return cache.DefaultPath()
+	if given != "" {
+		return given, nil
 	}
-	return given, nil
+	folder, err := cache.DefaultPath()
+	if err != nil {
+		return "", fmt.Errorf("%w: set one, or give --cache-folder", err)
+	}
+	return folder, nil
 }
 
 // absolute returns the path that a flag names. What a client starts may be started anywhere: which file is meant must not depend

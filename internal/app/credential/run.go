@@ -59,10 +59,7 @@ func warm(args []string, place Place) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	provider, err := chosen.Provider(line.CacheFolder, place.Now, silent{})
-	if err != nil {
-		return nil, false
-	}
+	provider := chosen.Provider(line.CacheFolder, place.Now, silent{})
 	key := chosen.Key()
 	var got credential.Credential
 	if _, isFile := line.Settings.(*tokenFile); isFile {
