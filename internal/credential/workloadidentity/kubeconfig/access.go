@@ -56,14 +56,17 @@ func (a Access) Key() map[string]string {
 	return key
 }
 
-// withoutPassword is a proxy as it can be shown. What is none of the forms that clients take could hide a password anywhere.
+// isProxy says whether a text is a URL of the kinds that clients take for a proxy.
+func isProxy(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) && u.Host != ""
+}
+
+// withoutPassword is a proxy as it can be shown.
 func withoutPassword(text string) string {
 	u, err := url.Parse(text)
-	if text == "" {
+	if err != nil || text == "" {
 		return ""
-	}
-	if err != nil || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) || u.Host == "" {
-		return "not a URL of a proxy"
 	}
 	return (&url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host}).Redacted()
 }
