@@ -135,7 +135,7 @@ func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, se
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	got, err := serve(from, ctx, chosen, ask)
-	if i := interrupted(ctx, err); i != nil {
+	if i := interrupted(ctx); err != nil && i != nil {
 		return credential.Credential{}, &failure{line: "error: " + i.Error(), code: i.exitCode(), err: err}
 	}
 	if err != nil {

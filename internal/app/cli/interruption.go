@@ -42,10 +42,9 @@ func untilInterrupted(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// interrupted returns the interruption that has ended ctx, if err came of it; else nil.
-func interrupted(ctx context.Context, err error) *interruption {
-	var i *interruption
-	if errors.Is(err, context.Canceled) && errors.As(context.Cause(ctx), &i) {
+// interrupted returns the interruption that has ended ctx, or nil.
+func interrupted(ctx context.Context) *interruption {
+	if i, ok := errors.AsType[*interruption](context.Cause(ctx)); ok {
 		return i
 	}
 	return nil
