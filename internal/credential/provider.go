@@ -41,7 +41,8 @@ func (p *Provider) Serve(ctx context.Context, source Source, ask Ask) (Credentia
 	return p.serve(ctx, source, ask, false)
 }
 
-// Renew is Serve for a person who asks for a new credential: neither what is fresh nor a failure is a reason not to get one.
+// Renew is Serve for a person who asks for a new credential, to be kept: neither what is fresh nor a failure is a reason not to get
+// one. Where it cannot be kept the error is ErrNotKept, and nobody is asked in vain as far as that is known before.
 func (p *Provider) Renew(ctx context.Context, source Source, ask Ask) (Credential, error) {
 	return p.serve(ctx, source, ask, true)
 }
@@ -68,15 +69,17 @@ func (p *Provider) Kept(key map[string]string, ask Ask) (Credential, bool) {
 func (p *Provider) serve(ctx context.Context, source Source, ask Ask, renew bool) (Credential, error) {
 	turn := &turn{Provider: p, source: source, ask: ask, caller: p.client(ask), key: source.Key(), renew: renew}
 	if turn.key == nil || p.Folder == "" {
-		return turn.unkept(ctx)
+		return turn.withoutFolder(ctx, errors.New("there is no folder for it"))
 	}
 	folder, err := cache.Open(p.Folder)
 	if errors.Is(err, cache.ErrUnsafe) {
 		return Credential{}, err
 	}
 	if err != nil {
-		p.Terminal.Notice("nothing can be kept: %v", err)
-		return turn.unkept(ctx)
+		if !renew {
+			p.Terminal.Notice("nothing can be kept: %v", err)
+		}
+		return turn.withoutFolder(ctx, err)
 	}
 	defer func() { _ = folder.Close() }()
 	turn.folder, turn.name = folder, cache.NameOf(turn.key)

@@ -50,6 +50,9 @@ func (t *turn) run(ctx context.Context) (Credential, error) {
 		return Credential{}, err
 	}
 	if t.lock == nil {
+		if t.renew {
+			return t.withoutFolder(ctx, errors.New("there is no lock for it"))
+		}
 		credential, err := t.unkept(ctx)
 		if err != nil {
 			return t.despite(err, false)

@@ -29,21 +29,17 @@ func (s *source) failed(cmd *cobra.Command, args []string, ask credential.Ask, e
 	case errors.Is(err, credential.ErrRefused):
 		failed.code = exitRefused
 	case errors.Is(err, cache.ErrUnsafe):
-		return unsafeFolder(err)
+		failed.code = exitRefused
+		failed.hint = "look at who could have written there; then remove the folder, or choose another by --cache-folder"
+	case errors.Is(err, credential.ErrNotKept):
+		failed.code = exitUsage
+		failed.hint = "make the folder one that can be written, with room in it, or choose another by --cache-folder"
 	case errors.Is(err, cache.ErrBusy):
 		failed.hint = "wait until the other process is done, or end it"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, kubeconfig.ErrLeadsBack):
 		failed.code = exitUsage
 	}
 	return failed
-}
-
-// unsafeFolder is the failure of a folder that is not this user's alone.
-func unsafeFolder(err error) error {
-	return &failure{
-		line: "error: " + err.Error(), code: exitRefused, err: err,
-		hint: "look at who could have written there; then remove the folder, or choose another by --cache-folder",
-	}
 }
 
 // shellLine is a command line for a POSIX shell.

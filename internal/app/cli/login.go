@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 
 	provider "github.com/credence-id/credence/internal/app/credential"
 	"github.com/credence-id/credence/internal/credential"
-	"github.com/credence-id/credence/internal/credential/cache"
 )
 
 // newLoginCommand is "login": a new credential, whatever is kept.
@@ -36,9 +34,6 @@ already is replaced. Nothing secret is printed.`,
 
 // logIn is "login SOURCE".
 func (s *source) logIn(cmd *cobra.Command, args []string) error {
-	if err := s.canKeep(); err != nil {
-		return err
-	}
 	ask := credential.Ask{APIVersion: credential.V1, Interactive: true}
 	got, err := s.serve(cmd, args, ask, (*credential.Provider).Renew)
 	if err != nil {
@@ -50,22 +45,6 @@ func (s *source) logIn(cmd *cobra.Command, args []string) error {
 		_, err = fmt.Fprintf(s.out, "Logged in until %s.\n", got.Expires.UTC().Format(time.RFC3339))
 	}
 	return err
-}
-
-// canKeep refuses to log in where that would be for nothing.
-func (s *source) canKeep() error {
-	path, err := keptIn(s.cacheFolder)
-	if err != nil {
-		return err
-	}
-	folder, err := cache.Open(path)
-	switch {
-	case errors.Is(err, cache.ErrUnsafe):
-		return unsafeFolder(err)
-	case err != nil:
-		return &failure{line: "error: nothing can be kept: " + err.Error(), hint: "choose another folder by --cache-folder", code: exitUsage, err: err}
-	}
-	return folder.Close()
 }
 
 // logout is "logout": what is kept is removed, and ended on the other side where that can be done.
