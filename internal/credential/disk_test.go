@@ -3,8 +3,8 @@
 package credential_test
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
