@@ -28,6 +28,9 @@ func runScriptedProvider() {
 	os.Exit(provider.Run(os.Args[1:], os.Stdout, os.Stderr, func() time.Time { return now }))
 }
 
+// lasting is longer than this test will be run: the clock of kubectl is the real one, and not that of scripts.
+const lasting = 50 * 365 * 24 * time.Hour
+
 // credentialCluster is an API server that issues tokens which expire, knows who one is by them, and exchanges them. It writes how
 // often it was asked for one to a file.
 type credentialCluster struct {
@@ -45,8 +48,12 @@ func (c *credentialCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/exchange":
 		c.count()
+		token, lifetime := c.token, time.Hour
+		if r.FormValue("audience") == "lasting" {
+			token, lifetime = "file-token", lasting
+		}
 		answer(w, http.StatusOK, map[string]any{
-			"access_token": c.token, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": 3600,
+			"access_token": token, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": lifetime.Seconds(),
 		})
 	case user == "":
 		refuse(w, metav1.Status{Code: 401, Reason: "Unauthorized", Message: "Unauthorized"})
@@ -60,15 +67,20 @@ func (c *credentialCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}},
 		})
 	case strings.HasSuffix(r.URL.Path, "/workloadidentities/denied/token"):
+		c.count()
 		refuse(w, metav1.Status{Code: 403, Reason: "Forbidden", Message: "no: " + c.token})
 	case strings.HasSuffix(r.URL.Path, "/workloadidentities/down/token"):
 		refuse(w, metav1.Status{Code: 503, Reason: "ServiceUnavailable", Message: "later"})
 	case strings.HasSuffix(r.URL.Path, "/token"):
 		c.count()
 		now, _ := time.Parse(time.RFC3339, scriptNow)
+		lifetime := time.Hour
+		if strings.Contains(r.URL.Path, "/workloadidentities/lasting/") {
+			lifetime = lasting
+		}
 		answer(w, http.StatusCreated, v1alpha1.TokenRequest{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
-			Status:   v1alpha1.TokenRequestStatus{Token: c.token, ExpirationTimestamp: metav1.Time{Time: now.Add(time.Hour)}},
+			Status:   v1alpha1.TokenRequestStatus{Token: c.token, ExpirationTimestamp: metav1.Time{Time: now.Add(lifetime)}},
 		})
 	default:
 		_ = json.NewEncoder(w).Encode(map[string]string{"you": user})
