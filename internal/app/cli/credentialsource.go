@@ -131,7 +131,10 @@ func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, se
 	if err != nil {
 		return credential.Credential{}, err
 	}
-	from := chosen.Provider(s.cacheFolder, s.now, person{s.errOut})
+	from, err := chosen.Provider(s.cacheFolder, ask, s.now, person{s.errOut})
+	if err != nil {
+		return credential.Credential{}, usageFailure(cmd, err.Error())
+	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
 	got, err := serve(from, ctx, chosen, ask)

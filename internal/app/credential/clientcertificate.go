@@ -36,7 +36,7 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 		return Chosen{}, err
 	}
 	settings.Now, settings.Pause = place.Now, credential.Pause
-	access, err := place.access()
+	access, err := place.access(ask)
 	if err != nil {
 		return Chosen{}, err
 	}

@@ -81,8 +81,12 @@ func Here(now func() time.Time) Place {
 	return Place{Environment: os.Getenv, Home: home, Program: program, Now: now}
 }
 
-func (p Place) access() (kubeconfig.Access, error) {
-	return kubeconfig.Choice{Path: p.Kubeconfig, Context: p.Context, Environment: p.Environment, Home: p.Home, Program: p.Program}.Read()
+func (p Place) access(ask credential.Ask) (kubeconfig.Access, error) {
+	path, err := absolute("kubeconfig", p.Kubeconfig, ask)
+	if err != nil {
+		return kubeconfig.Access{}, err
+	}
+	return kubeconfig.Choice{Path: path, Context: p.Context, Environment: p.Environment, Home: p.Home, Program: p.Program}.Read()
 }
 
 // Chosen is a source with what its provider must know.
@@ -92,15 +96,18 @@ type Chosen struct {
 	Margin, LockTimeout time.Duration
 }
 
-// Provider returns the provider for the source. folder is empty for the default one; where there is none, nothing is kept.
-func (c Chosen) Provider(folder string, now func() time.Time, terminal credential.Terminal) *credential.Provider {
-	folder, err := Folder(folder)
+// Provider returns the provider for the source and an ask. folder is empty for the default one; where there is none, nothing is kept.
+func (c Chosen) Provider(folder string, ask credential.Ask, now func() time.Time, terminal credential.Terminal) (*credential.Provider, error) {
+	folder, err := absolute("cache-folder", folder, ask)
 	if err != nil {
+		return nil, err
+	}
+	if folder, err = Folder(folder); err != nil {
 		terminal.Notice("nothing can be kept: %v", err)
 	}
 	return &credential.Provider{
 		Folder: folder, Now: now, Caller: credential.Client(os.Getenv), Terminal: terminal, Margin: c.Margin, LockTimeout: c.LockTimeout,
-	}
+	}, nil
 }
 
 // Folder is the folder where credentials are kept: the one that is given, or the user's.

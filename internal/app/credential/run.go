@@ -59,7 +59,10 @@ func warm(args []string, place Place) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	provider := chosen.Provider(line.CacheFolder, place.Now, silent{})
+	provider, err := chosen.Provider(line.CacheFolder, ask, place.Now, silent{})
+	if err != nil {
+		return nil, false
+	}
 	key := chosen.Key()
 	var got credential.Credential
 	if _, isFile := line.Settings.(*tokenFile); isFile {
