@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 )
 
 // callerVariable is where a program that stands between a client and this one says whom it stands for: itself, a space, and the
@@ -19,14 +21,11 @@ func Parent() Caller { return process(os.Getppid()) }
 // environment looks up a variable.
 func Client(environment func(string) string) Caller {
 	parent := Parent()
-	var between, client Caller
-	if _, err := fmt.Sscanf(environment(callerVariable), "%d/%s %d/%s", &between.PID, &between.Started, &client.PID, &client.Started); err != nil {
-		return parent
+	said, meant, _ := strings.Cut(environment(callerVariable), " ")
+	if client, ok := parseCaller(meant); ok && said == parent.text() {
+		return client
 	}
-	if between != parent || !client.known() {
-		return parent
-	}
-	return client
+	return parent
 }
 
 // StandIn is the line, NAME=VALUE, for the environment of a child that works in the place of this process: its Client is that of
@@ -36,10 +35,31 @@ func StandIn(environment func(string) string) string {
 	if self.Started == "" || client.Started == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s=%d/%s %d/%s", callerVariable, self.PID, self.Started, client.PID, client.Started)
+	return callerVariable + "=" + self.text() + " " + client.text()
 }
 
-func process(pid int) Caller { return Caller{PID: pid, Started: started(pid)} }
+// text is a caller in one word.
+func (c Caller) text() string { return fmt.Sprintf("%d/%s/%s", c.PID, c.Started, c.Program) }
+
+func parseCaller(text string) (Caller, bool) {
+	parts := strings.Split(text, "/")
+	if len(parts) != 3 {
+		return Caller{}, false
+	}
+	pid, err := strconv.Atoi(parts[0])
+	return Caller{PID: pid, Started: parts[1], Program: parts[2]}, err == nil && pid > 0
+}
+
+// same says whether both are one process, whatever it runs now.
+func (c Caller) same(other Caller) bool { return c.PID == other.PID && c.Started == other.Started }
+
+func process(pid int) Caller { return Caller{PID: pid, Started: started(pid), Program: program(pid)} }
+
+// word is a name of any form in a few letters.
+func word(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:4])
+}
 
 func (c Caller) known() bool { return c.PID > 0 }
 
@@ -60,5 +80,5 @@ func mark(caller Caller, ask Ask, e *Entry) string {
 		sum := sha256.Sum256([]byte(ask.Cluster.Server + "\n" + ask.Cluster.TLSServerName + "\n" + string(ask.Cluster.Config)))
 		cluster = hex.EncodeToString(sum[:8])
 	}
-	return fmt.Sprintf("%d %d/%s %s", e.Obtained.UnixNano(), caller.PID, caller.Started, cluster)
+	return fmt.Sprintf("%d %s %s", e.Obtained.UnixNano(), caller.text(), cluster)
 }

@@ -21,3 +21,12 @@ func started(pid int) string {
 	}
 	return ""
 }
+
+// program tells what a process runs. kubectl of the Google Cloud SDK asks once, and then becomes the kubectl of the server's version.
+func program(pid int) string {
+	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return ""
+	}
+	return word(path)
+}

@@ -109,7 +109,7 @@ func (s situation) remembered() bool {
 	if s.now.Before(f.At) || !f.concerns(s.interactive) {
 		return false
 	}
-	told := s.caller.known() && slices.Contains(f.Callers, s.caller)
+	told := s.caller.known() && slices.ContainsFunc(f.Callers, s.caller.same)
 	return told && s.now.Before(f.At.Add(f.pause())) || s.now.Before(f.At.Add(f.unattendedPause()))
 }
 

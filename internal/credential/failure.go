@@ -71,10 +71,10 @@ func failed(previous *Failure, err error, ask Ask, caller Caller, now time.Time)
 
 // tell remembers that a client was told.
 func (f *Failure) tell(caller Caller) {
-	if !caller.known() || slices.Contains(f.Callers, caller) {
+	if !caller.known() || slices.ContainsFunc(f.Callers, caller.same) {
 		return
 	}
-	f.Callers = append(slices.Clone(f.Callers), caller)
+	f.Callers = append(slices.Clone(f.Callers), Caller{PID: caller.PID, Started: caller.Started})
 	if len(f.Callers) > maxCallers {
 		f.Callers = f.Callers[len(f.Callers)-maxCallers:]
 	}

@@ -141,3 +141,19 @@ func TestMessageOfARememberedFailure(t *testing.T) {
 		t.Errorf("%d bytes: %q", len(text), text)
 	}
 }
+
+// What a process was told it is not told anew because it has become another program: kubectl may do so between its attempts.
+func TestFailureIsRememberedForAClientThatBecomesAnother(t *testing.T) {
+	w := newWorld(t)
+	w.authority.down = errDown
+	caller := client(1)
+	for _, program := range []string{"dispatcher", "kubectl"} {
+		caller.Program = program
+		if _, err := w.provider(caller).Serve(t.Context(), w.authority, interactively()); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if w.authority.attempts != 1 {
+		t.Errorf("%d attempts", w.authority.attempts)
+	}
+}

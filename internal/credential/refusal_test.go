@@ -104,6 +104,8 @@ func TestWhatIsNoRefusal(t *testing.T) {
 		{"the same for another cluster", client(1), client(1), [2]credential.Ask{of("https://a"), of("https://b")}, false},
 		{"another process", client(1), client(2), [2]credential.Ask{interactively(), interactively()}, false},
 		{"a later process of the same number", client(1), credential.Caller{PID: 1, Started: "2"}, [2]credential.Ask{interactively(), interactively()}, false},
+		{"one that has become another program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "b"}, [2]credential.Ask{interactively(), interactively()}, false},
+		{"one that runs the same program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "a"}, [2]credential.Ask{interactively(), interactively()}, true},
 		{"nobody that is known", credential.Caller{}, credential.Caller{}, [2]credential.Ask{interactively(), interactively()}, false},
 		{"a script without the protocol", client(1), client(1), [2]credential.Ask{{APIVersion: credential.V1, Interactive: true}, {APIVersion: credential.V1}}, false},
 	}

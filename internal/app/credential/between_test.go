@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	case "child":
 		client := credential.Client(os.Getenv)
-		fmt.Printf("%d/%s", client.PID, client.Started)
+		fmt.Printf("%d/%s/%s", client.PID, client.Started, client.Program)
 		os.Exit(7)
 	case "grandchild":
 		// As a client that runs a program of its own with all that it inherited.
@@ -67,18 +67,18 @@ func TestWhoStandsBetweenIsTheParentAlone(t *testing.T) {
 	name, value, _ := strings.Cut(own, "=")
 	us, _, _ := strings.Cut(value, " ")
 	for _, said := range []string{
-		"", "x", "1/1 2/2", us, us + " ", us + " 0/1", us + " -1/1", us + "1 2/2", " 2/2", us + " 2", "1/" + us + " 2/2", us + "/ 2/2",
+		"", "x", "1/1/1 2/2/2", us, us + " ", us + " 0/1/", us + " -1/1/", us + "1 2/2/", " 2/2/", us + " 2", "1/" + us + " 2/2/", us + "/ 2/2/", us + "  2/2/",
 	} {
 		got, _ := play(t, "child", name+"="+said)
 		if got != us {
 			t.Errorf("%q: the client is %s, want %s", said, got, us)
 		}
 	}
-	if got, _ := play(t, "child", name+"="+us+" 2/22"); got != "2/22" {
+	if got, _ := play(t, "child", name+"="+us+" 2/22/3"); got != "2/22/3" {
 		t.Errorf("the parent is not believed: the client is %s", got)
 	}
 	// Its child's parent is another process than the one that said it.
-	if got, _ := play(t, "grandchild", name+"="+us+" 2/22"); got == "" || got == "2/22" {
+	if got, _ := play(t, "grandchild", name+"="+us+" 2/22/3"); got == "" || got == "2/22/3" {
 		t.Errorf("what was inherited is believed: %s", got)
 	}
 }
