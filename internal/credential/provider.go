@@ -28,6 +28,9 @@ type Provider struct {
 	// Margin is how long before its expiry a credential is no longer served, and what clients are told as its expiry is
 	// earlier by it; at most half of the credential's life. 0: DefaultMargin; negative: none.
 	Margin time.Duration
+	// CostsPerson says that a new credential takes a person, unless there is a state. A client that asks again is given what is kept
+	// once more then, before it is taken for one that was refused: some ask twice without that.
+	CostsPerson bool
 	// LockTimeout is how long to wait for another process. 0: DefaultLockTimeout.
 	LockTimeout time.Duration
 	// Patience is how long nothing is said meanwhile. 0: DefaultPatience; negative: it is said at once.

@@ -1,6 +1,8 @@
 package credential_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -32,6 +34,38 @@ func TestAskedAgainBeforeExpiryMeansRefused(t *testing.T) {
 		t.Errorf("%d attempts", w.authority.attempts)
 	}
 	w.quiet()
+}
+
+// stateless is a source whose every credential takes a person.
+type stateless struct{ *authority }
+
+func (s stateless) Obtain(ctx context.Context, r credential.Request) (credential.Credential, json.RawMessage, error) {
+	r.Previous = nil
+	got, _, err := s.authority.Obtain(ctx, r)
+	return got, nil, err
+}
+
+// Some clients ask twice in one process without having been refused. Where a new credential takes a person they get the same once
+// more, and one that was refused gets another with its next request.
+func TestAskedAgainWhereAPersonIsNeeded(t *testing.T) {
+	w := newWorld(t)
+	for i, want := range []string{"token-1", "token-1", "token-2", "token-2"} {
+		p := w.provider(client(1))
+		p.CostsPerson = true
+		got, err := p.Serve(t.Context(), stateless{w.authority}, interactively())
+		if err != nil || got.Token.Reveal() != want {
+			t.Errorf("ask %d: got %q, %v, want %q", i+1, got.Token.Reveal(), err, want)
+		}
+	}
+	// With a state nobody is needed: the first time counts.
+	w = newWorld(t)
+	for i, want := range []string{"token-1", "token-2"} {
+		p := w.provider(client(1))
+		p.CostsPerson = true
+		if got, err := p.Serve(t.Context(), w.authority, interactively()); err != nil || got.Token.Reveal() != want {
+			t.Errorf("ask %d with a state: got %q, %v, want %q", i+1, got.Token.Reveal(), err, want)
+		}
+	}
 }
 
 // A server that refuses everything, and a client that asks every second for an hour.

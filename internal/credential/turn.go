@@ -140,8 +140,16 @@ func (t *turn) told(e *Entry) Credential {
 
 func (t *turn) situation() situation {
 	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), interactive: t.ask.Interactive, caller: t.caller}
-	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.ask, t.entry))
+	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.ask, t.entry)) >= t.believed()
 	return s
+}
+
+// believed is how often a client is served what is kept until asking again means that it was refused.
+func (t *turn) believed() int {
+	if t.CostsPerson && t.entry.State == nil {
+		return 2
+	}
+	return 1
 }
 
 func (p *Provider) margin() time.Duration { return orDefault(p.Margin, DefaultMargin) }

@@ -234,10 +234,13 @@ contexts:
 	return os.WriteFile(filepath.Join(env.WorkDir, "kubeconfig"), []byte(text), 0o600)
 }
 
-// condition knows root: whether this process may give files to others.
+// condition knows root: whether this process may give files to others; and stock: whether make build has installed kubectl.
 func condition(name string) (bool, error) {
-	if name == "root" {
+	switch name {
+	case "root":
 		return os.Geteuid() == 0, nil
+	case "stock":
+		return isFile(stockKubectl), nil
 	}
 	return false, fmt.Errorf("unknown condition %q", name)
 }

@@ -49,8 +49,11 @@ func (c *credentialCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/exchange":
 		c.count()
 		token, lifetime := c.token, time.Hour
-		if r.FormValue("audience") == "lasting" {
+		switch r.FormValue("audience") {
+		case "lasting":
 			token, lifetime = "file-token", lasting
+		case "revoked":
+			token, lifetime = "nobody's-token", lasting
 		}
 		answer(w, http.StatusOK, map[string]any{
 			"access_token": token, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": lifetime.Seconds(),
@@ -124,6 +127,14 @@ contexts:
 	return nil
 }
 
+// stockKubectl is the kubectl that make build installs.
+const stockKubectl = "../../../bin/kubectl"
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // addPrograms adds to PATH, behind the programs of the test, a credence that is another file than they are, as where it is installed,
 // and the real kubectl, if this checkout has one.
 func addPrograms(env *testscript.Env) error {
@@ -144,8 +155,16 @@ func addPrograms(env *testscript.Env) error {
 		path += string(filepath.ListSeparator) + installed
 		break
 	}
-	if bin, err := filepath.Abs("../../../bin"); err == nil {
-		path += string(filepath.ListSeparator) + bin
+	// Before any other kubectl: that of the Google Cloud SDK asks for a credential more often.
+	if kubectl, err := filepath.Abs(stockKubectl); err == nil && isFile(kubectl) {
+		stock := filepath.Join(env.WorkDir, "stock")
+		if err := os.Mkdir(stock, 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink(kubectl, filepath.Join(stock, "kubectl")); err != nil {
+			return err
+		}
+		path = stock + string(filepath.ListSeparator) + path
 	}
 	env.Setenv("PATH", path)
 	return nil

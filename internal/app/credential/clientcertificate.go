@@ -44,5 +44,5 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 	if err != nil {
 		return Chosen{}, err
 	}
-	return Chosen{Source: source, Margin: source.RenewBefore(), LockTimeout: source.Wait(ask.Interactive) + afterwards}, nil
+	return Chosen{Source: source, Margin: source.RenewBefore(), LockTimeout: source.Wait(ask.Interactive) + afterwards, CostsPerson: true}, nil
 }

@@ -92,8 +92,9 @@ func (p Place) access(ask credential.Ask) (kubeconfig.Access, error) {
 // Chosen is a source with what its provider must know.
 type Chosen struct {
 	credential.Source
-	// Margin and LockTimeout are those of credential.Provider; 0: its defaults.
+	// Margin, LockTimeout and CostsPerson are those of credential.Provider; 0: its defaults.
 	Margin, LockTimeout time.Duration
+	CostsPerson         bool
 }
 
 // Provider returns the provider for the source and an ask. folder is empty for the default one; where there is none, nothing is kept.
@@ -106,7 +107,8 @@ func (c Chosen) Provider(folder string, ask credential.Ask, now func() time.Time
 		terminal.Notice("nothing can be kept: %v", err)
 	}
 	return &credential.Provider{
-		Folder: folder, Now: now, Caller: credential.Client(os.Getenv), Terminal: terminal, Margin: c.Margin, LockTimeout: c.LockTimeout,
+		Folder: folder, Now: now, Caller: credential.Client(os.Getenv), Terminal: terminal,
+		Margin: c.Margin, LockTimeout: c.LockTimeout, CostsPerson: c.CostsPerson,
 	}, nil
 }
 

@@ -71,7 +71,7 @@ func (o *openID) Choose(_ []string, place Place, ask credential.Ask) (Chosen, er
 		}
 	}
 	// A login takes two requests more than the person does.
-	return Chosen{Source: source, LockTimeout: login.LoginTimeout + 2*afterwards}, nil
+	return Chosen{Source: source, LockTimeout: login.LoginTimeout + 2*afterwards, CostsPerson: true}, nil
 }
 
 // known is a source of which only the key is of interest.
