@@ -4,17 +4,25 @@ package credential
 
 import (
 	"fmt"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// Parent is the process that started this one.
-func Parent() Caller {
-	caller := Caller{PID: os.Getppid()}
-	if process, err := unix.SysctlKinfoProc("kern.proc.pid", caller.PID); err == nil {
-		started := process.Proc.P_starttime
-		caller.Started = fmt.Sprintf("%d.%06d", started.Sec, started.Usec)
+// started tells when a process was started, in seconds since 1970; empty if it cannot be told.
+func started(pid int) string {
+	process, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return ""
 	}
-	return caller
+	started := process.Proc.P_starttime
+	return fmt.Sprintf("%d.%06d", started.Sec, started.Usec)
+}
+
+// program tells what a process runs. kubectl of the Google Cloud SDK asks once, and then becomes the kubectl of the server's version.
+func program(pid int) string {
+	process, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return ""
+	}
+	return word(unix.ByteSliceToString(process.Proc.P_comm[:]))
 }

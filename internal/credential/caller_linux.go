@@ -8,17 +8,25 @@ import (
 	"strconv"
 )
 
-// Parent is the process that started this one.
-func Parent() Caller {
-	caller := Caller{PID: os.Getppid()}
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(caller.PID) + "/stat")
+// started tells when a process was started, in ticks since the start of the system; empty if it cannot be told.
+func started(pid int) string {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return caller
+		return ""
 	}
 	// The second field is a name that may hold anything; the start time is field 22.
 	const startTime = 22 - 3
 	if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > startTime {
-		caller.Started = string(fields[startTime])
+		return string(fields[startTime])
 	}
-	return caller
+	return ""
+}
+
+// program tells what a process runs. kubectl of the Google Cloud SDK asks once, and then becomes the kubectl of the server's version.
+func program(pid int) string {
+	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return ""
+	}
+	return word(path)
 }

@@ -8,6 +8,9 @@ import (
 // DefaultMargin is how long before its expiry a credential is no longer served to a new client.
 const DefaultMargin = 30 * time.Second
 
+// corrected is how far a clock is set back without meaning anything by it; less than the margin.
+const corrected = 10 * time.Second
+
 const (
 	// A credential that was got because the server refused the one before is replaced for the same reason only after a while,
 	// which grows: a server that refuses everything is not helped by new credentials, and each may cost a refresh token.
@@ -79,13 +82,15 @@ func (s situation) ahead() bool {
 // fresh says whether what is kept can be served to a new client. If it was got in the future the clock was set back: what
 // its expiry means is not known then.
 func (s situation) fresh() bool {
-	return s.entry.valid(s.now.Add(effectiveMargin(s.entry, s.margin))) && !s.entry.Obtained.After(s.now)
+	return s.entry.valid(s.now.Add(effectiveMargin(s.entry, s.margin))) && !s.inTheFuture()
 }
 
 // usable says whether what is kept is valid at all.
-func (s situation) usable() bool {
-	return s.entry.valid(s.now) && !s.entry.Obtained.After(s.now)
-}
+func (s situation) usable() bool { return s.entry.valid(s.now) && !s.inTheFuture() }
+
+// inTheFuture says whether what is kept was got later than now, by more than a clock is corrected by: a new one may cost somebody a
+// login, or an approval.
+func (s situation) inTheFuture() bool { return s.entry.Obtained.After(s.now.Add(corrected)) }
 
 // effectiveMargin is the margin, but at most half of what the credential had to live, so that short ones can be shared too.
 func effectiveMargin(e *Entry, margin time.Duration) time.Duration {
@@ -104,7 +109,7 @@ func (s situation) remembered() bool {
 	if s.now.Before(f.At) || !f.concerns(s.interactive) {
 		return false
 	}
-	told := s.caller.known() && slices.Contains(f.Callers, s.caller)
+	told := s.caller.known() && slices.ContainsFunc(f.Callers, s.caller.same)
 	return told && s.now.Before(f.At.Add(f.pause())) || s.now.Before(f.At.Add(f.unattendedPause()))
 }
 

@@ -1,11 +1,14 @@
 package credential_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/internal/credential"
 )
 
 // mounted is a world whose folder is a file system of its own.
@@ -47,6 +50,10 @@ func TestFullDisk(t *testing.T) {
 	w.shown("no space left on device")
 	if w.authority.refreshes != 0 {
 		t.Error("a state was used whose successor could not be kept")
+	}
+	attempts := w.authority.attempts
+	if _, err := w.provider(client(4)).Renew(t.Context(), w.authority, interactively()); !errors.Is(err, credential.ErrNotKept) || w.authority.attempts != attempts {
+		t.Errorf("a person logs in in vain: %v, %d attempts", err, w.authority.attempts-attempts)
 	}
 	w.must(os.Remove(filler))
 	if list := w.list(); len(list) != 1 || !list[0].Renewable {

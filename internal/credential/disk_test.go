@@ -4,7 +4,9 @@ package credential_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +164,20 @@ func TestFolderThatCannotBeMade(t *testing.T) {
 	w.folder += "/below/a/file"
 	w.want(1, "token-1")
 	w.shown("nothing can be kept")
+}
+
+// Who logs in ahead wants it kept: where that cannot be, nobody is asked.
+func TestRenewWhereNothingCanBeKept(t *testing.T) {
+	w := newWorld(t)
+	file := filepath.Join(t.TempDir(), "file")
+	w.must(os.WriteFile(file, nil, 0o600))
+	for _, folder := range []string{"", filepath.Join(file, "folder")} {
+		p := w.provider(client(1))
+		p.Folder = folder
+		if _, err := p.Renew(t.Context(), w.authority, interactively()); !errors.Is(err, credential.ErrNotKept) || w.authority.attempts != 0 {
+			t.Errorf("in %q: %v, %d attempts", folder, err, w.authority.attempts)
+		}
+	}
 }
 
 func TestListAndRemove(t *testing.T) {

@@ -53,6 +53,9 @@ type Caller struct {
 	PID int
 	// Started tells processes apart that had the same number one after the other; it is empty where the system does not say.
 	Started string
+	// Program tells what a process runs: one that has become another program has forgotten what it was given. Empty where the
+	// system does not say, or where a process cannot become another program.
+	Program string
 }
 
 // has says whether there is a credential, perhaps an expired one.

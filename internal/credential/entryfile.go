@@ -55,7 +55,7 @@ func encodeEntry(e Entry) ([]byte, error) {
 	if f := e.Failure; f != nil {
 		wire.Failure = &wireFailure{At: f.At.UTC(), Class: f.Class, Message: f.Message, Interactive: f.Interactive, Count: f.Count}
 		for _, c := range f.Callers {
-			wire.Failure.Callers = append(wire.Failure.Callers, wireCaller(c))
+			wire.Failure.Callers = append(wire.Failure.Callers, wireCaller{PID: c.PID, Started: c.Started})
 		}
 	}
 	body, err := json.Marshal(wire)
@@ -100,7 +100,7 @@ func decodeEntry(name cache.Name, data []byte) (*Entry, error) {
 	if f := wire.Failure; f != nil {
 		entry.Failure = &Failure{At: f.At, Class: f.Class, Message: f.Message, Interactive: f.Interactive, Count: max(f.Count, 1)}
 		for _, c := range f.Callers {
-			entry.Failure.Callers = append(entry.Failure.Callers, Caller(c))
+			entry.Failure.Callers = append(entry.Failure.Callers, Caller{PID: c.PID, Started: c.Started})
 		}
 	}
 	return entry, nil

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
 const (
-	// maxMessage bounds what is kept of an error.
+	// maxMessage bounds, in characters, what is kept of an error.
 	maxMessage = 1000
 	// maxCallers bounds how many clients are remembered that were told of a failure.
 	maxCallers = 64
@@ -61,7 +60,7 @@ func classify(err error) Class {
 
 // failed returns the failure that is kept after one more attempt.
 func failed(previous *Failure, err error, ask Ask, caller Caller, now time.Time) *Failure {
-	next := &Failure{At: now, Class: classify(err), Message: printable(err.Error()), Interactive: ask.Interactive, Count: 1}
+	next := &Failure{At: now, Class: classify(err), Message: Plain(err.Error(), maxMessage), Interactive: ask.Interactive, Count: 1}
 	// Failures long ago are not of this row, nor are those of a clock that was set back.
 	if previous != nil && !now.Before(previous.At) && now.Before(previous.At.Add(2*longestUnattendedPause)) {
 		next.Count, next.Callers = previous.Count+1, previous.Callers
@@ -72,10 +71,10 @@ func failed(previous *Failure, err error, ask Ask, caller Caller, now time.Time)
 
 // tell remembers that a client was told.
 func (f *Failure) tell(caller Caller) {
-	if !caller.known() || slices.Contains(f.Callers, caller) {
+	if !caller.known() || slices.ContainsFunc(f.Callers, caller.same) {
 		return
 	}
-	f.Callers = append(slices.Clone(f.Callers), caller)
+	f.Callers = append(slices.Clone(f.Callers), Caller{PID: caller.PID, Started: caller.Started})
 	if len(f.Callers) > maxCallers {
 		f.Callers = f.Callers[len(f.Callers)-maxCallers:]
 	}
@@ -83,17 +82,3 @@ func (f *Failure) tell(caller Caller) {
 
 // givenUp says whether the client went away, which says nothing of the source.
 func givenUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
-
-// printable is a text in one line without control characters, bounded: parts of it may come from the other side.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
-	}
-	return text
-}

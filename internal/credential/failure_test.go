@@ -137,7 +137,23 @@ func TestMessageOfARememberedFailure(t *testing.T) {
 	w.authority.down = errors.New("says\x1b[2J\nmuch: " + strings.Repeat("é", 5000))
 	w.wantError(1, interactively(), nil)
 	err := w.wantError(1, interactively(), credential.ErrRemembered)
-	if text := err.Error(); strings.ContainsAny(text, "\x1b\n") || len(text) > 1200 || !strings.Contains(text, "much") {
+	if text := err.Error(); strings.ContainsAny(text, "\x1b\n") || len([]rune(text)) > 1200 || !strings.Contains(text, "much") {
 		t.Errorf("%d bytes: %q", len(text), text)
+	}
+}
+
+// What a process was told it is not told anew because it has become another program: kubectl may do so between its attempts.
+func TestFailureIsRememberedForAClientThatBecomesAnother(t *testing.T) {
+	w := newWorld(t)
+	w.authority.down = errDown
+	caller := client(1)
+	for _, program := range []string{"dispatcher", "kubectl"} {
+		caller.Program = program
+		if _, err := w.provider(caller).Serve(t.Context(), w.authority, interactively()); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if w.authority.attempts != 1 {
+		t.Errorf("%d attempts", w.authority.attempts)
 	}
 }

@@ -11,6 +11,11 @@ import (
 
 // obtain asks the source, under the lock, and keeps what comes of it before anybody is given it.
 func (t *turn) obtain(ctx context.Context) (Credential, error) {
+	if t.renew {
+		if err := t.lock.Reserve(); err != nil {
+			return Credential{}, fmt.Errorf("%w: %w", ErrNotKept, err)
+		}
+	}
 	refused := !t.renew && decide(t.situation()) == replace
 	request := Request{Ask: t.ask, Previous: t.previous(), Refused: refused, Terminal: t.Terminal, Keep: t.keep}
 	credential, state, err := t.source.Obtain(ctx, request)
@@ -33,7 +38,9 @@ func (t *turn) obtain(ctx context.Context) (Credential, error) {
 		next.Refusals = t.entry.Refusals + 1
 	}
 	t.entry = next
-	t.save(old)
+	if err := t.save(old); err != nil && t.renew {
+		return Credential{}, fmt.Errorf("%w: %w", ErrNotKept, err)
+	}
 	return t.hand(), nil
 }
 
@@ -102,7 +109,7 @@ func (t *turn) despite(err error, refused bool) (Credential, error) {
 	if !t.entry.valid(t.Now()) || t.renew || refused && errors.Is(err, ErrRefused) {
 		return Credential{}, err
 	}
-	t.Terminal.Notice("%s: served is the credential that is kept, which expires at %s", printable(err.Error()), clock(t.entry.Credential.Expires))
+	t.Terminal.Notice("%s: served is the credential that is kept, which expires at %s", Plain(err.Error(), maxMessage), clock(t.entry.Credential.Expires))
 	return t.hand(), nil
 }
 
@@ -111,6 +118,14 @@ func (t *turn) state() json.RawMessage {
 		return nil
 	}
 	return t.entry.State
+}
+
+// withoutFolder serves where nothing can be kept, unless that is what was wanted.
+func (t *turn) withoutFolder(ctx context.Context, why error) (Credential, error) {
+	if t.renew {
+		return Credential{}, fmt.Errorf("%w: %w", ErrNotKept, why)
+	}
+	return t.unkept(ctx)
 }
 
 // unkept asks the source where nothing is kept.

@@ -42,7 +42,7 @@ func provide() error {
 		return err
 	}
 	provider := credential.Provider{
-		Folder: os.Getenv(providerFolder), Now: time.Now, Caller: credential.Parent(), Terminal: printer{}, Patience: -1,
+		Folder: os.Getenv(providerFolder), Now: time.Now, Caller: credential.Client(os.Getenv), Terminal: printer{}, Patience: -1,
 	}
 	c, err := provider.Serve(context.Background(), logged{}, ask)
 	if err != nil {

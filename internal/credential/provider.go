@@ -21,13 +21,16 @@ type Provider struct {
 	Folder string
 	// Now is the clock; required.
 	Now func() time.Time
-	// Caller is the process that asks, mostly Parent(). Zero: it is not known, and what it was given before neither.
+	// Caller is the process that asks, mostly Client(). Zero: it is not known, and what it was given before neither.
 	Caller Caller
 	// Terminal shows notices; required.
 	Terminal Terminal
 	// Margin is how long before its expiry a credential is no longer served, and what clients are told as its expiry is
 	// earlier by it; at most half of the credential's life. 0: DefaultMargin; negative: none.
 	Margin time.Duration
+	// CostsPerson says that a new credential takes a person, unless there is a state. A client that asks again is given what is kept
+	// once more then, before it is taken for one that was refused: some ask twice without that.
+	CostsPerson bool
 	// LockTimeout is how long to wait for another process. 0: DefaultLockTimeout.
 	LockTimeout time.Duration
 	// Patience is how long nothing is said meanwhile. 0: DefaultPatience; negative: it is said at once.
@@ -41,7 +44,8 @@ func (p *Provider) Serve(ctx context.Context, source Source, ask Ask) (Credentia
 	return p.serve(ctx, source, ask, false)
 }
 
-// Renew is Serve for a person who asks for a new credential: neither what is fresh nor a failure is a reason not to get one.
+// Renew is Serve for a person who asks for a new credential, to be kept: neither what is fresh nor a failure is a reason not to get
+// one. Where it cannot be kept the error is ErrNotKept, and nobody is asked in vain as far as that is known before.
 func (p *Provider) Renew(ctx context.Context, source Source, ask Ask) (Credential, error) {
 	return p.serve(ctx, source, ask, true)
 }
@@ -68,15 +72,17 @@ func (p *Provider) Kept(key map[string]string, ask Ask) (Credential, bool) {
 func (p *Provider) serve(ctx context.Context, source Source, ask Ask, renew bool) (Credential, error) {
 	turn := &turn{Provider: p, source: source, ask: ask, caller: p.client(ask), key: source.Key(), renew: renew}
 	if turn.key == nil || p.Folder == "" {
-		return turn.unkept(ctx)
+		return turn.withoutFolder(ctx, errors.New("there is no folder for it"))
 	}
 	folder, err := cache.Open(p.Folder)
 	if errors.Is(err, cache.ErrUnsafe) {
 		return Credential{}, err
 	}
 	if err != nil {
-		p.Terminal.Notice("nothing can be kept: %v", err)
-		return turn.unkept(ctx)
+		if !renew {
+			p.Terminal.Notice("nothing can be kept: %v", err)
+		}
+		return turn.withoutFolder(ctx, err)
 	}
 	defer func() { _ = folder.Close() }()
 	turn.folder, turn.name = folder, cache.NameOf(turn.key)

@@ -210,7 +210,7 @@ func TestClockThatJumps(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		jump time.Duration
-	}{{"backwards", -24 * time.Hour}, {"a second backwards", -time.Second}, {"forwards", 24 * time.Hour}} {
+	}{{"backwards", -24 * time.Hour}, {"a quarter of a minute backwards", -15 * time.Second}, {"forwards", 24 * time.Hour}} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			w.want(1, "token-1")
@@ -233,6 +233,14 @@ func TestClockThatJumps(t *testing.T) {
 			w.want(4, "token-3")
 		})
 	}
+}
+
+// A clock that is corrected by a few seconds costs no login.
+func TestClockThatIsCorrected(t *testing.T) {
+	w := newWorld(t)
+	w.want(1, "token-1")
+	w.pass(-5 * time.Second)
+	w.want(2, "token-1")
 }
 
 // A failure in the future is not remembered until then.

@@ -1,6 +1,8 @@
 package credential_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -32,6 +34,38 @@ func TestAskedAgainBeforeExpiryMeansRefused(t *testing.T) {
 		t.Errorf("%d attempts", w.authority.attempts)
 	}
 	w.quiet()
+}
+
+// stateless is a source whose every credential takes a person.
+type stateless struct{ *authority }
+
+func (s stateless) Obtain(ctx context.Context, r credential.Request) (credential.Credential, json.RawMessage, error) {
+	r.Previous = nil
+	got, _, err := s.authority.Obtain(ctx, r)
+	return got, nil, err
+}
+
+// Some clients ask twice in one process without having been refused. Where a new credential takes a person they get the same once
+// more, and one that was refused gets another with its next request.
+func TestAskedAgainWhereAPersonIsNeeded(t *testing.T) {
+	w := newWorld(t)
+	for i, want := range []string{"token-1", "token-1", "token-2", "token-2"} {
+		p := w.provider(client(1))
+		p.CostsPerson = true
+		got, err := p.Serve(t.Context(), stateless{w.authority}, interactively())
+		if err != nil || got.Token.Reveal() != want {
+			t.Errorf("ask %d: got %q, %v, want %q", i+1, got.Token.Reveal(), err, want)
+		}
+	}
+	// With a state nobody is needed: the first time counts.
+	w = newWorld(t)
+	for i, want := range []string{"token-1", "token-2"} {
+		p := w.provider(client(1))
+		p.CostsPerson = true
+		if got, err := p.Serve(t.Context(), w.authority, interactively()); err != nil || got.Token.Reveal() != want {
+			t.Errorf("ask %d with a state: got %q, %v, want %q", i+1, got.Token.Reveal(), err, want)
+		}
+	}
 }
 
 // A server that refuses everything, and a client that asks every second for an hour.
@@ -104,6 +138,8 @@ func TestWhatIsNoRefusal(t *testing.T) {
 		{"the same for another cluster", client(1), client(1), [2]credential.Ask{of("https://a"), of("https://b")}, false},
 		{"another process", client(1), client(2), [2]credential.Ask{interactively(), interactively()}, false},
 		{"a later process of the same number", client(1), credential.Caller{PID: 1, Started: "2"}, [2]credential.Ask{interactively(), interactively()}, false},
+		{"one that has become another program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "b"}, [2]credential.Ask{interactively(), interactively()}, false},
+		{"one that runs the same program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "a"}, [2]credential.Ask{interactively(), interactively()}, true},
 		{"nobody that is known", credential.Caller{}, credential.Caller{}, [2]credential.Ask{interactively(), interactively()}, false},
 		{"a script without the protocol", client(1), client(1), [2]credential.Ask{{APIVersion: credential.V1, Interactive: true}, {APIVersion: credential.V1}}, false},
 	}

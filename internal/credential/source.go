@@ -6,6 +6,9 @@ import (
 	"errors"
 )
 
+// ErrNotKept: a person wanted a credential that is kept, and it cannot be.
+var ErrNotKept = errors.New("it cannot be kept")
+
 // Classes of failure, for errors.Is. Every other error of a Source is an outage: it may be tried again, and nothing that is
 // kept is thrown away for it.
 var (

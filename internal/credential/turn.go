@@ -50,6 +50,9 @@ func (t *turn) run(ctx context.Context) (Credential, error) {
 		return Credential{}, err
 	}
 	if t.lock == nil {
+		if t.renew {
+			return t.withoutFolder(ctx, errors.New("there is no lock for it"))
+		}
 		credential, err := t.unkept(ctx)
 		if err != nil {
 			return t.despite(err, false)
@@ -137,8 +140,16 @@ func (t *turn) told(e *Entry) Credential {
 
 func (t *turn) situation() situation {
 	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), interactive: t.ask.Interactive, caller: t.caller}
-	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.ask, t.entry))
+	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.ask, t.entry)) >= t.believed()
 	return s
+}
+
+// believed is how often a client is served what is kept until asking again means that it was refused.
+func (t *turn) believed() int {
+	if t.CostsPerson && t.entry.State == nil {
+		return 2
+	}
+	return 1
 }
 
 func (p *Provider) margin() time.Duration { return orDefault(p.Margin, DefaultMargin) }

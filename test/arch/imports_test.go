@@ -58,6 +58,7 @@ var rules = []rule{
 	{from: `.`, not: `/devcluster(/|$)`, why: "devcluster is a program, not a library"},
 	{from: `^cmd/(credence|kubectl-credence)$`, not: `^(k8s\.io/apiserver|go\.etcd\.io/etcd)/`, deep: true, why: "the command line starts fast and stays small"},
 	{from: `^(cmd/credence-credential|internal/app/credential)$`, not: `^((k8s\.io|sigs\.k8s\.io|github\.com/spf13/cobra)(/|$)|net/http$)`, deep: true, why: "clients wait for the provider at each start: what is kept is served without the libraries of Kubernetes, and without a network"},
+	{from: `^internal/credential(/cache|/file|/oidc/settings|/tokenexchange|/workloadidentity|/workloadidentity/kubeconfig|/clientcertificate)?$`, not: `^(net/http|crypto/tls|github\.com/coreos/go-oidc/.*|(k8s\.io|sigs\.k8s\.io)/.*)$`, deep: true, why: "the program that serves what is kept imports them, and starts without a network"},
 	{from: `^internal/app/discovery$`, not: `^internal/(issuer|keystore)(/|$)`, deep: true, why: "the discovery server must not be able to read or use a private key"},
 }
 
@@ -139,6 +140,8 @@ func TestRulesCanFail(t *testing.T) {
 		{ImportPath: "cmd/credence-credential", Deps: []string{"k8s.io/client-go/rest"}},
 		{ImportPath: "internal/app/credential", Deps: []string{"github.com/spf13/cobra"}},
 		{ImportPath: "internal/app/credential", Deps: []string{"net/http"}},
+		{ImportPath: "internal/credential/oidc/settings", Deps: []string{"net/http"}},
+		{ImportPath: "internal/credential/oidc/settings", Deps: []string{"crypto/tls"}},
 		{ImportPath: "internal/app/discovery", Deps: []string{"internal/issuer/keys"}},
 	} {
 		if !slices.ContainsFunc(rules, func(r rule) bool { return len(r.violations(broken)) > 0 }) {

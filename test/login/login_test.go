@@ -12,12 +12,15 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 func (w *world) source(t *testing.T, change func(*oidc.Config)) *oidc.Source {
 	t.Helper()
 	// The provider gives refresh tokens only to those who consent (OpenID Connect Core 1.0 section 11).
-	config := oidc.Config{Issuer: w.issuer, ClientID: "public", CAFile: w.caFile, Parameters: map[string]string{"prompt": "consent"}, LoginTimeout: 3 * time.Minute}
+	config := oidc.Config{Settings: settings.Settings{
+		Issuer: w.issuer, ClientID: "public", CAFile: w.caFile, Parameters: map[string]string{"prompt": "consent"}, LoginTimeout: 3 * time.Minute,
+	}}
 	if change != nil {
 		change(&config)
 	}

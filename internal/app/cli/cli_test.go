@@ -35,13 +35,17 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// runScripted is the program as scripts run it: with a clock that stands still, and without patience where they ask so.
+// runScripted is the program as scripts run it: with a clock that stands still, or runs from there if they ask so, and without patience
+// where they ask so.
 func runScripted() {
 	now, err := time.Parse(time.RFC3339, scriptNow)
 	if err != nil {
 		panic(err)
 	}
 	options := Options{Program: os.Args[0], Clock: func() time.Time { return now }}
+	if started := time.Now(); os.Getenv("CLOCK_RUNS") != "" {
+		options.Clock = func() time.Time { return now.Add(time.Since(started)) }
+	}
 	if os.Getenv("IMPATIENT") != "" {
 		options.After = func(_ time.Duration, f func()) func() bool {
 			f()
@@ -57,6 +61,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		Setup:               setup,
 		RequireExplicitExec: true,
+		Condition:           condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   exits,
 			"notoken": noToken,
@@ -227,4 +232,15 @@ contexts:
 - {name: team/other, context: {cluster: cluster, user: user, namespace: elsewhere}}
 `, server)
 	return os.WriteFile(filepath.Join(env.WorkDir, "kubeconfig"), []byte(text), 0o600)
+}
+
+// condition knows root: whether this process may give files to others; and stock: whether make build has installed kubectl.
+func condition(name string) (bool, error) {
+	switch name {
+	case "root":
+		return os.Geteuid() == 0, nil
+	case "stock":
+		return isFile(stockKubectl), nil
+	}
+	return false, fmt.Errorf("unknown condition %q", name)
 }

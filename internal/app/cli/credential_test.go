@@ -192,22 +192,6 @@ func (e *eager) Write(p []byte) (int, error) {
 	return e.text.Write(p)
 }
 
-// The settings that both programs read have the key of the source itself.
-func TestKeyOfOpenID(t *testing.T) {
-	for _, settings := range []provider.OpenID{
-		{Issuer: "https://i.example.com", ClientID: "c", Present: "id"},
-		{Issuer: "https://i.example.com", ClientID: "c", Present: "access", Scopes: []string{"b", "a", "b"}, CAFile: "/ca", Parameters: map[string]string{"x": "", "prompt": "consent"}},
-	} {
-		source, err := openID(settings)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(source.Key(), settings.Key()); diff != "" {
-			t.Error(diff)
-		}
-	}
-}
-
 func TestNoBrowserIsOpened(t *testing.T) {
 	for name, test := range map[string]struct {
 		system      string

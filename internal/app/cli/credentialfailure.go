@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"strings"
@@ -32,10 +31,11 @@ func (s *source) failed(cmd *cobra.Command, args []string, ask credential.Ask, e
 	case errors.Is(err, cache.ErrUnsafe):
 		failed.code = exitRefused
 		failed.hint = "look at who could have written there; then remove the folder, or choose another by --cache-folder"
+	case errors.Is(err, credential.ErrNotKept):
+		failed.code = exitUsage
+		failed.hint = "make the folder one that can be written, with room in it, or choose another by --cache-folder"
 	case errors.Is(err, cache.ErrBusy):
 		failed.hint = "wait until the other process is done, or end it"
-	case errors.Is(err, context.Canceled):
-		failed.code = exitRefused
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, kubeconfig.ErrLeadsBack):
 		failed.code = exitUsage
 	}

@@ -3,19 +3,16 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"time"
 
-	provider "github.com/credence-id/credence/internal/app/credential"
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 // openID returns the source for settings, or what is wrong with them.
-func openID(o provider.OpenID) (credential.Source, error) {
-	return oidc.New(oidc.Config{
-		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecretFile: o.ClientSecretFile, Scopes: o.Scopes, Present: oidc.Token(o.Present),
-		Flow: oidc.Flow(o.Flow), RedirectURI: o.RedirectURI, Ports: o.Ports, Parameters: o.Parameters, CAFile: o.CAFile,
-		LoginTimeout: o.LoginTimeout, Now: o.Now,
-	})
+func openID(login settings.Settings, now func() time.Time) (credential.Source, error) {
+	return oidc.New(oidc.Config{Settings: login, Now: now})
 }
 
 // revokeAtProvider ends on the other side what was kept of a login, where its source can. secretFile is that of a confidential client.
@@ -23,7 +20,9 @@ func revokeAtProvider(ctx context.Context, key map[string]string, state json.Raw
 	if key["source"] != "oidc" || len(state) == 0 {
 		return nil
 	}
-	source, err := oidc.New(oidc.Config{Issuer: key["issuer"], ClientID: key["clientID"], CAFile: key["caFile"], ClientSecretFile: secretFile})
+	source, err := oidc.New(oidc.Config{Settings: settings.Settings{
+		Issuer: key["issuer"], ClientID: key["clientID"], CAFile: key["caFile"], ClientSecretFile: secretFile,
+	}})
 	if err != nil {
 		return err
 	}

@@ -131,11 +131,16 @@ func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, se
 	if err != nil {
 		return credential.Credential{}, err
 	}
-	from, err := chosen.Provider(s.cacheFolder, s.now, person{s.errOut})
+	from, err := chosen.Provider(s.cacheFolder, ask, s.now, person{s.errOut})
 	if err != nil {
-		return credential.Credential{}, err
+		return credential.Credential{}, usageFailure(cmd, err.Error())
 	}
-	got, err := serve(from, cmd.Context(), chosen, ask)
+	ctx, stop := untilInterrupted(cmd.Context())
+	defer stop()
+	got, err := serve(from, ctx, chosen, ask)
+	if i := interrupted(ctx); err != nil && i != nil {
+		return credential.Credential{}, &failure{line: "error: " + i.Error(), code: i.exitCode(), err: err}
+	}
 	if err != nil {
 		return credential.Credential{}, s.failed(cmd, args, ask, err)
 	}

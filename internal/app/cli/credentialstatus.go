@@ -42,6 +42,15 @@ failed (the last attempt did, for the reason shown with -o json); unreadable.`,
 	return cmd
 }
 
+// keptIn is the folder that was given, or the user's.
+func keptIn(given string) (string, error) {
+	folder, err := provider.Folder(given)
+	if err != nil {
+		return "", &failure{line: "error: " + err.Error(), code: exitUsage, err: err}
+	}
+	return folder, nil
+}
+
 // keptCredential is what is printed of one.
 type keptCredential struct {
 	ID        string            `json:"id"`
@@ -66,7 +75,7 @@ func (s *credentialStatus) run(cmd *cobra.Command) error {
 	if err := oneOf(cmd, "output", s.output, "table", "json"); err != nil {
 		return err
 	}
-	folder, err := provider.Folder(s.cacheFolder)
+	folder, err := keptIn(s.cacheFolder)
 	if err != nil {
 		return err
 	}

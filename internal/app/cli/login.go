@@ -79,7 +79,7 @@ func (l *logout) run(cmd *cobra.Command, args []string) error {
 	if l.all == (len(args) > 0) {
 		return usageFailure(cmd, "wanted are IDs of what to forget, or --all")
 	}
-	folder, err := provider.Folder(l.cacheFolder)
+	folder, err := keptIn(l.cacheFolder)
 	if err != nil {
 		return err
 	}

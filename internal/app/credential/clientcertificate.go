@@ -38,7 +38,7 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 		return Chosen{}, err
 	}
 	settings.Now, settings.Pause = place.Now, credential.Pause
-	access, err := place.access()
+	access, err := place.access(ask)
 	if err != nil && settings.Key == "" { // a key is refused, whatever the cluster
 		return Chosen{}, err
 	}
@@ -46,5 +46,5 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 	if err != nil {
 		return Chosen{}, err
 	}
-	return Chosen{Source: source, Margin: source.RenewBefore(), LockTimeout: source.Wait(ask.Interactive) + afterwards}, nil
+	return Chosen{Source: source, Margin: source.RenewBefore(), LockTimeout: source.Wait(ask.Interactive) + afterwards, CostsPerson: true}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/cache"
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
 	"github.com/credence-id/credence/internal/credential/workloadidentity"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
@@ -70,7 +71,7 @@ type Network struct {
 	Tokens       workloadidentity.Connect
 	Certificates clientcertificate.Connect
 	Exchange     tokenexchange.Poster
-	OpenID       func(OpenID) (credential.Source, error)
+	OpenID       func(settings.Settings, func() time.Time) (credential.Source, error)
 }
 
 // Here is the place of this process.
@@ -80,34 +81,47 @@ func Here(now func() time.Time) Place {
 	return Place{Environment: os.Getenv, Home: home, Program: program, Now: now}
 }
 
-func (p Place) access() (kubeconfig.Access, error) {
-	return kubeconfig.Choice{Path: p.Kubeconfig, Context: p.Context, Environment: p.Environment, Home: p.Home, Program: p.Program}.Read()
+func (p Place) access(ask credential.Ask) (kubeconfig.Access, error) {
+	path, err := absolute("kubeconfig", p.Kubeconfig, ask)
+	if err != nil {
+		return kubeconfig.Access{}, err
+	}
+	return kubeconfig.Choice{Path: path, Context: p.Context, Environment: p.Environment, Home: p.Home, Program: p.Program}.Read()
 }
 
 // Chosen is a source with what its provider must know.
 type Chosen struct {
 	credential.Source
-	// Margin and LockTimeout are those of credential.Provider; 0: its defaults.
+	// Margin, LockTimeout and CostsPerson are those of credential.Provider; 0: its defaults.
 	Margin, LockTimeout time.Duration
+	CostsPerson         bool
 }
 
-// Provider returns the provider for the source. folder is empty for the default one.
-func (c Chosen) Provider(folder string, now func() time.Time, terminal credential.Terminal) (*credential.Provider, error) {
-	folder, err := Folder(folder)
+// Provider returns the provider for the source and an ask. folder is empty for the default one; where there is none, nothing is kept.
+func (c Chosen) Provider(folder string, ask credential.Ask, now func() time.Time, terminal credential.Terminal) (*credential.Provider, error) {
+	folder, err := absolute("cache-folder", folder, ask)
 	if err != nil {
 		return nil, err
 	}
+	if folder, err = Folder(folder); err != nil {
+		terminal.Notice("nothing can be kept: %v", err)
+	}
 	return &credential.Provider{
-		Folder: folder, Now: now, Caller: credential.Parent(), Terminal: terminal, Margin: c.Margin, LockTimeout: c.LockTimeout,
+		Folder: folder, Now: now, Caller: credential.Client(os.Getenv), Terminal: terminal,
+		Margin: c.Margin, LockTimeout: c.LockTimeout, CostsPerson: c.CostsPerson,
 	}, nil
 }
 
 // Folder is the folder where credentials are kept: the one that is given, or the user's.
 func Folder(given string) (string, error) {
-	if given == "" {
-		return cache.DefaultPath()
+	if given != "" {
+		return given, nil
 	}
-	return given, nil
+	folder, err := cache.DefaultPath()
+	if err != nil {
+		return "", fmt.Errorf("%w: set one, or give --cache-folder", err)
+	}
+	return folder, nil
 }
 
 // absolute returns the path that a flag names. What a client starts may be started anywhere: which file is meant must not depend

@@ -59,7 +59,7 @@ func warm(args []string, place Place) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	provider, err := chosen.Provider(line.CacheFolder, place.Now, silent{})
+	provider, err := chosen.Provider(line.CacheFolder, ask, place.Now, silent{})
 	if err != nil {
 		return nil, false
 	}

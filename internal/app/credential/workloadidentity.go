@@ -30,7 +30,7 @@ func (w *workloadIdentity) Choose(args []string, place Place, ask credential.Ask
 	if err != nil {
 		return Chosen{}, err
 	}
-	access, err := place.access()
+	access, err := place.access(ask)
 	if err != nil {
 		return Chosen{}, err
 	}

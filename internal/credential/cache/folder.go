@@ -109,14 +109,14 @@ func (f *Folder) open(base string) (*os.File, error) {
 	// A pipe would have to be waited for, and a link be followed: look first.
 	info, err := f.root.Lstat(base)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.file(base), err)
+		return nil, fmt.Errorf("read %s: %w", f.file(base), cause(err))
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is %s", ErrForeign, f.file(base), kindOf(info.Mode()))
 	}
 	file, err := f.root.Open(base)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.file(base), err)
+		return nil, fmt.Errorf("read %s: %w", f.file(base), cause(err))
 	}
 	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%w: %s is %s", ErrForeign, f.file(base), kindOf(info.Mode()))
@@ -150,6 +150,15 @@ func (f *Folder) Names() ([]Name, error) {
 }
 
 func (f *Folder) file(base string) string { return filepath.Join(f.path, base) }
+
+// cause is an error of a file without its name, which os.Root says without the folder.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
 
 func kindOf(mode fs.FileMode) string {
 	switch {

@@ -10,20 +10,21 @@ import (
 // maxMarks bounds the marks of a name, in bytes. Past it the older half is forgotten.
 const maxMarks = 64 << 10
 
-// Marked says whether a mark was made, and not removed since. It takes no lock.
-func (f *Folder) Marked(name Name, mark string) bool {
+// Marked says how often a mark was made, and not removed since. It takes no lock.
+func (f *Folder) Marked(name Name, mark string) int {
 	file, err := f.open(name.marks())
 	if err != nil {
-		return false
+		return 0
 	}
 	defer func() { _ = file.Close() }()
+	times := 0
 	lines := bufio.NewScanner(io.LimitReader(file, 2*maxMarks))
 	for lines.Scan() {
 		if lines.Text() == mark {
-			return true
+			times++
 		}
 	}
-	return false
+	return times
 }
 
 // Mark makes a mark: one line of text. It takes no lock, so that what is fresh is served without one; of two processes that

@@ -97,21 +97,23 @@ func TestRemoveLeavesNothing(t *testing.T) {
 
 func TestMarks(t *testing.T) {
 	folder := open(t)
-	if folder.Marked(name("a"), "1 2") {
+	if folder.Marked(name("a"), "1 2") != 0 {
 		t.Error("marked before anything was")
 	}
 	folder.Mark(name("a"), "1 2")
 	folder.Mark(name("a"), "two\nlines")
-	for mark, want := range map[string]bool{"1 2": true, "1": false, "1 2 ": false, "lines": false, "two": false} {
+	folder.Mark(name("a"), "again")
+	folder.Mark(name("a"), "again")
+	for mark, want := range map[string]int{"1 2": 1, "again": 2, "1": 0, "1 2 ": 0, "lines": 0, "two": 0} {
 		if got := folder.Marked(name("a"), mark); got != want {
 			t.Errorf("marked %q: %v, want %v", mark, got, want)
 		}
 	}
-	if folder.Marked(name("b"), "1 2") {
+	if folder.Marked(name("b"), "1 2") != 0 {
 		t.Error("the mark is of another name too")
 	}
 	lock(t, folder, name("a")).Unmark()
-	if folder.Marked(name("a"), "1 2") {
+	if folder.Marked(name("a"), "1 2") != 0 {
 		t.Error("marked after marks were removed")
 	}
 }
@@ -122,7 +124,7 @@ func TestMarksAreBounded(t *testing.T) {
 	const many = 5000
 	for i := range many {
 		folder.Mark(name("a"), mark(i))
-		if !folder.Marked(name("a"), mark(i)) {
+		if folder.Marked(name("a"), mark(i)) != 1 {
 			t.Fatalf("mark %d is not there", i)
 		}
 	}
@@ -130,7 +132,7 @@ func TestMarksAreBounded(t *testing.T) {
 	if err != nil || info.Size() > 65<<10 {
 		t.Errorf("marks take %d bytes, %v", info.Size(), err)
 	}
-	if !folder.Marked(name("a"), mark(many-1000)) || folder.Marked(name("a"), mark(0)) {
+	if folder.Marked(name("a"), mark(many-1000)) != 1 || folder.Marked(name("a"), mark(0)) != 0 {
 		t.Error("not the oldest marks were forgotten")
 	}
 }

@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,18 +87,8 @@ func (a answer) accessExpires() time.Time {
 	if a.lifetime > 0 {
 		expires = a.asked.Add(a.lifetime)
 	}
-	parts := strings.Split(a.accessToken.Reveal(), ".")
-	if len(parts) != 3 {
-		return expires
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	var claims struct {
-		Expires float64 `json:"exp"`
-	}
-	if err != nil || json.Unmarshal(payload, &claims) != nil || claims.Expires <= 0 || claims.Expires > float64(1<<40) {
-		return expires
-	}
-	if own := time.Unix(int64(claims.Expires), 0); expires.IsZero() || own.Before(expires) {
+	claims, _ := credential.Unverified(a.accessToken)
+	if own := claims.Expires; !own.IsZero() && (expires.IsZero() || own.Before(expires)) {
 		return own
 	}
 	return expires

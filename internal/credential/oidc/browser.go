@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 // errNoBrowser says that there is no browser here, and a device code can be had instead.
@@ -46,7 +47,7 @@ func (a attempt) challenge() string {
 func (p *party) byBrowser(ctx context.Context, terminal credential.Terminal) (answer, expected, func(error), error) {
 	fail := func(err error) (answer, expected, func(error), error) { return answer{}, expected{}, nil, err }
 	if p.document.Authorization == "" {
-		if p.Flow == Auto && p.document.DeviceAuthorization != "" {
+		if p.Flow == settings.Auto && p.document.DeviceAuthorization != "" {
 			return fail(errNoBrowser)
 		}
 		return fail(fmt.Errorf("the provider has no authorization_endpoint: %w", credential.ErrRefused))
@@ -69,7 +70,7 @@ func (p *party) byBrowser(ctx context.Context, terminal credential.Terminal) (an
 
 	address := p.authorizationURL(attempt, door.redirectURI)
 	if err := terminal.OpenURL(address); err != nil {
-		if p.Flow == Auto && p.document.DeviceAuthorization != "" {
+		if p.Flow == settings.Auto && p.document.DeviceAuthorization != "" {
 			closeNow()
 			return fail(errNoBrowser)
 		}

@@ -12,53 +12,12 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
-)
-
-// Token is which of the tokens of a login is presented to the server.
-type Token string
-
-// The tokens that can be presented. Kubernetes API servers take ID tokens; access tokens only from providers that sign them as JWTs
-// with an audience that the server expects (RFC 9068).
-const (
-	IDToken     Token = "id"
-	AccessToken Token = "access"
-)
-
-// Flow is how a person logs in.
-type Flow string
-
-// The flows. Auto takes the browser of this machine, and the device code if there is none and the provider has such codes.
-const (
-	Auto    Flow = "auto"
-	Browser Flow = "browser"
-	Device  Flow = "device"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 // Config says with whom to log in, and as which client. The zero value of all but Issuer and ClientID works.
 type Config struct {
-	// Issuer is the URL of the provider, exactly as it stands in its tokens: https, or http on loopback.
-	Issuer string
-	// ClientID is the client that the provider knows.
-	ClientID string
-	// ClientSecretFile holds the secret of a confidential client; empty for a public one, as programs on people's machines are.
-	ClientSecretFile string
-	// Scopes are asked for besides openid and offline_access.
-	Scopes []string
-	// Present is the token that the server gets; empty: the ID token.
-	Present Token
-	// Flow is how a person logs in; empty: Auto.
-	Flow Flow
-	// RedirectURI is where the provider sends the browser: http, on 127.0.0.1, [::1] or localhost. Empty: http://127.0.0.1/callback. The
-	// port, if it has one, is the one that is listened on.
-	RedirectURI string
-	// Ports are tried in this order, if RedirectURI has no port; empty: any free one, which providers must allow (RFC 8252 section 7.3).
-	Ports []int
-	// Parameters are added to the request that starts a login, such as prompt, login_hint, audience or resource.
-	Parameters map[string]string
-	// CAFile holds the certificates, in PEM, that alone are trusted to vouch for the provider; empty: those of the system.
-	CAFile string
-	// LoginTimeout is how long a person may take; zero: ten minutes.
-	LoginTimeout time.Duration
+	settings.Settings
 
 	// Now, Random and Wait are the clock and the randomness; nil: the real ones. Wait returns nil when the time has passed, and the
 	// error of the context if that ends first.
@@ -87,16 +46,16 @@ func (c Config) completed() (Config, error) {
 		return c, errors.New("no client ID: give the one under which the provider knows this program")
 	}
 	if c.Present == "" {
-		c.Present = IDToken
+		c.Present = settings.IDToken
 	}
-	if c.Present != IDToken && c.Present != AccessToken {
-		return c, fmt.Errorf("unknown token %q: it is %q or %q", c.Present, IDToken, AccessToken)
+	if c.Present != settings.IDToken && c.Present != settings.AccessToken {
+		return c, fmt.Errorf("unknown token %q: it is %q or %q", c.Present, settings.IDToken, settings.AccessToken)
 	}
 	if c.Flow == "" {
-		c.Flow = Auto
+		c.Flow = settings.Auto
 	}
-	if c.Flow != Auto && c.Flow != Browser && c.Flow != Device {
-		return c, fmt.Errorf("unknown flow %q: it is %q, %q or %q", c.Flow, Auto, Browser, Device)
+	if c.Flow != settings.Auto && c.Flow != settings.Browser && c.Flow != settings.Device {
+		return c, fmt.Errorf("unknown flow %q: it is %q, %q or %q", c.Flow, settings.Auto, settings.Browser, settings.Device)
 	}
 	for name := range c.Parameters {
 		if slices.Contains(reserved, name) {

@@ -1,7 +1,6 @@
 package oidc_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,17 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 var _ credential.Source = (*oidc.Source)(nil)
 
 func TestConfigurationsThatAreRefused(t *testing.T) {
-	good := oidc.Config{Issuer: "https://login.example.com/realms/one", ClientID: "kubernetes"}
+	good := oidc.Config{Settings: settings.Settings{Issuer: "https://login.example.com/realms/one", ClientID: "kubernetes"}}
 	if _, err := oidc.New(good); err != nil {
 		t.Fatal(err)
 	}
@@ -68,77 +66,6 @@ func TestFilesOfTheConfiguration(t *testing.T) {
 		wantError(t, obtain(t, newSource(t, p, change), term, nil, true).err, "outage", want)
 		if len(term.opened) != 0 {
 			t.Error("a browser was opened")
-		}
-	}
-}
-
-func TestKey(t *testing.T) {
-	base := oidc.Config{Issuer: "https://login.example.com", ClientID: "kubernetes", Scopes: []string{"groups", "email"}}
-	key := func(change func(*oidc.Config)) string {
-		config := base
-		change(&config)
-		s, err := oidc.New(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(s.Key())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	same := key(func(*oidc.Config) {})
-	for name, change := range map[string]func(*oidc.Config){
-		"order of scopes": func(c *oidc.Config) { c.Scopes = []string{"email", "groups", "email"} },
-		"default":         func(c *oidc.Config) { c.Present = oidc.IDToken },
-		"flow":            func(c *oidc.Config) { c.Flow = oidc.Device },
-		"ports":           func(c *oidc.Config) { c.Ports = []int{8000} },
-		"timeout":         func(c *oidc.Config) { c.LoginTimeout = time.Hour },
-		"secret":          func(c *oidc.Config) { c.ClientSecretFile = "/secret" },
-	} {
-		if diff := cmp.Diff(same, key(change)); diff != "" {
-			t.Errorf("%s: another key: %s", name, diff)
-		}
-	}
-	for name, change := range map[string]func(*oidc.Config){
-		"issuer":     func(c *oidc.Config) { c.Issuer += "/" },
-		"client":     func(c *oidc.Config) { c.ClientID = "other" },
-		"scopes":     func(c *oidc.Config) { c.Scopes = nil },
-		"token":      func(c *oidc.Config) { c.Present = oidc.AccessToken },
-		"parameters": func(c *oidc.Config) { c.Parameters = map[string]string{"audience": "x"} },
-		"trust":      func(c *oidc.Config) { c.CAFile = "/ca.pem" },
-	} {
-		if key(change) == same {
-			t.Errorf("%s: the same key", name)
-		}
-	}
-}
-
-func TestWithCluster(t *testing.T) {
-	base := oidc.Config{Issuer: "https://a.example.com", ClientID: "a", Scopes: []string{"one"}, Parameters: map[string]string{"x": "1"}, CAFile: "ca.pem"}
-	for raw, want := range map[string]oidc.Config{
-		``:                          base,
-		`null`:                      base,
-		`"text"`:                    base,
-		`{"other":{"issuer":"b"}}`:  base,
-		`{"oidc":{"clientID":"b"}}`: {Issuer: base.Issuer, ClientID: "b", Scopes: base.Scopes, Parameters: base.Parameters, CAFile: base.CAFile},
-		`{"oidc":{"issuer":"https://b.example.com","clientID":"b","scopes":["two"],"present":"access","parameters":{"y":"2"}}}`: {
-			Issuer: "https://b.example.com", ClientID: "b", Scopes: []string{"two"}, Present: oidc.AccessToken, Parameters: map[string]string{"x": "1", "y": "2"}, CAFile: base.CAFile},
-	} {
-		got, err := base.WithCluster(json.RawMessage(raw))
-		if err != nil {
-			t.Errorf("%s: %v", raw, err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", raw, diff)
-		}
-	}
-	if len(base.Parameters) != 1 {
-		t.Error("the parameters of the configuration were changed")
-	}
-	for _, raw := range []string{`{"oidc":{"caFile":"/etc/passwd"}}`, `{"oidc":7}`, `{"oidc":{"issuer":{}}}`} {
-		if _, err := base.WithCluster(json.RawMessage(raw)); err == nil {
-			t.Errorf("%s is taken", raw)
 		}
 	}
 }
@@ -210,8 +137,50 @@ func TestScopes(t *testing.T) {
 		if !strings.Contains(term.opened[0], test.want) {
 			t.Errorf("asked for %s, want %s", term.opened[0], test.want)
 		}
-		if len(term.notices) != test.notices || test.notices == 2 && !strings.Contains(term.notices[1], "prompt=consent") {
+		if len(term.notices) != test.notices || test.notices == 2 && !strings.Contains(term.notices[1], "does not offer the scope offline_access") {
 			t.Errorf("notices %q", term.notices)
+		}
+	}
+}
+
+// Who gets no refresh token is told once what can be done, and not at each login; by hand, each time.
+func TestNoticeOfNoRefreshToken(t *testing.T) {
+	p := oidctest.Start(t, start)
+	p.Behave(oidctest.Behavior{Tokens: func(answer map[string]any) { delete(answer, "refresh_token") }})
+	for name, test := range map[string]struct {
+		change func(*oidc.Config)
+		want   string
+	}{
+		"asked for nothing": {func(*oidc.Config) {}, "--parameter prompt=consent"},
+		"asked for consent": {func(c *oidc.Config) { c.Parameters = map[string]string{"prompt": "consent"} }, `: have the provider allow it (offline access) for the client "kubernetes"`},
+	} {
+		screen, _ := person(t, p.Browser(t, "alice"))
+		folder := filepath.Join(t.TempDir(), "kept")
+		provider := &credential.Provider{Folder: folder, Now: p.Now, Terminal: screen, Caller: credential.Caller{PID: 1000}}
+		ask := credential.Ask{APIVersion: credential.V1, Interactive: true, FromClient: true}
+		told := func() int { return strings.Count(strings.Join(screen.notices, "\n"), "no refresh token") }
+		log := func(serve func() error) {
+			t.Helper()
+			if err := serve(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clients := func() error { _, err := provider.Serve(t.Context(), newSource(t, p, test.change), ask); return err }
+		log(clients)
+		if got := strings.Join(screen.notices, "\n"); told() != 1 || !strings.Contains(got, test.want) || !strings.Contains(got, "at 20") {
+			t.Errorf("%s: notices %q", name, screen.notices)
+		}
+		p.Advance(time.Hour)
+		log(clients)
+		if told() != 1 || len(screen.opened) != 2 {
+			t.Errorf("%s: told %d times in %d logins of a client", name, told(), len(screen.opened))
+		}
+		log(func() error {
+			_, err := provider.Renew(t.Context(), newSource(t, p, test.change), credential.Ask{APIVersion: credential.V1, Interactive: true})
+			return err
+		})
+		if told() != 2 {
+			t.Errorf("%s: told %d times, once by hand", name, told())
 		}
 	}
 }

@@ -11,10 +11,11 @@ import (
 
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 // deviceLogin logs in by device code. before is called before each wait, with its number from 1 on; the clock then moves on.
-func deviceLogin(t *testing.T, p *oidctest.Provider, flow oidc.Flow, before func(n int), change ...func(*oidc.Config)) (got, *terminal, []time.Duration) {
+func deviceLogin(t *testing.T, p *oidctest.Provider, flow settings.Flow, before func(n int), change ...func(*oidc.Config)) (got, *terminal, []time.Duration) {
 	t.Helper()
 	var waits []time.Duration
 	s := newSource(t, p, append(change, func(c *oidc.Config) {
@@ -41,7 +42,7 @@ func enter(t *testing.T, p *oidctest.Provider) {
 const second = time.Second
 
 func TestLogInByDeviceCode(t *testing.T) {
-	for _, flow := range []oidc.Flow{oidc.Device, oidc.Auto} { // Auto, since this terminal has no browser
+	for _, flow := range []settings.Flow{settings.Device, settings.Auto} { // Auto, since this terminal has no browser
 		p := oidctest.Start(t, start)
 		g, term, waits := deviceLogin(t, p, flow, func(n int) {
 			if n == 3 {
@@ -70,7 +71,7 @@ func TestLogInByDeviceCode(t *testing.T) {
 // This machine's clock runs faster than the provider's, so that the first question comes too soon.
 func TestSlowDown(t *testing.T) {
 	p := oidctest.Start(t, start)
-	g, _, waits := deviceLogin(t, p, oidc.Device, func(n int) {
+	g, _, waits := deviceLogin(t, p, settings.Device, func(n int) {
 		switch n {
 		case 1:
 			p.Advance(-3 * second)
@@ -98,7 +99,7 @@ func TestADeviceWaitsOutAnOutage(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 		return true
 	}})
-	g, _, waits := deviceLogin(t, p, oidc.Device, func(n int) {
+	g, _, waits := deviceLogin(t, p, settings.Device, func(n int) {
 		if n == 1 {
 			enter(t, p)
 		}
@@ -113,14 +114,14 @@ func TestADeviceWaitsOutAnOutage(t *testing.T) {
 
 func TestDeviceCodesThatEnd(t *testing.T) {
 	p := oidctest.Start(t, start)
-	g, _, waits := deviceLogin(t, p, oidc.Device, func(int) {})
+	g, _, waits := deviceLogin(t, p, settings.Device, func(int) {})
 	wantError(t, g.err, "needs person", "in time")
 	if want := int(10 * time.Minute / (5 * second)); len(waits) != want {
 		t.Errorf("asked %d times in ten minutes, want %d", len(waits), want)
 	}
 
 	p = oidctest.Start(t, start)
-	g, _, waits = deviceLogin(t, p, oidc.Device, func(int) {}, func(c *oidc.Config) { c.LoginTimeout = 12 * second })
+	g, _, waits = deviceLogin(t, p, settings.Device, func(int) {}, func(c *oidc.Config) { c.LoginTimeout = 12 * second })
 	wantError(t, g.err, "needs person", "in time") // the time of the person, which is less than the provider's
 	if diff := cmp.Diff([]time.Duration{5 * second, 5 * second, 2 * second}, waits); diff != "" {
 		t.Error(diff)
@@ -128,7 +129,7 @@ func TestDeviceCodesThatEnd(t *testing.T) {
 
 	p = oidctest.Start(t, start)
 	p.Behave(oidctest.Behavior{Deny: true})
-	g, _, _ = deviceLogin(t, p, oidc.Device, func(n int) {
+	g, _, _ = deviceLogin(t, p, settings.Device, func(n int) {
 		if n == 1 {
 			enter(t, p)
 		}
@@ -136,12 +137,12 @@ func TestDeviceCodesThatEnd(t *testing.T) {
 	wantError(t, g.err, "refused", "access_denied")
 
 	p = oidctest.Start(t, start)
-	g, _, _ = deviceLogin(t, p, oidc.Device, func(n int) { p.Advance(10 * time.Minute) })
+	g, _, _ = deviceLogin(t, p, settings.Device, func(n int) { p.Advance(10 * time.Minute) })
 	wantError(t, g.err, "needs person", "expired_token")
 
 	p = oidctest.Start(t, start)
 	p.Behave(oidctest.Behavior{Document: func(d map[string]any) { delete(d, "device_authorization_endpoint") }})
-	g, _, _ = deviceLogin(t, p, oidc.Device, func(int) {})
+	g, _, _ = deviceLogin(t, p, settings.Device, func(int) {})
 	wantError(t, g.err, "refused", "no device codes")
 }
 
@@ -164,7 +165,7 @@ func TestWhatADeviceIsTold(t *testing.T) {
 	} {
 		p := oidctest.Start(t, start)
 		p.Behave(oidctest.Behavior{Device: func(d map[string]any) { d[test.field] = test.value }})
-		g, term, _ := deviceLogin(t, p, oidc.Device, func(int) {})
+		g, term, _ := deviceLogin(t, p, settings.Device, func(int) {})
 		if g.err == nil || !strings.Contains(g.err.Error(), test.want) || len(term.notices) != 0 {
 			t.Errorf("%s: %v, notices %q", name, g.err, term.notices)
 		}
@@ -174,7 +175,7 @@ func TestWhatADeviceIsTold(t *testing.T) {
 		d["user_code"] = "A\x1b[2J\u202eB\nC"
 		d["verification_uri_complete"] = "javascript:alert(1)"
 	}})
-	_, term, _ := deviceLogin(t, p, oidc.Device, func(n int) { p.Advance(time.Hour) })
+	_, term, _ := deviceLogin(t, p, settings.Device, func(n int) { p.Advance(time.Hour) })
 	if len(term.notices) != 1 || !strings.Contains(term.notices[0], "A�[2J�B C") {
 		t.Errorf("notices %q", term.notices)
 	}

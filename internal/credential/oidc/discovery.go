@@ -86,7 +86,7 @@ func parseDocument(issuer string, body []byte) (*document, error) {
 // scopes are those to ask for. A refresh token is asked for unless the provider lists its scopes and has none for that.
 func (d *document) scopes(more []string) string {
 	scopes := []string{"openid"}
-	if len(d.Scopes) == 0 || slices.Contains(d.Scopes, "offline_access") {
+	if d.offersOffline() {
 		scopes = append(scopes, "offline_access")
 	}
 	for _, scope := range more {
@@ -95,4 +95,9 @@ func (d *document) scopes(more []string) string {
 		}
 	}
 	return strings.Join(scopes, " ")
+}
+
+// offersOffline says whether the provider may know the scope for refresh tokens (OpenID Connect Core 1.0 section 11).
+func (d *document) offersOffline() bool {
+	return len(d.Scopes) == 0 || slices.Contains(d.Scopes, "offline_access")
 }

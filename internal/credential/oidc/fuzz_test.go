@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 // Whatever a browser, or what pretends to be one, sends: at most one answer is taken, only with the right state, and no page has
@@ -78,7 +80,7 @@ func FuzzProvider(f *testing.F) {
 		if r, ok := parseRefusal(body, "secret"); ok && (r.code == "" || strings.Contains(r.Error(), "secret") || strings.ContainsAny(r.description, "\x1b\n")) {
 			t.Errorf("refusal %q", r)
 		}
-		p := &party{Config: Config{Issuer: issuer}}
+		p := &party{Config: Config{Settings: settings.Settings{Issuer: issuer}}}
 		if d, err := p.parseDeviceCode(body); err == nil && (!strings.HasPrefix(d.uri, "https://") && !strings.HasPrefix(d.uri, "HTTPS://") || d.interval < time.Second || d.interval > longestInterval || d.lifetime <= 0) {
 			t.Errorf("device code %+v", d)
 		}

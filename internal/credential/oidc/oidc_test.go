@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -67,7 +68,7 @@ func untilDone(ctx context.Context, _ time.Duration) error {
 
 func newSource(t *testing.T, p *oidctest.Provider, change ...func(*oidc.Config)) *oidc.Source {
 	t.Helper()
-	config := oidc.Config{Issuer: p.Issuer, ClientID: oidctest.ClientID, CAFile: p.CAFile, Now: p.Now, Wait: untilDone}
+	config := oidc.Config{Settings: settings.Settings{Issuer: p.Issuer, ClientID: oidctest.ClientID, CAFile: p.CAFile}, Now: p.Now, Wait: untilDone}
 	for _, c := range change {
 		c(&config)
 	}

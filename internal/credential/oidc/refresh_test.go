@@ -1,7 +1,9 @@
 package oidc_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 func TestRefresh(t *testing.T) {
@@ -204,7 +207,7 @@ func TestAProviderThatHangs(t *testing.T) {
 
 func TestARefreshWithoutIDToken(t *testing.T) {
 	p := oidctest.Start(t, start)
-	withAccess := func(c *oidc.Config) { c.Present = oidc.AccessToken }
+	withAccess := func(c *oidc.Config) { c.Present = settings.AccessToken }
 	for _, test := range []struct {
 		change func(*oidc.Config)
 		class  string
@@ -247,5 +250,27 @@ func TestRevoke(t *testing.T) {
 	p.Behave(oidctest.Behavior{Document: func(d map[string]any) { delete(d, "revocation_endpoint") }})
 	if err := s.Revoke(t.Context(), g.state); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who is interrupted while the provider replaces a refresh token has the next one all the same.
+func TestInterruptedRefresh(t *testing.T) {
+	p := oidctest.Start(t, start)
+	s := newSource(t, p)
+	first := mustLogIn(t, p, s)
+	ctx, interrupt := contextWithCancel(t)
+	p.Behave(oidctest.Behavior{Take: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			interrupt()
+		}
+		return false
+	}})
+	g := obtainIn(ctx, t, s, &terminal{}, first.state, false)
+	if len(g.kept) != 1 || g.err != nil && !errors.Is(g.err, context.Canceled) {
+		t.Fatalf("%d states kept, %v", len(g.kept), g.err)
+	}
+	p.Behave(oidctest.Behavior{})
+	if again := obtain(t, s, &terminal{}, g.kept[0], false); again.err != nil {
+		t.Errorf("what was kept is of no use: %v", again.err)
 	}
 }

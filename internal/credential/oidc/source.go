@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"strings"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 // Source gets tokens from an OpenID provider. It implements credential.Source.
@@ -24,26 +23,8 @@ func New(config Config) (*Source, error) {
 	return &Source{config: config}, nil
 }
 
-// Key implements credential.Source. How a person logs in is no part of it: the token is the same. Whom the provider is believed to be,
-// which the file of certificates decides, is one.
-func (s *Source) Key() map[string]string {
-	scopes := slices.Clone(s.config.Scopes)
-	slices.Sort(scopes)
-	key := map[string]string{
-		"source":   "oidc",
-		"issuer":   s.config.Issuer,
-		"clientID": s.config.ClientID,
-		"scopes":   strings.Join(slices.Compact(scopes), " "),
-		"present":  string(s.config.Present),
-	}
-	if s.config.CAFile != "" {
-		key["caFile"] = s.config.CAFile
-	}
-	for name, value := range s.config.Parameters {
-		key["parameter "+name] = value
-	}
-	return key
-}
+// Key implements credential.Source.
+func (s *Source) Key() map[string]string { return s.config.Key() }
 
 // state is what is kept between logins.
 type state struct {
@@ -109,7 +90,9 @@ func parseState(raw json.RawMessage) state {
 // refresh gets new tokens for a refresh token (RFC 6749 section 6). A new refresh token is kept before anything else can fail.
 func (p *party) refresh(ctx context.Context, kept state, keep func(json.RawMessage) error) (credential.Credential, json.RawMessage, error) {
 	none := credential.Credential{}
-	a, err := p.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
+	redeeming, done := outlasting(ctx, linger)
+	defer done()
+	a, err := p.redeem(redeeming, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
 	var refused *refusal
 	if errors.As(err, &refused) && refused.needsPerson() {
 		return none, forgotten, fmt.Errorf("refresh the login to %s: %w: %w", p.Issuer, err, credential.ErrNeedsPerson)
@@ -140,25 +123,15 @@ func (p *party) logIn(ctx context.Context, request credential.Request) (credenti
 	if err != nil {
 		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w", p.Issuer, err)
 	}
-	if a.refreshToken.IsZero() {
-		p.tellOfNoRefreshToken(request.Terminal)
+	if a.refreshToken.IsZero() && !knowsOfNone(request) {
+		request.Terminal.Notice("%s", p.noRefreshToken(got.Expires))
 	}
 	return got, state{RefreshToken: a.refreshToken.Reveal(), Subject: subject, Nonce: want.nonce}.encode(), nil
 }
 
-// tellOfNoRefreshToken says why the person will be asked again soon. OpenID Connect Core 1.0 section 11 has providers give a refresh
-// token only to those who consent each time, and many give it without; some of them refuse users who are asked for consent.
-func (p *party) tellOfNoRefreshToken(terminal credential.Terminal) {
-	hint := ""
-	if _, said := p.Parameters["prompt"]; !said {
-		hint = ". Some providers give one only with the parameter prompt=consent"
-	}
-	terminal.Notice("%s has given no refresh token: you will be asked to log in again when this login expires%s", p.Issuer, hint)
-}
-
 // ask lets the person log in, by browser or by code. finish tells them how it ended.
 func (p *party) ask(ctx context.Context, terminal credential.Terminal) (a answer, want expected, finish func(error), err error) {
-	if p.Flow != Device {
+	if p.Flow != settings.Device {
 		a, want, finish, err = p.byBrowser(ctx, terminal)
 		if !errors.Is(err, errNoBrowser) {
 			return a, want, finish, err
@@ -171,7 +144,7 @@ func (p *party) ask(ctx context.Context, terminal credential.Terminal) (a answer
 // present verifies an answer, and makes a credential of the token that is to be presented.
 func (p *party) present(ctx context.Context, a answer, want expected, refreshed bool) (credential.Credential, string, error) {
 	none := credential.Credential{}
-	if a.idToken.IsZero() && (p.Present == IDToken || want.nonce != "" && !want.optionalNonce) {
+	if a.idToken.IsZero() && (p.Present == settings.IDToken || want.nonce != "" && !want.optionalNonce) {
 		if refreshed {
 			return none, "", fmt.Errorf("the provider gives no ID token for a refresh token: log in anew, or present the access token: %w", credential.ErrNeedsPerson)
 		}
@@ -185,7 +158,7 @@ func (p *party) present(ctx context.Context, a answer, want expected, refreshed 
 			return none, "", err
 		}
 		subject = token.Subject
-		if p.Present == IDToken {
+		if p.Present == settings.IDToken {
 			return credential.Credential{Token: a.idToken, Expires: token.Expiry}, subject, nil
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential/oidc"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
 // Each of these tokens is refused, the browser is told so, and nothing is kept of the login.
@@ -142,7 +143,7 @@ func TestClocks(t *testing.T) {
 }
 
 func TestAccessToken(t *testing.T) {
-	present := func(c *oidc.Config) { c.Present = oidc.AccessToken }
+	present := func(c *oidc.Config) { c.Present = settings.AccessToken }
 	jwt := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp":1772366520}`)) + ".c2ln" // start plus two minutes
 	for name, test := range map[string]struct {
 		tokens  map[string]any

@@ -31,11 +31,11 @@ func (s *Source) read(body []byte, started time.Time) (credential.Credential, er
 		return credential.Credential{}, errors.New("the answer has no access_token")
 	// N_A is of a token that is not an access token, which a server may take as a bearer token all the same.
 	case !strings.EqualFold(a.TokenType, "Bearer") && !strings.EqualFold(a.TokenType, "N_A"):
-		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q: only bearer tokens can be presented", short(a.TokenType))
+		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q: only bearer tokens can be presented", plain(a.TokenType))
 	case s.RequestedTokenType != "" && a.IssuedTokenType != s.RequestedTokenType:
-		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, but %q was asked for", short(a.IssuedTokenType), s.RequestedTokenType)
+		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, but %q was asked for", plain(a.IssuedTokenType), s.RequestedTokenType)
 	case !presentable(a.IssuedTokenType):
-		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, which cannot be presented to a server", short(a.IssuedTokenType))
+		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, which cannot be presented to a server", plain(a.IssuedTokenType))
 	}
 	lifetime, err := lifetimeOf(a.ExpiresIn)
 	if err != nil {
@@ -64,7 +64,7 @@ func lifetimeOf(raw json.RawMessage) (time.Duration, error) {
 	const most = 100 * 365 * 24 * 3600
 	seconds, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(seconds > 0) {
-		return 0, fmt.Errorf("the answer has expires_in %q, which is not a number of seconds to come", short(text))
+		return 0, fmt.Errorf("the answer has expires_in %q, which is not a number of seconds to come", plain(text))
 	}
 	return time.Duration(min(seconds, most)) * time.Second, nil
 }
@@ -94,10 +94,10 @@ func refusal(status int, body []byte, secrets ...credential.Secret) error {
 	_ = json.Unmarshal(body, &wire)
 	said := fmt.Sprintf("the server answers %d", status)
 	if wire.Code != "" {
-		said += ", " + short(redact(wire.Code, secrets))
+		said += ", " + plain(redact(wire.Code, secrets))
 	}
 	if wire.Description != "" {
-		said += ": " + short(redact(wire.Description, secrets))
+		said += ": " + plain(redact(wire.Description, secrets))
 	}
 	if status >= 300 && status < 400 {
 		return fmt.Errorf("%s: redirects are not followed; give the URL that it leads to", said)
@@ -138,17 +138,7 @@ func final(code string) bool {
 	return false
 }
 
-// short is a text of the other side as it can be shown.
-func short(text string) string {
-	const most = 300
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+// textLimit bounds, in characters, what is shown of a text of the other side.
+const textLimit = 300
+
+func plain(text string) string { return credential.Plain(text, textLimit) }

@@ -205,7 +205,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		refused bool
 		want    string
 	}{
-		{"invalid grant", 400, `{"error":"invalid_grant","error_description":"subject \u001b[2Jis gone"}`, true, "invalid_grant: subject  [2Jis gone"},
+		{"invalid grant", 400, `{"error":"invalid_grant","error_description":"subject \u001b[2Jis gone"}`, true, "invalid_grant: subject �[2Jis gone"},
 		{"invalid target", 400, `{"error":"invalid_target"}`, true, "invalid_target"},
 		{"invalid client", 401, `{"error":"invalid_client"}`, true, "answers 401, invalid_client"},
 		{"outage that has an error", 503, `{"error":"invalid_grant"}`, false, "503"},

@@ -1,6 +1,7 @@
 package workloadidentity_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +37,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		fmt.Println(`{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "geheim"}}`)
+	case "hang":
+		if err := os.WriteFile(os.Getenv("RUNS"), nil, 0o600); err == nil {
+			time.Sleep(time.Hour)
+		}
 	case "loop":
 		// As a script does that nobody can look into: it runs the provider again.
 		runs, err := os.OpenFile(os.Getenv("RUNS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -231,6 +236,26 @@ func TestUserOfAnotherProgram(t *testing.T) {
 	got, _, err := obtain(t, source(t, workloadidentity.Settings{Name: "deployer"}, read(t, cluster.choice(execUser(t, map[string]string{asProgram: "token"})))))
 	if err != nil || got.Token.Reveal() != "token-1" {
 		t.Errorf("got %q, %v", got.Token.Reveal(), err)
+	}
+}
+
+// A program that hangs holds nobody who has gone away.
+func TestUserOfAProgramThatHangs(t *testing.T) {
+	cluster := newCluster(t)
+	runs := filepath.Join(t.TempDir(), "runs")
+	s := source(t, workloadidentity.Settings{Name: "deployer"}, read(t, cluster.choice(execUser(t, map[string]string{asProgram: "hang", "RUNS": runs}))))
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		for {
+			if _, err := os.Stat(runs); err == nil || ctx.Err() != nil {
+				leave()
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if _, _, err := s.Obtain(ctx, credential.Request{Terminal: &screen{}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -1,9 +1,11 @@
 package kubeapi
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +39,7 @@ func (c *client) classified(err error, needed rights) error {
 	}
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
-		return fmt.Errorf("ask the API server %s: %w", c.access.Server, err)
+		return fmt.Errorf("ask the API server %s: %w", c.access.Server, c.unreached(err))
 	}
 	status := answer.Status()
 	text := plain(status.Message)
@@ -46,6 +48,19 @@ func (c *client) classified(err error, needed rights) error {
 		return fmt.Errorf("the API server %s cannot answer (%d): %s", c.access.Server, status.Code, text)
 	}
 	return fmt.Errorf("%w by the API server %s (%d): %s%s", credential.ErrRefused, c.access.Server, status.Code, text, c.hint(status, needed))
+}
+
+// unreached is the error of a request that has no answer, without the address, and with what to do where that is known.
+func (c *client) unreached(err error) error {
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return fmt.Errorf("%w: who vouches for it is the certificate-authority of the cluster in the kubeconfig, or in a pod that of the service account", err)
+	}
+	return err
 }
 
 // hint says what to do about a refusal.

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/clientgo"
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
 	"github.com/credence-id/credence/internal/credential/workloadidentity"
@@ -22,8 +24,12 @@ import (
 	"github.com/credence-id/credence/internal/version"
 )
 
-// requestTimeout bounds one request.
-const requestTimeout = 30 * time.Second
+const (
+	// requestTimeout bounds one request.
+	requestTimeout = 30 * time.Second
+	// programTimeout and personTimeout bound a program that gets the caller's own credentials, without and with a person.
+	programTimeout, personTimeout = time.Minute, 10 * time.Minute
+)
 
 // client is the API of one cluster, for one request of a client.
 type client struct {
@@ -60,7 +66,9 @@ func open(access kubeconfig.Access, request credential.Request) (*client, error)
 	config.QPS = -1
 	config.WarningHandler = warnings{request.Terminal}
 	if config.ExecProvider != nil {
-		config.ExecProvider = guarded(config.ExecProvider, request.Ask.Interactive)
+		if config, err = withProgram(config, request.Ask.Interactive); err != nil {
+			return nil, err
+		}
 	}
 	return newClient(config, access)
 }
@@ -87,6 +95,27 @@ func restConfig(access kubeconfig.Access) (*rest.Config, error) {
 	chosen := raw.Contexts[access.Context]
 	if config.Host != access.Server || chosen == nil || chosen.AuthInfo != access.User {
 		return nil, fmt.Errorf("read the kubeconfig: context %q was changed a moment ago: try again", access.Context)
+	}
+	return config, nil
+}
+
+// withProgram returns config with the credentials of its user's program. Not by client-go, which waits for a program that hangs without
+// end, whatever becomes of the request.
+func withProgram(config *rest.Config, interactive bool) (*rest.Config, error) {
+	config = rest.CopyConfig(config)
+	config.ExecProvider = guarded(config.ExecProvider, interactive)
+	// The request waits for the program, and the program perhaps for a person.
+	config.Timeout += programTimeout
+	if interactive {
+		config.Timeout += personTimeout
+	}
+	// It ends with this process, which makes one request.
+	pool, err := execcredential.NewPool(execcredential.Options{Timeout: programTimeout, InteractiveTimeout: personTimeout})
+	if err == nil {
+		config, err = clientgo.Config(pool, config)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
 	return config, nil
 }

@@ -2,6 +2,7 @@ package kubeconfig
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 )
 
@@ -55,10 +56,17 @@ func (a Access) Key() map[string]string {
 	return key
 }
 
+// isProxy says whether a text is a URL of the kinds that clients take for a proxy.
+func isProxy(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) && u.Host != ""
+}
+
+// withoutPassword is a proxy as it can be shown.
 func withoutPassword(text string) string {
 	u, err := url.Parse(text)
-	if err != nil {
+	if err != nil || text == "" {
 		return ""
 	}
-	return u.Redacted()
+	return (&url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host}).Redacted()
 }

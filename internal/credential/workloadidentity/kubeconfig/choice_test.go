@@ -204,6 +204,9 @@ func TestWhatIsWrongWithAKubeconfig(t *testing.T) {
 		"not https":       {kubeconfig.Choice{Path: good, Context: "plain"}, "https"},
 		"not a URL":       {kubeconfig.Choice{Path: good, Context: "nourl"}, "not a URL"},
 		"a password":      {kubeconfig.Choice{Path: good, Context: "named"}, "user name in it"},
+		"proxy, no URL":   {kubeconfig.Choice{Path: put(t, filepath.Join(dir, "proxy1"), proxied("me:geheim@proxy:3128")), Context: "c"}, "proxy-url that is none"},
+		"proxy, a port":   {kubeconfig.Choice{Path: put(t, filepath.Join(dir, "proxy2"), proxied("http://me:geheim@proxy:3128x")), Context: "c"}, "must look like"},
+		"proxy, a file":   {kubeconfig.Choice{Path: put(t, filepath.Join(dir, "proxy3"), proxied("file://me:geheim@proxy")), Context: "c"}, "must look like"},
 		"nothing":         {kubeconfig.Choice{}, "no kubeconfig"},
 		"context of none": {kubeconfig.Choice{Context: "x"}, `no context "x"`},
 	}
@@ -219,4 +222,9 @@ func TestWhatIsWrongWithAKubeconfig(t *testing.T) {
 			}
 		})
 	}
+}
+
+func proxied(proxy string) string {
+	return `{"clusters": [{"name": "c", "cluster": {"server": "https://c.example", "proxy-url": "` + proxy + `"}}],
+		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}]}`
 }

@@ -179,6 +179,10 @@ func (m merged) choose(name string, files []string) (Access, *program, error) {
 	if server.Scheme != "https" {
 		return none("cluster %q has the server %q: it must be an https URL, or credentials would travel in the clear", c.Cluster, to.Server)
 	}
+	if to.ProxyURL != "" && !isProxy(to.ProxyURL) {
+		// Not quoted: it may have a password.
+		return none("cluster %q has a proxy-url that is none: it must look like http://proxy:3128, https://proxy or socks5://proxy", c.Cluster)
+	}
 	if c.Namespace == "" {
 		c.Namespace = defaultNamespace
 	}

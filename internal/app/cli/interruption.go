@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// interruption is why a context of untilInterrupted ended.
+type interruption struct{ by os.Signal }
+
+func (i *interruption) Error() string { return fmt.Sprintf("interrupted (%s)", i.by) }
+
+// exitCode is what shells say of a program that a signal has ended.
+func (i *interruption) exitCode() int {
+	if i.by == os.Interrupt {
+		return 128 + int(syscall.SIGINT)
+	}
+	return 128 + int(syscall.SIGTERM)
+}
+
+// untilInterrupted returns a context that ends when somebody interrupts or ends this program, so that it can leave what is kept in
+// order. It is listened to once: who does it again ends the program at once.
+func untilInterrupted(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case by := <-signals:
+			signal.Stop(signals)
+			cancel(&interruption{by: by})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
+
+// interrupted returns the interruption that has ended ctx, or nil.
+func interrupted(ctx context.Context) *interruption {
+	if i, ok := errors.AsType[*interruption](context.Cause(ctx)); ok {
+		return i
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const signingRequestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+// signingFake is the part of a cluster that takes requests for certificates, with a person who decides about each: by the user's name.
+// They approve jane's after it was looked at once, deny mallory's, and never look at anybody else's. Nobody may make one for root.
+// It writes the names of the requests to a file.
+type signingFake struct {
+	mu       sync.Mutex
+	file     string
+	requests map[string]*certificatesv1.CertificateSigningRequest
+}
+
+func (f *signingFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.Method == http.MethodPost {
+		f.create(w, r)
+		return
+	}
+	request := f.requests[path.Base(r.URL.Path)]
+	if request == nil {
+		refuse(w, metav1.Status{Code: 404, Reason: "NotFound", Message: "not found", Details: &metav1.StatusDetails{Kind: "certificatesigningrequests", Name: path.Base(r.URL.Path)}})
+		return
+	}
+	f.decide(request)
+	answer(w, http.StatusOK, request)
+}
+
+func (f *signingFake) create(w http.ResponseWriter, r *http.Request) {
+	var request certificatesv1.CertificateSigningRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		panic(err)
+	}
+	if parsed := parseRequest(request.Spec.Request); parsed.Subject.CommonName == "root" {
+		refuse(w, metav1.Status{Code: 403, Reason: "Forbidden", Message: "you may not"})
+		return
+	}
+	f.requests[request.Name] = &request
+	var names strings.Builder
+	for name := range f.requests {
+		fmt.Fprintln(&names, name)
+	}
+	if err := os.WriteFile(f.file, []byte(names.String()), 0o600); err != nil {
+		panic(err)
+	}
+	answer(w, http.StatusCreated, request)
+}
+
+func (f *signingFake) decide(request *certificatesv1.CertificateSigningRequest) {
+	parsed := parseRequest(request.Spec.Request)
+	condition := func(kind certificatesv1.RequestConditionType) []certificatesv1.CertificateSigningRequestCondition {
+		return []certificatesv1.CertificateSigningRequestCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: "Person", Message: "decided \x1b[2J"}}
+	}
+	switch parsed.Subject.CommonName {
+	case "jane":
+		request.Status.Conditions = condition(certificatesv1.CertificateApproved)
+		request.Status.Certificate = sign(parsed)
+	case "mallory":
+		request.Status.Conditions = condition(certificatesv1.CertificateDenied)
+	}
+}
+
+func parseRequest(text []byte) *x509.CertificateRequest {
+	block, _ := pem.Decode(text)
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		panic(err)
+	}
+	return request
+}
+
+// sign makes a certificate for an hour.
+func sign(request *x509.CertificateRequest) []byte {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	now, err := time.Parse(time.RFC3339, scriptNow)
+	if err != nil {
+		panic(err)
+	}
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: request.Subject, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority, request.PublicKey, key)
+	if err != nil {
+		panic(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
