@@ -25,6 +25,12 @@ func (p *presenter) roundTrip(request *http.Request) (*http.Response, error) {
 	if request.Header.Get("Authorization") != "" || redirectedAway(request) {
 		return p.send(request, 0, nil)
 	}
+	for _, s := range p.account.sources {
+		if err := s.pool.plain.check(request.URL); err != nil {
+			closeBody(request)
+			return nil, err
+		}
+	}
 	e := exchange{presenter: p, request: request}
 	for i, s := range p.account.sources {
 		if done := e.try(i, s); done {
@@ -37,10 +43,15 @@ func (p *presenter) roundTrip(request *http.Request) (*http.Response, error) {
 	case e.skipped != nil:
 		return e.deliver(e.skippedIndex, e.skipped)
 	}
+	closeBody(request)
+	return nil, join(e.failures)
+}
+
+// closeBody does what a round tripper must with a request that it does not send.
+func closeBody(request *http.Request) {
 	if request.Body != nil {
 		_ = request.Body.Close()
 	}
-	return nil, join(e.failures)
 }
 
 // exchange is one request of a caller, and what was tried for it.
@@ -90,8 +101,8 @@ func (e *exchange) try(i int, s *Source) (done bool) {
 }
 
 func (e *exchange) abandon(err error) bool {
-	if e.request.Body != nil && e.sent == 0 {
-		_ = e.request.Body.Close()
+	if e.sent == 0 {
+		closeBody(e.request)
 	}
 	e.err = err
 	return true
