@@ -143,6 +143,11 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
+	if runtime.GOOS == "windows" {
+		if err := checkBatch(p.config.Command, path, p.config.Args); err != nil {
+			return nil, err
+		}
+	}
 	command := &exec.Cmd{Path: path, Args: append([]string{p.config.Command}, p.config.Args...), Env: p.environ()}
 	for _, v := range p.config.Env {
 		command.Env = append(command.Env, v.Name+"="+v.Value)
