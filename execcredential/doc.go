@@ -31,7 +31,7 @@
 //     body is short or can be read again, and the credential changed. How often a server can cause that is bounded.
 //   - Token and certificate of a credential are used together, and replaced together. A new certificate takes new connections: busy
 //     connections of the old one finish what they do, idle ones are closed.
-//   - Without TLS nothing is sent, and no program runs ([PlainHTTPError]), unless [Options] name the host.
+//   - Without TLS no credential is sent, and no program runs ([PlainHTTPError]), unless [Options] name the host.
 //   - Output that isn't a valid ExecCredential changes nothing: not the credential, and not its expiry.
 //
 // The package writes no file, keeps nothing between two runs of a program that uses it, and never puts a token or a key into an
