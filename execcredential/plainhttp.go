@@ -2,6 +2,7 @@ package execcredential
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 )
@@ -25,7 +26,7 @@ func newPlainHTTPHosts(hosts []string) (plainHTTPHosts, error) {
 	allowed := plainHTTPHosts{}
 	for i, host := range hosts {
 		u, err := url.Parse("http://" + host)
-		if err != nil || u.Host != host || u.Hostname() == "" || strings.Contains(host, "*") {
+		if err != nil || u.Host != host || u.Hostname() == "" || strings.Contains(u.Hostname(), ":") && host[0] != '[' || strings.Contains(host, "*") {
 			return nil, &ConfigError{Field: fmt.Sprintf("plainHTTPHosts[%d]", i), Reason: fmt.Sprintf("is %q, which is not a host, or a host and a port, like 127.0.0.1:8001", clip(host))}
 		}
 		allowed[hostAndPort(u)] = true
@@ -33,9 +34,9 @@ func newPlainHTTPHosts(hosts []string) (plainHTTPHosts, error) {
 	return allowed, nil
 }
 
-// check returns a *PlainHTTPError if no credential may go to u.
+// check returns a *PlainHTTPError if no credential may go to u. Nothing goes to nil, whoever says so.
 func (p plainHTTPHosts) check(u *url.URL) error {
-	if u.Scheme == "https" || u.Scheme == "wss" || p[hostAndPort(u)] {
+	if u == nil || u.Scheme == "https" || u.Scheme == "wss" || p[hostAndPort(u)] {
 		return nil
 	}
 	return &PlainHTTPError{Server: clip(u.Scheme) + "://" + clip(u.Host)}
@@ -46,7 +47,7 @@ func hostAndPort(u *url.URL) string {
 	if port == "" {
 		port = "80"
 	}
-	return strings.ToLower(u.Hostname()) + ":" + port
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // url is how Kubernetes' own clients understand Server. One without a scheme is reached over TLS if there are certificate authorities,

@@ -142,10 +142,35 @@ func TestRedirectFromTLSToPlainHTTP(t *testing.T) {
 }
 
 func TestPlainHTTPHostsAreChecked(t *testing.T) {
-	for _, host := range []string{"", "http://localhost", "localhost/path", "jane@localhost", ":8001", "*", "*.example", "localhost:port", "a b"} {
+	for _, host := range []string{"", "http://localhost", "localhost/path", "jane@localhost", ":8001", "*", "*.example", "localhost:port", "a b", "::1", "::1:8001"} {
 		var typed *execcredential.ConfigError
 		if _, err := execcredential.NewPool(execcredential.Options{PlainHTTPHosts: []string{"localhost:1", host}}); !errors.As(err, &typed) || typed.Field != "plainHTTPHosts[1]" {
 			t.Errorf("%q: error %v", host, err)
+		}
+	}
+}
+
+// A host is the same in any case, and with the port that a URL leaves out.
+func TestPlainHTTPHostsAreCompared(t *testing.T) {
+	for name, c := range map[string]struct {
+		host, server string
+		allowed      bool
+	}{
+		"other case":   {host: "LocalHost:8001", server: "http://localHOST:8001", allowed: true},
+		"port left":    {host: "localhost", server: "http://localhost:80", allowed: true},
+		"port said":    {host: "localhost:80", server: "http://localhost/prefix", allowed: true},
+		"IPv6":         {host: "[::1]:8001", server: "http://[::1]:8001", allowed: true},
+		"IPv6, port":   {host: "[::1]", server: "http://[::1]:8001"},
+		"end of it":    {host: "localhost:80", server: "http://evil.localhost:80"},
+		"start of it":  {host: "localhost:80", server: "http://localhost.evil:80"},
+		"its address":  {host: "localhost:80", server: "http://127.0.0.1:80"},
+		"port of user": {host: "localhost:80", server: "http://localhost:80@evil"},
+	} {
+		pool, _ := newPool(t, execcredential.Options{PlainHTTPHosts: []string{c.host}})
+		config := execcredential.Config{Command: "login", APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, Cluster: execcredential.Cluster{Server: c.server}}
+		var plain *execcredential.PlainHTTPError
+		if _, err := pool.Source(config); c.allowed && err != nil || !c.allowed && !errors.As(err, &plain) {
+			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }
