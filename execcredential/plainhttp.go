@@ -11,9 +11,15 @@ import (
 // no program was run for it. Kubernetes' own clients do not run programs for such servers either.
 type PlainHTTPError struct {
 	Server string // scheme and host, for example "http://10.0.0.1:8080"
+	// CertificateOnly says that the server may have a token, and the credential has none: a client certificate can't be shown without
+	// TLS, and without either the server would take the request for somebody else's.
+	CertificateOnly bool
 }
 
 func (e *PlainHTTPError) Error() string {
+	if e.CertificateOnly {
+		return fmt.Sprintf("exec credential: %s is not reached over TLS, and the credential is a client certificate without a token, which can't be shown there: use an https URL", e.Server)
+	}
 	return fmt.Sprintf("exec credential: %s is not reached over TLS, so no program is run and nothing is sent: use an https URL; "+
 		"or, for a server of this machine such as a proxy, name its host and port in Options.PlainHTTPHosts (with LoadKubeconfig, also set Selection.PlainHTTP)", e.Server)
 }
@@ -36,11 +42,16 @@ func newPlainHTTPHosts(hosts []string) (plainHTTPHosts, error) {
 
 // check returns a *PlainHTTPError if no credential may go to u. Nothing goes to nil, whoever says so.
 func (p plainHTTPHosts) check(u *url.URL) error {
-	if u == nil || u.Scheme == "https" || u.Scheme == "wss" || p[hostAndPort(u)] {
+	if overTLS(u) || p[hostAndPort(u)] {
 		return nil
 	}
-	return &PlainHTTPError{Server: clip(u.Scheme) + "://" + clip(u.Host)}
+	return &PlainHTTPError{Server: plainServer(u)}
 }
+
+func overTLS(u *url.URL) bool { return u == nil || u.Scheme == "https" || u.Scheme == "wss" }
+
+// plainServer is what may be told of u, which can hold a password.
+func plainServer(u *url.URL) string { return clip(u.Scheme) + "://" + clip(u.Host) }
 
 func hostAndPort(u *url.URL) string {
 	port := u.Port()

@@ -231,16 +231,20 @@ func TestClustersWithoutTLS(t *testing.T) {
 	}
 }
 
-// A client certificate can't be shown without TLS.
+// A client certificate can't be shown without TLS, and nobody is to be taken for somebody else.
 func TestCertificateWithoutTLS(t *testing.T) {
 	server, seen := plainServer(t)
 	certificate, key := exectest.NewAuthority(t).Issue("jane", start.Add(-time.Hour), start.Add(time.Hour))
 	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return exectest.Certificate(certificate, key, time.Time{}) })
 	pool, _ := newPool(t, execcredential.Options{PlainHTTPHosts: []string{server.Listener.Addr().String()}})
-	if _, _, err := get(&http.Client{Transport: sourceOf(t, pool, provider.Config()).Transport(nil)}, server.URL); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-seen; got != "" {
-		t.Errorf("the server saw %q", got)
+	source := sourceOf(t, pool, provider.Config())
+	for kind, rt := range map[string]http.RoundTripper{"Transport": source.Transport(nil), "Wrap": source.Wrap(nil)} {
+		body := &closing{Reader: strings.NewReader("body")}
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
+		_, err := rt.RoundTrip(request)
+		var plain *execcredential.PlainHTTPError
+		if !errors.As(err, &plain) || !plain.CertificateOnly || plain.Server != server.URL || !body.closed.Load() || len(seen) != 0 {
+			t.Errorf("%s: error %v, body closed: %v, %d requests sent", kind, err, body.closed.Load(), len(seen))
+		}
 	}
 }

@@ -134,6 +134,10 @@ func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error
 		_ = e.response.Body.Close()
 		e.response = nil
 	}
+	if credential.authorization == nil && !overTLS(request.URL) {
+		closeBody(request)
+		return nil, &PlainHTTPError{Server: plainServer(request.URL), CertificateOnly: true}
+	}
 	e.sent++
 	response, err := e.send(request, i, credential)
 	if response != nil {
