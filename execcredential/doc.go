@@ -28,9 +28,10 @@
 //   - A credential is used until its expirationTimestamp, and no longer. Without a timestamp it is used for as long as the pool
 //     lives. Nothing is inferred from tokens or certificates.
 //   - When the server answers 401, the program runs once more whatever the timestamp says, and the request is sent once more, if its
-//     body can be read again and the credential changed. How often a server can cause that is bounded.
+//     body is short or can be read again, and the credential changed. How often a server can cause that is bounded.
 //   - Token and certificate of a credential are used together, and replaced together. A new certificate takes new connections: busy
 //     connections of the old one finish what they do, idle ones are closed.
+//   - Without TLS no credential is sent, and no program runs ([PlainHTTPError]), unless [Options] name the host.
 //   - Output that isn't a valid ExecCredential changes nothing: not the credential, and not its expiry.
 //
 // The package writes no file, keeps nothing between two runs of a program that uses it, and never puts a token or a key into an

@@ -32,7 +32,7 @@ echo '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","s
 	kubeconfig := `
 current-context: dev
 contexts: [{name: dev, context: {cluster: dev, user: jane}}]
-clusters: [{name: dev, cluster: {server: "` + server + `"}}]
+clusters: [{name: dev, cluster: {server: "` + server + `", insecure-skip-tls-verify: true}}]
 users:
 - name: jane
   user:
@@ -49,7 +49,7 @@ users:
 
 // An HTTP client with the credentials of a kubeconfig.
 func Example() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "you sent", r.Header.Get("Authorization"))
 	}))
 	defer server.Close()

@@ -3,6 +3,7 @@ package execcredential
 import (
 	"bytes"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 )
 
@@ -50,4 +51,23 @@ func (c Config) execInfo(interactive bool) (string, error) {
 		return "", fmt.Errorf("write %s: %w", execInfoVariable, err)
 	}
 	return out.String(), nil
+}
+
+// withoutComments is PEM without what is written between its blocks, which nobody who reads certificates looks at. Bundles that tell
+// every certificate in words are mostly that.
+func withoutComments(data []byte) []byte {
+	var out bytes.Buffer
+	for rest := data; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if err := pem.Encode(&out, block); err != nil {
+			return data
+		}
+	}
+	if out.Len() == 0 {
+		return data
+	}
+	return out.Bytes()
 }

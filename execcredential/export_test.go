@@ -19,3 +19,6 @@ func SetLimits(s *Source, each, total int) {
 
 // ExecInfo is what c's program is told.
 func ExecInfo(c Config, interactive bool) (string, error) { return c.execInfo(interactive) }
+
+// CheckBatch is what is asked of batch files on Windows.
+func CheckBatch(path string, args ...string) error { return checkBatch("login", path, args) }

@@ -27,6 +27,9 @@ type Selection struct {
 	Context string // empty for current-context
 	User    string // empty for the user of the context
 	Cluster string // empty for the cluster of the context
+	// PlainHTTP takes a server without TLS too, for a program whose token may go to it, as to a proxy on this machine. Which servers
+	// then get it is said by Options.PlainHTTPHosts of the Pool. Otherwise such a server is a *PlainHTTPError.
+	PlainHTTP bool
 }
 
 // KubeconfigError says which place of a kubeconfig can't be used, and why.
@@ -57,7 +60,7 @@ var ErrNoExec = errors.New("the user has no exec section")
 
 // LoadKubeconfig reads one kubeconfig file and returns the config of the selected user's program, with its cluster. Relative paths,
 // that of the program and that of the certificate authority, begin at the folder of the file. Errors are *KubeconfigError; they
-// wrap *ConfigError, ErrNoExec, ErrStaticCredentials, or what the file system said.
+// wrap *ConfigError, *PlainHTTPError, ErrNoExec, ErrStaticCredentials, or what the file system said.
 func LoadKubeconfig(path string, s Selection) (Config, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -114,8 +117,14 @@ func ParseKubeconfig(data []byte, folder string, s Selection) (Config, error) {
 	config.Folder = folder
 	if cluster != nil {
 		config.Cluster, err = cluster.Cluster.config(folder)
+		place := fmt.Sprintf("clusters[name=%s].cluster", clip(cluster.Name))
 		if err != nil {
-			return Config{}, &KubeconfigError{Place: fmt.Sprintf("clusters[name=%s].cluster", clip(cluster.Name)), Err: err}
+			return Config{}, &KubeconfigError{Place: place, Err: err}
+		}
+		if u := config.Cluster.url(); u != nil && !s.PlainHTTP {
+			if err := (plainHTTPHosts{}).check(u); err != nil {
+				return Config{}, &KubeconfigError{Place: place + ".server", Err: err}
+			}
 		}
 	}
 	if err := config.Validate(); err != nil {

@@ -201,7 +201,9 @@ func FuzzParseKubeconfig(f *testing.F) {
 
 func FuzzDecode(f *testing.F) {
 	for _, bad := range malformed(f) {
-		f.Add([]byte(bad.output))
+		if len(bad.output) < 4<<10 { // a fuzzer would do nothing but make the large one smaller
+			f.Add([]byte(bad.output))
+		}
 	}
 	f.Add([]byte(withStatus(`{"token":"abc","expirationTimestamp":"2030-01-01T12:00:00Z"}`)))
 	f.Add([]byte("apiVersion: client.authentication.k8s.io/v1\nstatus: {token: " + base64.StdEncoding.EncodeToString([]byte("x")) + "}"))

@@ -42,5 +42,5 @@ func sizeHint(variable string) string {
 	if variable != execInfoVariable {
 		return ""
 	}
-	return "with provideClusterInfo it holds the cluster's certificate authorities: name fewer of them, without comments between them, or set provideClusterInfo to false"
+	return "with provideClusterInfo it holds the cluster's certificate authorities: name fewer of them, or set provideClusterInfo to false"
 }

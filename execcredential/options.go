@@ -20,6 +20,12 @@ type Options struct {
 	RefreshAhead time.Duration
 	// Policy says which programs may run.
 	Policy Policy
+	// PlainHTTPHosts are the servers that get credentials without TLS: hosts as they are in URLs, each with its port unless that is 80,
+	// like "127.0.0.1:8001". Everybody on the way to such a server, a proxy included, reads the token and can use it, so it is for
+	// proxies on this machine, and for tests. For all other servers without TLS no program runs, and their requests end with a
+	// *PlainHTTPError. A client certificate can't be shown without TLS: a credential that has no token is a
+	// *PlainHTTPError too.
+	PlainHTTPHosts []string
 	// Stdin is what interactive programs read. Nil means os.Stdin.
 	Stdin *os.File
 	// Stderr gets what programs write to standard error. Nil means os.Stderr; io.Discard means that it is only in errors. It must be

@@ -109,6 +109,24 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// What cmd.exe would take for more than an argument does not reach a batch file.
+func TestBatchFiles(t *testing.T) {
+	for _, path := range []string{`login.bat`, `LOGIN.BAT`, `tools.v1/login.Cmd`} {
+		if err := execcredential.CheckBatch(path, "--for", "jane doe", `c:\users\jane`, "a=b,c;d", "ü"); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		for _, arg := range []string{`"`, `"&calc`, "%PATH%", "a|b", "a>b", "a<b", "^", "!x!", "a\nb", "a\rb"} {
+			var denied *execcredential.PolicyError
+			if err := execcredential.CheckBatch(path, "--for", arg); !errors.As(err, &denied) || !strings.Contains(err.Error(), "argument 2") {
+				t.Errorf("%s %q: error %v", path, arg, err)
+			}
+		}
+	}
+	if err := execcredential.CheckBatch("login.exe", `"&calc`); err != nil {
+		t.Errorf("a program that is no batch file: %v", err)
+	}
+}
+
 func TestTrustedOwner(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no modes")

@@ -14,6 +14,7 @@ import (
 // Pool is an instance of the library. Equal configs have one Source in it. All methods are safe for concurrent use.
 type Pool struct {
 	options Options
+	plain   plainHTTPHosts
 	life    context.Context // ends with Close; runs are children of it
 	end     context.CancelFunc
 	closed  atomic.Bool
@@ -44,9 +45,14 @@ func NewPool(o Options) (*Pool, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
+	plain, err := newPlainHTTPHosts(o.PlainHTTPHosts)
+	if err != nil {
+		return nil, err
+	}
 	life, end := context.WithCancel(context.Background())
 	return &Pool{
 		options:    o.withDefaults(),
+		plain:      plain,
 		life:       life,
 		end:        end,
 		prompts:    make(chan struct{}, 1),
@@ -57,10 +63,15 @@ func NewPool(o Options) (*Pool, error) {
 }
 
 // Source returns the source of credentials from the program that c names: the same one for equal configs. It runs nothing yet. Errors
-// are *ConfigError and ErrClosed.
+// are *ConfigError, *PlainHTTPError for a Cluster.Server without TLS that is not in Options.PlainHTTPHosts, and ErrClosed.
 func (p *Pool) Source(c Config) (*Source, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
+	}
+	if u := c.Cluster.url(); u != nil {
+		if err := p.plain.check(u); err != nil {
+			return nil, err
+		}
 	}
 	key := c.fingerprint()
 	p.mu.Lock()

@@ -1,10 +1,12 @@
 package execcredential_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -114,18 +116,82 @@ func TestNoMemoryIsLeft(t *testing.T) {
 	}
 }
 
+// settle waits until there are so few goroutines, and returns how many there are: those of the HTTP library end a moment after their
+// connection.
+func settle(want int) int {
+	for range 500 {
+		if runtime.NumGoroutine() <= want {
+			break
+		}
+		runtime.Gosched()
+		time.Sleep(2 * time.Millisecond)
+	}
+	return runtime.NumGoroutine()
+}
+
+// However a run ends, no goroutine of it is left, and no file is open that was not before.
+func TestRunsLeaveNothingBehind(t *testing.T) {
+	pool, clock := newPool(t, execcredential.Options{})
+	for name, answer := range map[string]exectest.Answer{
+		"good":         exectest.Token("abc", time.Time{}),
+		"fails":        {ExitCode: 1, Stderr: "no network"},
+		"floods":       {Flood: true},
+		"hangs":        {Hang: true, LeaveBehind: true},
+		"leaves":       {LeaveBehind: true, ExitCode: 1},
+		"bad output":   {Stdout: "{"},
+		"never starts": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return answer })
+			config := provider.Config()
+			if name == "never starts" {
+				config.Command = "/no/such/program"
+			}
+			source := sourceOf(t, pool, config)
+			run := func() {
+				done := make(chan bool)
+				go func() {
+					_, _ = source.Refresh(context.Background())
+					close(done)
+				}()
+				if answer.Hang {
+					clock.WaitForTimers(1)
+					clock.Advance(time.Minute)
+				}
+				<-done
+				for _, call := range provider.Calls() {
+					<-call.Ended
+				}
+				for answer.LeaveBehind && len(provider.LeftBehind()) > 0 {
+					<-(<-provider.LeftBehind()).Ended
+				}
+			}
+			before := runtime.NumGoroutine()
+			run()
+			settle(before)
+			files := openFiles()
+			for range 5 {
+				run()
+			}
+			if after := settle(before); after > before {
+				buffer := make([]byte, 1<<20)
+				t.Errorf("%d goroutines before, %d after:\n%s", before, after, buffer[:runtime.Stack(buffer, true)])
+			}
+			if after := openFiles(); after > files {
+				t.Errorf("%d files open before, %d after", files, after)
+			}
+		})
+	}
+}
+
+// openFiles is how many files this process has open, where the system tells.
+func openFiles() int {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return len(entries)
+}
+
 // After Close there is no goroutine more than before, and no connection.
 func TestNoGoroutineIsLeft(t *testing.T) {
-	settle := func(want int) int {
-		for range 500 {
-			if runtime.NumGoroutine() <= want {
-				break
-			}
-			runtime.Gosched()
-			time.Sleep(2 * time.Millisecond) // goroutines of the HTTP library end a moment after their connection
-		}
-		return runtime.NumGoroutine()
-	}
 	before := settle(2)
 	func() {
 		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello") }))

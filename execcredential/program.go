@@ -143,9 +143,10 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
-	info, err := p.config.execInfo(interactive)
-	if err != nil {
-		return nil, err
+	if runtime.GOOS == "windows" {
+		if err := checkBatch(p.config.Command, path, p.config.Args); err != nil {
+			return nil, err
+		}
 	}
 	command := &exec.Cmd{Path: path, Args: append([]string{p.config.Command}, p.config.Args...), Env: p.environ()}
 	for _, v := range p.config.Env {
@@ -155,8 +156,24 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	command.Env = append(command.Env, depthVariable+"="+strconv.Itoa(depth), execInfoVariable+"="+info)
-	return command, p.limits.check(command.Args, command.Environ())
+	command.Env = append(command.Env, depthVariable+"="+strconv.Itoa(depth))
+	config := p.config
+	err = p.tell(command, config, interactive)
+	if tooLarge := (*TooLargeError)(nil); errors.As(err, &tooLarge) && config.ProvideClusterInfo {
+		config.Cluster.CertificateAuthorityData = withoutComments(config.Cluster.CertificateAuthorityData)
+		err = p.tell(command, config, interactive)
+	}
+	return command, err
+}
+
+// tell adds KUBERNETES_EXEC_INFO, and checks whether the operating system takes it.
+func (p *program) tell(command *exec.Cmd, config Config, interactive bool) error {
+	info, err := config.execInfo(interactive)
+	if err != nil {
+		return err
+	}
+	command.Env = append(command.Env, execInfoVariable+"="+info) // of equal names the last one counts
+	return p.limits.check(command.Args, command.Environ())
 }
 
 // depth counts programs that were run by programs, of this library: a program whose own kubeconfig leads back to it would be run

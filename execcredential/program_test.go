@@ -1,7 +1,9 @@
 package execcredential_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -312,6 +314,41 @@ func TestSizes(t *testing.T) {
 		_, err := source.Get(t.Context())
 		if c.what == "" && err != nil || c.what != "" && (!errors.As(err, &large) || large.What != c.what) {
 			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// Comments between certificates are left out if it does not fit with them, and only then: client-go never leaves them out.
+func TestCommentsThatDoNotFit(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the limit of a variable is that of Linux")
+	}
+	first, second := exectest.NewAuthority(t).PEM(), exectest.NewAuthority(t).PEM()
+	bundle := func(comment string) []byte {
+		return slices.Concat([]byte(comment), first, []byte(comment+"\r\n"), second, []byte("the end"))
+	}
+	for name, c := range map[string]struct{ given, told []byte }{
+		"they fit":        {given: bundle("# one\n"), told: bundle("# one\n")},
+		"they do not fit": {given: bundle(strings.Repeat("Subject: one\n", 10000)), told: slices.Concat(first, second)},
+	} {
+		provider := exectest.NewProvider(t, token)
+		config := provider.Config()
+		config.ProvideClusterInfo = true
+		config.Cluster = execcredential.Cluster{Server: "https://1.2.3.4", CertificateAuthorityData: c.given}
+		pool, _ := newPool(t, execcredential.Options{})
+		if _, err := sourceOf(t, pool, config).Get(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var told struct {
+			Spec struct {
+				Cluster struct {
+					Data []byte `json:"certificate-authority-data"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(provider.Calls()[0].Info), &told); err != nil || !bytes.Equal(told.Spec.Cluster.Data, c.told) {
+			t.Errorf("%s: told %d bytes, error %v: %.200s", name, len(told.Spec.Cluster.Data), err, told.Spec.Cluster.Data)
 		}
 	}
 }

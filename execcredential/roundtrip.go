@@ -1,10 +1,15 @@
 package execcredential
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"sync/atomic"
 )
+
+// shortBody is how many bytes of a body are kept until the server has answered.
+const shortBody = 64 << 10
 
 // presenter sends requests with the credentials of an account, and again when the server answers 401.
 type presenter struct {
@@ -25,7 +30,17 @@ func (p *presenter) roundTrip(request *http.Request) (*http.Response, error) {
 	if request.Header.Get("Authorization") != "" || redirectedAway(request) {
 		return p.send(request, 0, nil)
 	}
-	e := exchange{presenter: p, request: request}
+	for _, s := range p.account.sources {
+		if err := s.pool.plain.check(request.URL); err != nil {
+			closeBody(request)
+			return nil, err
+		}
+	}
+	rereadable, err := withShortBody(request)
+	if err != nil {
+		return nil, err
+	}
+	e := exchange{presenter: p, request: rereadable, original: request}
 	for i, s := range p.account.sources {
 		if done := e.try(i, s); done {
 			return e.response, e.err
@@ -37,16 +52,22 @@ func (p *presenter) roundTrip(request *http.Request) (*http.Response, error) {
 	case e.skipped != nil:
 		return e.deliver(e.skippedIndex, e.skipped)
 	}
+	closeBody(request)
+	return nil, join(e.failures)
+}
+
+// closeBody does what a round tripper must with a request that it does not send.
+func closeBody(request *http.Request) {
 	if request.Body != nil {
 		_ = request.Body.Close()
 	}
-	return nil, join(e.failures)
 }
 
 // exchange is one request of a caller, and what was tried for it.
 type exchange struct {
 	*presenter
-	request      *http.Request
+	request      *http.Request // the caller's, or a copy whose body can be read again
+	original     *http.Request // the caller's
 	sent         int
 	response     *http.Response // 401, until there is a better one
 	err          error
@@ -90,8 +111,8 @@ func (e *exchange) try(i int, s *Source) (done bool) {
 }
 
 func (e *exchange) abandon(err error) bool {
-	if e.request.Body != nil && e.sent == 0 {
-		_ = e.request.Body.Close()
+	if e.sent == 0 {
+		closeBody(e.request)
 	}
 	e.err = err
 	return true
@@ -113,16 +134,41 @@ func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error
 		_ = e.response.Body.Close()
 		e.response = nil
 	}
+	if credential.authorization == nil && !overTLS(request.URL) {
+		closeBody(request)
+		return nil, &PlainHTTPError{Server: plainServer(request.URL), CertificateOnly: true}
+	}
 	e.sent++
 	response, err := e.send(request, i, credential)
 	if response != nil {
-		response.Request = e.request // the copy has the token, and callers log what they sent
+		response.Request = e.original // the copy has the token, and callers log what they sent
 	}
 	return response, err
 }
 
 func (e *exchange) replayable() bool {
 	return e.request.Body == nil || e.request.Body == http.NoBody || e.request.GetBody != nil
+}
+
+// withShortBody makes a body that can be read only once one that can be read again, if it says that it is short: those that a reverse
+// proxy hands on are of this kind. The error is what reading it gave.
+func withShortBody(request *http.Request) (*http.Request, error) {
+	if request.Body == nil || request.Body == http.NoBody || request.GetBody != nil || request.ContentLength <= 0 || request.ContentLength > shortBody {
+		return request, nil
+	}
+	defer closeBody(request)
+	content, err := io.ReadAll(io.LimitReader(request.Body, request.ContentLength+1)) // one more shows that it says too little
+	if err != nil {
+		return nil, fmt.Errorf("read the body of a request: %w", err)
+	}
+	if int64(len(content)) != request.ContentLength {
+		return nil, fmt.Errorf("the body of a request is not as long as its ContentLength, %d bytes", request.ContentLength)
+	}
+	copied := new(http.Request)
+	*copied = *request
+	copied.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	copied.Body, _ = copied.GetBody()
+	return copied, nil
 }
 
 // authorized is a copy of request that carries the token: a round tripper leaves the caller's request alone.

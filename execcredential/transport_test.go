@@ -147,7 +147,7 @@ func TestCredentialsOfTheCallerWin(t *testing.T) {
 func TestRedirectsGetNoCredential(t *testing.T) {
 	var elsewhere string
 	seen := make(chan string, 10)
-	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	away := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen <- r.URL.Path + " " + r.Header.Get("Authorization")
 		if r.URL.Path == "/1" {
 			http.Redirect(w, r, "/2", http.StatusFound)
@@ -155,7 +155,7 @@ func TestRedirectsGetNoCredential(t *testing.T) {
 	}))
 	defer away.Close()
 	elsewhere = away.URL + "/1"
-	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	home := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen <- r.URL.Path + " " + r.Header.Get("Authorization")
 		switch r.URL.Path {
 		case "/home":
@@ -165,8 +165,9 @@ func TestRedirectsGetNoCredential(t *testing.T) {
 		}
 	}))
 	defer home.Close()
+	base := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	source, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{Token: "abc"}, nil })
-	if _, _, err := get(&http.Client{Transport: source.Transport(nil)}, home.URL+"/home"); err != nil {
+	if _, _, err := get(&http.Client{Transport: source.Transport(base)}, home.URL+"/home"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"/home Bearer abc", "/same Bearer abc", "/1 ", "/2 "} {
@@ -186,7 +187,7 @@ func (c *closing) Close() error { c.closed.Store(true); return nil }
 func TestBodyIsClosedOnFailure(t *testing.T) {
 	source, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{}, errors.New("broken") })
 	body := &closing{Reader: strings.NewReader("body")}
-	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:1", body)
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://127.0.0.1:1", body)
 	if _, err := source.Wrap(nil).RoundTrip(request); err == nil || err.Error() != "broken" || !body.closed.Load() {
 		t.Errorf("error %v, body closed: %v", err, body.closed.Load())
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/credence-id/credence/execcredential"
@@ -118,6 +119,58 @@ func TestBodyThatCannotBeReplayed(t *testing.T) {
 	}
 	if got := post(); got != 200 || script.runs.Load() != 2 {
 		t.Errorf("status %d after %d runs", got, script.runs.Load())
+	}
+}
+
+// A short body that says how short it is is sent again, whatever it is read from.
+func TestShortBodyIsReplayed(t *testing.T) {
+	server := serve(t, true, func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer b" })
+	for name, c := range map[string]struct {
+		content string
+		length  int64
+		want    string // the body of the answer; empty for an error
+	}{
+		"short":         {content: "body", length: 4, want: "Bearer b nobody body"},
+		"just short":    {content: strings.Repeat("x", 64<<10), length: 64 << 10, want: "Bearer b nobody " + strings.Repeat("x", 64<<10)},
+		"too long":      {content: strings.Repeat("x", 64<<10+1), length: 64<<10 + 1, want: "unauthorized"},
+		"length unsaid": {content: "body", length: -1, want: "unauthorized"},
+		"says too much": {content: "body", length: 5},
+		"says too few":  {content: "body", length: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source, _, _ := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
+				return execcredential.Material{Token: string(rune('a' + run - 1))}, nil
+			})
+			body := &closing{Reader: strings.NewReader(c.content)}
+			request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
+			request.ContentLength = c.length
+			response, err := source.Transport(server.transport()).RoundTrip(request)
+			if !body.closed.Load() {
+				t.Error("the body was not closed")
+			}
+			if request.Body != body || request.GetBody != nil {
+				t.Error("the caller's request was changed")
+			}
+			if c.want == "" {
+				if err == nil {
+					t.Errorf("status %d", response.StatusCode)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if got, _ := io.ReadAll(response.Body); string(got) != c.want || response.Request != request {
+				t.Errorf("status %d, %d bytes: %.100s", response.StatusCode, len(got), got)
+			}
+		})
+	}
+	source, script, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{Token: "b"}, nil })
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, io.NopCloser(iotest.ErrReader(errors.New("broken"))))
+	request.ContentLength = 4
+	if _, err := source.Transport(server.transport()).RoundTrip(request); err == nil || !strings.Contains(err.Error(), "broken") || script.runs.Load() != 0 {
+		t.Errorf("a body that can't be read: error %v after %d runs", err, script.runs.Load())
 	}
 }
 

@@ -18,7 +18,9 @@ import (
 // same otherwise too.
 //
 // A relative path in ExecProvider.Command is refused; clientcmd makes it absolute if the kubeconfig came from a file. Errors are
-// *execcredential.ConfigError, or what reading the certificate authority gave.
+// *execcredential.ConfigError, or what reading the certificate authority gave; and *execcredential.PlainHTTPError for a host without
+// TLS that Options.PlainHTTPHosts of the pool does not name. client-go sends tokens to such a host, but never gets one with a plugin
+// from clientcmd.
 func Config(pool *execcredential.Pool, c *rest.Config) (*rest.Config, error) {
 	if c.ExecProvider != nil && c.AuthProvider != nil {
 		return nil, errors.New("execcredential/clientgo: ExecProvider and AuthProvider can't be used together")
@@ -76,6 +78,10 @@ func execConfig(c *rest.Config) (execcredential.Config, error) {
 		}
 	}
 	if !p.ProvideClusterInfo {
+		// The program is not told, but the pool asks whether the server is reached over TLS.
+		if server, _, err := rest.DefaultServerUrlFor(c); err == nil && c.Host != "" {
+			config.Cluster.Server = server.String()
+		}
 		return config, nil
 	}
 	cluster, err := rest.ConfigToExecCluster(c)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -364,14 +365,56 @@ func TestCustomTransportAndProxy(t *testing.T) {
 	config := server.config(provider)
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.Transport = server.Client().Transport
+	if _, err := rest.HTTPClientFor(config); err == nil {
+		t.Error("client-go takes a transport together with a program: the comparison page says otherwise")
+	}
 	if got, _, err := get(clientOf(t, adapted(t, pool, config)), server.URL); !strings.Contains(got, "Bearer abc") {
 		t.Errorf("the server saw %s, error %v", got, err)
+	}
+	sent := false
+	config.Transport = roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+		sent = true
+		return server.Client().Transport.RoundTrip(r)
+	})
+	if got, _, err := get(clientOf(t, adapted(t, pool, config)), server.URL); !strings.Contains(got, "Bearer abc") {
+		t.Errorf("by something that is not an http.Transport the server saw %s, error %v", got, err)
+	}
+	sent = false
+	certificate, key := server.authority.Issue("jane", start.Add(-time.Hour), start.Add(1000*time.Hour))
+	config.ExecProvider = execProvider(exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return exectest.Certificate(certificate, key, time.Time{}) }))
+	if got, _, err := get(clientOf(t, adapted(t, pool, config)), server.URL); err == nil || !strings.Contains(err.Error(), "rest.Config.Transport") || sent {
+		t.Errorf("with a certificate that nothing shows the server saw %q, error %v", got, err)
 	}
 	config = server.config(provider)
 	asked := false
 	config.Proxy = func(*http.Request) (*url.URL, error) { asked = true; return nil, nil }
 	if got, _, err := get(clientOf(t, adapted(t, pool, config)), server.URL); !strings.Contains(got, "Bearer abc") || !asked {
 		t.Errorf("the server saw %s, error %v, proxy asked: %v", got, err, asked)
+	}
+}
+
+// Over a transport of the caller's making, whatever it is, a redirect to another server is followed without a token.
+func TestRedirectOverACustomTransport(t *testing.T) {
+	saw := func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", r.Header.Get("Authorization")) }
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(saw))
+	defer elsewhere.Close()
+	home := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/away" {
+			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+			return
+		}
+		saw(w, r)
+	}))
+	defer home.Close()
+	insecure := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	defer insecure.CloseIdleConnections()
+	pool, _ := newPool(t, execcredential.Options{})
+	config := &rest.Config{Host: home.URL, Transport: roundTripperFunc(insecure.RoundTrip), ExecProvider: execProvider(exectest.NewProvider(t, token))}
+	client := clientOf(t, adapted(t, pool, config))
+	for path, want := range map[string]string{"/home": `"Bearer abc"`, "/away": `""`} {
+		if got, _, err := get(client, home.URL+path); got != want {
+			t.Errorf("%s: the server saw %s, error %v", path, got, err)
+		}
 	}
 }
 

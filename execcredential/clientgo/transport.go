@@ -2,6 +2,7 @@ package clientgo
 
 import (
 	"crypto/tls"
+	"errors"
 	"net/http"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -26,8 +27,29 @@ func (p presenter) wrap(rt http.RoundTripper) http.RoundTripper {
 			config.GetClientCertificate = p.source.GetClientCertificate
 		}
 	}
-	return &wrapped{RoundTripper: p.source.Wrap(rt), base: rt}
+	base := rt
+	if p.ownTransport {
+		base = tokensOnly{rt}
+	}
+	return &wrapped{RoundTripper: p.source.Wrap(base), base: rt}
 }
+
+// tokensOnly is a round tripper of the caller's making, of which nobody knows how it connects. A client certificate would not be shown,
+// and the server would take the request for somebody else's.
+type tokensOnly struct{ http.RoundTripper }
+
+// RoundTrip refuses a request that has no token, except after a redirect, which is to have none.
+func (t tokensOnly) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Authorization") != "" || r.Response != nil {
+		return t.RoundTripper.RoundTrip(r)
+	}
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	return nil, errCertificate
+}
+
+var errCertificate = errors.New("execcredential/clientgo: the credential is a client certificate without a token, and rest.Config.Transport is not an *http.Transport, so that nothing shows it to the server: use one, or a program that gives tokens")
 
 func httpTransport(rt http.RoundTripper) *http.Transport {
 	for {

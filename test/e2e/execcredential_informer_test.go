@@ -1,0 +1,341 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+// follower is a shared informer of the ConfigMaps of a world, and what happens to it.
+type follower struct {
+	t    *testing.T
+	sync cache.InformerSynced
+	stop func()
+
+	mu       sync.Mutex
+	added    map[string]int
+	errors   []error // that the informer was told of
+	cut      []error // of answers that did not end as the API server ends them
+	requests int
+}
+
+// follow starts an informer whose watches end every second, as those of the API server end after some minutes.
+func (w *execWorld) follow(config *rest.Config) *follower {
+	w.t.Helper()
+	f := &follower{t: w.t, added: map[string]int{}}
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return watched{f, next} })
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(w.namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			if o.TimeoutSeconds != nil {
+				o.TimeoutSeconds = new(int64(1))
+			}
+		}))
+	informer := factory.Core().V1().ConfigMaps().Informer()
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.errors = append(f.errors, err)
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.added[o.(*corev1.ConfigMap).Name]++
+	}}); err != nil {
+		w.t.Fatal(err)
+	}
+	f.sync = informer.HasSynced
+	ctx, cancel := context.WithCancel(w.t.Context())
+	f.stop = func() { cancel(); factory.Shutdown() }
+	w.t.Cleanup(f.stop)
+	factory.StartWithContext(ctx)
+	return f
+}
+
+// has waits until the informer has seen these.
+func (f *follower) has(names ...string) {
+	f.t.Helper()
+	eventually(f.t, func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, name := range names {
+			if f.added[name] == 0 {
+				return fmt.Errorf("the informer has not seen %s; its errors: %v", name, f.errors)
+			}
+		}
+		return nil
+	})
+}
+
+// told waits until the informer was told of an error that is one.
+func (f *follower) told(what string, is func(error) bool) {
+	f.t.Helper()
+	eventually(f.t, func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !slices.ContainsFunc(f.errors, is) {
+			return fmt.Errorf("the informer was not told of %s, but of %v", what, f.errors)
+		}
+		return nil
+	})
+}
+
+// saw ends the informer and checks that it was told of so many objects, and of each once.
+func (f *follower) saw(want int) {
+	f.t.Helper()
+	f.stop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, times := range f.added {
+		if times != 1 {
+			f.t.Errorf("%s was added %d times", name, times)
+		}
+	}
+	if want++; len(f.added) != want { // kube-root-ca.crt is in every namespace
+		f.t.Errorf("%d objects seen, want %d", len(f.added), want)
+	}
+}
+
+// asked is how many requests the informer has made.
+func (f *follower) asked() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.requests
+}
+
+// undisturbed checks that the informer was told of nothing that went wrong, and that no answer was cut.
+func (f *follower) undisturbed() {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.errors) > 0 || len(f.cut) > 0 {
+		f.t.Errorf("the informer was told of %v; answers ended with %v", f.errors, f.cut)
+	}
+}
+
+// watched sees what an informer gets.
+type watched struct {
+	*follower
+	next http.RoundTripper
+}
+
+func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	w.requests++
+	w.mu.Unlock()
+	response, err := w.next.RoundTrip(r)
+	if err == nil {
+		response.Body = &answer{response.Body, r.Context(), w.follower}
+	}
+	return response, err
+}
+
+// answer tells when it is cut.
+type answer struct {
+	io.ReadCloser
+	ctx context.Context
+	*follower
+}
+
+func (a *answer) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && a.ctx.Err() == nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.cut = append(a.cut, err)
+	}
+	return n, err
+}
+
+// execPool is a pool whose programs write to nobody.
+func execPool(t *testing.T, o execcredential.Options) *execcredential.Pool {
+	t.Helper()
+	o.Stderr = io.Discard
+	pool, err := execcredential.NewPool(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close() })
+	return pool
+}
+
+// ran waits until the program ran so often, and fails if it ran more often.
+func ran(t *testing.T, p *exectest.Provider, want int) {
+	t.Helper()
+	eventually(t, func() error {
+		switch got := p.Runs(); {
+		case got > want:
+			return fatal{fmt.Errorf("the program ran %d times, want %d", got, want)}
+		case got < want:
+			return fmt.Errorf("the program ran %d times, want %d", got, want)
+		}
+		return nil
+	})
+}
+
+// An informer of a real API server sees everything, once, while its credential is replaced again and again: one run for each, and no
+// watch is cut for it.
+func TestExecCredentialInformerAcrossRotations(t *testing.T) {
+	t.Parallel()
+	const rotations = 4
+	for _, kind := range []string{"token", "certificate"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
+			clock := exectest.NewClock(time.Now()) // moved by hand, so that a credential expires when the test says so
+			program := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+				if kind == "token" {
+					return w.answerToken("", clock.Now().Add(time.Hour))
+				}
+				return w.answerCertificate(time.Now().Add(24*time.Hour), clock.Now().Add(time.Hour))
+			})
+			pool := execPool(t, execcredential.Options{Clock: clock})
+			f := w.follow(w.config(pool, program.Config()))
+			w.add("first")
+			f.has("first")
+			for i := range rotations {
+				ran(t, program, i+1)
+				clock.Advance(time.Hour)
+				w.add(fmt.Sprintf("expired-%d", i)) // the watch that has begun goes on
+				f.has(fmt.Sprintf("expired-%d", i))
+				ran(t, program, i+2) // for the next watch
+				w.add(fmt.Sprintf("rotated-%d", i))
+				f.has(fmt.Sprintf("rotated-%d", i))
+				eventually(t, func() error {
+					if used := len(w.used()); used != i+2 {
+						return fmt.Errorf("%d credentials were used for watches, want %d", used, i+2)
+					}
+					return nil
+				})
+			}
+			f.undisturbed()
+			f.saw(1 + 2*rotations)
+			ran(t, program, rotations+1)
+			user := w.robot()
+			if kind == "certificate" {
+				user = w.person()
+			}
+			if refused := w.nobodyElse(user); refused != 0 {
+				t.Errorf("%d requests were answered with 401", refused)
+			}
+		})
+	}
+}
+
+// A token that is bound to a Secret ends with it. The API server notices after some seconds, in which it remembers the token; the
+// informer notices nothing.
+func TestExecCredentialInformerAcrossRevocation(t *testing.T) {
+	t.Parallel()
+	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
+	secrets := w.admin.CoreV1().Secrets(w.namespace)
+	for _, name := range []string{"bound-1", "bound-2"} {
+		if _, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bound := make(chan string, 2)
+	bound <- "bound-1"
+	bound <- "bound-2"
+	program := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return w.answerToken(<-bound, time.Now().Add(time.Hour)) })
+	f := w.follow(w.config(execPool(t, execcredential.Options{}), program.Config()))
+	w.add("before")
+	f.has("before")
+	if err := secrets.Delete(t.Context(), "bound-1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.add("revoked")
+	f.has("revoked")
+	ran(t, program, 2)
+	w.add("after")
+	f.has("after")
+	f.undisturbed()
+	f.saw(3)
+	ran(t, program, 2)
+	if refused := w.nobodyElse(w.robot()); refused != 1 {
+		t.Errorf("%d requests were answered with 401, want the one that told of the revocation", refused)
+	}
+}
+
+// Certificates that end within seconds, by the clocks of this machine.
+func TestExecCredentialInformerAcrossExpiry(t *testing.T) {
+	t.Parallel()
+	t.Run("timestamp", func(t *testing.T) {
+		t.Parallel()
+		w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
+		var mu sync.Mutex
+		var expired []time.Time
+		early := false
+		program := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+			mu.Lock()
+			defer mu.Unlock()
+			early = early || len(expired) > 0 && time.Now().Before(expired[len(expired)-1])
+			expired = append(expired, time.Now().Add(2*time.Second))
+			return w.answerCertificate(time.Now().Add(4*time.Second), expired[len(expired)-1])
+		})
+		f := w.follow(w.config(execPool(t, execcredential.Options{}), program.Config()))
+		const lives = 3
+		for i := range lives {
+			eventually(t, func() error {
+				if program.Runs() <= i {
+					return fmt.Errorf("%d runs", program.Runs())
+				}
+				return nil
+			})
+			w.add(fmt.Sprint("life-", i))
+			f.has(fmt.Sprint("life-", i))
+		}
+		f.undisturbed()
+		f.saw(lives)
+		if refused, used := w.nobodyElse(w.person()), len(w.used()); refused != 0 || used != program.Runs() {
+			t.Errorf("%d requests were answered with 401; %d runs for %d credentials", refused, program.Runs(), used)
+		}
+		if early {
+			t.Error("the program ran before its certificate had expired")
+		}
+	})
+	t.Run("server", func(t *testing.T) { // the timestamp promises more than the certificate holds
+		t.Parallel()
+		w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
+		lives := make(chan time.Duration, 2)
+		lives <- 3 * time.Second
+		lives <- time.Hour
+		program := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+			return w.answerCertificate(time.Now().Add(<-lives), time.Now().Add(time.Hour))
+		})
+		f := w.follow(w.config(execPool(t, execcredential.Options{}), program.Config()))
+		w.add("before")
+		f.has("before")
+		ran(t, program, 2)
+		w.add("after")
+		f.has("after")
+		f.undisturbed()
+		f.saw(2)
+		ran(t, program, 2)
+		if refused := w.nobodyElse(w.person()); refused != 1 {
+			t.Errorf("%d requests were answered with 401, want the one that told of the expiry", refused)
+		}
+	})
+}

@@ -1,0 +1,218 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/clientgo"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+// In a process that is to be a provider of credentials, this test binary is one.
+func init() { exectest.Intercept() }
+
+// execWorld is a namespace of a real cluster, and accounts that may read what is in it: one by tokens, one by certificates.
+type execWorld struct {
+	t         *testing.T
+	cluster   *rest.Config // of the administrator
+	admin     kubernetes.Interface
+	folder    string // of the cluster's state
+	namespace string
+	began     int64  // where the audit log ended before
+	agent     string // of the clients with credentials of a program: by it the audit log tells their requests
+}
+
+func newExecWorld(t *testing.T, cluster *rest.Config, folder string) *execWorld {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Stat(filepath.Join(folder, "audit.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &execWorld{t: t, cluster: cluster, admin: admin, folder: folder, began: log.Size()}
+	namespace, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "exec-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.namespace, w.agent = namespace.Name, "e2e-"+namespace.Name
+	t.Cleanup(func() {
+		// A cluster of the test's own may be gone.
+		_ = admin.CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), w.namespace, metav1.DeleteOptions{})
+	})
+	if _, err := admin.CoreV1().ServiceAccounts(w.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.RbacV1().RoleBindings(w.namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "readers"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+		Subjects: []rbacv1.Subject{
+			{Kind: rbacv1.ServiceAccountKind, Name: "robot", Namespace: w.namespace},
+			{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: w.person()},
+		},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// robot and person are whom the API server takes the accounts for.
+func (w *execWorld) robot() string  { return "system:serviceaccount:" + w.namespace + ":robot" }
+func (w *execWorld) person() string { return "jane-" + w.namespace }
+
+// token is one for the robot, of the shortest life that the API server gives. If bound names a Secret, the token ends with it.
+func (w *execWorld) token(bound string) (string, error) {
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(600))}}
+	if bound != "" {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{Kind: "Secret", APIVersion: "v1", Name: bound}
+	}
+	got, err := w.admin.CoreV1().ServiceAccounts(w.namespace).CreateToken(context.Background(), "robot", request, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return got.Status.Token, nil
+}
+
+// certificate is one for the person, from the authority of the API server for clients, which is valid until then; with its key.
+func (w *execWorld) certificate(until time.Time) (certificate, key string, err error) {
+	pki := filepath.Join(w.folder, "pki")
+	authority, err := tls.LoadX509KeyPair(filepath.Join(pki, "ca.crt"), filepath.Join(pki, "ca.key"))
+	if err != nil {
+		return "", "", err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return "", "", err
+	}
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return "", "", err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: w.person()}, NotBefore: time.Now().Add(-time.Minute), NotAfter: until,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority.Leaf, private.Public(), authority.PrivateKey)
+	if err != nil {
+		return "", "", err
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})), err
+}
+
+// answerToken and answerCertificate are what a program answers with a new one, or fails with.
+func (w *execWorld) answerToken(bound string, expires time.Time) exectest.Answer {
+	token, err := w.token(bound)
+	if err != nil {
+		return exectest.Answer{ExitCode: 1, Stderr: err.Error()}
+	}
+	return exectest.Token(token, expires)
+}
+
+func (w *execWorld) answerCertificate(until, expires time.Time) exectest.Answer {
+	certificate, key, err := w.certificate(until)
+	if err != nil {
+		return exectest.Answer{ExitCode: 1, Stderr: err.Error()}
+	}
+	return exectest.Certificate(certificate, key, expires)
+}
+
+// config is that of a client of the cluster that has its credentials from the program, by way of the pool.
+func (w *execWorld) config(pool *execcredential.Pool, program execcredential.Config) *rest.Config {
+	w.t.Helper()
+	config := rest.AnonymousClientConfig(w.cluster)
+	config.UserAgent, config.QPS = w.agent, -1
+	config.ExecProvider = &api.ExecConfig{Command: program.Command, Args: program.Args, APIVersion: program.APIVersion, InteractiveMode: api.ExecInteractiveMode(program.InteractiveMode)}
+	for _, variable := range program.Env {
+		config.ExecProvider.Env = append(config.ExecProvider.Env, api.ExecEnvVar{Name: variable.Name, Value: variable.Value})
+	}
+	adapted, err := clientgo.Config(pool, config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return adapted
+}
+
+func (w *execWorld) add(name string) {
+	w.t.Helper()
+	if _, err := w.admin.CoreV1().ConfigMaps(w.namespace).Create(w.t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// requests are what the API server's audit log says of the clients with credentials of a program.
+func (w *execWorld) requests() []auditv1.Event {
+	w.t.Helper()
+	log, err := os.Open(filepath.Join(w.folder, "audit.log"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer log.Close()
+	if _, err := log.Seek(w.began, io.SeekStart); err != nil {
+		w.t.Fatal(err)
+	}
+	var found []auditv1.Event
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var event auditv1.Event
+		if !bytes.Contains(lines.Bytes(), []byte(w.agent)) || json.Unmarshal(lines.Bytes(), &event) != nil || event.UserAgent != w.agent {
+			continue // also the line that is being written
+		}
+		found = append(found, event)
+	}
+	return found
+}
+
+// used are the credentials that the API server accepted for a watch, by their IDs of the audit log.
+func (w *execWorld) used() map[string]bool {
+	used := map[string]bool{}
+	for _, event := range w.requests() {
+		if event.Verb == "watch" && event.ResponseStatus != nil && event.ResponseStatus.Code == 200 {
+			used[strings.Join(event.User.Extra["authentication.kubernetes.io/credential-id"], " ")] = true
+		}
+	}
+	return used
+}
+
+// nobodyElse checks that no request was made as anybody but user, and returns how many the API server answered with 401.
+func (w *execWorld) nobodyElse(user string) (unauthorized int) {
+	w.t.Helper()
+	for _, event := range w.requests() {
+		switch {
+		case event.ResponseStatus != nil && event.ResponseStatus.Code == 401:
+			unauthorized++
+		case event.User.Username != user:
+			w.t.Errorf("%s %s was made as %q", event.Verb, event.RequestURI, event.User.Username)
+		}
+	}
+	return unauthorized
+}
