@@ -69,8 +69,13 @@ func (p *provider) since(t *testing.T, before counts, what string) int {
 // isDown lets nobody reach the provider until the test ends, or until it is called again with false.
 func (p *provider) isDown(t *testing.T, down bool) {
 	t.Helper()
+	do := "start"
+	if down {
+		do = "stop"
+		t.Cleanup(func() { p.isDown(t, false) })
+	}
 	var done struct{}
-	if err := p.ask(map[string]string{"do": map[bool]string{true: "stop", false: "start"}[down]}, &done); err != nil {
+	if err := p.ask(map[string]string{"do": do}, &done); err != nil {
 		t.Fatal(err)
 	}
 }

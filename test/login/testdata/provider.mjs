@@ -18,6 +18,7 @@ import { Provider } from 'oidc-provider';
 const { values: given } = parseArgs({
   options: { key: { type: 'string' }, certificate: { type: 'string' }, port: { type: 'string', default: '0' }, controlled: { type: 'boolean' } },
 });
+console.log = console.info = console.error; // standard output is for what is promised above
 const host = '127.0.0.1';
 const server = createServer({ key: readFileSync(given.key), cert: readFileSync(given.certificate) });
 server.listen(Number(given.port), host);
@@ -51,7 +52,7 @@ const provider = new Provider(issuer, {
   features: { deviceFlow: { enabled: true }, revocation: { enabled: true } },
   cookies: { keys: ['only for practice'] },
   ttl: {
-    IdToken: (_, token, { clientId }) => (clientId === 'brief' ? 12 : 300),
+    IdToken: (_, token, { clientId }) => (clientId === 'brief' ? 10 : 300),
     AccessToken: 300, RefreshToken: 3600, DeviceCode: 600, Session: 3600, Grant: 3600, Interaction: 600,
   },
 });
@@ -74,14 +75,18 @@ server.on('request', provider.callback());
 const commands = {
   count: () => counts,
   stop: async () => {
-    server.close();
-    server.closeAllConnections();
-    await once(server, 'close');
+    if (server.listening) {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    }
     return {};
   },
   start: async () => {
-    server.listen(port, host);
-    await once(server, 'listening');
+    if (!server.listening) {
+      server.listen(port, host);
+      await once(server, 'listening');
+    }
     return {};
   },
 };
