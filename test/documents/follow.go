@@ -1,7 +1,9 @@
 package documents
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,8 @@ type Reader struct {
 	Environment []string
 	// Terminal is the reader's standard input; nil: there is none.
 	Terminal *os.File
+	// Screen is written what the commands print, as they do; nil: nobody looks at it.
+	Screen io.Writer
 }
 
 // Run follows every document that has blocks with the fence, each as a test of its own. It returns how many commands there were.
@@ -63,11 +67,15 @@ func (r Reader) follow(t *testing.T, path string, list []example) {
 	if r.Terminal != nil {
 		cmd.Stdin = r.Terminal
 	}
-	out, err := cmd.Output()
-	if err != nil {
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if r.Screen != nil {
+		cmd.Stdout = io.MultiWriter(&out, r.Screen)
+	}
+	if err := cmd.Run(); err != nil {
 		t.Logf("shell: %v", err)
 	}
-	parts := strings.Split(string(out), "\n"+mark)
+	parts := strings.Split(out.String(), "\n"+mark)
 	for i, e := range list {
 		if i+1 >= len(parts) {
 			t.Fatalf("%s:%d: the shell ended before this command was done:\n%s\n%s", path, e.line, e.command, parts[i])
