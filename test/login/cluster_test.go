@@ -72,7 +72,7 @@ func startCluster() (*cluster, error) {
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	stops = append(stops, func() {
+	atEnd(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		<-exited
 	})

@@ -90,9 +90,12 @@ func TestKubectlIsRefused(t *testing.T) {
 	d := newDesk(t, "refuse")
 	before := d.provider.count(t)
 	d.entry("kubernetes")
-	got := d.whoami()
+	got := d.run("kubectl", "get", "namespaces")
 	if got.code == 0 || got.out != "" || !strings.Contains(got.err, "access_denied") || strings.Count(got.err, opening) != 1 {
-		t.Errorf("kubectl auth whoami: %s", got)
+		t.Errorf("kubectl get namespaces: %s", got)
+	}
+	if runs := strings.Count(got.err, "failed with exit code"); runs < 2 {
+		t.Errorf("kubectl has run its provider %d times: nothing is shown", runs)
 	}
 	d.wantLogins(before, 1)
 	if page := d.page(); !strings.Contains(page.Text, "You are not logged in") {

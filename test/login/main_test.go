@@ -14,9 +14,18 @@ var (
 	sharedProvider = sync.OnceValues(startProvider)
 	sharedBrowser  = sync.OnceValues(startBrowser)
 	sharedCluster  = sync.OnceValues(startCluster)
-	stops          []func()
 	scratch        string
+
+	stopping sync.Mutex
+	stops    []func()
 )
+
+// atEnd stops something when the last test is over, the last that was started first.
+func atEnd(stop func()) {
+	stopping.Lock()
+	defer stopping.Unlock()
+	stops = append(stops, stop)
+}
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 

@@ -20,7 +20,7 @@ func startBrowser() (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	stops = append(stops, browser.stop)
+	atEnd(browser.stop)
 	return browser, nil
 }
 

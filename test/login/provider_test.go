@@ -42,7 +42,7 @@ func startProvider() (*provider, error) {
 	if p.child, err = startChild("node", "testdata/provider.mjs", "--key", keyFile, "--certificate", p.caFile, "--controlled"); err != nil {
 		return nil, err
 	}
-	stops = append(stops, p.stop)
+	atEnd(p.stop)
 	issuer, err := p.line()
 	p.issuer = strings.TrimSpace(issuer)
 	return p, err
