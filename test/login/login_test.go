@@ -17,7 +17,9 @@ import (
 func (p *provider) source(t *testing.T, change func(*oidc.Config)) *oidc.Source {
 	t.Helper()
 	// The provider gives refresh tokens only to those who consent (OpenID Connect Core 1.0 section 11).
-	config := oidc.Config{Issuer: p.issuer, ClientID: "kubernetes", CAFile: p.caFile, Parameters: map[string]string{"prompt": "consent"}, LoginTimeout: 3 * time.Minute}
+	var config oidc.Config
+	config.Issuer, config.ClientID, config.CAFile = p.issuer, "kubernetes", p.caFile
+	config.Parameters, config.LoginTimeout = map[string]string{"prompt": "consent"}, 3*time.Minute
 	if change != nil {
 		change(&config)
 	}
