@@ -34,6 +34,7 @@ type desk struct {
 // newDesk seats a person who does something in the browser, and has a kubeconfig for the cluster, without credentials.
 func newDesk(t *testing.T, does string) *desk {
 	t.Helper()
+	needPrograms(t)
 	needBuild(t)
 	d := &desk{person: person{t: t, does: does}, provider: theProvider(t), home: t.TempDir(), terminal: newTerminal(t)}
 	var err error

@@ -1,91 +1,11 @@
 package login_test
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
-
-// kept is what credence credential status says of the one credential that is kept.
-type kept struct {
-	State             string
-	Obtained, Expires time.Time
-	Renewable         bool
-	LastFailure       struct{ Class string }
-}
-
-func (d *desk) kept() kept {
-	d.t.Helper()
-	var status struct{ Credentials []kept }
-	text := d.must("credence", "credential", "status", "-o", "json")
-	if err := json.Unmarshal([]byte(text), &status); err != nil || len(status.Credentials) != 1 {
-		d.t.Fatalf("credence credential status: %v\n%s", err, text)
-	}
-	return status.Credentials[0]
-}
-
-// waitUntil waits for a time that a program has named.
-func waitUntil(t *testing.T, when time.Time) {
-	t.Helper()
-	waitFor(t, func() error {
-		if left := time.Until(when); left > 0 {
-			return fmt.Errorf("it is %s too early", left)
-		}
-		return nil
-	})
-}
-
-// age makes what is kept older, as if so much time had passed since it was got.
-func (d *desk) age(by time.Duration) {
-	d.t.Helper()
-	files, err := filepath.Glob(filepath.Join(d.home, "cache", "credence", "credentials", "*"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	aged := 0
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		// The first line ends with the digest of the rest.
-		first, body, _ := bytes.Cut(content, []byte("\n"))
-		heading, _, isEntry := bytes.Cut(first, []byte("sha256:"))
-		if !isEntry {
-			continue
-		}
-		var entry map[string]any
-		if err := json.Unmarshal(body, &entry); err != nil {
-			d.t.Fatal(err)
-		}
-		for _, field := range []string{"obtained", "expires"} {
-			at, err := time.Parse(time.RFC3339, entry[field].(string))
-			if err != nil {
-				d.t.Fatal(err)
-			}
-			entry[field] = at.Add(-by).Format(time.RFC3339Nano)
-		}
-		if body, err = json.Marshal(entry); err != nil {
-			d.t.Fatal(err)
-		}
-		if err := os.WriteFile(file, fmt.Appendf(nil, "%ssha256:%x\n%s", heading, sha256.Sum256(body), body), 0o600); err != nil {
-			d.t.Fatal(err)
-		}
-		aged++
-	}
-	if aged != 1 {
-		d.t.Fatalf("%d credentials are kept, want 1", aged)
-	}
-}
 
 // Who has logged in stays so without a browser: tokens that end are replaced by refresh tokens, each used once, by one kubectl for
 // all; and what happens to the provider is no reason to log in again.
@@ -165,54 +85,4 @@ func TestKubectlWithoutTheProvider(t *testing.T) {
 		t.Errorf("%d pages were opened in the outage", n)
 	}
 	stranger.wantAlice()
-}
-
-// number is that of a token of the provider.
-func number(t *testing.T, token string) string {
-	t.Helper()
-	parts := strings.Split(token, ".")
-	var claims struct{ Number string }
-	err := errors.New("it has no payload")
-	if len(parts) == 3 {
-		var payload []byte
-		if payload, err = base64.RawURLEncoding.DecodeString(parts[1]); err == nil {
-			err = json.Unmarshal(payload, &claims)
-		}
-	}
-	if err != nil || claims.Number == "" {
-		t.Fatalf("the token has no number: %v", err)
-	}
-	return claims.Number
-}
-
-// token is what the person's clients are served.
-func (d *desk) token(client string) string {
-	d.t.Helper()
-	var answer struct{ Status struct{ Token string } }
-	if err := json.Unmarshal([]byte(d.must("credence-credential", d.login(client)...)), &answer); err != nil {
-		d.t.Fatal(err)
-	}
-	return answer.Status.Token
-}
-
-// A token that the API server refuses is replaced, without a browser: the kubectl that learns of it may fail, the next does not.
-func TestKubectlGetsAnotherTokenForOneThatIsRefused(t *testing.T) {
-	d := newDesk(t, "agree")
-	before := d.provider.count(t)
-	d.entry("kubernetes")
-	d.must("credence", append([]string{"login"}, d.login("kubernetes")...)...)
-	refused := d.token("kubernetes")
-	d.cluster.refuse(t, number(t, refused))
-
-	if got := d.whoami(); got.code == 0 || !strings.Contains(got.err, "Unauthorized") {
-		t.Errorf("kubectl with a token that is refused: %s", got)
-	}
-	d.wantAlice()
-	if d.token("kubernetes") == refused {
-		t.Error("the token that was refused is still served")
-	}
-	if n := d.provider.since(t, before, "refresh_token"); n != 1 {
-		t.Errorf("%d refreshes, want 1", n)
-	}
-	d.wantLogins(before, 1)
 }
