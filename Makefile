@@ -33,6 +33,7 @@ up: build ## Build, and start everything on this machine
 .PHONY: test
 test: build ## Run every test: unit, property, fuzz seeds, command line, real API servers
 	hack/node-programs.sh
+	test/login/programs.sh
 	CGO_ENABLED=1 go test -race -timeout 15m $$(go list ./... | grep -v /test/)
 	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 30m ./test/...
 	cd test/sdk && go test -count=1 -timeout 5m ./...

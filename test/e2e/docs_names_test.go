@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/gmsa/lint"
+	"github.com/credence-id/credence/test/documents"
 )
 
 // What the programs tell of themselves is explained: every name that the source gives stands in the reference.
@@ -84,7 +85,7 @@ func TestDocumentsNameRealTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, path := range documents(t) {
+	for _, path := range documents.All(t) {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -21,6 +21,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/test/documents"
 )
 
 // kubeletPatience is for what the kubelet does when it next looks: it looks once a minute, and waits longer after failures.
@@ -179,16 +181,7 @@ func podsWaitForTheirToken(t *testing.T, p plane) {
 
 // Documents have blocks that need a node.
 func documentsOnANode(t *testing.T, p plane) {
-	commands := 0
-	for _, path := range documents(t) {
-		list := examples(t, path, "```console needs=node")
-		if len(list) == 0 {
-			continue
-		}
-		commands += len(list)
-		t.Run(strings.TrimPrefix(path, repository+"/"), func(t *testing.T) { follow(t, p, path, list) })
-	}
-	if commands == 0 {
+	if documents.Run(t, "```console needs=node", p.reader) == 0 {
 		t.Error("no document has a command that needs a node")
 	}
 }

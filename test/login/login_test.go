@@ -12,15 +12,14 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc"
-	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
-func (w *world) source(t *testing.T, change func(*oidc.Config)) *oidc.Source {
+func (p *provider) source(t *testing.T, change func(*oidc.Config)) *oidc.Source {
 	t.Helper()
 	// The provider gives refresh tokens only to those who consent (OpenID Connect Core 1.0 section 11).
-	config := oidc.Config{Settings: settings.Settings{
-		Issuer: w.issuer, ClientID: "public", CAFile: w.caFile, Parameters: map[string]string{"prompt": "consent"}, LoginTimeout: 3 * time.Minute,
-	}}
+	var config oidc.Config
+	config.Issuer, config.ClientID, config.CAFile = p.issuer, "kubernetes", p.caFile
+	config.Parameters, config.LoginTimeout = map[string]string{"prompt": "consent"}, 3*time.Minute
 	if change != nil {
 		change(&config)
 	}
@@ -31,13 +30,13 @@ func (w *world) source(t *testing.T, change func(*oidc.Config)) *oidc.Source {
 	return s
 }
 
-func obtain(t *testing.T, s *oidc.Source, screen *terminal, state json.RawMessage) (credential.Credential, json.RawMessage, error) {
+func obtain(t *testing.T, s *oidc.Source, who screen, state json.RawMessage) (credential.Credential, json.RawMessage, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	request := credential.Request{
-		Ask:      credential.Ask{APIVersion: credential.V1, Interactive: screen.does != ""},
-		Terminal: screen,
+		Ask:      credential.Ask{APIVersion: credential.V1, Interactive: who.person != nil},
+		Terminal: who,
 		Keep:     func(json.RawMessage) error { return nil },
 	}
 	if state != nil {
@@ -48,7 +47,7 @@ func obtain(t *testing.T, s *oidc.Source, screen *terminal, state json.RawMessag
 
 // A person logs in with a browser, stays logged in by refresh tokens that are good once, and logs out.
 func TestLogIn(t *testing.T) {
-	w := newWorld(t)
+	p := theProvider(t)
 	for client, change := range map[string]func(*oidc.Config){
 		"public": nil,
 		"confidential": func(c *oidc.Config) {
@@ -59,16 +58,16 @@ func TestLogIn(t *testing.T) {
 		},
 	} {
 		t.Run(client, func(t *testing.T) {
-			s := w.source(t, change)
-			screen := &terminal{t: t, world: w, does: "agree"}
-			got, state, err := obtain(t, s, screen, nil)
+			s := p.source(t, change)
+			alice := screen{person: &person{t: t, does: "agree"}}
+			got, state, err := obtain(t, s, alice, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got.Token.IsZero() || time.Until(got.Expires) < 4*time.Minute || time.Until(got.Expires) > 6*time.Minute {
 				t.Errorf("expires %s", got.Expires)
 			}
-			shown := screen.page()
+			shown := alice.page()
 			if !strings.Contains(shown.Text, "You are logged in") || !strings.HasPrefix(shown.URL, "http://127.0.0.1:") {
 				t.Errorf("the browser shows %q at %s", shown.Text, shown.URL)
 			}
@@ -78,7 +77,7 @@ func TestLogIn(t *testing.T) {
 				}
 			}
 
-			nobody := &terminal{t: t, world: w}
+			nobody := screen{}
 			for range 2 {
 				before := state
 				if got, state, err = obtain(t, s, nobody, state); err != nil {
@@ -100,30 +99,30 @@ func TestLogIn(t *testing.T) {
 }
 
 func TestThePersonSaysNo(t *testing.T) {
-	w := newWorld(t)
-	screen := &terminal{t: t, world: w, does: "refuse"}
-	_, _, err := obtain(t, w.source(t, nil), screen, nil)
+	p := theProvider(t)
+	alice := screen{person: &person{t: t, does: "refuse"}}
+	_, _, err := obtain(t, p.source(t, nil), alice, nil)
 	if !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "access_denied") {
 		t.Errorf("error %v", err)
 	}
-	if shown := screen.page(); !strings.Contains(shown.Text, "You are not logged in") {
+	if shown := alice.page(); !strings.Contains(shown.Text, "You are not logged in") {
 		t.Errorf("the browser shows %q", shown.Text)
 	}
 }
 
 // There is no browser beside the client: the person takes the one of another device.
 func TestDeviceCode(t *testing.T) {
-	w := newWorld(t)
-	screen := &terminal{t: t, world: w, does: "agree", noBrowser: true}
-	s := w.source(t, nil)
-	_, state, err := obtain(t, s, screen, nil)
+	p := theProvider(t)
+	alice := screen{person: &person{t: t, does: "agree"}, noBrowser: true}
+	s := p.source(t, nil)
+	_, state, err := obtain(t, s, alice, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown := screen.page(); !strings.Contains(shown.Text, "Sign-in Success") {
+	if shown := alice.page(); !strings.Contains(shown.Text, "Sign-in Success") {
 		t.Errorf("the browser shows %q", shown.Text)
 	}
-	if _, _, err := obtain(t, s, &terminal{t: t, world: w}, state); err != nil {
+	if _, _, err := obtain(t, s, screen{}, state); err != nil {
 		t.Errorf("refresh: %v", err)
 	}
 }

@@ -1,24 +1,42 @@
 #!/usr/bin/env bash
-# Install what the login tests need beside what is built: a certified OpenID provider and what drives a browser with npm, and, as root
-# on a system with apt-get, Chromium and Node.js. Whoever cannot have them is told so; the tests are skipped then.
+# Install what the tests of logins need beside what is built: Node.js and Chromium with apt-get, only as root and only if they are
+# missing, and with npm a certified OpenID provider and what drives the browser, in the versions of package-lock.json.
+# Whoever cannot have them is told so; the tests are skipped then. Where CI is set, that is an error.
+# With the word "provider" only what the provider needs: people have a browser.
 set -euo pipefail
 cd "$(dirname "$0")/testdata"
 
+without() { # without WHAT HOW
+  echo "tests of logins with a real browser are skipped: $1 ($2)" >&2
+  [[ -z ${CI:-} ]] || exit 1
+  exit 0
+}
+have() { command -v "$1" >/dev/null; }
+
 packages=()
-command -v chromium >/dev/null || command -v chromium-browser >/dev/null || packages+=(chromium)
-command -v npm >/dev/null || packages+=(nodejs npm)
+have node && have npm || packages+=(nodejs npm)
+[[ ${1:-} == provider ]] || have chromium || have chromium-browser || have google-chrome || packages+=(chromium)
 if ((${#packages[@]})); then
   install="apt-get install -y --no-install-recommends ${packages[*]}"
-  if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-    echo "tests of logins with a real browser are skipped: they need ${packages[*]} ($install)" >&2
-    exit 0
+  if [[ $(id -u) != 0 ]] || ! have apt-get; then
+    without "they need ${packages[*]}" "$install"
   fi
   echo "installing ${packages[*]} for the tests of logins"
   export DEBIAN_FRONTEND=noninteractive
-  $install >/dev/null || { apt-get update >/dev/null && $install >/dev/null; }
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  $install >"$log" 2>&1 || { apt-get update >"$log" 2>&1 && $install >"$log" 2>&1; } || {
+    tail -n 5 "$log" >&2
+    without "${packages[*]} could not be installed" "$install"
+  }
 fi
+[[ $(node -p 'parseInt(process.versions.node) >= 20') == true ]] || without "Node.js $(node --version) is too old" "20 or newer is needed"
+
+# What is written last says that the rest is complete: npm begins by removing everything.
 if ! cmp -s package-lock.json node_modules/.installed; then
   echo "installing a certified OpenID provider for the tests of logins"
-  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+  npm=(npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefer-offline --fetch-retries=2 --fetch-timeout=60000 --fetch-retry-maxtimeout=20000)
+  PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 "${npm[@]}" >/dev/null ||
+    without "npm could not install the provider: is there a network, and can $(npm config get registry) be reached?" "in $PWD: ${npm[*]}"
   cp package-lock.json node_modules/.installed
 fi

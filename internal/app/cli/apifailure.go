@@ -25,11 +25,7 @@ type tokenRequest struct {
 func (r tokenRequest) failure(doing string, err error) error {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
-		return &failure{
-			line: fmt.Sprintf("error: %s: %v", doing, err),
-			hint: "check that the API server is running and can be reached from here",
-			code: exitOutage, err: err,
-		}
+		return unanswered(doing, err)
 	}
 	status := answer.Status()
 	failed := &failure{line: serverLine(status), hint: r.hint(status), code: exitRefused, err: err}
@@ -37,6 +33,16 @@ func (r tokenRequest) failure(doing string, err error) error {
 		failed.code = exitOutage
 	}
 	return failed
+}
+
+// unanswered words an error for which the API server did not answer.
+func unanswered(doing string, err error) *failure {
+	hint := "check that the API server is running and can be reached from here"
+	// client-go keeps nothing of such an error but its text.
+	if strings.Contains(err.Error(), "getting credentials: ") {
+		hint = "the API server was not asked: the program that the kubeconfig names for credentials has failed, for the reason that it gives above"
+	}
+	return &failure{line: fmt.Sprintf("error: %s: %v", doing, err), hint: hint, code: exitOutage, err: err}
 }
 
 // serverLine is what kubectl prints of a status.

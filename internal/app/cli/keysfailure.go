@@ -18,11 +18,7 @@ import (
 func keysFailure(program, doing string, err error) *failure {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
-		return &failure{
-			line: fmt.Sprintf("error: %s: %v", doing, err),
-			hint: "check that the API server is running and can be reached from here",
-			code: exitOutage, err: err,
-		}
+		return unanswered(doing, err)
 	}
 	status := answer.Status()
 	failed := &failure{line: serverLine(status), hint: keysHint(program, status), code: exitRefused, err: err}

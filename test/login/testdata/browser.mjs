@@ -1,35 +1,41 @@
-// A person with a real browser. In go an address, what they do ("agree", "refuse"), and a device code if there is one; out comes one
-// line of JSON with address, text and complaints of the last page.
+// A person with a real browser. In go lines of JSON: {"address", "does": "agree" or "refuse", "code": that of a device, if there is
+// one}; out comes one line for each, with address, text and complaints of the last page, or an error. Each has a browser without
+// cookies. It ends with its standard input.
+import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
-const [executablePath, address, does, userCode] = process.argv.slice(2);
-const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-try {
+const browser = await chromium.launch({ executablePath: process.argv[2], args: ['--no-sandbox'] });
+
+async function visit({ address, does, code }) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
-  await context.route((url) => url.hostname !== '127.0.0.1', (route) => route.abort()); // fonts of the provider's pages
-  const page = await context.newPage();
-  page.setDefaultTimeout(30000);
-  const complaints = [];
-  page.on('console', (message) => complaints.push(message.text()));
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  await page.goto(address);
-  if (userCode) {
-    await page.fill('input[name=user_code]', userCode);
-    await page.click('button:has-text("Continue")');
-    await page.waitForSelector(`text=${userCode}`); // the person compares
-    await page.click('button:has-text("Continue")');
+  try {
+    await context.route((url) => url.hostname !== '127.0.0.1', (route) => route.abort()); // fonts of the provider's pages
+    const page = await context.newPage();
+    page.setDefaultTimeout(60000);
+    const complaints = [];
+    page.on('console', (message) => complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    await page.goto(address);
+    if (code) {
+      await page.fill('input[name=user_code]', code);
+      await page.click('button:has-text("Continue")');
+      await page.waitForSelector(`text=${code}`); // the person compares
+      await page.click('button:has-text("Continue")');
+    }
+    await page.fill('input[name=login]', 'alice');
+    await page.fill('input[name=password]', 'any');
+    await page.click('button[type=submit]');
+    await page.click(does === 'refuse' ? 'text=Cancel' : 'button:has-text("Continue")');
+    complaints.length = 0; // those of the provider's own pages
+    await page.waitForSelector(code ? 'text=Sign-in Success' : 'text=logged in');
+    return { url: page.url(), text: await page.innerText('body'), complaints };
+  } finally {
+    await context.close();
   }
-  await page.fill('input[name=login]', 'alice');
-  await page.fill('input[name=password]', 'any');
-  await page.click('button[type=submit]');
-  if (does === 'refuse') {
-    await page.click('text=Cancel');
-  } else {
-    await page.click('button:has-text("Continue")');
-  }
-  complaints.length = 0; // those of the provider's own pages
-  await page.waitForSelector(userCode ? 'text=Sign-in Success' : 'text=logged in');
-  process.stdout.write(`${JSON.stringify({ url: page.url(), text: await page.innerText('body'), complaints })}\n`);
-} finally {
-  await browser.close();
 }
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const shown = await visit(JSON.parse(line)).catch((error) => ({ error: String(error) }));
+  process.stdout.write(`${JSON.stringify(shown)}\n`);
+}
+await browser.close();

@@ -1,0 +1,149 @@
+package login_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// trust is the configuration by which the cluster believes the provider, but for tokens whose number it refuses.
+const trust = `apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+jwt:
+- issuer:
+    url: %s
+    audiences: [kubernetes, brief]
+    audienceMatchPolicy: MatchAny
+    certificateAuthority: |
+      %s
+  claimValidationRules:
+  - expression: '!(claims.number in [%s])'
+    message: this token was revoked
+  claimMappings:
+    username: {claim: sub, prefix: "idp:"}
+    groups: {claim: groups, prefix: "idp:"}
+anonymous:
+  enabled: true
+  conditions:
+  - path: /readyz
+`
+
+// cluster is an API server that trusts the provider.
+type cluster struct {
+	configuration string
+	ca            string
+	issuer        string
+	admin         *rest.Config
+}
+
+func startCluster() (*cluster, error) {
+	provider, err := sharedProvider()
+	if err != nil {
+		return nil, err
+	}
+	ca, err := os.ReadFile(provider.caFile)
+	if err != nil {
+		return nil, err
+	}
+	c := &cluster{configuration: filepath.Join(scratch, "trust.yaml"), ca: string(ca), issuer: provider.issuer}
+	if err := c.write(""); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(scratch, "cluster")
+	cmd := exec.Command(program("credence-devcluster"), "--dir", dir, "--port", "0", "--authentication-config", c.configuration)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	atEnd(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-exited
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if c.admin, err = clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig")); err == nil {
+			if _, err = c.get(ctx, "/readyz"); err == nil {
+				return c, nil
+			}
+		}
+		select {
+		case ended := <-exited:
+			exited <- ended
+			return nil, fmt.Errorf("the cluster ended: %w\n%s", ended, log.String())
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (c *cluster) get(ctx context.Context, path string) ([]byte, error) {
+	client, err := kubernetes.NewForConfig(c.admin)
+	if err != nil {
+		return nil, err
+	}
+	return client.Discovery().RESTClient().Get().AbsPath(path).DoRaw(ctx)
+}
+
+func (c *cluster) write(refused string) error {
+	text := fmt.Sprintf(trust, c.issuer, strings.ReplaceAll(strings.TrimSpace(c.ca), "\n", "\n      "), refused)
+	if err := os.WriteFile(c.configuration+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(c.configuration+".new", c.configuration)
+}
+
+var reloads = regexp.MustCompile(`(?m)^apiserver_authentication_config_controller_automatic_reloads_total\{.*status="success"\} (\S+)$`)
+
+// reloaded is how often the API server has taken a new configuration.
+func (c *cluster) reloaded(t *testing.T) float64 {
+	t.Helper()
+	metrics, err := c.get(t.Context(), "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0.0
+	for _, match := range reloads.FindAllSubmatch(metrics, -1) {
+		n, err := strconv.ParseFloat(string(match[1]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += n
+	}
+	return total
+}
+
+// refuse has the API server refuse the token of a number from now on.
+func (c *cluster) refuse(t *testing.T, number string) {
+	t.Helper()
+	before := c.reloaded(t)
+	if err := c.write(strconv.Quote(number)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() error {
+		if c.reloaded(t) == before {
+			return errors.New("the API server has not read its configuration anew")
+		}
+		return nil
+	})
+}

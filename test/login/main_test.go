@@ -1,0 +1,58 @@
+package login_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// What all tests share: each is started by the first test that needs it, and ends with the last.
+var (
+	sharedProvider = sync.OnceValues(startProvider)
+	sharedBrowser  = sync.OnceValues(startBrowser)
+	sharedCluster  = sync.OnceValues(startCluster)
+	scratch        string
+
+	stopping sync.Mutex
+	stops    []func()
+)
+
+// atEnd stops something when the last test is over, the last that was started first.
+func atEnd(stop func()) {
+	stopping.Lock()
+	defer stopping.Unlock()
+	stops = append(stops, stop)
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "login-"); err != nil {
+		fmt.Fprintln(os.Stderr, "login:", err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	defer func() {
+		for _, stop := range slices.Backward(stops) {
+			stop()
+		}
+	}()
+	return m.Run()
+}
+
+// program returns the path of a program of make build.
+func program(name string) string {
+	bin := os.Getenv("CREDENCE_BIN")
+	if bin == "" {
+		bin = filepath.Join("..", "..", "bin")
+	}
+	path, err := filepath.Abs(filepath.Join(bin, name))
+	if err != nil {
+		panic(err)
+	}
+	return path
+}

@@ -1,0 +1,57 @@
+package login_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// missing skips a test that needs what is not here. What can be installed is not skipped where CI says that it is at work.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("needs %s, and nothing that can be installed is skipped in CI: run test/login/programs.sh", what)
+	}
+	t.Skipf("needs %s: run test/login/programs.sh", what)
+}
+
+// needPrograms skips a test without what programs.sh installs.
+func needPrograms(t *testing.T) {
+	t.Helper()
+	wanted, err := os.ReadFile("testdata/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if installed, err := os.ReadFile("testdata/node_modules/.installed"); err != nil || string(installed) != string(wanted) {
+		missing(t, "a certified OpenID provider")
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		missing(t, "Node.js")
+	}
+	if chromium() == "" {
+		missing(t, "Chromium")
+	}
+}
+
+// chromium is the path of the browser, empty if there is none.
+func chromium() string {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			if path, err = filepath.Abs(path); err == nil {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+// needBuild skips a test without the programs of make build.
+func needBuild(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"credence", "credence-credential", "credence-devcluster", "kubectl"} {
+		if _, err := os.Stat(program(name)); err != nil {
+			t.Fatalf("needs %s: run make build, or name its folder in CREDENCE_BIN", name)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package login_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// provider is a certified OpenID provider that counts what it is asked for.
+type provider struct {
+	*child
+	issuer, caFile string
+}
+
+func theProvider(t *testing.T) *provider {
+	t.Helper()
+	needPrograms(t)
+	p, err := sharedProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func startProvider() (*provider, error) {
+	p := &provider{caFile: filepath.Join(scratch, "provider.pem")}
+	keyFile := filepath.Join(scratch, "provider-key.pem")
+	err := writeCertificate(p.caFile, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	if p.child, err = startChild("node", "testdata/provider.mjs", "--key", keyFile, "--certificate", p.caFile, "--controlled"); err != nil {
+		return nil, err
+	}
+	atEnd(p.stop)
+	issuer, err := p.line()
+	p.issuer = strings.TrimSpace(issuer)
+	return p, err
+}
+
+// counts is what the provider was asked for, as provider.mjs names it.
+type counts map[string]int
+
+func (p *provider) count(t *testing.T) counts {
+	t.Helper()
+	now := counts{}
+	if err := p.ask(map[string]string{"do": "count"}, &now); err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+// since is how often the provider was asked for something since before; "authorization" is what a browser asks that comes to log in.
+func (p *provider) since(t *testing.T, before counts, what string) int {
+	t.Helper()
+	return p.count(t)[what] - before[what]
+}
+
+// isDown lets nobody reach the provider until the test ends, or until it is called again with false.
+func (p *provider) isDown(t *testing.T, down bool) {
+	t.Helper()
+	do := "start"
+	if down {
+		do = "stop"
+		t.Cleanup(func() { p.isDown(t, false) })
+	}
+	var done struct{}
+	if err := p.ask(map[string]string{"do": do}, &done); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeCertificate makes a certificate for loopback that vouches for itself.
+func writeCertificate(certificateFile, keyFile string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "login tests"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	for file, block := range map[string]*pem.Block{certificateFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
