@@ -33,7 +33,7 @@ func TestBothProgramsAgreeOnKeys(t *testing.T) {
 	}
 	t.Setenv("KUBECONFIG", file)
 	ask := credential.Ask{APIVersion: credential.V1, FromClient: true, Cluster: &credential.Cluster{Server: "https://x", Config: []byte(
-		`{"oidc": {"scopes": ["of-cluster"]}, "workloadIdentity": {"duration": "20m"}, "clientCertificate": {"duration": "2h"}}`)}}
+		`{"oidc": {"parameters": {"of": "cluster"}}, "workloadIdentity": {"duration": "20m"}, "clientCertificate": {"duration": "2h"}}`)}}
 	seen := map[string]bool{}
 	kinds := map[string]bool{}
 	for _, line := range []string{
@@ -41,7 +41,7 @@ func TestBothProgramsAgreeOnKeys(t *testing.T) {
 		"workload-identity app --kube-context b", "workload-identity app --kubeconfig " + file + " --kube-context b -n y",
 		"oidc --issuer https://i.example.com --client-id c", "oidc --issuer=https://i.example.com --client-id=c --present access --ca-file /ca.pem",
 		"oidc --issuer https://i.example.com --client-id d --scope b --scope a --parameter prompt=consent --parameter x= --port 1,2 --client-secret-file /s",
-		"client-certificate --user-name jane", "client-certificate --user-name jane --context b --group z --group a,b --duration 1h --signer example.com/x",
+		"client-certificate --user-name jane", "client-certificate --user-name jane --context b --group z --group a,b --duration 2h --signer example.com/x",
 		"client-certificate --user-name joe --usage 'client-auth' --usage client\u00a0auth --renew-before 1h",
 		"token-exchange --endpoint https://e --subject-token-file /t", "token-exchange --endpoint https://e --subject-token-file /t --audience a --audience b,c --scope s --resource https://r --authentication basic --client-id c --client-secret-file /s --ca-file /c --requested-token-type x",
 		"file --path /t",

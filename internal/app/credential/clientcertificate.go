@@ -15,10 +15,13 @@ const day = 24 * time.Hour
 // afterwards is how much longer than the one who is at work others wait for it.
 const afterwards = time.Minute
 
-type clientCertificate struct{ settings clientcertificate.Settings }
+type clientCertificate struct {
+	flags    *pflag.FlagSet
+	settings clientcertificate.Settings
+}
 
 func clientCertificateFlags(flags *pflag.FlagSet) Settings {
-	c := &clientCertificate{}
+	c := &clientCertificate{flags: flags}
 	flags.StringVar(&c.settings.User, "user-name", "", "The name that the certificate is to stand for")
 	flags.StringArrayVar(&c.settings.Groups, "group", nil, "A group of the user; may be repeated")
 	flags.StringVar(&c.settings.Signer, "signer", clientcertificate.DefaultSigner, "The signer")
@@ -33,9 +36,20 @@ func clientCertificateFlags(flags *pflag.FlagSet) Settings {
 }
 
 func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
-	settings, err := c.settings.WithCluster(configuration(ask))
+	settings := c.settings
+	// What is only a default the cluster may say.
+	if !c.flags.Changed("signer") {
+		settings.Signer = ""
+	}
+	if !c.flags.Changed("duration") {
+		settings.Duration = 0
+	}
+	settings, err := settings.WithCluster(configuration(ask))
 	if err != nil {
 		return Chosen{}, err
+	}
+	if settings.Duration == 0 && !c.flags.Changed("duration") {
+		settings.Duration = day
 	}
 	settings.Now, settings.Pause = place.Now, credential.Pause
 	access, err := place.access(ask)

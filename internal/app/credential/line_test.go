@@ -107,3 +107,50 @@ func TestProgramThatIsFound(t *testing.T) {
 		t.Errorf("found %s, %v", got, err)
 	}
 }
+
+// A cluster may say what is only a default here, and nothing that the flags say otherwise.
+func TestFlagsAndTheConfigurationOfTheCluster(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": "https://c"}}], "users": [{"name": "u"}],
+		"contexts": [{"name": "a", "context": {"cluster": "c", "user": "u"}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	certificate := "client-certificate --user-name jane --kubeconfig " + kubeconfig
+	for _, c := range []struct {
+		line, config string
+		want         map[string]string // nil: it is refused
+	}{
+		{"oidc", `{"oidc": {"issuer": "https://i", "clientID": "c", "present": "access"}}`, map[string]string{"issuer": "https://i", "clientID": "c", "present": "access"}},
+		{"oidc --issuer https://i --client-id c", `{}`, map[string]string{"present": "id"}},
+		{"oidc --issuer https://i --client-id c", `{"oidc": {"issuer": "https://i"}}`, map[string]string{"issuer": "https://i"}},
+		{"oidc --issuer https://i --client-id c", `{"oidc": {"issuer": "https://j"}}`, nil},
+		{"oidc --issuer https://i --client-id c", `{"oidc": {"clientID": "d"}}`, nil},
+		{"oidc --issuer https://i --client-id c --present id", `{"oidc": {"present": "access"}}`, nil},
+		// Who gets the secret is not for a cluster to say.
+		{"oidc --client-secret-file /s", `{"oidc": {"issuer": "https://i", "clientID": "c"}}`, nil},
+		{certificate, `{}`, map[string]string{"signer": "kubernetes.io/kube-apiserver-client", "duration": "24h0m0s"}},
+		{certificate, `{"clientCertificate": {"signer": "a/b", "duration": "1h"}}`, map[string]string{"signer": "a/b", "duration": "1h0m0s"}},
+		{certificate + " --duration 2h", `{"clientCertificate": {"duration": "1h"}}`, nil},
+		{certificate, `{"clientCertificate": {"user": "admin"}}`, nil},
+		{"workload-identity a --kubeconfig " + kubeconfig, `{"workloadIdentity": {"name": "b"}}`, nil},
+		{"workload-identity a -n n --kubeconfig " + kubeconfig, `{"workloadIdentity": {"namespace": "m"}}`, nil},
+	} {
+		line, err := ParseLine(strings.Fields(c.line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, err := line.Choose(Here(time.Now), credential.Ask{FromClient: true, Cluster: &credential.Cluster{Config: []byte(c.config)}})
+		if err != nil || c.want == nil {
+			if err == nil || c.want != nil {
+				t.Errorf("%s with %s: %v", c.line, c.config, err)
+			}
+			continue
+		}
+		for name, value := range c.want {
+			if got := chosen.Key()[name]; got != value {
+				t.Errorf("%s with %s: %s is %q, not %q", c.line, c.config, name, got, value)
+			}
+		}
+	}
+}

@@ -18,12 +18,13 @@ import (
 const defaultLoginTimeout = 5 * time.Minute
 
 type openID struct {
+	flags      *pflag.FlagSet
 	settings   settings.Settings
 	parameters []string
 }
 
 func oidcFlags(flags *pflag.FlagSet) Settings {
-	o := &openID{}
+	o := &openID{flags: flags}
 	flags.StringVar(&o.settings.Issuer, "issuer", "", "The URL of the provider, exactly as it stands in its tokens")
 	flags.StringVar(&o.settings.ClientID, "client-id", "", "The client that the provider knows this program as")
 	flags.StringVar(&o.settings.ClientSecretFile, "client-secret-file", "", "A file with the secret of a confidential client; default: the client is public")
@@ -46,6 +47,12 @@ func (o *openID) Choose(_ []string, place Place, ask credential.Ask) (Chosen, er
 	}
 	if login.Present == "" {
 		return Chosen{}, missing("present")
+	}
+	if !o.flags.Changed("present") {
+		login.Present = "" // the cluster may say it
+	}
+	if login.ClientSecretFile != "" && login.Issuer == "" {
+		return Chosen{}, errors.New("--client-secret-file needs --issuer: a secret must not go to whichever provider a cluster names")
 	}
 	for _, parameter := range o.parameters {
 		name, value, ok := strings.Cut(parameter, "=")

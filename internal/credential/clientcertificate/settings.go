@@ -61,8 +61,8 @@ type Settings struct {
 //
 //	{"clientCertificate": {"user": "jane", "groups": ["developers"], "signer": "example.com/people", "duration": "1h"}}
 //
-// What it leaves out stays. A configuration of another form is none of this package's, but an unknown field of
-// clientCertificate is an error.
+// It says what s leaves open: a field that says otherwise than s is an error. A configuration of another form is none of this
+// package's, but an unknown field of clientCertificate is an error.
 func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	var outer struct {
 		ClientCertificate json.RawMessage `json:"clientCertificate"`
@@ -84,18 +84,39 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 		if err != nil || d <= 0 {
 			return s, fmt.Errorf("read clientCertificate in the configuration of the cluster: duration %q is not one such as 1h", said.Duration)
 		}
+		if s.Duration != 0 && s.Duration != d {
+			return s, otherwise("duration", s.Duration.String(), d.String())
+		}
 		s.Duration = d
 	}
-	if said.User != "" {
-		s.User = said.User
-	}
-	if said.Signer != "" {
-		s.Signer = said.Signer
+	for _, field := range []struct {
+		name     string
+		to       *string
+		ofOthers string
+	}{
+		{"user", &s.User, said.User}, {"signer", &s.Signer, said.Signer},
+	} {
+		if field.ofOthers == "" {
+			continue
+		}
+		if *field.to != "" && *field.to != field.ofOthers {
+			return s, otherwise(field.name, *field.to, field.ofOthers)
+		}
+		*field.to = field.ofOthers
 	}
 	if said.Groups != nil {
+		if s.Groups != nil && !slices.Equal(s.Groups, said.Groups) {
+			return s, otherwise("groups", strings.Join(s.Groups, ", "), strings.Join(said.Groups, ", "))
+		}
 		s.Groups = said.Groups
 	}
 	return s, nil
+}
+
+// otherwise refuses a cluster that would have another certificate than the command line allows: it may be anybody's.
+func otherwise(field, own, ofCluster string) error {
+	return fmt.Errorf("the configuration of the cluster says %s %q, and the command line %q: a cluster says only what the command line leaves open",
+		field, ofCluster, own)
 }
 
 // completed returns s with its defaults, or what is wrong with it.

@@ -87,19 +87,29 @@ func TestKeyHoldsWhatDecides(t *testing.T) {
 }
 
 func TestConfigurationOfTheCluster(t *testing.T) {
-	base := clientcertificate.Settings{User: "jane", Signer: "a/b", Duration: time.Hour}
-	got, err := base.WithCluster(json.RawMessage(`{"clientCertificate": {"user": "joe", "groups": ["x"], "duration": "2h"}, "else": 1}`))
+	base := clientcertificate.Settings{Signer: "a/b"}
+	got, err := base.WithCluster(json.RawMessage(`{"clientCertificate": {"user": "joe", "signer": "a/b", "groups": ["x"], "duration": "2h"}, "else": 1}`))
 	if err != nil || got.User != "joe" || got.Signer != "a/b" || got.Duration != 2*time.Hour || len(got.Groups) != 1 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, raw := range []string{"", "null", "[]", `{"oidc": {}}`} {
-		if got, err := base.WithCluster(json.RawMessage(raw)); err != nil || got.User != "jane" {
+		if got, err := base.WithCluster(json.RawMessage(raw)); err != nil || got.User != "" || got.Signer != "a/b" {
 			t.Errorf("%s: got %+v, %v", raw, got, err)
 		}
 	}
 	for _, raw := range []string{`{"clientCertificate": {"usr": "x"}}`, `{"clientCertificate": {"duration": "x"}}`, `{"clientCertificate": {"duration": "-1h"}}`} {
 		if _, err := base.WithCluster(json.RawMessage(raw)); err == nil {
 			t.Errorf("%s is taken", raw)
+		}
+	}
+}
+
+// The cluster that a client talks to may be anybody's: it must not get the certificate of another user than was meant.
+func TestAClusterSaysNothingElse(t *testing.T) {
+	base := clientcertificate.Settings{User: "jane", Groups: []string{"a"}, Signer: "a/b", Duration: time.Hour}
+	for _, raw := range []string{`{"user": "joe"}`, `{"groups": ["a", "b"]}`, `{"groups": []}`, `{"signer": "a/c"}`, `{"duration": "2h"}`} {
+		if got, err := base.WithCluster(json.RawMessage(`{"clientCertificate": ` + raw + `}`)); err == nil {
+			t.Errorf("%s is taken: %+v", raw, got)
 		}
 	}
 }

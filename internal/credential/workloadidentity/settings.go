@@ -29,8 +29,9 @@ type Settings struct {
 //
 //	{"workloadIdentity": {"name": "deployer", "namespace": "my-team", "duration": "30m", "context": "serviceaccount/deployer"}}
 //
-// What it leaves out stays. It names no file: those belong to the machine. A configuration of another form is none of this
-// package's, but an unknown field of workloadIdentity is an error.
+// It says what s leaves open: a field that says otherwise than s is an error, or any cluster could have the token of any identity. It
+// names no file: those belong to the machine. A configuration of another form is none of this package's, but an unknown field of
+// workloadIdentity is an error.
 func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	var outer struct {
 		WorkloadIdentity json.RawMessage `json:"workloadIdentity"`
@@ -49,14 +50,33 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 		if err != nil || d <= 0 {
 			return s, fmt.Errorf("read workloadIdentity in the configuration of the cluster: duration %q is not one such as 30m", said.Duration)
 		}
+		if s.Duration != 0 && s.Duration != d {
+			return s, otherwise("duration", s.Duration.String(), d.String())
+		}
 		s.Duration = d
 	}
-	for to, text := range map[*string]string{&s.Name: said.Name, &s.Namespace: said.Namespace, &s.Context: said.Context} {
-		if text != "" {
-			*to = text
+	for _, field := range []struct {
+		name     string
+		to       *string
+		ofOthers string
+	}{
+		{"name", &s.Name, said.Name}, {"namespace", &s.Namespace, said.Namespace}, {"context", &s.Context, said.Context},
+	} {
+		if field.ofOthers == "" {
+			continue
 		}
+		if *field.to != "" && *field.to != field.ofOthers {
+			return s, otherwise(field.name, *field.to, field.ofOthers)
+		}
+		*field.to = field.ofOthers
 	}
 	return s, nil
+}
+
+// otherwise refuses a cluster that would have another token than the command line allows: it may be anybody's.
+func otherwise(field, own, ofCluster string) error {
+	return fmt.Errorf("the configuration of the cluster says %s %q, and the command line %q: a cluster says only what the command line leaves open",
+		field, ofCluster, own)
 }
 
 // Object is an object on whose behalf a token is asked for.

@@ -349,8 +349,8 @@ func TestKeyHoldsWhatDecides(t *testing.T) {
 }
 
 func TestConfigurationOfTheCluster(t *testing.T) {
-	base := workloadidentity.Settings{Name: "a", Namespace: "n", Duration: time.Hour}
-	got, err := base.WithCluster(json.RawMessage(`{"workloadIdentity": {"name": "b", "duration": "30m", "context": "sa/x"}, "else": 1}`))
+	base := workloadidentity.Settings{Namespace: "n"}
+	got, err := base.WithCluster(json.RawMessage(`{"workloadIdentity": {"name": "b", "namespace": "n", "duration": "30m", "context": "sa/x"}, "else": 1}`))
 	if diff := cmp.Diff(workloadidentity.Settings{Name: "b", Namespace: "n", Duration: 30 * time.Minute, Context: "sa/x"}, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -362,6 +362,16 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 	for _, raw := range []string{`{"workloadIdentity": {"nam": "x"}}`, `{"workloadIdentity": {"duration": "x"}}`, `{"workloadIdentity": {"duration": "0s"}}`, `{"workloadIdentity": 1}`} {
 		if _, err := base.WithCluster(json.RawMessage(raw)); err == nil {
 			t.Errorf("%s is taken", raw)
+		}
+	}
+}
+
+// The cluster that a client talks to may be anybody's: it must not get the token of another identity than was meant.
+func TestAClusterSaysNothingElse(t *testing.T) {
+	base := workloadidentity.Settings{Name: "a", Namespace: "n", Duration: time.Hour, Context: "sa/x"}
+	for _, raw := range []string{`{"name": "b"}`, `{"namespace": "m"}`, `{"duration": "2h"}`, `{"context": "sa/y"}`} {
+		if got, err := base.WithCluster(json.RawMessage(`{"workloadIdentity": ` + raw + `}`)); err == nil {
+			t.Errorf("%s is taken: %+v", raw, got)
 		}
 	}
 }

@@ -49,15 +49,16 @@ func TestKey(t *testing.T) {
 }
 
 func TestWithCluster(t *testing.T) {
-	base := settings.Settings{Issuer: "https://a.example.com", ClientID: "a", Scopes: []string{"one"}, Parameters: map[string]string{"x": "1"}, CAFile: "ca.pem"}
+	base := settings.Settings{Issuer: "https://a.example.com", Parameters: map[string]string{"x": "1"}, CAFile: "ca.pem"}
 	for raw, want := range map[string]settings.Settings{
 		``:                          base,
 		`null`:                      base,
 		`"text"`:                    base,
 		`{"other":{"issuer":"b"}}`:  base,
-		`{"oidc":{"clientID":"b"}}`: {Issuer: base.Issuer, ClientID: "b", Scopes: base.Scopes, Parameters: base.Parameters, CAFile: base.CAFile},
-		`{"oidc":{"issuer":"https://b.example.com","clientID":"b","scopes":["two"],"present":"access","parameters":{"y":"2"}}}`: {
-			Issuer: "https://b.example.com", ClientID: "b", Scopes: []string{"two"}, Present: settings.AccessToken, Parameters: map[string]string{"x": "1", "y": "2"}, CAFile: base.CAFile},
+		`{"oidc":{}}`:               base,
+		`{"oidc":{"clientID":"b"}}`: {Issuer: base.Issuer, ClientID: "b", Parameters: base.Parameters, CAFile: base.CAFile},
+		`{"oidc":{"issuer":"https://a.example.com","clientID":"b","scopes":["two"],"present":"access","parameters":{"y":"2","x":"1"}}}`: {
+			Issuer: base.Issuer, ClientID: "b", Scopes: []string{"two"}, Present: settings.AccessToken, Parameters: map[string]string{"x": "1", "y": "2"}, CAFile: base.CAFile},
 	} {
 		got, err := base.WithCluster(json.RawMessage(raw))
 		if err != nil {
@@ -73,6 +74,20 @@ func TestWithCluster(t *testing.T) {
 	for _, raw := range []string{`{"oidc":{"caFile":"/etc/passwd"}}`, `{"oidc":7}`, `{"oidc":{"issuer":{}}}`} {
 		if _, err := base.WithCluster(json.RawMessage(raw)); err == nil {
 			t.Errorf("%s is taken", raw)
+		}
+	}
+}
+
+// The cluster that a client talks to may be anybody's: it must not get the token that another one is asked for.
+func TestAClusterSaysNothingElse(t *testing.T) {
+	base := settings.Settings{
+		Issuer: "https://a.example.com", ClientID: "a", Scopes: []string{"one"}, Present: settings.IDToken, Parameters: map[string]string{"audience": "1"},
+	}
+	for _, raw := range []string{
+		`{"issuer":"https://b.example.com"}`, `{"clientID":"b"}`, `{"scopes":["two"]}`, `{"scopes":[]}`, `{"present":"access"}`, `{"parameters":{"audience":"2"}}`,
+	} {
+		if got, err := base.WithCluster(json.RawMessage(`{"oidc":` + raw + `}`)); err == nil {
+			t.Errorf("%s is taken: %+v", raw, got)
 		}
 	}
 }
