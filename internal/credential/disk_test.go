@@ -211,6 +211,24 @@ func TestListAndRemove(t *testing.T) {
 	}
 }
 
+// What a process that was killed has left of a first credential is found, so that who logs out removes it.
+func TestLeftoverIsListedAndRemoved(t *testing.T) {
+	w := newWorld(t)
+	w.want(1, "token-1")
+	file := filepath.Join(w.folder, string(w.list()[0].Name))
+	w.must(os.Rename(file, file+".tmp"))
+	list := w.list()
+	if len(list) != 1 || list[0].Problem == nil {
+		t.Fatalf("listed: %+v", list)
+	}
+	if removed, err := credential.Remove(t.Context(), w.folder, list[0].Name); err != nil || removed != nil {
+		t.Errorf("removed: %v, %v", removed, err)
+	}
+	if files, err := os.ReadDir(w.folder); err != nil || len(files) != 0 {
+		t.Errorf("left: %v, %v", files, err)
+	}
+}
+
 // Whatever is kept or shown of a failure, its attempts are listed without secrets.
 func TestNoSecretIsListed(t *testing.T) {
 	w := newWorld(t)

@@ -26,6 +26,9 @@ type Kept struct {
 	Problem error
 }
 
+// errUnfinished: only a part of what is to be kept is there, which may be secret.
+var errUnfinished = errors.New("a process is at work on it, or was killed before it was kept")
+
 // List lists what is kept in a folder, by name. A folder that does not exist keeps nothing, and is not made.
 func List(path string) ([]Kept, error) {
 	folder, err := openExisting(path)
@@ -43,7 +46,9 @@ func List(path string) ([]Kept, error) {
 		switch {
 		case err != nil:
 			list = append(list, Kept{Name: name, Problem: err})
-		case entry != nil:
+		case entry == nil:
+			list = append(list, Kept{Name: name, Problem: errUnfinished})
+		default:
 			list = append(list, Kept{
 				Name: name, Key: entry.Key, Token: !entry.Credential.Token.IsZero(), Certificate: len(entry.Credential.CertificatePEM) > 0,
 				Obtained: entry.Obtained, Expires: entry.Credential.Expires, Renewable: entry.State != nil, Failure: entry.Failure,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // maxFileSize bounds what is read: more than a credential with its certificates and a state ever takes.
@@ -133,7 +134,8 @@ func (f *Folder) open(base string) (*os.File, error) {
 	return file, nil
 }
 
-// Names lists the names of which something is kept, sorted.
+// Names lists the names of which something is kept, sorted. What a process that was killed has left, or one at work has not
+// finished, counts: it may be secret, and has to be found to be removed.
 func (f *Folder) Names() ([]Name, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	if err != nil {
@@ -141,12 +143,12 @@ func (f *Folder) Names() ([]Name, error) {
 	}
 	var names []Name
 	for _, entry := range entries {
-		if name, err := ParseName(entry.Name()); err == nil {
+		if name, err := ParseName(strings.TrimSuffix(entry.Name(), Name("").temporary())); err == nil {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }
 
 func (f *Folder) file(base string) string { return filepath.Join(f.path, base) }
