@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,6 +10,7 @@ import (
 
 	provider "github.com/credence-id/credence/internal/app/credential"
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/cache"
 )
 
 // newLoginCommand is "login": a new credential, whatever is kept.
@@ -116,7 +119,13 @@ func (l *logout) run(cmd *cobra.Command, args []string) error {
 
 // forget removes one first: what cannot be revoked must not stay because of that.
 func (l *logout) forget(cmd *cobra.Command, folder string, kept credential.Kept) error {
-	entry, err := credential.Remove(cmd.Context(), folder, kept.Name)
+	entry, err := l.remove(cmd, folder, kept.Name)
+	if errors.Is(err, cache.ErrBusy) {
+		return &failure{
+			line: fmt.Sprintf("error: %s is not forgotten: %v", shortName(kept.Name), err),
+			hint: "wait until the other process is done, or end it", code: exitOutage, err: err,
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -130,4 +139,12 @@ func (l *logout) forget(cmd *cobra.Command, folder string, kept credential.Kept)
 	}
 	_, err = fmt.Fprintf(l.out, "Forgotten: %s %s\n", shortName(kept.Name), printable(whom(kept.Key)))
 	return err
+}
+
+// remove waits for a process that is at work on it, but not without end: it may have been stopped.
+func (l *logout) remove(cmd *cobra.Command, folder string, name cache.Name) (*credential.Entry, error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), credential.DefaultLockTimeout)
+	defer cancel()
+	defer l.waitingFor("another process, which is at work on " + shortName(name))()
+	return credential.Remove(ctx, folder, name)
 }
