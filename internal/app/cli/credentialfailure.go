@@ -17,7 +17,7 @@ const exitNeedsPerson = 4
 
 // failed words the error of a source, with its exit code and what to do.
 func (s *source) failed(cmd *cobra.Command, args []string, ask credential.Ask, err error) error {
-	failed := &failure{line: "error: " + err.Error(), code: exitOutage, err: err}
+	failed := &failure{line: "error: " + continued(err.Error()), code: exitOutage, err: err}
 	switch {
 	case errors.Is(err, credential.ErrNeedsPerson):
 		failed.code = exitNeedsPerson
@@ -41,6 +41,9 @@ func (s *source) failed(cmd *cobra.Command, args []string, ask credential.Ask, e
 	}
 	return failed
 }
+
+// continued indents all lines but the first: what others have put into a text, such as the names in a certificate, begins no line.
+func continued(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
 // shellLine is a command line for a POSIX shell.
 func shellLine(words []string) string {

@@ -15,7 +15,9 @@ import (
 type person struct{ errOut io.Writer }
 
 // Notice implements credential.Terminal.
-func (p person) Notice(format string, args ...any) { fmt.Fprintf(p.errOut, format+"\n", args...) }
+func (p person) Notice(format string, args ...any) {
+	fmt.Fprintln(p.errOut, continued(fmt.Sprintf(format, args...)))
+}
 
 // OpenURL implements credential.Terminal.
 func (person) OpenURL(address string) error {

@@ -132,7 +132,7 @@ func (l *logout) forget(cmd *cobra.Command, folder string, kept credential.Kept)
 	if entry != nil && entry.State != nil {
 		if err := revokeAtProvider(cmd.Context(), entry.Key, entry.State, l.secretFile); err != nil {
 			return &failure{
-				line: fmt.Sprintf("error: %s is forgotten here, but not revoked: %v", shortName(kept.Name), err),
+				line: fmt.Sprintf("error: %s is forgotten here, but not revoked: %s", shortName(kept.Name), continued(err.Error())),
 				hint: "end the session at the provider itself", code: exitOutage, err: err,
 			}
 		}
