@@ -16,6 +16,9 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
+// MaxAuthorities is more than a file of certificates takes, in bytes, those of a whole system included.
+const MaxAuthorities = 16 << 20
+
 // maxSize is more than a token ever takes that a server would read in a header.
 const maxSize = 256 << 10
 
@@ -52,29 +55,35 @@ func Read(path string) (credential.Secret, error) {
 	if path == "" {
 		return credential.Secret{}, errors.New("read token: no file is given")
 	}
-	// To open a pipe is to wait for its writer: look first.
-	info, err := os.Stat(path)
+	data, err := Content(path, maxSize)
 	if err != nil {
 		return credential.Secret{}, fmt.Errorf("read token: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return credential.Secret{}, fmt.Errorf("read token: %s is not a regular file", path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return credential.Secret{}, fmt.Errorf("read token: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, maxSize+1))
-	if err != nil {
-		return credential.Secret{}, fmt.Errorf("read token: %w", err)
-	}
-	if len(data) > maxSize {
-		return credential.Secret{}, fmt.Errorf("read token: %s is larger than %d bytes: is it a token?", path, maxSize)
 	}
 	text := strings.TrimSpace(string(data))
 	if text == "" {
 		return credential.Secret{}, fmt.Errorf("read token: %s is empty", path)
 	}
 	return credential.NewSecret(text), nil
+}
+
+// Content returns what is in a regular file of at most so many bytes. Nothing else is read: to open a pipe is to wait for its writer,
+// whatever deadline there is.
+func Content(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", path, most)
+	}
+	return data, err
 }

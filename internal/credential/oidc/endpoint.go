@@ -10,10 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/credence-id/credence/internal/credential/file"
 )
 
 const (
@@ -39,7 +40,7 @@ func client(caFile string) (*http.Client, error) {
 		MaxResponseHeaderBytes: 256 << 10,
 	}
 	if caFile != "" {
-		pem, err := os.ReadFile(caFile)
+		pem, err := file.Content(caFile, file.MaxAuthorities)
 		if err != nil {
 			return nil, fmt.Errorf("read certificates of the provider: %w", err)
 		}

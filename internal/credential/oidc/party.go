@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/file"
 )
 
 // party is one provider and what this program is to it.
@@ -40,7 +40,7 @@ func meet(ctx context.Context, c Config) (*party, error) {
 func introduce(ctx context.Context, c Config) (*party, error) {
 	p := &party{Config: c}
 	if c.ClientSecretFile != "" {
-		text, err := os.ReadFile(c.ClientSecretFile)
+		text, err := file.Content(c.ClientSecretFile, answerLimit)
 		if err != nil {
 			return nil, fmt.Errorf("read the client secret: %w", err)
 		}

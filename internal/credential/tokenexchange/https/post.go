@@ -12,9 +12,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
+	"github.com/credence-id/credence/internal/credential/file"
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
 )
 
@@ -60,7 +60,7 @@ func (Poster) Post(ctx context.Context, form tokenexchange.Form) (status int, bo
 func client(caFile string) (*http.Client, error) {
 	settings := &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
-		data, err := os.ReadFile(caFile)
+		data, err := file.Content(caFile, file.MaxAuthorities)
 		if err != nil {
 			return nil, fmt.Errorf("read the authorities: %w", err)
 		}

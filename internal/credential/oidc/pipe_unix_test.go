@@ -1,0 +1,42 @@
+//go:build unix
+
+package oidc_test
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/credential/oidc"
+	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+)
+
+// To open a pipe is to wait for whoever writes to it, perhaps without end, and with the lock of all who want the same credential.
+func TestPipesAreNotRead(t *testing.T) {
+	p := oidctest.Start(t, time.Now())
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*oidc.Config){
+		"secret":      func(c *oidc.Config) { c.ClientSecretFile = pipe },
+		"authorities": func(c *oidc.Config) { c.CAFile = pipe },
+	} {
+		source, failed := newSource(t, p, change), make(chan error, 1)
+		go func() {
+			_, _, err := source.Obtain(t.Context(), credential.Request{Ask: credential.Ask{Interactive: true}, Terminal: &terminal{}})
+			failed <- err
+		}()
+		select {
+		case err := <-failed:
+			if err == nil || !strings.Contains(err.Error(), "not a regular file") {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it waits for somebody to write", name)
+		}
+	}
+}
