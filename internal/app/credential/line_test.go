@@ -43,7 +43,7 @@ func TestOthersWaitLonger(t *testing.T) {
 func TestPathsOfClientsAreAbsolute(t *testing.T) {
 	for _, line := range []string{
 		"file --path x", "token-exchange --endpoint https://e --subject-token-file x", "token-exchange --endpoint https://e --subject-token-file /x --ca-file x",
-		"token-exchange --endpoint https://e --subject-token-file /x --client-secret-file x", "oidc --issuer https://i.example.com --client-id c --ca-file x",
+		"token-exchange --endpoint https://e --subject-token-file /x --authentication basic --client-id c --client-secret-file x", "oidc --issuer https://i.example.com --client-id c --ca-file x",
 		"oidc --issuer https://i.example.com --client-id c --client-secret-file x",
 	} {
 		parsed, err := ParseLine(strings.Fields(line))
@@ -105,6 +105,19 @@ func TestProgramThatIsFound(t *testing.T) {
 	beside := make("bin/credence", 0o755)
 	if got, err := findIn(in("bin", "path"), self); err != nil || got != beside {
 		t.Errorf("found %s, %v", got, err)
+	}
+}
+
+// What is wrong is known before anything is looked for or kept: a password in an address would be kept with the failure, and shown.
+func TestExchangesThatAreRefused(t *testing.T) {
+	for _, more := range []string{"--endpoint https://u:geheim@e", "--endpoint http://e.example.com", "--endpoint https://e --authentication x"} {
+		parsed, err := ParseLine(strings.Fields("token-exchange --subject-token-file /x " + more))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parsed.Choose(Here(time.Now), credential.Ask{}); err == nil || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("%s: %v", more, err)
+		}
 	}
 }
 

@@ -51,5 +51,8 @@ func (e *exchange) Choose(_ []string, place Place, ask credential.Ask) (Chosen, 
 			return Chosen{}, err
 		}
 	}
+	if err := source.Check(); err != nil {
+		return Chosen{}, err
+	}
 	return Chosen{Source: &source, LockTimeout: source.Timeout + time.Minute}, nil
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// check refuses settings that cannot work, or are not safe.
-func (s *Source) check() error {
+// Check refuses settings that cannot work, or are not safe: only of others are Key and the errors of Obtain without secrets.
+func (s *Source) Check() error {
 	if err := checkEndpoint(s.Endpoint); err != nil {
 		return err
 	}

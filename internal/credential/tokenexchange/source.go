@@ -95,6 +95,9 @@ func (s *Source) subject() string {
 
 // Obtain implements credential.Source. The error is ErrRefused if the server says that it will not do it.
 func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.Credential, json.RawMessage, error) {
+	if err := s.Check(); err != nil {
+		return credential.Credential{}, nil, fmt.Errorf("exchange token: %w", err)
+	}
 	got, err := s.exchange(ctx)
 	if err != nil {
 		return credential.Credential{}, nil, fmt.Errorf("exchange token at %s: %w", s.Endpoint, err)
@@ -103,9 +106,6 @@ func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.C
 }
 
 func (s *Source) exchange(ctx context.Context) (credential.Credential, error) {
-	if err := s.check(); err != nil {
-		return credential.Credential{}, err
-	}
 	subject, err := s.subjectToken()
 	if err != nil {
 		return credential.Credential{}, err
