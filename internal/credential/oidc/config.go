@@ -58,7 +58,8 @@ func (c Config) completed() (Config, error) {
 		return c, fmt.Errorf("unknown flow %q: it is %q, %q or %q", c.Flow, settings.Auto, settings.Browser, settings.Device)
 	}
 	for name := range c.Parameters {
-		if slices.Contains(reserved, name) {
+		// Some providers take names in any case.
+		if slices.Contains(reserved, strings.ToLower(name)) {
 			return c, fmt.Errorf("parameter %q belongs to the flow itself and cannot be given", name)
 		}
 	}

@@ -33,6 +33,7 @@ func TestConfigurationsThatAreRefused(t *testing.T) {
 		`unknown flow "push"`: func(c *oidc.Config) { c.Flow = "push" },
 		`"state"`:             func(c *oidc.Config) { c.Parameters = map[string]string{"state": "x"} },
 		`"redirect_uri"`:      func(c *oidc.Config) { c.Parameters = map[string]string{"redirect_uri": "x"} },
+		`"Redirect_URI"`:      func(c *oidc.Config) { c.Parameters = map[string]string{"Redirect_URI": "x"} },
 		`scope "a b"`:         func(c *oidc.Config) { c.Scopes = []string{"a b"} },
 		"its host must be":    func(c *oidc.Config) { c.RedirectURI = "http://example.com/callback" },
 		"must look like":      func(c *oidc.Config) { c.RedirectURI = "https://127.0.0.1/callback" },
