@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// writes are the rights that let somebody change a folder or a file, or let them take such rights.
-const writes = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.FILE_WRITE_EA | windows.DELETE |
+// rights are those that let somebody change a folder or a file, or read what is in it, or let them take such rights.
+const rights = windows.FILE_READ_DATA | windows.GENERIC_READ | windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.FILE_WRITE_EA | windows.DELETE |
 	windows.WRITE_DAC | windows.WRITE_OWNER | windows.GENERIC_WRITE | windows.GENERIC_ALL
 
-// checkAccess refuses what belongs to another user, and what others than this user, administrators and the system may write.
+// checkAccess refuses what belongs to another user, and what others than this user, administrators and the system may read or write.
 // Files here say nothing by their mode: what counts is the owner, and the list of who may do what.
 func checkAccess(path string, _ fs.FileInfo) error {
 	descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
@@ -34,18 +34,18 @@ func checkAccess(path string, _ fs.FileInfo) error {
 	}
 	list, _, err := descriptor.DACL()
 	if err != nil || list == nil {
-		return fmt.Errorf("%s has no list of who may use it: everybody may write there: choose another folder", path)
+		return fmt.Errorf("%s has no list of who may use it: everybody may read and write there: choose another folder", path)
 	}
 	for i := range list.AceCount {
 		var entry *windows.ACCESS_ALLOWED_ACE
 		if err := windows.GetAce(list, uint32(i), &entry); err != nil {
 			return fmt.Errorf("%s: who may use it cannot be read: %w", path, err)
 		}
-		if entry.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE || entry.Header.AceFlags&windows.INHERIT_ONLY_ACE != 0 || entry.Mask&writes == 0 {
+		if entry.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE || entry.Header.AceFlags&windows.INHERIT_ONLY_ACE != 0 || entry.Mask&rights == 0 {
 			continue
 		}
 		if who := (*windows.SID)(unsafe.Pointer(&entry.SidStart)); !trusted(who, user.User.Sid) {
-			return fmt.Errorf("%s can be written by %s: take that right away, or choose another folder", path, who)
+			return fmt.Errorf("%s can be read or written by %s: take that right away, or choose another folder", path, who)
 		}
 	}
 	return nil
