@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,16 @@ interrupted or told to end.`,
 		}))
 	}
 	cmd.AddCommand(newCredentialStatusCommand(terminal))
-	return asGroup(cmd)
+	asGroup(cmd)
+	help := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if os.Getenv(credential.EnvironmentVariable) != "" {
+			// A client would take the help for the credential.
+			return usageFailure(cmd, "no source is given")
+		}
+		return help(cmd, args)
+	}
+	return cmd
 }
 
 // print is "credential SOURCE".
