@@ -95,6 +95,7 @@ func TestInterruptedLogin(t *testing.T) {
 	}{
 		"a browser":              {append(openID, "--flow", "browser"), "open this address", syscall.SIGINT, 130, 1},
 		"a device":               {append(openID, "--flow", "device"), "enter the code", syscall.SIGTERM, 143, 1},
+		"a terminal that closes": {append(openID, "--flow", "device"), "enter the code", syscall.SIGHUP, 129, 1},
 		"approval":               {certificate, "waits for approval", syscall.SIGINT, 130, 1},
 		"approval, for a client": {certificate, "waits for approval", syscall.SIGTERM, 143, 1},
 	} {

@@ -16,21 +16,29 @@ func (i *interruption) Error() string { return fmt.Sprintf("interrupted (%s)", i
 
 // exitCode is what shells say of a program that a signal has ended.
 func (i *interruption) exitCode() int {
-	if i.by == os.Interrupt {
-		return 128 + int(syscall.SIGINT)
+	if number, ok := i.by.(syscall.Signal); ok {
+		return 128 + int(number)
 	}
-	return 128 + int(syscall.SIGTERM)
+	return exitRefused
 }
 
-// untilInterrupted returns a context that ends when somebody interrupts or ends this program, so that it can leave what is kept in
-// order. It is listened to once: who does it again ends the program at once.
+// untilInterrupted returns a context that ends when somebody interrupts or ends this program, or closes its terminal, so that it can
+// leave what is kept in order. It is listened to once: who interrupts it again ends the program at once.
 func untilInterrupted(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	end := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
+		end = append(end, syscall.SIGHUP)
+	}
+	signal.Notify(signals, end...)
 	go func() {
 		select {
 		case by := <-signals:
+			if by == syscall.SIGHUP {
+				// Both the system and the shell say it when a terminal is closed.
+				signal.Ignore(syscall.SIGHUP)
+			}
 			signal.Stop(signals)
 			cancel(&interruption{by: by})
 		case <-ctx.Done():
