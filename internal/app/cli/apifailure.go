@@ -38,8 +38,8 @@ func (r tokenRequest) failure(doing string, err error) error {
 // unanswered words an error for which the API server did not answer.
 func unanswered(doing string, err error) *failure {
 	hint := "check that the API server is running and can be reached from here"
-	// client-go keeps nothing of such an error but its text.
-	if strings.Contains(err.Error(), "getting credentials: ") {
+	// So begin all errors of a program's run, of whichever type, and that of who waits for one.
+	if text := err.Error(); strings.Contains(text, "exec credential: ") || strings.Contains(text, "wait for the credential of program ") {
 		hint = "the API server was not asked: the program that the kubeconfig names for credentials has failed, for the reason that it gives above"
 	}
 	return &failure{line: fmt.Sprintf("error: %s: %v", doing, err), hint: hint, code: exitOutage, err: err}

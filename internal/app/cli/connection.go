@@ -109,7 +109,11 @@ func openConfig(config *rest.Config, warnings io.Writer) (*api, error) {
 	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	config.UserAgent = "credence/" + version.Read().Version
 	if config.Timeout == 0 {
-		config.Timeout = requestTimeout
+		config.Timeout = timeout(config)
+	}
+	config, err := withProgram(config)
+	if err != nil {
+		return nil, err
 	}
 	return newAPI(config)
 }

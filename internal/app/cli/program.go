@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/term"
+	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/clientgo"
+)
+
+// programTimeout and personTimeout bound the program of a kubeconfig's user, without and with a person.
+const programTimeout, personTimeout = time.Minute, 10 * time.Minute
+
+// withProgram returns config with the credentials of its user's program, if it has one. Not by client-go, which waits for a program
+// that hangs without end, whatever becomes of the request.
+func withProgram(config *rest.Config) (*rest.Config, error) {
+	if config.ExecProvider == nil {
+		return config, nil
+	}
+	// It ends with this process.
+	pool, err := execcredential.NewPool(execcredential.Options{Timeout: programTimeout, InteractiveTimeout: personTimeout})
+	if err == nil {
+		config, err = clientgo.Config(pool, config)
+	}
+	if err != nil {
+		return nil, kubeconfigFailure(err)
+	}
+	return config, nil
+}
+
+// timeout bounds a request where nobody does: it waits for the user's program, and that perhaps for a person.
+func timeout(config *rest.Config) time.Duration {
+	switch {
+	case config.ExecProvider == nil:
+		return requestTimeout
+	case term.IsTerminal(int(os.Stdin.Fd())):
+		return requestTimeout + personTimeout
+	}
+	return requestTimeout + programTimeout
+}
