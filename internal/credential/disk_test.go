@@ -217,6 +217,15 @@ func TestLeftoverIsListedAndRemoved(t *testing.T) {
 	w.want(1, "token-1")
 	file := filepath.Join(w.folder, string(w.list()[0].Name))
 	w.must(os.Rename(file, file+".tmp"))
+	folder, err := cache.Open(w.folder)
+	w.must(err)
+	lock, err := folder.Lock(t.Context(), cache.Name(filepath.Base(file)), cache.Wait{})
+	w.must(err)
+	if list := w.list(); len(list) != 0 {
+		t.Errorf("listed while a process is at work: %+v", list)
+	}
+	lock.Release()
+	w.must(folder.Close())
 	list := w.list()
 	if len(list) != 1 || list[0].Problem == nil {
 		t.Fatalf("listed: %+v", list)

@@ -26,8 +26,19 @@ type Kept struct {
 	Problem error
 }
 
-// errUnfinished: only a part of what is to be kept is there, which may be secret.
-var errUnfinished = errors.New("a process is at work on it, or was killed before it was kept")
+// errUnfinished: only a part of what was to be kept is there, which may be secret.
+var errUnfinished = errors.New("the process that got it was killed before it was kept")
+
+// atWork says whether a process has the lock of a name now.
+func atWork(folder *cache.Folder, name cache.Name) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // it is tried once
+	lock, err := folder.Lock(ctx, name, cache.Wait{Patience: DefaultPatience})
+	if err == nil {
+		lock.Release()
+	}
+	return errors.Is(err, cache.ErrBusy)
+}
 
 // List lists what is kept in a folder, by name. A folder that does not exist keeps nothing, and is not made.
 func List(path string) ([]Kept, error) {
@@ -47,7 +58,9 @@ func List(path string) ([]Kept, error) {
 		case err != nil:
 			list = append(list, Kept{Name: name, Problem: err})
 		case entry == nil:
-			list = append(list, Kept{Name: name, Problem: errUnfinished})
+			if !atWork(folder, name) {
+				list = append(list, Kept{Name: name, Problem: errUnfinished})
+			}
 		default:
 			list = append(list, Kept{
 				Name: name, Key: entry.Key, Token: !entry.Credential.Token.IsZero(), Certificate: len(entry.Credential.CertificatePEM) > 0,
