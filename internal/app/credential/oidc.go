@@ -27,7 +27,7 @@ func oidcFlags(flags *pflag.FlagSet) Settings {
 	o := &openID{flags: flags}
 	flags.StringVar(&o.settings.Issuer, "issuer", "", "The URL of the provider, exactly as it stands in its tokens")
 	flags.StringVar(&o.settings.ClientID, "client-id", "", "The client that the provider knows this program as")
-	flags.StringVar(&o.settings.ClientSecretFile, "client-secret-file", "", "A file with the secret of a confidential client; default: the client is public")
+	flags.StringVar(&o.settings.ClientSecretFile, "client-secret-file", "", "A file with the secret of a confidential client, which others cannot read; default: the client is public")
 	flags.StringArrayVar(&o.settings.Scopes, "scope", nil, "A scope to ask for besides openid and offline_access; may be repeated")
 	flags.StringVar((*string)(&o.settings.Present), "present", string(settings.IDToken), "The token that the server gets: id or access")
 	flags.StringVar((*string)(&o.settings.Flow), "flow", string(settings.Auto), "How a person logs in: browser, device, or auto (the browser, if there is one here)")

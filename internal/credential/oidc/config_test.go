@@ -58,7 +58,7 @@ func TestFilesOfTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*oidc.Config){
-		"client secret":     func(c *oidc.Config) { c.ClientSecretFile = missing },
+		"client's secret":   func(c *oidc.Config) { c.ClientSecretFile = missing },
 		"no such file":      func(c *oidc.Config) { c.CAFile = missing },
 		"holds none":        func(c *oidc.Config) { c.CAFile = empty },
 		"signed by unknown": func(c *oidc.Config) { c.CAFile = "" },

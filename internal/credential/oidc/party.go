@@ -40,13 +40,9 @@ func meet(ctx context.Context, c Config) (*party, error) {
 func introduce(ctx context.Context, c Config) (*party, error) {
 	p := &party{Config: c}
 	if c.ClientSecretFile != "" {
-		text, err := file.Content(c.ClientSecretFile, answerLimit)
-		if err != nil {
-			return nil, fmt.Errorf("read the client secret: %w", err)
-		}
-		p.secret = credential.NewSecret(strings.TrimRight(string(text), "\r\n"))
-		if p.secret.IsZero() {
-			return nil, fmt.Errorf("read the client secret: %s is empty", c.ClientSecretFile)
+		var err error
+		if p.secret, err = file.ReadPrivate(c.ClientSecretFile); err != nil {
+			return nil, err
 		}
 	}
 	var err error

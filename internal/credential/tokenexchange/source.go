@@ -110,9 +110,11 @@ func (s *Source) exchange(ctx context.Context) (credential.Credential, error) {
 	if err != nil {
 		return credential.Credential{}, err
 	}
-	secret, err := s.clientSecret()
-	if err != nil {
-		return credential.Credential{}, err
+	var secret credential.Secret
+	if s.ClientSecretFile != "" {
+		if secret, err = file.ReadPrivate(s.ClientSecretFile); err != nil {
+			return credential.Credential{}, err
+		}
 	}
 	timeout := s.Timeout
 	if timeout == 0 {

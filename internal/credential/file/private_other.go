@@ -1,6 +1,6 @@
 //go:build !unix
 
-package tokenexchange
+package file
 
 import "io/fs"
 

@@ -3,6 +3,7 @@
 package oidc_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -39,4 +40,15 @@ func TestPipesAreNotRead(t *testing.T) {
 			t.Fatalf("%s: it waits for somebody to write", name)
 		}
 	}
+}
+
+// As at a token exchange, the secret of a client is not one that others can read.
+func TestClientSecretThatOthersCanReadIsRefused(t *testing.T) {
+	p := oidctest.Start(t, start)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	source := newSource(t, p, func(c *oidc.Config) { c.ClientSecretFile = secret })
+	wantError(t, obtain(t, source, &terminal{}, nil, true).err, "outage", "others have access")
 }
