@@ -25,16 +25,24 @@ const pageTimeout = 5 * time.Second
 // attempt is what makes one login unlike any other: state ties the browser's answer to it, nonce the token, verifier the code.
 type attempt struct{ state, nonce, verifier string }
 
+// likeToken begins every JSON Web Token. What has it is not shown to people as it is: a login by such an address would fail.
+const likeToken = "eyJ"
+
 func newAttempt(random io.Reader) (attempt, error) {
-	var texts [3]string
-	for i := range texts {
-		var bits [32]byte
-		if _, err := io.ReadFull(random, bits[:]); err != nil {
-			return attempt{}, fmt.Errorf("read random bytes: %w", err)
+	for {
+		var texts [3]string
+		for i := range texts {
+			var bits [32]byte
+			if _, err := io.ReadFull(random, bits[:]); err != nil {
+				return attempt{}, fmt.Errorf("read random bytes: %w", err)
+			}
+			texts[i] = base64.RawURLEncoding.EncodeToString(bits[:])
 		}
-		texts[i] = base64.RawURLEncoding.EncodeToString(bits[:])
+		a := attempt{texts[0], texts[1], texts[2]}
+		if !strings.Contains(strings.Join([]string{a.state, a.nonce, a.challenge()}, " "), likeToken) {
+			return a, nil
+		}
 	}
-	return attempt{texts[0], texts[1], texts[2]}, nil
 }
 
 // challenge is the verifier as the browser may see it (RFC 7636 section 4.2, S256).
