@@ -112,6 +112,31 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// Between the key and the exchange somebody else's token may come into the file: what it is exchanged for is not kept for the first.
+func TestAnotherSubjectUnderTheSameKey(t *testing.T) {
+	for name, tokens := range map[string][2]string{
+		"another":           {subjectToken, jwt(`{"iss":"https://issuer","sub":"other"}`)},
+		"none before":       {"", subjectToken},
+		"another of no one": {"opaque", "opaque too"},
+	} {
+		server := newServer(t)
+		source := server.source()
+		overwrite(t, source, tokens[0])
+		source.Key()
+		overwrite(t, source, tokens[1])
+		if _, err := obtain(t, source); err == nil || !strings.Contains(err.Error(), "another subject") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(server.forms) != 0 {
+			t.Errorf("%s: something was sent", name)
+		}
+		source.Key()
+		if _, err := obtain(t, source); err != nil {
+			t.Errorf("%s: again: %v", name, err)
+		}
+	}
+}
+
 func overwrite(t *testing.T, source *tokenexchange.Source, token string) {
 	t.Helper()
 	if err := os.WriteFile(source.SubjectTokenFile, []byte(token), 0o600); err != nil {

@@ -58,15 +58,23 @@ type Source struct {
 	Poster Poster
 	// Now is the clock; required by Obtain.
 	Now func() time.Time
+
+	// keyed is the subject that Key has named last; nil: none yet.
+	keyed *string
 }
 
 // DefaultTimeout is how long an exchange may take.
 const DefaultTimeout = 30 * time.Second
 
 // Key implements credential.Source. The subject is part of it: with the token of somebody else in the file, what was got for
-// the first is not served.
+// the first is not served, and Obtain refuses it under the key of the first.
 func (s *Source) Key() map[string]string {
-	key := map[string]string{"source": "token-exchange", "endpoint": s.Endpoint, "subjectTokenFile": s.SubjectTokenFile, "subject": s.subject()}
+	subject := ""
+	if token, err := file.Read(s.SubjectTokenFile); err == nil {
+		subject = subjectOf(token)
+	}
+	s.keyed = &subject
+	key := map[string]string{"source": "token-exchange", "endpoint": s.Endpoint, "subjectTokenFile": s.SubjectTokenFile, "subject": subject}
 	for name, value := range map[string]string{
 		"subjectTokenType": s.SubjectTokenType, "requestedTokenType": s.RequestedTokenType, "authentication": string(s.Authentication),
 		"clientID": s.ClientID, "clientSecretFile": s.ClientSecretFile, "caFile": s.CAFile,
@@ -80,12 +88,8 @@ func (s *Source) Key() map[string]string {
 	return key
 }
 
-// subject names whom the token in the file is of, as far as it says so. Of one that says nothing it is a sum.
-func (s *Source) subject() string {
-	token, err := file.Read(s.SubjectTokenFile)
-	if err != nil {
-		return ""
-	}
+// subjectOf names whom a token is of, as far as it says so. Of one that says nothing it is a sum.
+func subjectOf(token credential.Secret) string {
 	if claims, ok := credential.Unverified(token); ok && claims.Subject != "" {
 		return claims.Issuer + " " + claims.Subject
 	}
@@ -138,6 +142,10 @@ func (s *Source) subjectToken() (credential.Secret, error) {
 	token, err := file.Read(s.SubjectTokenFile)
 	if err != nil {
 		return credential.Secret{}, err
+	}
+	if s.keyed != nil && *s.keyed != subjectOf(token) {
+		// It may have been waited for another process meanwhile.
+		return credential.Secret{}, fmt.Errorf("the token in %s is of another subject than a moment ago: try again", s.SubjectTokenFile)
 	}
 	claims, _ := credential.Unverified(token)
 	if now := s.Now(); !claims.Expires.IsZero() && !now.Before(claims.Expires) {
