@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/execcredential/exectest"
 )
 
 // portsPerPlane is how many consecutive ports one plane may use.
@@ -45,7 +47,10 @@ type plane struct {
 // shared is the plane of all tests that do not stop or break one.
 var shared plane
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	exectest.Intercept() // in a process that is to be a provider of credentials, this test binary is one
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	var stop func()
