@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/test/controlplane"
 )
 
 // portsPerPlane is how many consecutive ports one plane may use.
@@ -126,17 +127,7 @@ func readPlane(dir string) (plane, error) {
 }
 
 // program returns the path of a program of make build.
-func program(name string) string {
-	bin := os.Getenv("CREDENCE_BIN")
-	if bin == "" {
-		bin = filepath.Join("..", "..", "bin")
-	}
-	path, err := filepath.Abs(filepath.Join(bin, name))
-	if err != nil {
-		panic(err)
-	}
-	return path
-}
+func program(name string) string { return controlplane.Program(name) }
 
 // ports are handed out once each: tests run side by side.
 var ports = struct {
