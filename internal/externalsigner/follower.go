@@ -302,6 +302,11 @@ func (f *Follower) rest(ctx context.Context, pause time.Duration) {
 	if pause <= minPause {
 		return
 	}
+	select {
+	case <-f.wanted: // one that came meanwhile waits for nothing more
+		return
+	default:
+	}
 	end := f.Clock.NewTimer(pause - minPause)
 	defer end.Stop()
 	select {

@@ -380,7 +380,7 @@ func TestYoungKeyIsWithheld(t *testing.T) {
 	if _, err := f.SignClaims(t.Context(), claims(), both()); reasonOf(err) != externalsigner.ReasonUnknownKey {
 		t.Errorf("%v, want %s", err, externalsigner.ReasonUnknownKey)
 	}
-	if pause, err := f.poll(t); err != nil || pause > 3*time.Second { // the clock may tick on while the follower wakes
+	if pause, err := f.poll(t); err != nil || pause != 2*time.Second {
 		t.Errorf("polled after %s: %v", pause, err)
 	}
 	wantPublished(t, f, "signer/rs-1", "new", "signer/es-1")

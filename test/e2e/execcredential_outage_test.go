@@ -1,22 +1,16 @@
 package e2e_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/test/controlplane"
 )
 
 func isBackoff(err error) bool {
@@ -54,58 +48,7 @@ func TestExecCredentialInformerAcrossAnOutageOfTheProgram(t *testing.T) {
 	f.has("in-the-outage")
 	w.add("after")
 	f.has("after")
-	f.saw(3)
-	ran(t, program, 3)
-	if refused := w.nobodyElse(w.robot()); refused != 0 {
-		t.Errorf("%d requests were answered with 401", refused)
-	}
-}
-
-// loneCluster is a control plane of a test's own, to be killed.
-type loneCluster struct {
-	t    *testing.T
-	dir  string
-	port int
-	kill func()
-}
-
-func (c *loneCluster) start() {
-	c.t.Helper()
-	cmd := exec.Command(program("credence-devcluster"), "--dir", c.dir, "--port", fmt.Sprint(c.port))
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	c.kill = func() { _ = cmd.Process.Kill(); <-ended }
-	c.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-ended
-	})
-	eventually(c.t, func() error {
-		select {
-		case <-ended:
-			return fatal{fmt.Errorf("the cluster ended: %s", log.String())}
-		default:
-		}
-		client, err := kubernetes.NewForConfig(c.admin())
-		if err != nil {
-			return err
-		}
-		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(c.t.Context()).Error()
-	})
-}
-
-func (c *loneCluster) admin() *rest.Config {
-	c.t.Helper()
-	config := &rest.Config{}
-	eventually(c.t, func() (err error) {
-		config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(c.dir, "admin.kubeconfig"))
-		return err
-	})
-	return config
+	f.ends(program, w.robot(), 3, 3, 0)
 }
 
 // An API server that is killed is no reason to run the program. If the credential expires meanwhile, and the program needs the server
@@ -116,16 +59,24 @@ func TestExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := &loneCluster{t: t, dir: filepath.Join(t.TempDir(), "cluster"), port: port}
-	cluster.start()
-	w := newExecWorld(t, cluster.admin(), cluster.dir)
+	dir := filepath.Join(t.TempDir(), "cluster")
+	start := func() *controlplane.ControlPlane {
+		cluster, err := controlplane.Start(t.Context(), dir, "--port", fmt.Sprint(port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(cluster.Stop)
+		return cluster
+	}
+	cluster := start()
+	w := newExecWorld(t, cluster.Admin, dir)
 	clock := exectest.NewClock(time.Now())
 	program := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return w.answerToken("", clock.Now().Add(time.Hour)) })
 	f := w.follow(w.config(execPool(t, execcredential.Options{Clock: clock}), program.Config()))
 	w.add("before")
 	f.has("before")
 
-	cluster.kill()
+	cluster.Kill()
 	before := f.asked()
 	eventually(t, func() error {
 		if got := f.asked(); got == before {
@@ -137,16 +88,12 @@ func TestExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
 	clock.Advance(time.Hour)
 	ran(t, program, 2)
 	f.told("the pause", isBackoff)
-	cluster.start()
+	start()
 	w.add("meanwhile")
 	ran(t, program, 2)
 	clock.Advance(time.Minute)
 	f.has("before", "meanwhile")
 	w.add("after")
 	f.has("after")
-	f.saw(3)
-	ran(t, program, 3)
-	if refused := w.nobodyElse(w.robot()); refused != 0 {
-		t.Errorf("%d requests were answered with 401", refused)
-	}
+	f.ends(program, w.robot(), 3, 3, 0)
 }

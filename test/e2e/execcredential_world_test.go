@@ -34,9 +34,6 @@ import (
 	"github.com/credence-id/credence/execcredential/exectest"
 )
 
-// In a process that is to be a provider of credentials, this test binary is one.
-func init() { exectest.Intercept() }
-
 // execWorld is a namespace of a real cluster, and accounts that may read what is in it: one by tokens, one by certificates.
 type execWorld struct {
 	t         *testing.T

@@ -22,6 +22,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/test/controlplane"
 )
 
 // portsPerPlane is how many consecutive ports one plane may use.
@@ -45,7 +48,10 @@ type plane struct {
 // shared is the plane of all tests that do not stop or break one.
 var shared plane
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	exectest.Intercept() // in a process that is to be a provider of credentials, this test binary is one
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	var stop func()
@@ -121,17 +127,7 @@ func readPlane(dir string) (plane, error) {
 }
 
 // program returns the path of a program of make build.
-func program(name string) string {
-	bin := os.Getenv("CREDENCE_BIN")
-	if bin == "" {
-		bin = filepath.Join("..", "..", "bin")
-	}
-	path, err := filepath.Abs(filepath.Join(bin, name))
-	if err != nil {
-		panic(err)
-	}
-	return path
-}
+func program(name string) string { return controlplane.Program(name) }
 
 // ports are handed out once each: tests run side by side.
 var ports = struct {

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -13,10 +12,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -28,7 +25,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/test/controlplane"
 )
 
 // trust is the configuration by which another cluster accepts tokens of workload identities.
@@ -66,44 +64,12 @@ func (p plane) secondCluster(t *testing.T) *rest.Config {
 	if err := os.WriteFile(configuration, fmt.Appendf(nil, trust, p.Issuer, indent(string(ca), "      ")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port, err := freePorts(portsPerPlane)
+	cluster, err := controlplane.Start(t.Context(), filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", configuration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := filepath.Join(dir, "cluster")
-	cmd := exec.CommandContext(t.Context(), program("credence-devcluster"), "--dir", cluster, "--port", fmt.Sprint(port), "--authentication-config", configuration)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 30 * time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	t.Cleanup(func() {
-		// The test's context ends after its cleanups: stop the cluster first, so that its folder can be removed.
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-exited
-	})
-	var config *rest.Config
-	eventually(t, func() error {
-		select {
-		case err := <-exited:
-			exited <- err
-			return fmt.Errorf("second cluster ended: %v\n%s", err, log.String())
-		default:
-		}
-		if config, err = clientcmd.BuildConfigFromFlags("", filepath.Join(cluster, "admin.kubeconfig")); err != nil {
-			return err
-		}
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return err
-		}
-		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(t.Context()).Error()
-	})
-	return config
+	t.Cleanup(cluster.Stop)
+	return cluster.Admin
 }
 
 // whoami asks a cluster who the bearer of a token is.

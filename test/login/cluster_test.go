@@ -1,23 +1,20 @@
 package login_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/test/controlplane"
 )
 
 // trust is the configuration by which the cluster believes the provider, but for tokens whose number it refuses.
@@ -63,38 +60,13 @@ func startCluster() (*cluster, error) {
 	if err := c.write(""); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(scratch, "cluster")
-	cmd := exec.Command(program("credence-devcluster"), "--dir", dir, "--port", "0", "--authentication-config", c.configuration)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
+	running, err := controlplane.Start(context.Background(), filepath.Join(scratch, "cluster"), "--port", "0", "--authentication-config", c.configuration)
+	if err != nil {
 		return nil, err
 	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	atEnd(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		<-exited
-	})
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if c.admin, err = clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig")); err == nil {
-			if _, err = c.get(ctx, "/readyz"); err == nil {
-				return c, nil
-			}
-		}
-		select {
-		case ended := <-exited:
-			exited <- ended
-			return nil, fmt.Errorf("the cluster ended: %w\n%s", ended, log.String())
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), err)
-		case <-tick.C:
-		}
-	}
+	atEnd(running.Stop)
+	c.admin = running.Admin
+	return c, nil
 }
 
 func (c *cluster) get(ctx context.Context, path string) ([]byte, error) {

@@ -17,6 +17,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/credence-id/credence/test/controlplane"
 )
 
 // desk is where a person sits: a home with nothing in it but a kubeconfig, a terminal, and a browser that opens.
@@ -88,7 +90,7 @@ func (d *desk) environment() []string {
 	})
 	environment = append(environment,
 		"HOME="+d.home, "KUBECONFIG="+d.kubeconfig, "XDG_CACHE_HOME="+filepath.Join(d.home, "cache"),
-		"PATH="+strings.Join([]string{filepath.Join(d.home, "bin"), filepath.Dir(program("credence")), os.Getenv("PATH")}, ":"),
+		"PATH="+strings.Join([]string{filepath.Join(d.home, "bin"), filepath.Dir(controlplane.Program("credence")), os.Getenv("PATH")}, ":"),
 	)
 	if !d.noDisplay {
 		environment = append(environment, "DISPLAY=:0")
@@ -113,7 +115,7 @@ func (d *desk) run(name string, args ...string) outcome {
 // runWith is run with another standard input; nil: nothing.
 func (d *desk) runWith(input *os.File, name string, args ...string) outcome {
 	d.t.Helper()
-	cmd := exec.CommandContext(d.t.Context(), program(name), args...)
+	cmd := exec.CommandContext(d.t.Context(), controlplane.Program(name), args...)
 	cmd.Env, cmd.Dir = d.environment(), d.home
 	if input != nil {
 		cmd.Stdin = input

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/credence-id/credence/test/controlplane"
 	"github.com/credence-id/credence/test/documents"
 )
 
@@ -15,7 +16,7 @@ func TestDocumentsWithABrowser(t *testing.T) {
 		d := newDesk(t, "agree")
 		return documents.Reader{
 			Folder: map[string]string{
-				"bin": filepath.Dir(program("credence")), "docs": filepath.Join(documents.Repository, "docs"), "test": filepath.Join(documents.Repository, "test"),
+				"bin": filepath.Dir(controlplane.Program("credence")), "docs": filepath.Join(documents.Repository, "docs"), "test": filepath.Join(documents.Repository, "test"),
 			},
 			Environment: append(d.environment(), "GOCACHE="+goCache(t)),
 			Terminal:    d.terminal,

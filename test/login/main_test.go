@@ -3,7 +3,6 @@ package login_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -42,17 +41,4 @@ func run(m *testing.M) int {
 		}
 	}()
 	return m.Run()
-}
-
-// program returns the path of a program of make build.
-func program(name string) string {
-	bin := os.Getenv("CREDENCE_BIN")
-	if bin == "" {
-		bin = filepath.Join("..", "..", "bin")
-	}
-	path, err := filepath.Abs(filepath.Join(bin, name))
-	if err != nil {
-		panic(err)
-	}
-	return path
 }

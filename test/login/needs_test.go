@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/credence-id/credence/test/controlplane"
 )
 
 // missing skips a test that needs what is not here. What can be installed is not skipped where CI says that it is at work.
@@ -50,7 +52,7 @@ func chromium() string {
 func needBuild(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"credence", "credence-credential", "credence-devcluster", "kubectl"} {
-		if _, err := os.Stat(program(name)); err != nil {
+		if _, err := os.Stat(controlplane.Program(name)); err != nil {
 			t.Fatalf("needs %s: run make build, or name its folder in CREDENCE_BIN", name)
 		}
 	}

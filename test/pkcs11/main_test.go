@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/credence-id/credence/test/controlplane"
 )
 
 // pin is that of every token of the tests.
@@ -73,10 +75,11 @@ func run(m *testing.M) (int, error) {
 	); err != nil {
 		return 0, err
 	}
-	stop, err := shared.start(context.Background(), filepath.Join(dir, "cluster"))
+	running, err := controlplane.Start(context.Background(), filepath.Join(dir, "cluster"), "--port", "0")
 	if err != nil {
 		return 0, err
 	}
-	defer stop()
+	defer running.Stop()
+	shared = cluster{admin: running.Admin}
 	return m.Run(), nil
 }

@@ -51,7 +51,7 @@ person must log in first.`,
 	root.SetOut(terminal.out)
 	root.SetErr(terminal.errOut)
 	root.SetUsageFunc(printUsage)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageFailure(cmd, err.Error()) })
+	root.SetFlagErrorFunc(flagFailure)
 
 	connection := newConnection()
 	connection.addFlags(root.PersistentFlags())

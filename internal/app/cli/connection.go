@@ -38,7 +38,7 @@ func newConnection() *connection {
 func (c *connection) addFlags(flags *pflag.FlagSet) {
 	c.flags.AddFlags(flags)
 	flags.StringVar(c.flags.Context, "kube-context", "",
-		`The same as --context; "token create", where --context is the context of the token, has only this one`)
+		`The same as --context; "token create" and the source workload-identity, where --context is that of the token, have only this one`)
 }
 
 // needsCluster marks the commands that talk to a cluster.

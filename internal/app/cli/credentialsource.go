@@ -90,6 +90,8 @@ func (s *source) complete(cmd *cobra.Command) {
 			completeFlag(cmd, flag.Name, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 				return s.connection.completeNames(cmd.Context(), (*api).serviceAccountNames, "serviceaccount/")
 			})
+		case flag.Name == "for-context":
+			completeFlag(cmd, flag.Name, completeContexts)
 		case words[flag.Name] != nil:
 			completeFlag(cmd, flag.Name, cobra.FixedCompletions(words[flag.Name], cobra.ShellCompDirectiveNoFileComp))
 		default:

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -59,10 +63,30 @@ func (e *userEntry) change(config *clientcmdapi.Config, entry clientcmdapi.ExecC
 	}
 	context := config.Contexts[e.forContext]
 	if context == nil {
-		return &failure{line: fmt.Sprintf("error: %s has no context %q", e.file, e.forContext), code: exitUsage}
+		return &failure{
+			line: fmt.Sprintf("error: %s has no context %q", e.file, e.forContext),
+			hint: contextsHint(config), code: exitUsage,
+		}
 	}
 	context.AuthInfo = e.name
 	return nil
+}
+
+func contextsHint(config *clientcmdapi.Config) string {
+	names := slices.Sorted(maps.Keys(config.Contexts))
+	if len(names) == 0 {
+		return "it has none, or is not there: give the kubeconfig of the cluster by --file"
+	}
+	return "it has " + printable(strings.Join(names, ", "))
+}
+
+// completeContexts offers those of the file that --file names.
+func completeContexts(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	config, err := clientcmd.LoadFromFile(cmd.Flag("file").Value.String())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
 // lockKubeconfig takes the lock that kubectl takes: a file beside it that only one can make.

@@ -91,6 +91,14 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return failure
 }
 
+// flagFailure is a usage failure. A command that is not known has flags that are not known either.
+func flagFailure(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return unknownCommand(cmd, words[0])
+	}
+	return usageFailure(cmd, err.Error())
+}
+
 // oneOf returns a usage failure unless value is one of the allowed values of a flag.
 func oneOf(cmd *cobra.Command, flag, value string, allowed ...string) error {
 	for _, a := range allowed {

@@ -1,0 +1,105 @@
+// Package controlplane starts control planes of their own for tests: a real kube-apiserver with its etcd, by the credence-devcluster of
+// make build. In go a folder and arguments, out comes the administrator's configuration once the API server is ready. It chooses no
+// port, and leaves the folder behind.
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// patience is how long a control plane may take until it is ready.
+const patience = 2 * time.Minute
+
+// ControlPlane is one that runs.
+type ControlPlane struct {
+	Admin *rest.Config // of its administrator
+
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process has ended
+}
+
+// Program returns the path of a program of make build: in the folder CREDENCE_BIN, and without it in bin two folders up, where that is
+// for packages of tests.
+func Program(name string) string {
+	bin := os.Getenv("CREDENCE_BIN")
+	if bin == "" {
+		bin = filepath.Join("..", "..", "bin")
+	}
+	path, err := filepath.Abs(filepath.Join(bin, name))
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
+// Start runs credence-devcluster with the folder dir and more arguments, such as --port, and returns when the API server is ready. What
+// fails to become ready is stopped; the error has the end of what it wrote.
+func Start(ctx context.Context, dir string, arguments ...string) (*ControlPlane, error) {
+	var log bytes.Buffer
+	c := &ControlPlane{
+		cmd:   exec.Command(Program("credence-devcluster"), append([]string{"--dir", dir}, arguments...)...),
+		ended: make(chan struct{}),
+	}
+	c.cmd.Stderr = &log
+	if err := c.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a control plane, which make build makes: %w", err)
+	}
+	go func() {
+		_ = c.cmd.Wait() // that it has ended is what counts
+		close(c.ended)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := c.ready(ctx, filepath.Join(dir, "admin.kubeconfig"))
+		if err == nil {
+			return c, nil
+		}
+		select {
+		case <-tick.C:
+		case <-c.ended:
+			return nil, fmt.Errorf("the control plane ended\n%s", log.String())
+		case <-ctx.Done():
+			c.Stop()
+			return nil, fmt.Errorf("the control plane is not ready: %w\n%s", err, log.String())
+		}
+	}
+}
+
+// ready is nil once the API server says that it is.
+func (c *ControlPlane) ready(ctx context.Context, kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	c.Admin = config
+	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
+// Stop asks it to end, and waits until it has. It may be called again, and after Kill.
+func (c *ControlPlane) Stop() { c.end(syscall.SIGTERM) }
+
+// Kill ends it as a power cut would: nothing is written anymore.
+func (c *ControlPlane) Kill() { c.end(syscall.SIGKILL) }
+
+func (c *ControlPlane) end(signal syscall.Signal) {
+	_ = c.cmd.Process.Signal(signal) // of one that has ended: nothing to do
+	<-c.ended
+}
