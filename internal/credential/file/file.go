@@ -36,7 +36,7 @@ func (*Source) Key() map[string]string { return nil }
 // Obtain implements credential.Source.
 func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.Credential, json.RawMessage, error) {
 	if err := ctx.Err(); err != nil {
-		return credential.Credential{}, nil, fmt.Errorf("read token: %w", err)
+		return credential.Credential{}, nil, fmt.Errorf("read the token in a file: %w", err)
 	}
 	token, err := Read(s.Path)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.C
 	}
 	claims, _ := credential.Unverified(token)
 	if now := s.Now(); !claims.Expires.IsZero() && !now.Before(claims.Expires) {
-		return credential.Credential{}, nil, fmt.Errorf("read token: the token in %s expired at %s, and now is %s: whatever renews the file has stopped, or the clock is wrong",
+		return credential.Credential{}, nil, fmt.Errorf("the token in %s expired at %s, and now is %s: whatever renews the file has stopped, or the clock is wrong",
 			s.Path, claims.Expires.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return credential.Credential{Token: token, Expires: claims.Expires}, nil, nil
@@ -53,15 +53,18 @@ func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.C
 // Read returns the token in a file, without the white space around it.
 func Read(path string) (credential.Secret, error) {
 	if path == "" {
-		return credential.Secret{}, errors.New("read token: no file is given")
+		return credential.Secret{}, errors.New("read the token in a file: none is given")
 	}
 	data, err := Content(path, maxSize)
 	if err != nil {
-		return credential.Secret{}, fmt.Errorf("read token: %w", err)
+		return credential.Secret{}, fmt.Errorf("read the token in a file: %w", err)
 	}
 	text := strings.TrimSpace(string(data))
 	if text == "" {
-		return credential.Secret{}, fmt.Errorf("read token: %s is empty", path)
+		return credential.Secret{}, fmt.Errorf("read the token in a file: %s is empty", path)
+	}
+	if strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
+		return credential.Secret{}, fmt.Errorf("read the token in a file: %s holds something else than one token", path)
 	}
 	return credential.NewSecret(text), nil
 }

@@ -86,6 +86,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"none":      {func(string) {}, "no such file"},
 		"a folder":  {func(path string) { _ = os.Mkdir(path, 0o700) }, "not a regular file"},
 		"empty":     {func(path string) { put(t, path, "\n") }, "is empty"},
+		"no token":  {func(path string) { put(t, path, "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n") }, "something else than one token"},
 		"too large": {func(path string) { put(t, path, strings.Repeat("a", 256<<10+1)) }, "larger than"},
 		"expired":   {func(path string) { put(t, path, jwt(noon)) }, "expired at 2026-05-04T12:00:00Z"},
 	}

@@ -61,7 +61,7 @@ func TestFilesOfTheConfiguration(t *testing.T) {
 		"client's secret":   func(c *oidc.Config) { c.ClientSecretFile = missing },
 		"no such file":      func(c *oidc.Config) { c.CAFile = missing },
 		"holds none":        func(c *oidc.Config) { c.CAFile = empty },
-		"signed by unknown": func(c *oidc.Config) { c.CAFile = "" },
+		"by --ca-file":      func(c *oidc.Config) { c.CAFile = "" },
 	} {
 		term := &terminal{}
 		wantError(t, obtain(t, newSource(t, p, change), term, nil, true).err, "outage", want)

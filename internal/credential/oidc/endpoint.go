@@ -25,7 +25,7 @@ const (
 )
 
 // errOutage marks that the provider has not answered, or said that it cannot now.
-var errOutage = errors.New("the provider does not answer properly")
+var errOutage = errors.New("the provider cannot be used now")
 
 // client returns what talks to the provider: TLS 1.2 or newer, certificates of the given file only, no redirect to another host.
 func client(caFile string) (*http.Client, error) {
@@ -77,7 +77,7 @@ func send(c *http.Client, request *http.Request) (int, []byte, error) {
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err // its text would have the whole URL, query and all
 		}
-		return 0, nil, fmt.Errorf("%s %s: %w: %w", request.Method, place(request.URL), err, errOutage)
+		return 0, nil, fmt.Errorf("%s %s: %w: %w", request.Method, place(request.URL), advised(err), errOutage)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit+1))
@@ -91,6 +91,14 @@ func send(c *http.Client, request *http.Request) (int, []byte, error) {
 		return 0, nil, fmt.Errorf("%s %s: %s: %w", request.Method, place(request.URL), response.Status, errOutage)
 	}
 	return response.StatusCode, body, nil
+}
+
+// advised says what to do about the failure that a private provider mostly has.
+func advised(err error) error {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return fmt.Errorf("%w (a file with the authority of its certificate is given by --ca-file)", err)
+	}
+	return err
 }
 
 // get returns the body of a document.
