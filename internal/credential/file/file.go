@@ -40,7 +40,10 @@ func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.C
 	}
 	token, err := Read(s.Path)
 	if err != nil {
-		return credential.Credential{}, nil, err
+		return credential.Credential{}, nil, fmt.Errorf("read the token in a file: %w", err)
+	}
+	if strings.IndexFunc(token.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
+		return credential.Credential{}, nil, fmt.Errorf("read the token in a file: %s holds something else than one token", s.Path)
 	}
 	claims, _ := credential.Unverified(token)
 	if now := s.Now(); !claims.Expires.IsZero() && !now.Before(claims.Expires) {
@@ -53,18 +56,15 @@ func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.C
 // Read returns the token in a file, without the white space around it.
 func Read(path string) (credential.Secret, error) {
 	if path == "" {
-		return credential.Secret{}, errors.New("read the token in a file: none is given")
+		return credential.Secret{}, errors.New("no file is given")
 	}
 	data, err := Content(path, maxSize)
 	if err != nil {
-		return credential.Secret{}, fmt.Errorf("read the token in a file: %w", err)
+		return credential.Secret{}, err
 	}
 	text := strings.TrimSpace(string(data))
 	if text == "" {
-		return credential.Secret{}, fmt.Errorf("read the token in a file: %s is empty", path)
-	}
-	if strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
-		return credential.Secret{}, fmt.Errorf("read the token in a file: %s holds something else than one token", path)
+		return credential.Secret{}, fmt.Errorf("%s is empty", path)
 	}
 	return credential.NewSecret(text), nil
 }

@@ -14,11 +14,11 @@ func ReadPrivate(path string) (credential.Secret, error) {
 		err = checkPrivate(path, info)
 	}
 	if err != nil {
-		return credential.Secret{}, fmt.Errorf("read the client's secret: %w", err)
+		return credential.Secret{}, fmt.Errorf("read the secret of the client: %w", err)
 	}
 	secret, err := Read(path)
 	if err != nil {
-		return credential.Secret{}, fmt.Errorf("read the client's secret: %w", err)
+		return credential.Secret{}, fmt.Errorf("read the secret of the client: %w", err)
 	}
 	return secret, nil
 }

@@ -58,10 +58,10 @@ func TestFilesOfTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*oidc.Config){
-		"client's secret":   func(c *oidc.Config) { c.ClientSecretFile = missing },
-		"no such file":      func(c *oidc.Config) { c.CAFile = missing },
-		"holds none":        func(c *oidc.Config) { c.CAFile = empty },
-		"by --ca-file":      func(c *oidc.Config) { c.CAFile = "" },
+		"secret of the client": func(c *oidc.Config) { c.ClientSecretFile = missing },
+		"no such file":         func(c *oidc.Config) { c.CAFile = missing },
+		"holds none":           func(c *oidc.Config) { c.CAFile = empty },
+		"by --ca-file":         func(c *oidc.Config) { c.CAFile = "" },
 	} {
 		term := &terminal{}
 		wantError(t, obtain(t, newSource(t, p, change), term, nil, true).err, "outage", want)

@@ -141,7 +141,7 @@ func (s *Source) exchange(ctx context.Context) (credential.Credential, error) {
 func (s *Source) subjectToken() (credential.Secret, error) {
 	token, err := file.Read(s.SubjectTokenFile)
 	if err != nil {
-		return credential.Secret{}, err
+		return credential.Secret{}, fmt.Errorf("read the token to exchange: %w", err)
 	}
 	if s.keyed != nil && *s.keyed != subjectOf(token) {
 		// It may have been waited for another process meanwhile.
