@@ -270,7 +270,7 @@ func TestSessionThatIsOverIsOpenedAgain(t *testing.T) {
 	var over atomic.Int32
 	server, source, provider, clock := devices(t, func(session int) bool { return session > int(over.Load()) })
 	base := server.transport()
-	base.DisableKeepAlives = true
+	base.DisableKeepAlives, base.ForceAttemptHTTP2 = true, false
 	transport := source.Transport(base)
 	post := func(body io.Reader, length int64) error {
 		closes := &closing{Reader: body}
