@@ -182,6 +182,13 @@ type closing struct {
 	closed atomic.Bool
 }
 
+func (c *closing) Read(p []byte) (int, error) {
+	if c.closed.Load() {
+		return 0, errors.New("the body is closed")
+	}
+	return c.Reader.Read(p)
+}
+
 func (c *closing) Close() error { c.closed.Store(true); return nil }
 
 func TestBodyIsClosedOnFailure(t *testing.T) {
