@@ -370,6 +370,20 @@ func TestNextSourceWhenADeviceIsAway(t *testing.T) {
 	post(" device body")
 }
 
+// Only the error of a handshake is one that says that nothing was sent, whatever the words of others are.
+func TestErrorOfAHandshake(t *testing.T) {
+	said, handshake := errors.New("EOF"), errors.New("tls: failed to sign handshake: EOF")
+	var sign *execcredential.SignError
+	if err := execcredential.SignErrorOf(said, handshake, handshake); !errors.As(err, &sign) || !errors.Is(err, said) {
+		t.Errorf("error %v of the handshake, want a SignError", err)
+	}
+	for _, other := range []error{errors.New("EOF"), io.EOF, errors.New(handshake.Error())} {
+		if err := execcredential.SignErrorOf(said, handshake, other); err != other {
+			t.Errorf("error %v of something else, want it as it was", err)
+		}
+	}
+}
+
 // A request that was sent, and ends with the words of the device, is not sent again.
 func TestWordsOfADevice(t *testing.T) {
 	errEOF := errors.New("EOF")

@@ -41,7 +41,6 @@ type program struct {
 	stdin              *os.File
 	stderr             io.Writer
 	clock              Clock
-	prompts            chan struct{} // holds one: the interactive run
 
 	// What is asked of the operating system.
 	isTerminal func(*os.File) bool
@@ -49,7 +48,7 @@ type program struct {
 	limits     limits
 }
 
-func newProgram(c Config, o Options, prompts chan struct{}) *program {
+func newProgram(c Config, o Options) *program {
 	p := &program{
 		config:             c,
 		policy:             o.Policy,
@@ -58,7 +57,6 @@ func newProgram(c Config, o Options, prompts chan struct{}) *program {
 		stdin:              o.Stdin,
 		stderr:             o.Stderr,
 		clock:              o.Clock,
-		prompts:            prompts,
 		isTerminal:         func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) },
 		environ:            os.Environ,
 		limits:             systemLimits(),
@@ -82,19 +80,19 @@ func (p *program) Credential(ctx context.Context) (*Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	command, err := p.command(interactive)
-	if err != nil {
-		return nil, err
-	}
 	timeout := p.timeout
 	if interactive {
 		timeout = p.interactiveTimeout
-		select {
-		case p.prompts <- struct{}{}:
-			defer func() { <-p.prompts }()
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		// Before the program is looked at: what it is may change while another one has the terminal.
+		done, err := prompts.take(ctx, p.stdin)
+		if err != nil {
+			return nil, err
 		}
+		defer done()
+	}
+	command, err := p.command(interactive)
+	if err != nil {
+		return nil, err
 	}
 	stdout, stderr, err := p.run(ctx, command, interactive, timeout)
 	tail := stderr.redact(p.config.Env, p.config.Args, stdout)
