@@ -3,6 +3,7 @@ package execcredential
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,8 @@ type Source struct {
 	pause    pause
 	rejected rejections
 	status   Status
-	warned   bool // that output had expired already
+	warned   bool              // that output had expired already
+	last     *x509.Certificate // of the last credential
 }
 
 // held is a credential with the time from which it is replaced in the background.
