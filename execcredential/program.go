@@ -137,7 +137,7 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 		return nil, err
 	}
 	for _, policy := range []Policy{p.policy, p.config.Policy} {
-		if path, err = policy.check(p.config.Command, path, p.config.Args); err != nil {
+		if path, err = policy.check(p.config.Command, path, p.config.Args, p.config.Env); err != nil {
 			return nil, err
 		}
 	}
@@ -150,7 +150,7 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 	for _, v := range p.config.Env {
 		command.Env = append(command.Env, v.Name+"="+v.Value)
 	}
-	depth, err := p.depth(command.Env)
+	depth, err := p.depth(p.environ())
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (p *program) tell(command *exec.Cmd, config Config, interactive bool) error
 }
 
 // depth counts programs that were run by programs, of this library: a program whose own kubeconfig leads back to it would be run
-// without end.
+// without end. What the config sets is no count.
 func (p *program) depth(env []string) (int, error) {
 	depth := 1
 	for _, variable := range env {

@@ -402,3 +402,16 @@ func TestSecretsOnStandardError(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A config does not set the count of programs that run each other back.
+func TestDepthIsNotTheConfigs(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	pool, _ := newPool(t, execcredential.Options{})
+	config := provider.Config()
+	config.Env = append(config.Env, execcredential.EnvVar{Name: "EXECCREDENTIAL_DEPTH", Value: "-100"})
+	source := sourceOf(t, pool, config)
+	execcredential.SetEnviron(source, append(os.Environ(), "EXECCREDENTIAL_DEPTH=5"))
+	if _, err := source.Get(t.Context()); !errors.As(err, new(*execcredential.PolicyError)) {
+		t.Errorf("error %v, want a PolicyError", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+	"time"
 )
 
 // shortBody is how many bytes of a body are kept until the server has answered.
@@ -193,9 +194,7 @@ func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error
 		request.Body = e.body
 	}
 	if e.response != nil {
-		// The connection can be used again only if the answer was read.
-		_, _ = io.CopyN(io.Discard, e.response.Body, 64<<10)
-		_ = e.response.Body.Close()
+		drop(e.response.Body)
 		e.response = nil
 	}
 	if credential.authorization == nil && !overTLS(request.URL) {
@@ -208,6 +207,14 @@ func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error
 		response.Request = e.original // the copy has the token, and callers log what they sent
 	}
 	return response, err
+}
+
+// drop closes the body of an answer that nobody wants. The connection can be used again only if it was read; a server that does not write
+// it holds nobody up for long.
+func drop(body io.ReadCloser) {
+	defer time.AfterFunc(drain, func() { _ = body.Close() }).Stop()
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	_ = body.Close()
 }
 
 // finish leaves the body to whoever still reads it.
@@ -271,13 +278,17 @@ func authorized(request *http.Request, credential *Credential) *http.Request {
 }
 
 // redirectedAway reports whether a server sent the client to another one with this request, or from TLS to plain text. A client that
-// follows redirects asks its transport again, and would hand the token to whoever it was sent to.
+// follows redirects asks its transport again, and would hand the token to whoever it was sent to. What was sent away stays so: on its way
+// back, another server has chosen what is asked for.
 func redirectedAway(request *http.Request) bool {
-	first := request
-	for first.Response != nil && first.Response.Request != nil {
-		first = first.Response.Request
+	for request.Response != nil && request.Response.Request != nil {
+		before := request.Response.Request
+		if before.URL.Host != request.URL.Host || before.URL.Scheme == "https" && request.URL.Scheme != "https" {
+			return true
+		}
+		request = before
 	}
-	return first != request && (first.URL.Host != request.URL.Host || first.URL.Scheme == "https" && request.URL.Scheme != "https")
+	return false
 }
 
 // wrapper is Account.Wrap.
