@@ -19,7 +19,7 @@ func checkLoader(env []EnvVar) string {
 		name := strings.ToUpper(variable.Name)
 		if slices.Contains(loaderVariables, name) || strings.HasPrefix(name, "BASH_FUNC_") ||
 			slices.ContainsFunc(loaderPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-			return fmt.Sprintf("env[%d] is %s, by which its loader or interpreter would run something else", i, clip(variable.Name))
+			return fmt.Sprintf("env[%d] is %q, by which its loader or interpreter would run something else", i, clip(variable.Name))
 		}
 	}
 	return ""

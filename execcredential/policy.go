@@ -138,7 +138,7 @@ func (p Policy) listed(resolved string, args []string, env []EnvVar) string {
 			continue
 		}
 		if name := onlyThese(allowed.Env, env); name != "" {
-			reason = fmt.Sprintf("the allowlist has it without the variable %s", clip(name))
+			reason = fmt.Sprintf("the allowlist has it without the variable %q", clip(name))
 			continue
 		}
 		if allowed.SHA256 == "" {

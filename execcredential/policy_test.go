@@ -220,8 +220,8 @@ func TestPolicyOfVariables(t *testing.T) {
 		"shell":           {variables: "BASH_ENV", reason: "BASH_ENV"},
 		"any case":        {variables: "ld_preload", reason: "ld_preload"},
 		"named":           {allowed: []string{"REGION"}, variables: "REGION"},
-		"not named":       {allowed: []string{"REGION"}, variables: "HTTPS_PROXY", reason: "without the variable HTTPS_PROXY"},
-		"none":            {allowed: []string{}, variables: "REGION", reason: "without the variable REGION"},
+		"not named":       {allowed: []string{"REGION"}, variables: "HTTPS_PROXY", reason: `without the variable "HTTPS_PROXY"`},
+		"none":            {allowed: []string{}, variables: "REGION", reason: `without the variable "REGION"`},
 		"loader, by name": {allowed: []string{"LD_AUDIT"}, variables: "LD_AUDIT", reason: "LD_AUDIT"},
 	} {
 		pool, _ := newPool(t, execcredential.Options{Policy: execcredential.Policy{Type: execcredential.Allowlist, Allowlist: []execcredential.AllowedProgram{{Command: path, Env: c.allowed}}}})

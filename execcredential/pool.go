@@ -128,6 +128,9 @@ func (p *Pool) Close() error {
 	p.runs.Wait()
 	for _, t := range open {
 		t.slots.retire()
+		for _, s := range t.presenter.account.sources {
+			s.current.Store(nil) // those of providers, and those that were forgotten
+		}
 	}
 	return nil
 }

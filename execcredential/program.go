@@ -1,6 +1,7 @@
 package execcredential
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -203,7 +204,7 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 	command.Args, command.Env = prepared.Args, prepared.Env
 	stdout, stderr := &limited{overflow: func() { cancel(errOverflow) }}, &tail{}
 	command.Stdout = stdout
-	command.Stderr = io.MultiWriter(stderr, lenient{p.stderr})
+	command.Stderr = io.MultiWriter(stderr, &lenient{to: p.stderr})
 	if interactive {
 		command.Stdin = p.stdin
 		if file, ok := p.stderr.(*os.File); ok {
@@ -270,10 +271,27 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lenient keeps a program going when nobody can take its messages.
-type lenient struct{ io.Writer }
+// lenient keeps a program going when nobody takes its messages, and lets it end: os/exec waits for what is being written.
+type lenient struct {
+	to    io.Writer
+	stuck bool
+}
 
-func (l lenient) Write(p []byte) (int, error) {
-	_, _ = l.Writer.Write(p)
+func (l *lenient) Write(p []byte) (int, error) {
+	if l.stuck {
+		return len(p), nil
+	}
+	written, copied := make(chan struct{}), bytes.Clone(p)
+	go func() {
+		defer close(written)
+		_, _ = l.to.Write(copied)
+	}()
+	patience := time.NewTimer(drain)
+	defer patience.Stop()
+	select {
+	case <-written:
+	case <-patience.C:
+		l.stuck = true
+	}
 	return len(p), nil
 }

@@ -415,3 +415,25 @@ func TestDepthIsNotTheConfigs(t *testing.T) {
 		t.Errorf("error %v, want a PolicyError", err)
 	}
 }
+
+// blocked is a writer that nobody reads from.
+type blocked chan struct{}
+
+func (b blocked) Write(p []byte) (int, error) { <-b; return len(p), nil }
+
+// Messages that nobody takes keep neither the program nor Close.
+func TestStderrThatNobodyReads(t *testing.T) {
+	stderr := make(blocked)
+	defer close(stderr)
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		answer := exectest.Token("abc", time.Time{})
+		answer.Stderr = strings.Repeat("message\n", 100_000)
+		return answer
+	})
+	pool, _ := newPool(t, execcredential.Options{Stderr: stderr})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if got, err := sourceOf(t, pool, provider.Config()).Get(ctx); err != nil || got.Token() != "abc" {
+		t.Errorf("credential %v, error %v", got, err)
+	}
+}

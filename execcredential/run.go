@@ -77,6 +77,9 @@ func (s *Source) fly(f *flight) {
 		replaced = s.last
 		s.last = credential.leaf()
 		s.current.Store(&held{Credential: credential, refreshAt: s.refreshAt(credential, now)})
+		if s.pool.closed.Load() {
+			s.current.Store(nil) // Close looked before
+		}
 	}
 	s.running = nil
 	s.mu.Unlock()
