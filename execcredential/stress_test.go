@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/execcredential"
-	"github.com/credence-id/credence/execcredential/exectest"
 )
 
 // Whatever several goroutines do with a pool while its credentials expire, are refused, fail to come and lose their keys: nothing hangs,
@@ -186,5 +185,3 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 	}
 }
-
-var _ = exectest.NewClock
