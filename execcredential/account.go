@@ -70,7 +70,7 @@ func (a *Account) GetClientCertificate(request *tls.CertificateRequestInfo) (*tl
 		if certificate == nil {
 			continue
 		}
-		presented := watched(certificate, func(error) { s.lost(certificate) })
+		presented := watched(certificate, func(err error) { s.signed(certificate, err) })
 		if request.SupportsCertificate(certificate) == nil {
 			return presented, nil
 		}

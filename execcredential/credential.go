@@ -3,6 +3,7 @@ package execcredential
 import (
 	"bytes"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +65,14 @@ func (c *Credential) Token() string { return c.token }
 
 // Certificate is the client certificate with its key, or nil. It must not be changed.
 func (c *Credential) Certificate() *tls.Certificate { return c.certificate }
+
+// leaf is the certificate itself, or nil.
+func (c *Credential) leaf() *x509.Certificate {
+	if c.certificate == nil {
+		return nil
+	}
+	return c.certificate.Leaf
+}
 
 // Expires is when the credential must not be used anymore. Zero means never.
 func (c *Credential) Expires() time.Time { return c.expires }

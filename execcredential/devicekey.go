@@ -8,13 +8,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"strings"
-	"sync/atomic"
 )
 
 // SignError says that the key of a client certificate did not sign a handshake, so that nothing was sent: its device was taken away,
-// the session with it is over, or it lacks the algorithm. The next request asks the provider for another credential. A Transport returns
-// it; whoever takes GetClientCertificate gets what crypto/tls makes of it, which with TLS 1.3 is its text alone.
+// the session with it is over, or it lacks the algorithm. A Transport returns it when the provider has no other credential, or one that
+// does not sign either; whoever takes GetClientCertificate gets what crypto/tls makes of it, which with TLS 1.3 is its text alone.
 type SignError struct {
 	Err error // what the crypto.Signer returned
 }
@@ -38,19 +36,20 @@ func inDevice(certificate *tls.Certificate) bool {
 	return ok
 }
 
-// watched is a copy of a certificate whose key tells when it did not sign; certificate itself if its key is in memory.
-func watched(certificate *tls.Certificate, failed func(error)) *tls.Certificate {
+// watched is a copy of a certificate whose key tells of every signature that was asked of it, with nil for one that it gave;
+// certificate itself if its key is in memory.
+func watched(certificate *tls.Certificate, told func(error)) *tls.Certificate {
 	if !inDevice(certificate) {
 		return certificate
 	}
 	copied := *certificate
-	copied.PrivateKey = &watchedKey{certificate.PrivateKey.(crypto.Signer), failed}
+	copied.PrivateKey = &watchedKey{certificate.PrivateKey.(crypto.Signer), told}
 	return &copied
 }
 
 type watchedKey struct {
 	crypto.Signer
-	failed func(error)
+	told func(error)
 }
 
 // Sign implements crypto.Signer.
@@ -64,19 +63,6 @@ func (k *watchedKey) SignMessage(random io.Reader, message []byte, o crypto.Sign
 }
 
 func (k *watchedKey) tell(signature []byte, err error) ([]byte, error) {
-	if err != nil {
-		k.failed(err)
-	}
+	k.told(err)
 	return signature, err
-}
-
-// signFailure is why a key did not sign last. A connection is made by a goroutine of net/http, and crypto/tls keeps of the error its
-// text alone: by that it is found again.
-type signFailure struct{ last atomic.Pointer[SignError] }
-
-func (f *signFailure) of(err error) error {
-	if last := f.last.Load(); last != nil && err != nil && strings.Contains(err.Error(), last.Err.Error()) {
-		return last
-	}
-	return err
 }

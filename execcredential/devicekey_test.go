@@ -11,12 +11,14 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
 )
 
 var errAway = errors.New("token was removed")
@@ -66,17 +68,15 @@ func TestDeviceThatWasTakenAway(t *testing.T) {
 			works(1)
 
 			session.over.Store(true)
-			_, _, err := get(client, server.URL)
-			var sign *execcredential.SignError
-			if !errors.As(err, &sign) || !errors.Is(err, errAway) || !strings.Contains(err.Error(), "did not sign") {
-				t.Fatalf("error %v, want a SignError", err)
-			}
 			clock.Advance(time.Second) // past the pause between successes
 			works(2)                   // by another session, with the same certificate
 
 			session.over.Store(true)
 			away = true
-			if _, _, err := get(client, server.URL); !errors.As(err, &sign) {
+			clock.Advance(time.Second)
+			_, _, err := get(client, server.URL)
+			var sign *execcredential.SignError
+			if !errors.As(err, &sign) || sign.Err != errAway || !strings.Contains(err.Error(), "did not sign") {
 				t.Fatalf("error %v, want a SignError", err)
 			}
 			for range 10 {
@@ -244,5 +244,194 @@ func TestSchemesOfADeviceAreKept(t *testing.T) {
 	}
 	if got, _, err := get(&http.Client{Transport: source.Transport(base)}, server.URL); got != " device " {
 		t.Errorf("the server saw %q, error %v", got, err)
+	}
+}
+
+// devices are a server, and a provider whose every session is a new one; each signs as often as signs says.
+func devices(t *testing.T, signs func(session int) bool) (*server, *execcredential.Source, *script, *exectest.Clock) {
+	t.Helper()
+	server := serve(t, true, all)
+	key := newDevice(t)
+	block, _ := pem.Decode([]byte(server.authority.IssueFor(key.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
+	source, provider, clock := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
+		session := &device{public: key.Public(), sign: func(digest []byte, o crypto.SignerOpts) ([]byte, error) {
+			if !signs(run) {
+				return nil, errAway
+			}
+			return key.sign(digest, o)
+		}}
+		return execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, nil
+	})
+	return server, source, provider, clock
+}
+
+// A request whose key did not sign is sent by the next session, whatever its body: nothing of it was read. All of a storm share the run.
+func TestSessionThatIsOverIsOpenedAgain(t *testing.T) {
+	var over atomic.Int32
+	server, source, provider, clock := devices(t, func(session int) bool { return session > int(over.Load()) })
+	base := server.transport()
+	base.DisableKeepAlives, base.ForceAttemptHTTP2 = true, false
+	transport := source.Transport(base)
+	post := func(body io.Reader, length int64) error {
+		closes := &closing{Reader: body}
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, closes)
+		request.ContentLength = length
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if got, _ := io.ReadAll(response.Body); string(got) != " device body" {
+			return errors.New("the server saw " + string(got))
+		}
+		for !closes.closed.Load() { // HTTP/2 closes it when it likes
+			runtime.Gosched()
+		}
+		return nil
+	}
+	for i, length := range []int64{4, -1} {
+		if err := post(strings.NewReader("body"), length); err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(time.Second) // past the pause between successes
+		over.Add(1)
+		for _, err := range storm(20, func() error { return post(strings.NewReader("body"), length) }) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if int(provider.runs.Load()) != i+2 {
+			t.Errorf("%d runs, want %d", provider.runs.Load(), i+2)
+		}
+	}
+}
+
+// A device that never signs is opened as often as a server that answers 401 makes a program run. Every request gets the reason, and its
+// body is closed.
+func TestDeviceThatNeverSigns(t *testing.T) {
+	server, source, provider, clock := devices(t, func(int) bool { return false })
+	transport := source.Transport(server.transport())
+	for i, c := range []struct {
+		after time.Duration
+		runs  int32
+	}{{0, 2}, {9 * time.Second, 2}, {time.Second, 3}, {10 * time.Second, 3}, {10 * time.Second, 4}, {39 * time.Second, 4}, {time.Second, 5}} {
+		clock.Advance(c.after)
+		for _, err := range storm(20, func() error {
+			body := &closing{Reader: strings.NewReader("body")}
+			request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, body)
+			_, err := transport.RoundTrip(request)
+			if sign := (*execcredential.SignError)(nil); !errors.As(err, &sign) {
+				return errors.Join(errors.New("no SignError"), err)
+			}
+			if !body.closed.Load() {
+				return errors.New("the body was not closed")
+			}
+			return nil
+		}) {
+			if err != nil {
+				t.Errorf("step %d: %v", i, err)
+			}
+		}
+		if provider.runs.Load() != c.runs {
+			t.Fatalf("step %d: %d runs, want %d", i, provider.runs.Load(), c.runs)
+		}
+	}
+	if server.requests.Load() != 0 {
+		t.Errorf("the server got %d requests", server.requests.Load())
+	}
+}
+
+// An account goes on with its next source when the key of the first does not sign, and comes back to it.
+func TestNextSourceWhenADeviceIsAway(t *testing.T) {
+	var works atomic.Bool
+	server, first, provider, clock := devices(t, func(int) bool { return works.Load() })
+	second, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{Token: "second"}, nil })
+	transport := execcredential.InOrder(first, second).Transport(server.transport())
+	post := func(want string) {
+		t.Helper()
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, struct{ io.Reader }{strings.NewReader("body")})
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if got, _ := io.ReadAll(response.Body); string(got) != want {
+			t.Errorf("the server saw %q, want %q", got, want)
+		}
+	}
+	post("Bearer second nobody body")
+	handshakes := server.opened.Load()
+	post("Bearer second nobody body")
+	if got := server.opened.Load() - handshakes; got != 0 || provider.runs.Load() != 2 {
+		t.Errorf("%d handshakes for a key that is known not to sign, %d runs", got, provider.runs.Load())
+	}
+	works.Store(true)
+	clock.Advance(10 * time.Second)
+	post(" device body")
+}
+
+// Only the error of a handshake is one that says that nothing was sent, whatever the words of others are.
+func TestErrorOfAHandshake(t *testing.T) {
+	said, handshake := errors.New("EOF"), errors.New("tls: failed to sign handshake: EOF")
+	var sign *execcredential.SignError
+	if err := execcredential.SignErrorOf(said, handshake, handshake); !errors.As(err, &sign) || !errors.Is(err, said) {
+		t.Errorf("error %v of the handshake, want a SignError", err)
+	}
+	for _, other := range []error{errors.New("EOF"), io.EOF, errors.New(handshake.Error())} {
+		if err := execcredential.SignErrorOf(said, handshake, other); err != other {
+			t.Errorf("error %v of something else, want it as it was", err)
+		}
+	}
+}
+
+// A request that was sent, and ends with the words of the device, is not sent again.
+func TestWordsOfADevice(t *testing.T) {
+	errEOF := errors.New("EOF")
+	server := serve(t, false, all)
+	key := newDevice(t)
+	block, _ := pem.Decode([]byte(server.authority.IssueFor(key.Public(), "device", start.Add(-time.Hour), start.Add(time.Hour))))
+	var over atomic.Bool
+	source, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) {
+		session := &device{public: key.Public(), sign: func(digest []byte, o crypto.SignerOpts) ([]byte, error) {
+			if over.Load() {
+				return nil, errEOF
+			}
+			return key.sign(digest, o)
+		}}
+		return execcredential.Material{Certificate: &tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: session}}, nil
+	})
+	arrived, end := make(chan bool), make(chan bool)
+	var posts atomic.Int32
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			return
+		}
+		posts.Add(1)
+		arrived <- true
+		<-end
+		connection, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_ = connection.Close()
+		}
+	})
+	client := &http.Client{Transport: source.Transport(server.transport())}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := client.Post(server.URL, "text/plain", strings.NewReader("body"))
+		sent <- err
+	}()
+	<-arrived
+	over.Store(true)
+	var sign *execcredential.SignError
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // the clock stands still in the pause between successes
+	defer cancel()
+	request, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+	if _, err := client.Do(request); !errors.As(err, &sign) {
+		t.Errorf("error %v, want a SignError", err)
+	}
+	over.Store(false)
+	end <- true
+	if err := <-sent; err == nil || !strings.Contains(err.Error(), "EOF") || errors.As(err, &sign) || posts.Load() != 1 {
+		t.Errorf("error %v after %d requests, want EOF, and no other request", err, posts.Load())
 	}
 }

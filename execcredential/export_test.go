@@ -22,3 +22,18 @@ func ExecInfo(c Config, interactive bool) (string, error) { return c.execInfo(in
 
 // CheckBatch is what is asked of batch files on Windows.
 func CheckBatch(path string, args ...string) error { return checkBatch("login", path, args) }
+
+// SignErrorOf is what a request that ended with err gets, if its key said what it says in a handshake that ended with handshake.
+func SignErrorOf(said, handshake, err error) error {
+	h := &handshakes{}
+	h.signed(said)
+	h.ended(handshake)
+	return h.of(err)
+}
+
+// Terminals is how many terminals are in use.
+func Terminals() int {
+	prompts.mu.Lock()
+	defer prompts.mu.Unlock()
+	return len(prompts.queues)
+}

@@ -27,6 +27,9 @@ func (c Config) fingerprint() [sha256.Size]byte {
 		h.flag(allowed.Args != nil)
 		h.count(len(allowed.Args))
 		h.text(allowed.Args...)
+		h.flag(allowed.Env != nil)
+		h.count(len(allowed.Env))
+		h.text(allowed.Env...)
 	}
 	h.flag(c.ProvideClusterInfo)
 	if c.ProvideClusterInfo {

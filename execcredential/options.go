@@ -1,6 +1,7 @@
 package execcredential
 
 import (
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -52,6 +53,11 @@ type Run struct {
 	Duration time.Duration
 	Expires  time.Time // of the credential that it gave; zero for none
 	Err      error
+
+	// Source is whose run it was.
+	Source *Source
+	// Certificate is the client certificate that the run gave, and Replaced the one before, if it was another; nil for none.
+	Certificate, Replaced *x509.Certificate
 }
 
 // Reason is why a program was run.

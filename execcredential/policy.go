@@ -46,6 +46,9 @@ type AllowedProgram struct {
 	SHA256 string
 	// Args are the only arguments that it may have. Nil for any.
 	Args []string
+	// Env names the only variables that a config may set for it. Nil for any, but those by which a loader or an interpreter runs something
+	// else, like LD_PRELOAD: no config may set these for a program of an Allowlist, or with TrustedOwner.
+	Env []string
 }
 
 // Validate returns a *ConfigError for the first thing that is wrong with p, or nil.
@@ -83,25 +86,29 @@ func (p Policy) clone() Policy {
 	p.Allowlist = slices.Clone(p.Allowlist)
 	for i := range p.Allowlist {
 		p.Allowlist[i].Args = slices.Clone(p.Allowlist[i].Args)
+		p.Allowlist[i].Env = slices.Clone(p.Allowlist[i].Env)
 	}
 	return p
 }
 
 // check returns what to run for the program that was found at path: the file itself, with no symbolic link on the way that could
 // change, if p says anything about it.
-func (p Policy) check(command, path string, args []string) (string, error) {
+func (p Policy) check(command, path string, args []string, env []EnvVar) (string, error) {
 	if p.Type == DenyAll {
 		return "", &PolicyError{Command: command, Path: path, Reason: "the policy is DenyAll"}
 	}
 	if p.Type != Allowlist && !p.TrustedOwner {
 		return path, nil
 	}
+	if reason := checkLoader(env); reason != "" {
+		return "", &PolicyError{Command: command, Path: path, Reason: reason}
+	}
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", &PolicyError{Command: command, Path: path, Reason: fmt.Sprintf("its symbolic links can't be followed: %v", err)}
 	}
 	if p.Type == Allowlist {
-		if reason := p.listed(resolved, args); reason != "" {
+		if reason := p.listed(resolved, args, env); reason != "" {
 			return "", &PolicyError{Command: command, Path: resolved, Reason: reason}
 		}
 	}
@@ -116,7 +123,7 @@ func (p Policy) check(command, path string, args []string) (string, error) {
 }
 
 // listed returns why no entry allows the program, or nothing.
-func (p Policy) listed(resolved string, args []string) string {
+func (p Policy) listed(resolved string, args []string, env []EnvVar) string {
 	reason := "it is not in the allowlist"
 	for _, allowed := range p.Allowlist {
 		path, err := exec.LookPath(allowed.Command)
@@ -128,6 +135,10 @@ func (p Policy) listed(resolved string, args []string) string {
 		}
 		if allowed.Args != nil && !slices.Equal(allowed.Args, args) {
 			reason = "the allowlist has it with other arguments"
+			continue
+		}
+		if name := onlyThese(allowed.Env, env); name != "" {
+			reason = fmt.Sprintf("the allowlist has it without the variable %q", clip(name))
 			continue
 		}
 		if allowed.SHA256 == "" {

@@ -203,3 +203,32 @@ func TestRecursion(t *testing.T) {
 		environ = provider.Calls()[depth-1].Env
 	}
 }
+
+// Who writes the kubeconfig, and not the policy, does not make another program of one that is allowed.
+func TestPolicyOfVariables(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+withStatus(`{"token":"abc"}`)+"'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		allowed []string
+		variables,
+		reason string
+	}{
+		"any":             {variables: "REGION"},
+		"loader":          {variables: "LD_PRELOAD", reason: "LD_PRELOAD"},
+		"shell":           {variables: "BASH_ENV", reason: "BASH_ENV"},
+		"any case":        {variables: "ld_preload", reason: "ld_preload"},
+		"named":           {allowed: []string{"REGION"}, variables: "REGION"},
+		"not named":       {allowed: []string{"REGION"}, variables: "HTTPS_PROXY", reason: `without the variable "HTTPS_PROXY"`},
+		"none":            {allowed: []string{}, variables: "REGION", reason: `without the variable "REGION"`},
+		"loader, by name": {allowed: []string{"LD_AUDIT"}, variables: "LD_AUDIT", reason: "LD_AUDIT"},
+	} {
+		pool, _ := newPool(t, execcredential.Options{Policy: execcredential.Policy{Type: execcredential.Allowlist, Allowlist: []execcredential.AllowedProgram{{Command: path, Env: c.allowed}}}})
+		config := execcredential.Config{Command: path, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, Env: []execcredential.EnvVar{{Name: c.variables, Value: "s3cr3t"}}}
+		_, err := sourceOf(t, pool, config).Get(t.Context())
+		if policy := (*execcredential.PolicyError)(nil); c.reason == "" && err != nil || c.reason != "" && (!errors.As(err, &policy) || !strings.Contains(policy.Reason, c.reason) || strings.Contains(err.Error(), "s3cr3t")) {
+			t.Errorf("%s: error %v, want %q", name, err, c.reason)
+		}
+	}
+}

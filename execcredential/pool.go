@@ -18,7 +18,6 @@ type Pool struct {
 	life    context.Context // ends with Close; runs are children of it
 	end     context.CancelFunc
 	closed  atomic.Bool
-	prompts chan struct{} // the one interactive run
 
 	mu         sync.Mutex
 	runs       sync.WaitGroup
@@ -55,7 +54,6 @@ func NewPool(o Options) (*Pool, error) {
 		plain:      plain,
 		life:       life,
 		end:        end,
-		prompts:    make(chan struct{}, 1),
 		sources:    map[[sha256.Size]byte]*list.Element{},
 		order:      list.New(),
 		transports: map[transportKey]weak.Pointer[Transport]{},
@@ -87,7 +85,7 @@ func (p *Pool) Source(c Config) (*Source, error) {
 		c.Cluster = Cluster{} // certificate authorities are large, and the program never sees them
 	}
 	c = c.clone()
-	s := &Source{pool: p, config: c, provider: newProgram(c, p.options, p.prompts)}
+	s := &Source{pool: p, config: c, provider: newProgram(c, p.options)}
 	p.sources[key] = p.order.PushFront(&remembered{key, s})
 	if p.order.Len() > p.options.MaxSources {
 		oldest := p.order.Back()
@@ -130,6 +128,9 @@ func (p *Pool) Close() error {
 	p.runs.Wait()
 	for _, t := range open {
 		t.slots.retire()
+		for _, s := range t.presenter.account.sources {
+			s.current.Store(nil) // those of providers, and those that were forgotten
+		}
 	}
 	return nil
 }

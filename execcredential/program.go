@@ -1,6 +1,7 @@
 package execcredential
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,6 @@ type program struct {
 	stdin              *os.File
 	stderr             io.Writer
 	clock              Clock
-	prompts            chan struct{} // holds one: the interactive run
 
 	// What is asked of the operating system.
 	isTerminal func(*os.File) bool
@@ -49,7 +49,7 @@ type program struct {
 	limits     limits
 }
 
-func newProgram(c Config, o Options, prompts chan struct{}) *program {
+func newProgram(c Config, o Options) *program {
 	p := &program{
 		config:             c,
 		policy:             o.Policy,
@@ -58,7 +58,6 @@ func newProgram(c Config, o Options, prompts chan struct{}) *program {
 		stdin:              o.Stdin,
 		stderr:             o.Stderr,
 		clock:              o.Clock,
-		prompts:            prompts,
 		isTerminal:         func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) },
 		environ:            os.Environ,
 		limits:             systemLimits(),
@@ -82,19 +81,19 @@ func (p *program) Credential(ctx context.Context) (*Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	command, err := p.command(interactive)
-	if err != nil {
-		return nil, err
-	}
 	timeout := p.timeout
 	if interactive {
 		timeout = p.interactiveTimeout
-		select {
-		case p.prompts <- struct{}{}:
-			defer func() { <-p.prompts }()
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		// Before the program is looked at: what it is may change while another one has the terminal.
+		done, err := prompts.take(ctx, p.stdin)
+		if err != nil {
+			return nil, err
 		}
+		defer done()
+	}
+	command, err := p.command(interactive)
+	if err != nil {
+		return nil, err
 	}
 	stdout, stderr, err := p.run(ctx, command, interactive, timeout)
 	tail := stderr.redact(p.config.Env, p.config.Args, stdout)
@@ -139,7 +138,7 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 		return nil, err
 	}
 	for _, policy := range []Policy{p.policy, p.config.Policy} {
-		if path, err = policy.check(p.config.Command, path, p.config.Args); err != nil {
+		if path, err = policy.check(p.config.Command, path, p.config.Args, p.config.Env); err != nil {
 			return nil, err
 		}
 	}
@@ -152,7 +151,7 @@ func (p *program) command(interactive bool) (*exec.Cmd, error) {
 	for _, v := range p.config.Env {
 		command.Env = append(command.Env, v.Name+"="+v.Value)
 	}
-	depth, err := p.depth(command.Env)
+	depth, err := p.depth(p.environ())
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +176,7 @@ func (p *program) tell(command *exec.Cmd, config Config, interactive bool) error
 }
 
 // depth counts programs that were run by programs, of this library: a program whose own kubeconfig leads back to it would be run
-// without end.
+// without end. What the config sets is no count.
 func (p *program) depth(env []string) (int, error) {
 	depth := 1
 	for _, variable := range env {
@@ -205,7 +204,7 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 	command.Args, command.Env = prepared.Args, prepared.Env
 	stdout, stderr := &limited{overflow: func() { cancel(errOverflow) }}, &tail{}
 	command.Stdout = stdout
-	command.Stderr = io.MultiWriter(stderr, lenient{p.stderr})
+	command.Stderr = io.MultiWriter(stderr, &lenient{to: p.stderr})
 	if interactive {
 		command.Stdin = p.stdin
 		if file, ok := p.stderr.(*os.File); ok {
@@ -272,10 +271,27 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lenient keeps a program going when nobody can take its messages.
-type lenient struct{ io.Writer }
+// lenient keeps a program going when nobody takes its messages, and lets it end: os/exec waits for what is being written.
+type lenient struct {
+	to    io.Writer
+	stuck bool
+}
 
-func (l lenient) Write(p []byte) (int, error) {
-	_, _ = l.Writer.Write(p)
+func (l *lenient) Write(p []byte) (int, error) {
+	if l.stuck {
+		return len(p), nil
+	}
+	written, copied := make(chan struct{}), bytes.Clone(p)
+	go func() {
+		defer close(written)
+		_, _ = l.to.Write(copied)
+	}()
+	patience := time.NewTimer(drain)
+	defer patience.Stop()
+	select {
+	case <-written:
+	case <-patience.C:
+		l.stuck = true
+	}
 	return len(p), nil
 }

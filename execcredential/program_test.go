@@ -402,3 +402,38 @@ func TestSecretsOnStandardError(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// A config does not set the count of programs that run each other back.
+func TestDepthIsNotTheConfigs(t *testing.T) {
+	provider := exectest.NewProvider(t, token)
+	pool, _ := newPool(t, execcredential.Options{})
+	config := provider.Config()
+	config.Env = append(config.Env, execcredential.EnvVar{Name: "EXECCREDENTIAL_DEPTH", Value: "-100"})
+	source := sourceOf(t, pool, config)
+	execcredential.SetEnviron(source, append(os.Environ(), "EXECCREDENTIAL_DEPTH=5"))
+	if _, err := source.Get(t.Context()); !errors.As(err, new(*execcredential.PolicyError)) {
+		t.Errorf("error %v, want a PolicyError", err)
+	}
+}
+
+// blocked is a writer that nobody reads from.
+type blocked chan struct{}
+
+func (b blocked) Write(p []byte) (int, error) { <-b; return len(p), nil }
+
+// Messages that nobody takes keep neither the program nor Close.
+func TestStderrThatNobodyReads(t *testing.T) {
+	stderr := make(blocked)
+	defer close(stderr)
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		answer := exectest.Token("abc", time.Time{})
+		answer.Stderr = strings.Repeat("message\n", 100_000)
+		return answer
+	})
+	pool, _ := newPool(t, execcredential.Options{Stderr: stderr})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if got, err := sourceOf(t, pool, provider.Config()).Get(ctx); err != nil || got.Token() != "abc" {
+		t.Errorf("credential %v, error %v", got, err)
+	}
+}

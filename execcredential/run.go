@@ -2,6 +2,7 @@ package execcredential
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"time"
 )
@@ -57,6 +58,7 @@ func (s *Source) fly(f *flight) {
 		credential, err = nil, ErrClosed
 	}
 	f.credential, f.err = credential, err
+	var replaced *x509.Certificate
 
 	s.mu.Lock()
 	now := clock.Now()
@@ -72,15 +74,23 @@ func (s *Source) fly(f *flight) {
 	} else {
 		s.pause.succeeded(now)
 		s.warned = s.warned || stale
+		replaced = s.last
+		s.last = credential.leaf()
 		s.current.Store(&held{Credential: credential, refreshAt: s.refreshAt(credential, now)})
+		if s.pool.closed.Load() {
+			s.current.Store(nil) // Close looked before
+		}
 	}
 	s.running = nil
 	s.mu.Unlock()
 	close(f.done)
 
-	report := Run{Config: s.config, Reason: f.reason, Duration: now.Sub(began), Err: err}
+	report := Run{Config: s.config, Reason: f.reason, Duration: now.Sub(began), Err: err, Source: s}
 	if credential != nil {
-		report.Expires = credential.expires
+		report.Expires, report.Certificate = credential.expires, credential.leaf()
+		if replaced != nil && !replaced.Equal(report.Certificate) {
+			report.Replaced = replaced
+		}
 	}
 	s.report(report, stale)
 }

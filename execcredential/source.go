@@ -3,6 +3,7 @@ package execcredential
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -37,13 +38,15 @@ type Source struct {
 	pause    pause
 	rejected rejections
 	status   Status
-	warned   bool // that output had expired already
+	warned   bool              // that output had expired already
+	last     *x509.Certificate // of the last credential
 }
 
 // held is a credential with the time from which it is replaced in the background.
 type held struct {
 	*Credential
-	refreshAt time.Time // zero for never
+	refreshAt time.Time   // zero for never
+	signed    atomic.Bool // by a key in a device
 }
 
 // flight is one run, which all who need its outcome wait for.
@@ -127,12 +130,41 @@ func (s *Source) Rejected(ctx context.Context, rejected *Credential) (*Credentia
 	return credential, nil
 }
 
-// lost is told that the key of certificate did not sign: whoever needs a credential next runs the provider, which may find the key
-// again. A credential that came in between stays.
-func (s *Source) lost(certificate *tls.Certificate) {
-	if h := s.current.Load(); h != nil && h.certificate == certificate {
-		s.current.CompareAndSwap(h, nil)
+// signed is told what the key of certificate, in a device, said when it was asked to sign. If it did not, whoever needs a credential
+// next runs the provider, which may find the key again. A key that signed before has lost its session, and is worth a run. One that
+// never did may be broken for good, so that the runs for it are bounded as those for answers of 401. A credential that came in between
+// stays.
+func (s *Source) signed(certificate *tls.Certificate, err error) {
+	h := s.current.Load()
+	if h == nil || h.certificate != certificate {
+		return
 	}
+	if err == nil {
+		h.signed.Store(true)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.pool.options.Clock.Now()
+	if !h.signed.Load() && !s.rejected.allow(now) {
+		return
+	}
+	if s.current.CompareAndSwap(h, nil) && !h.signed.Load() {
+		s.rejected.ran(now)
+		if !s.pause.failing(now) {
+			s.pause.until = now // this is the bound
+		}
+	}
+}
+
+// resigned returns another credential than unsigned, whose key did not sign; nil if there is none, or if the provider was asked for that
+// reason a short while ago. An error is a failed run.
+func (s *Source) resigned(ctx context.Context, unsigned *Credential) (*Credential, error) {
+	credential, err := s.Get(ctx)
+	if err != nil || credential.certificate == unsigned.certificate {
+		return nil, err
+	}
+	return credential, nil
 }
 
 // Status tells what s has done so far.

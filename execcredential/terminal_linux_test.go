@@ -77,14 +77,17 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// Two programs never ask a person at the same time.
+// Two programs never ask a person at the same time, be they of one Pool or of two. At another terminal there is somebody else to ask.
 func TestOnePromptAtATime(t *testing.T) {
-	_, program := terminal(t)
-	asking := make(chan string)
-	answer := make(chan bool)
-	pool, _ := newPool(t, execcredential.Options{Stdin: program})
-	done := make(chan error)
-	for _, name := range []string{"a", "b"} {
+	_, tty := terminal(t)
+	again, err := os.OpenFile(tty.Name(), os.O_RDWR|unix.O_NOCTTY, 0) // the same terminal
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	_, other := terminal(t)
+	asking, answer := make(chan string, 3), make(chan bool)
+	ask := func(pool *execcredential.Pool, name string) <-chan error {
 		provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
 			asking <- name
 			<-answer
@@ -93,28 +96,53 @@ func TestOnePromptAtATime(t *testing.T) {
 		config := provider.Config()
 		config.InteractiveMode = execcredential.Always
 		config.Env = append(config.Env, execcredential.EnvVar{Name: "EXECTEST_STDIN", Value: "unread"})
-		source := sourceOf(t, pool, config)
+		source, done := sourceOf(t, pool, config), make(chan error, 1)
 		go func() {
 			_, err := source.Get(context.Background())
 			done <- err
 		}()
+		return done
 	}
-	first := <-asking
+	pool := func(stdin *os.File) *execcredential.Pool {
+		pool, _ := newPool(t, execcredential.Options{Stdin: stdin})
+		return pool
+	}
+	one, two, third := pool(tty), pool(again), pool(other)
+	defer close(answer)
+	first := ask(one, "first")
+	<-asking
+	mate, second := ask(one, "mate"), ask(two, "second")
 	select {
-	case second := <-asking:
-		t.Errorf("%s asks while %s does", second, first)
-	case <-time.After(300 * time.Millisecond): // the other one would have been started at once
+	case name := <-asking:
+		t.Fatalf("%s asks while the first does", name)
+	case <-time.After(300 * time.Millisecond): // it would have been started at once
 	}
-	answer <- true
-	if err := <-done; err != nil {
+	elsewhere := ask(third, "elsewhere")
+	if name := <-asking; name != "elsewhere" {
+		t.Fatalf("%s asks while the first does", name)
+	}
+	// Whoever waits for the terminal is not kept by it.
+	closed := pool(tty)
+	waiting := ask(closed, "closed")
+	_ = closed.Close()
+	if err := <-waiting; !errors.Is(err, execcredential.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+	for range 2 { // the first and the one elsewhere; then one of those that wait has the terminal
+		answer <- true
+	}
+	if err := errors.Join(<-first, <-elsewhere); err != nil {
 		t.Error(err)
 	}
-	if second := <-asking; second == first {
-		t.Errorf("%s asks twice", second)
-	}
+	<-asking
 	answer <- true
-	if err := <-done; err != nil {
+	<-asking
+	answer <- true
+	if err := errors.Join(<-mate, <-second); err != nil {
 		t.Error(err)
+	}
+	if left := execcredential.Terminals(); left != 0 {
+		t.Errorf("%d terminals are remembered that nobody uses", left)
 	}
 }
 

@@ -33,7 +33,6 @@ type generation struct {
 	certificate *tls.Certificate
 	transport   *http.Transport
 	retired     atomic.Bool
-	unsigned    signFailure
 }
 
 func newTransport(a *Account, base *http.Transport) *Transport {
@@ -59,8 +58,8 @@ func template(base *http.Transport) *http.Transport {
 	return copied
 }
 
-// RoundTrip sends a copy of request with the account's credential, and once more with another one if the server answers 401. A request
-// that has an Authorization header already is sent as it is.
+// RoundTrip sends a copy of request with the account's credential, and once more with another one if the server answers 401, or if the
+// key of the certificate, in a device, does not sign. A request that has an Authorization header already is sent as it is.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.presenter.roundTrip(request)
 }
@@ -117,7 +116,7 @@ func (t *Transport) send(request *http.Request, i int, credential *Credential) (
 }
 
 // generation returns the connections for certificate. A request whose credential was replaced meanwhile, which is not the latest, still
-// finds those of its own. The source is told when the key of certificate does not sign.
+// finds those of its own. The source is told whether the key of certificate signs.
 func (s *slot) generation(base *http.Transport, certificate *tls.Certificate, latest bool, source *Source) *generation {
 	if g := s.current.Load(); g.serves(certificate) {
 		return g
@@ -150,11 +149,12 @@ func newGeneration(base *http.Transport, certificate *tls.Certificate, source *S
 		config = &tls.Config{}
 		g.transport.TLSClientConfig = config
 	}
-	presented := watched(certificate, func(err error) {
-		g.unsigned.last.Store(&SignError{Err: err})
-		source.lost(certificate)
-	})
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return presented, nil }
+	config.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return watched(certificate, func(err error) {
+			handshakesOf(request.Context()).signed(err)
+			source.signed(certificate, err)
+		}), nil
+	}
 	if config.ClientSessionCache != nil {
 		// A session that is resumed is that of the certificate it began with.
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
@@ -174,10 +174,14 @@ func (g *generation) retire() {
 }
 
 func (g *generation) roundTrip(request *http.Request) (*http.Response, error) {
+	var handshakes *handshakes
+	if inDevice(g.certificate) {
+		request, handshakes = watchHandshakes(request)
+	}
 	response, err := g.transport.RoundTrip(request)
 	if err != nil || response.StatusCode == http.StatusSwitchingProtocols {
 		g.done()
-		return response, g.unsigned.of(err)
+		return response, handshakes.of(err)
 	}
 	response.Body = &body{ReadCloser: response.Body, generation: g}
 	return response, nil

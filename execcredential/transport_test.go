@@ -145,12 +145,15 @@ func TestCredentialsOfTheCallerWin(t *testing.T) {
 }
 
 func TestRedirectsGetNoCredential(t *testing.T) {
-	var elsewhere string
+	var elsewhere, back string
 	seen := make(chan string, 10)
 	away := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen <- r.URL.Path + " " + r.Header.Get("Authorization")
 		if r.URL.Path == "/1" {
 			http.Redirect(w, r, "/2", http.StatusFound)
+		}
+		if r.URL.Path == "/2" {
+			http.Redirect(w, r, back, http.StatusFound)
 		}
 	}))
 	defer away.Close()
@@ -165,12 +168,13 @@ func TestRedirectsGetNoCredential(t *testing.T) {
 		}
 	}))
 	defer home.Close()
+	back = home.URL + "/back" // as another server chose
 	base := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	source, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{Token: "abc"}, nil })
 	if _, _, err := get(&http.Client{Transport: source.Transport(base)}, home.URL+"/home"); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"/home Bearer abc", "/same Bearer abc", "/1 ", "/2 "} {
+	for _, want := range []string{"/home Bearer abc", "/same Bearer abc", "/1 ", "/2 ", "/back "} {
 		if got := <-seen; got != want {
 			t.Errorf("seen %q, want %q", got, want)
 		}
@@ -180,6 +184,13 @@ func TestRedirectsGetNoCredential(t *testing.T) {
 type closing struct {
 	io.Reader
 	closed atomic.Bool
+}
+
+func (c *closing) Read(p []byte) (int, error) {
+	if c.closed.Load() {
+		return 0, errors.New("the body is closed")
+	}
+	return c.Reader.Read(p)
 }
 
 func (c *closing) Close() error { c.closed.Store(true); return nil }

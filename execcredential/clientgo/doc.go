@@ -5,7 +5,8 @@
 // controller-runtime, and the upgrades of exec, attach and port-forward. The rest.Config that goes in is not changed, and client-go's
 // own plugin never runs for the one that comes out.
 //
-//	pool, err := execcredential.NewPool(execcredential.Options{OnRun: clientgo.CountRun})
+//	var metrics clientgo.Metrics
+//	pool, err := execcredential.NewPool(execcredential.Options{OnRun: metrics.Run})
 //	…
 //	defer pool.Close()
 //	config, err = clientgo.Config(pool, config)

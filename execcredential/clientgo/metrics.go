@@ -2,11 +2,86 @@ package clientgo
 
 import (
 	"errors"
+	"runtime"
+	"sync"
+	"time"
+	"weak"
 
 	"k8s.io/client-go/tools/metrics"
 
 	"github.com/credence-id/credence/execcredential"
 )
+
+// Metrics feeds the metrics that client-go has for its own plugin: rest_client_exec_plugin_call_total, …_ttl_seconds and
+// …_certificate_rotation_age. One is for all pools of a process, as each of these metrics is one, and its zero value is ready:
+//
+//	var metrics clientgo.Metrics
+//	pool, err := execcredential.NewPool(execcredential.Options{OnRun: metrics.Run})
+//
+// It keeps nothing of a source but the end of its certificate, and forgets that with the source.
+type Metrics struct {
+	mu   sync.Mutex
+	ends map[weak.Pointer[execcredential.Source]]time.Time
+}
+
+// Run is for Options.OnRun. Besides counting the run it tells the end of the certificate that ends first among those of all sources that
+// somebody still has; and, if the run replaced a certificate, how old that was.
+func (m *Metrics) Run(run execcredential.Run) {
+	CountRun(run)
+	if run.Replaced != nil {
+		metrics.ClientCertRotationAge.Observe(time.Since(run.Replaced.NotBefore))
+	}
+	if run.Err != nil || run.Source == nil {
+		return
+	}
+	source := weak.Make(run.Source)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, known := m.ends[source]
+	switch {
+	case run.Certificate != nil:
+		if m.ends == nil {
+			m.ends = map[weak.Pointer[execcredential.Source]]time.Time{}
+		}
+		m.ends[source] = run.Certificate.NotAfter
+		if !known {
+			runtime.AddCleanup(run.Source, m.forget, source)
+		}
+	case known:
+		m.ends[source] = time.Time{} // a token now; its cleanup is there already
+	default:
+		return // of tokens nobody asks
+	}
+	m.tell()
+}
+
+// Reset forgets all certificates. It is for when the pools are closed, and their sources are still held by somebody.
+func (m *Metrics) Reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.ends)
+	m.tell()
+}
+
+func (m *Metrics) forget(source weak.Pointer[execcredential.Source]) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.ends[source]; known {
+		delete(m.ends, source)
+		m.tell()
+	}
+}
+
+// tell is called with m.mu held, so that the last word is the latest.
+func (m *Metrics) tell() {
+	var first *time.Time
+	for _, end := range m.ends {
+		if !end.IsZero() && (first == nil || end.Before(*first)) {
+			first = &end
+		}
+	}
+	metrics.ClientCertExpiry.Set(first)
+}
 
 // CountRun is for Options.OnRun of a pool: it counts runs where client-go counts those of its own plugin, in
 // rest_client_exec_plugin_call_total with the same labels.
