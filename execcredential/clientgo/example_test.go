@@ -24,7 +24,8 @@ func ExampleConfig() {
 	kubeconfig := kubeconfigFor(server.URL)
 	defer os.RemoveAll(filepath.Dir(kubeconfig))
 
-	pool, err := execcredential.NewPool(execcredential.Options{OnRun: clientgo.CountRun})
+	var metrics clientgo.Metrics
+	pool, err := execcredential.NewPool(execcredential.Options{OnRun: metrics.Run})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -27,7 +27,7 @@ type Metrics struct {
 // Run is for Options.OnRun. Besides counting the run it tells the end of the certificate that ends first among those of all sources that
 // somebody still has; and, if the run replaced a certificate, how old that was.
 func (m *Metrics) Run(run execcredential.Run) {
-	CountRun(run)
+	count(run)
 	if run.Replaced != nil {
 		metrics.ClientCertRotationAge.Observe(time.Since(run.Replaced.NotBefore))
 	}
@@ -83,9 +83,8 @@ func (m *Metrics) tell() {
 	metrics.ClientCertExpiry.Set(first)
 }
 
-// CountRun is for Options.OnRun of a pool: it counts runs where client-go counts those of its own plugin, in
-// rest_client_exec_plugin_call_total with the same labels.
-func CountRun(run execcredential.Run) {
+// count counts a run with the labels that client-go uses.
+func count(run execcredential.Run) {
 	var exit *execcredential.ExitError
 	var missing *execcredential.NotFoundError
 	var start *execcredential.StartError

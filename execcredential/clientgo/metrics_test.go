@@ -15,7 +15,7 @@ type calls []string
 
 func (c *calls) Increment(code int, status string) { *c = append(*c, fmt.Sprint(code, " ", status)) }
 
-func TestCountRun(t *testing.T) {
+func TestRunsAreCounted(t *testing.T) {
 	var seen calls
 	before := metrics.ExecPluginCalls
 	metrics.ExecPluginCalls = &seen
@@ -27,7 +27,7 @@ func TestCountRun(t *testing.T) {
 		"1 client_internal_error":  &execcredential.TimeoutError{},
 	} {
 		seen = nil
-		clientgo.CountRun(execcredential.Run{Err: err})
+		new(clientgo.Metrics).Run(execcredential.Run{Err: err})
 		if len(seen) != 1 || seen[0] != want {
 			t.Errorf("%v is counted as %v, want %s", err, seen, want)
 		}
