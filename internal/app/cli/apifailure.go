@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/execcredential"
 )
 
 // tokenRequest is what a user asked for, as failures and notes speak of it.
@@ -37,12 +38,21 @@ func (r tokenRequest) failure(doing string, err error) error {
 
 // unanswered words an error for which the API server did not answer.
 func unanswered(doing string, err error) *failure {
-	hint := "check that the API server is running and can be reached from here"
+	hint, code := "check that the API server is running and can be reached from here", exitOutage
+	text := err.Error()
 	// So begin all errors of a program's run, of whichever type, and that of who waits for one.
-	if text := err.Error(); strings.Contains(text, "exec credential: ") || strings.Contains(text, "wait for the credential of program ") {
+	if strings.Contains(text, "exec credential: ") || strings.Contains(text, "wait for the credential of program ") {
 		hint = "the API server was not asked: the program that the kubeconfig names for credentials has failed, for the reason that it gives above"
+		if needsPerson(err) {
+			code = exitNeedsPerson
+		}
+		if exit, ok := errors.AsType[*execcredential.ExitError](err); ok {
+			unsaid := *exit
+			unsaid.Stderr = "" // it has been shown, as it came
+			text = unsaid.Error()
+		}
 	}
-	return &failure{line: fmt.Sprintf("error: %s: %v", doing, err), hint: hint, code: exitOutage, err: err}
+	return &failure{line: fmt.Sprintf("error: %s: %s", doing, text), hint: hint, code: code, err: err}
 }
 
 // serverLine is what kubectl prints of a status.

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -29,6 +32,16 @@ func withProgram(config *rest.Config) (*rest.Config, error) {
 		return nil, kubeconfigFailure(err)
 	}
 	return config, nil
+}
+
+// needsPerson reports whether the program of a kubeconfig's user failed because nobody was there to log in. What other programs than ours
+// mean by their exit codes is not known.
+func needsPerson(err error) bool {
+	if _, ok := errors.AsType[*execcredential.InteractiveError](err); ok {
+		return true
+	}
+	exit, ok := errors.AsType[*execcredential.ExitError](err)
+	return ok && exit.Code == exitNeedsPerson && strings.HasPrefix(filepath.Base(exit.Command), "credence")
 }
 
 // timeout bounds a request where nobody does: it waits for the user's program, and that perhaps for a person.
