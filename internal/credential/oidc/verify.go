@@ -36,6 +36,8 @@ func (p *party) verify(ctx context.Context, a answer, want expected) (*oidc.IDTo
 		return nil, fmt.Errorf("the ID token expired at %s, before it came, at %s: is the clock of this machine right?", utc(expired.Expiry), utc(now))
 	case err != nil:
 		return nil, fmt.Errorf("verify the ID token: %s", plain(a.redact(err.Error())))
+	case token.IssuedAt.IsZero():
+		return nil, errors.New("the ID token does not say when it was issued: it has no iat")
 	case token.IssuedAt.After(now.Add(skew)):
 		return nil, fmt.Errorf("the ID token was issued at %s, and came at %s: is the clock of this machine right?", utc(token.IssuedAt), utc(now))
 	case token.Subject == "":

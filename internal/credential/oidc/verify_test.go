@@ -49,6 +49,7 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"expired":                 {oidctest.Behavior{Claims: set("exp", start.Add(-2*time.Minute).Unix())}, "clock"},
 		"no end":                  {oidctest.Behavior{Claims: set("exp", nil)}, "clock"},
 		"of the future":           {oidctest.Behavior{Claims: set("iat", start.Add(2*time.Minute).Unix())}, "clock"},
+		"of no time":              {oidctest.Behavior{Claims: set("iat", nil)}, "no iat"},
 		"not yet":                 {oidctest.Behavior{Claims: set("nbf", start.Add(time.Hour).Unix())}, "nbf"},
 		"nobody":                  {oidctest.Behavior{Claims: set("sub", nil)}, "no sub"},
 		"another access token":    {oidctest.Behavior{Claims: set("at_hash", "AAAA")}, "at_hash"},
