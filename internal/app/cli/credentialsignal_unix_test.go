@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -64,9 +65,19 @@ func run(t *testing.T, until string, environment []string, args ...string) *star
 	return s
 }
 
+// end waits until the program has ended, and ends it after a minute, so that its exit code is another one.
+func (s *started) end() {
+	defer time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() }).Stop()
+	_ = s.cmd.Wait()
+}
+
 // Who interrupts a login, or ends it, leaves no half-written file and no lock, and gets the exit code of the signal. What waits at the
 // cluster is found again.
 func TestInterruptedLogin(t *testing.T) {
+	// Who runs tests with nohup ignores it, and so would the programs. What is caught here is not ignored there.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
 	issuer := oidctest.Start(t, time.Now())
 	dir := t.TempDir()
 	signing := &signingFake{file: filepath.Join(dir, "signing"), requests: map[string]*certificatesv1.CertificateSigningRequest{}}
@@ -111,7 +122,7 @@ func TestInterruptedLogin(t *testing.T) {
 			if err := s.cmd.Process.Signal(test.by); err != nil {
 				t.Fatal(err)
 			}
-			_ = s.cmd.Wait()
+			s.end()
 			if code := s.cmd.ProcessState.ExitCode(); code != test.code || s.out.Len() > 0 || !strings.Contains(s.err.String(), "error: interrupted (") {
 				t.Errorf("exit code %d, want %d; %d bytes on standard output\n%s", code, test.code, s.out.Len(), s.err.String())
 			}
@@ -135,7 +146,7 @@ func TestInterruptedLogin(t *testing.T) {
 			// The lock is free: the next one comes as far, and need not wait.
 			again := run(t, test.until, environment, args...)
 			_ = again.cmd.Process.Signal(syscall.SIGINT)
-			_ = again.cmd.Wait()
+			again.end()
 			if strings.Contains(again.err.String(), "waiting for process") {
 				t.Errorf("the lock is held:\n%s", again.err.String())
 			}
