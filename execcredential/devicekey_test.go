@@ -423,8 +423,14 @@ func TestWordsOfADevice(t *testing.T) {
 	<-arrived
 	over.Store(true)
 	var sign *execcredential.SignError
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond) // the clock stands still in the pause between successes
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() { // the clock stands still in the pause between successes: who waits for its end would wait without one
+		for source.Status().Waiting == 0 && ctx.Err() == nil {
+			runtime.Gosched()
+		}
+		cancel()
+	}()
 	request, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 	if _, err := client.Do(request); !errors.As(err, &sign) {
 		t.Errorf("error %v, want a SignError", err)

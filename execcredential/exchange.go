@@ -57,8 +57,11 @@ func (e *exchange) try(i int, s *Source) (done bool) {
 	if e.err == nil && e.response.StatusCode == http.StatusUnauthorized {
 		// A failed run is remembered by the source. The caller gets what the server said.
 		if other, _ := s.Rejected(ctx, credential); other != nil && e.replayable() {
-			credential = other
-			e.response, e.err = e.deliver(i, credential)
+			before := e.sent
+			e.response, e.err = e.deliver(i, other)
+			if e.sent > before {
+				credential = other
+			}
 		}
 	}
 	switch unsigned := asSignError(e.err); {

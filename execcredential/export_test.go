@@ -31,9 +31,12 @@ func SignErrorOf(said, handshake, err error) error {
 	return h.of(err)
 }
 
-// Terminals is how many terminals are in use.
-func Terminals() int {
+// Terminals is how many terminals are in use, and by how many runs that have or want one.
+func Terminals() (terminals, runs int) {
 	prompts.mu.Lock()
 	defer prompts.mu.Unlock()
-	return len(prompts.queues)
+	for _, q := range prompts.queues {
+		runs += q.users
+	}
+	return len(prompts.queues), runs
 }

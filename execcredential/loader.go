@@ -9,8 +9,11 @@ import (
 // loaderVariables make another program of one, whatever its file is: its loader or interpreter runs what they name. Which of them a
 // program obeys is not known, so a policy that names programs lets a config set none.
 var (
-	loaderPrefixes  = []string{"LD_", "DYLD_", "_RLD", "PYTHON", "PERL5", "RUBY"}
-	loaderVariables = []string{"GCONV_PATH", "GLIBC_TUNABLES", "BASH_ENV", "ENV", "SHELLOPTS", "PS4", "IFS", "NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "PERLLIB"}
+	loaderPrefixes  = []string{"LD_", "DYLD_", "_RLD", "PYTHON", "PERL5", "RUBY", "LUA_", "CORECLR_", "COR_", "DOTNET_"}
+	loaderVariables = []string{
+		"PATH", "PATHEXT", "COMSPEC", "GCONV_PATH", "GLIBC_TUNABLES", "OPENSSL_CONF", "BASH_ENV", "ENV", "ZDOTDIR", "SHELLOPTS", "PS4", "IFS",
+		"NODE_OPTIONS", "NODE_PATH", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH", "PERLLIB",
+	}
 )
 
 // checkLoader returns why a program would not be the one that its file is, or nothing.

@@ -27,7 +27,7 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 	command.Args, command.Env = prepared.Args, prepared.Env
 	stdout, stderr := &limited{overflow: func() { cancel(errOverflow) }}, &tail{}
 	command.Stdout = stdout
-	command.Stderr = io.MultiWriter(stderr, &lenient{to: p.stderr})
+	command.Stderr = io.MultiWriter(stderr, p.messages)
 	if interactive {
 		command.Stdin = p.stdin
 		if file, ok := p.stderr.(*os.File); ok {
@@ -94,27 +94,32 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lenient keeps a program going when nobody takes its messages, and lets it end: os/exec waits for what is being written.
+// lenient keeps a program going when nobody takes its messages, and lets it end: os/exec waits for what is being written. What comes while
+// nobody takes what came before is lost.
 type lenient struct {
-	to    io.Writer
-	stuck bool
+	to   io.Writer
+	busy chan struct{} // holds one: the message that is being written
 }
 
+func newLenient(to io.Writer) *lenient { return &lenient{to: to, busy: make(chan struct{}, 1)} }
+
 func (l *lenient) Write(p []byte) (int, error) {
-	if l.stuck {
+	select {
+	case l.busy <- struct{}{}:
+	default:
 		return len(p), nil
 	}
 	written, copied := make(chan struct{}), bytes.Clone(p)
 	go func() {
-		defer close(written)
 		_, _ = l.to.Write(copied)
+		<-l.busy
+		close(written)
 	}()
 	patience := time.NewTimer(drain)
 	defer patience.Stop()
 	select {
 	case <-written:
 	case <-patience.C:
-		l.stuck = true
 	}
 	return len(p), nil
 }

@@ -34,6 +34,7 @@ type program struct {
 	interactiveTimeout time.Duration
 	stdin              *os.File
 	stderr             io.Writer
+	messages           *lenient // to stderr
 	clock              Clock
 
 	// What is asked of the operating system.
@@ -65,6 +66,7 @@ func newProgram(c Config, o Options) *program {
 	if p.stderr == nil {
 		p.stderr = os.Stderr
 	}
+	p.messages = newLenient(p.stderr)
 	return p
 }
 

@@ -436,4 +436,11 @@ func TestStderrThatNobodyReads(t *testing.T) {
 	if got, err := sourceOf(t, pool, provider.Config()).Get(ctx); err != nil || got.Token() != "abc" {
 		t.Errorf("credential %v, error %v", got, err)
 	}
+	closed := make(chan bool)
+	go func() { _ = pool.Close(); close(closed) }()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+		t.Error("Close waits for who does not read")
+	}
 }

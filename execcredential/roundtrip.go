@@ -2,6 +2,7 @@ package execcredential
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -83,10 +84,26 @@ func withShortBody(request *http.Request) (*http.Request, error) {
 	if request.Body == nil || request.Body == http.NoBody || request.GetBody != nil || request.ContentLength <= 0 || request.ContentLength > shortBody {
 		return request, nil
 	}
-	defer closeBody(request)
-	content, err := io.ReadAll(io.LimitReader(request.Body, request.ContentLength+1)) // one more shows that it says too little
-	if err != nil {
-		return nil, fmt.Errorf("read the body of a request: %w", err)
+	type read struct {
+		content []byte
+		err     error
+	}
+	done := make(chan read, 1)
+	go func() {
+		defer closeBody(request)
+		content, err := io.ReadAll(io.LimitReader(request.Body, request.ContentLength+1)) // one more shows that it says too little
+		done <- read{content, err}
+	}()
+	var content []byte
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, fmt.Errorf("read the body of a request: %w", r.err)
+		}
+		content = r.content
+	case <-request.Context().Done():
+		closeBody(request) // so that reading ends
+		return nil, fmt.Errorf("read the body of a request: %w", context.Cause(request.Context()))
 	}
 	if int64(len(content)) != request.ContentLength {
 		return nil, fmt.Errorf("the body of a request is not as long as its ContentLength, %d bytes", request.ContentLength)

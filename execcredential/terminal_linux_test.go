@@ -107,11 +107,15 @@ func TestOnePromptAtATime(t *testing.T) {
 		pool, _ := newPool(t, execcredential.Options{Stdin: stdin})
 		return pool
 	}
+	queued := func(want int) {
+		wait(t, "runs that have or want a terminal", func() bool { _, runs := execcredential.Terminals(); return runs == want })
+	}
 	one, two, third := pool(tty), pool(again), pool(other)
 	defer close(answer)
 	first := ask(one, "first")
 	<-asking
 	mate, second := ask(one, "mate"), ask(two, "second")
+	queued(3)
 	select {
 	case name := <-asking:
 		t.Fatalf("%s asks while the first does", name)
@@ -124,6 +128,7 @@ func TestOnePromptAtATime(t *testing.T) {
 	// Whoever waits for the terminal is not kept by it.
 	closed := pool(tty)
 	waiting := ask(closed, "closed")
+	queued(5)
 	_ = closed.Close()
 	if err := <-waiting; !errors.Is(err, execcredential.ErrClosed) {
 		t.Errorf("error %v", err)
@@ -141,7 +146,7 @@ func TestOnePromptAtATime(t *testing.T) {
 	if err := errors.Join(<-mate, <-second); err != nil {
 		t.Error(err)
 	}
-	if left := execcredential.Terminals(); left != 0 {
+	if left, _ := execcredential.Terminals(); left != 0 {
 		t.Errorf("%d terminals are remembered that nobody uses", left)
 	}
 }

@@ -188,6 +188,17 @@ func TestShortBodyIsReplayed(t *testing.T) {
 	if _, err := source.Transport(server.transport()).RoundTrip(request); err == nil || !strings.Contains(err.Error(), "broken") || script.runs.Load() != 0 {
 		t.Errorf("a body that can't be read: error %v after %d runs", err, script.runs.Load())
 	}
+	// A body that does not come holds nobody longer than the request may take.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	never, writer := io.Pipe()
+	defer writer.Close()
+	request, _ = http.NewRequestWithContext(ctx, http.MethodPost, server.URL, never)
+	request.ContentLength = 4
+	gone := errors.New("gone")
+	cancel(gone)
+	if _, err := source.Transport(server.transport()).RoundTrip(request); !errors.Is(err, gone) || script.runs.Load() != 0 {
+		t.Errorf("a body that does not come: error %v after %d runs", err, script.runs.Load())
+	}
 }
 
 // A certificate that the server refuses with 401 is replaced, and the request sent again over a new connection.

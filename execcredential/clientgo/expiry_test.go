@@ -60,7 +60,7 @@ func TestMetricsOfCertificates(t *testing.T) {
 	one, two := newPool(), newPool()
 	defer one.Close()
 	defer two.Close()
-	// source is refreshed once for each certificate; nil is for a token..
+	// source is refreshed once for each certificate; nil is for a token.
 	source := func(pool *execcredential.Pool) (*execcredential.Source, func(*tls.Certificate, time.Time)) {
 		var next *tls.Certificate
 		s := pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {

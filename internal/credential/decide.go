@@ -106,7 +106,7 @@ func (s situation) remembered() bool {
 		return false
 	}
 	f := s.entry.Failure
-	if s.now.Before(f.At) || !f.concerns(s.interactive) {
+	if f.At.After(s.now.Add(corrected)) || !f.concerns(s.interactive) {
 		return false
 	}
 	told := s.caller.known() && slices.ContainsFunc(f.Callers, s.caller.same)

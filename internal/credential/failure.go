@@ -62,7 +62,7 @@ func classify(err error) Class {
 func failed(previous *Failure, err error, ask Ask, caller Caller, now time.Time) *Failure {
 	next := &Failure{At: now, Class: classify(err), Message: Plain(err.Error(), maxMessage), Interactive: ask.Interactive, Count: 1}
 	// Failures long ago are not of this row, nor are those of a clock that was set back.
-	if previous != nil && !now.Before(previous.At) && now.Before(previous.At.Add(2*longestUnattendedPause)) {
+	if previous != nil && !previous.At.After(now.Add(corrected)) && now.Before(previous.At.Add(2*longestUnattendedPause)) {
 		next.Count, next.Callers = previous.Count+1, previous.Callers
 	}
 	next.tell(caller)

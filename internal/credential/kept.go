@@ -29,15 +29,17 @@ type Kept struct {
 // errUnfinished: only a part of what was to be kept is there, which may be secret.
 var errUnfinished = errors.New("the process that got it was killed before it was kept")
 
-// atWork says whether a process has the lock of a name now.
-func atWork(folder *cache.Folder, name cache.Name) bool {
+// unfinished says whether no process is at work on a name, and nothing is kept of it all the same.
+func unfinished(folder *cache.Folder, name cache.Name) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // it is tried once
 	lock, err := folder.Lock(ctx, name, cache.Wait{Patience: DefaultPatience})
-	if err == nil {
-		lock.Release()
+	if err != nil {
+		return !errors.Is(err, cache.ErrBusy)
 	}
-	return errors.Is(err, cache.ErrBusy)
+	defer lock.Release()
+	entry, err := (&turn{folder: folder, name: name}).load() // a process may have been done a moment ago
+	return entry == nil && err == nil
 }
 
 // List lists what is kept in a folder, by name. A folder that does not exist keeps nothing, and is not made.
@@ -58,7 +60,7 @@ func List(path string) ([]Kept, error) {
 		case err != nil:
 			list = append(list, Kept{Name: name, Problem: err})
 		case entry == nil:
-			if !atWork(folder, name) {
+			if unfinished(folder, name) {
 				list = append(list, Kept{Name: name, Problem: errUnfinished})
 			}
 		default:

@@ -112,6 +112,10 @@ func TestWaitingHasADeadline(t *testing.T) {
 	w.pass(time.Hour - time.Second)
 	w.want(2, "token-1")
 	w.shown("served is the credential that is kept")
+	// Who asked for a new one has not got it.
+	if _, err := w.provider(client(5)).Renew(t.Context(), w.authority, interactively()); !errors.Is(err, cache.ErrBusy) {
+		t.Errorf("renewed: %v", err)
+	}
 	w.pass(time.Hour)
 	w.wantError(3, interactively(), cache.ErrBusy)
 	if w.authority.attempts != 1 {

@@ -241,6 +241,15 @@ func TestClockThatIsCorrected(t *testing.T) {
 	w.want(1, "token-1")
 	w.pass(-5 * time.Second)
 	w.want(2, "token-1")
+
+	// Nor does it ask again for what has just failed.
+	w = newWorld(t)
+	w.authority.down = errDown
+	w.wantError(1, interactively(), errDown)
+	w.pass(-time.Second)
+	if _, err := w.provider(client(1)).Serve(t.Context(), w.authority, interactively()); err == nil || w.authority.attempts != 1 {
+		t.Errorf("error %v after %d attempts", err, w.authority.attempts)
+	}
 }
 
 // A failure in the future is not remembered until then.

@@ -43,7 +43,7 @@ func (t *turn) run(ctx context.Context) (Credential, error) {
 		}
 	}
 	if err := t.wait(ctx); err != nil {
-		if t.entry.valid(t.Now()) {
+		if !t.renew && t.entry.valid(t.Now()) {
 			t.Terminal.Notice("%v: served is the credential that is kept, which expires at %s", err, clock(t.entry.Credential.Expires))
 			return t.hand(), nil
 		}

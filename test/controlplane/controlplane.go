@@ -93,8 +93,11 @@ func (c *ControlPlane) ready(ctx context.Context, kubeconfig string) error {
 	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// Stop asks it to end, and waits until it has. It may be called again, and after Kill.
-func (c *ControlPlane) Stop() { c.end(syscall.SIGTERM) }
+// Stop asks it to end, and waits until it has; if it takes too long, it is killed. It may be called again, and after Kill.
+func (c *ControlPlane) Stop() {
+	defer time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() }).Stop()
+	c.end(syscall.SIGTERM)
+}
 
 // Kill ends it as a power cut would: nothing is written anymore.
 func (c *ControlPlane) Kill() { c.end(syscall.SIGKILL) }

@@ -20,7 +20,7 @@ func All(t testing.TB) []string {
 		if err != nil {
 			return err
 		}
-		if name := entry.Name(); entry.IsDir() && path != Repository && (strings.HasPrefix(name, ".") && name != ".." || name == "bin" || name == "node_modules") {
+		if name := entry.Name(); entry.IsDir() && path != Repository && (strings.HasPrefix(name, ".") || name == "bin" || name == "node_modules") {
 			return filepath.SkipDir
 		}
 		if filepath.Ext(path) == ".md" {

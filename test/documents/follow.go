@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Reader is where somebody sits who follows a document.
@@ -63,6 +64,7 @@ func (r Reader) follow(t *testing.T, path string, list []example) {
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "exec 2>&1\n"+script.String())
 	cmd.Dir = dir
+	cmd.WaitDelay = 10 * time.Second // what a command left behind holds nobody up
 	cmd.Env = append(os.Environ(), r.Environment...)
 	if r.Terminal != nil {
 		cmd.Stdin = r.Terminal

@@ -94,7 +94,7 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	if _, err := exec.LookPath("swtpm"); err != nil {
-		t.Skip("swtpm is missing; install it (apt-get install swtpm)")
+		skip(t, "swtpm is missing; install it (apt-get install swtpm)")
 	}
 	dir, err := os.MkdirTemp("", "tpm") // whose name is short enough for a socket
 	if err != nil {

@@ -42,7 +42,7 @@ func unanswered(doing string, err error) *failure {
 	text := err.Error()
 	// So begin all errors of a program's run, of whichever type, and that of who waits for one.
 	if strings.Contains(text, "exec credential: ") || strings.Contains(text, "wait for the credential of program ") {
-		hint = "the API server was not asked: the program that the kubeconfig names for credentials has failed, for the reason that it gives above"
+		hint = "the API server was not asked: the program that the kubeconfig names for credentials could not be run, or has failed, for the reason above"
 		if needsPerson(err) {
 			code = exitNeedsPerson
 		}

@@ -63,7 +63,7 @@ func newLogoutCommand(terminal *terminal) *cobra.Command {
 		Use:   "logout [ID...]",
 		Short: "Forget what is kept, and end it where the provider can",
 		Long: `Remove credentials that are kept, by the IDs of "credence credential status" or all of
-them. Refresh tokens are revoked at their provider first, if it has that (RFC 7009);
+them. Refresh tokens are also revoked at their provider, if it has that (RFC 7009);
 if it does not answer, they are removed all the same, and the exit code is 3.
 
 Tokens and certificates that clients hold already stay valid until they expire.`,

@@ -23,7 +23,7 @@ func withProgram(config *rest.Config) (*rest.Config, error) {
 	if config.ExecProvider == nil {
 		return config, nil
 	}
-	// It ends with this process.
+	// Its programs end with this process on Linux. Elsewhere one that hangs is ended by the time-out alone, if this process lives so long.
 	pool, err := execcredential.NewPool(execcredential.Options{Timeout: programTimeout, InteractiveTimeout: personTimeout})
 	if err == nil {
 		config, err = clientgo.Config(pool, config)
@@ -41,7 +41,7 @@ func needsPerson(err error) bool {
 		return true
 	}
 	exit, ok := errors.AsType[*execcredential.ExitError](err)
-	return ok && exit.Code == exitNeedsPerson && strings.HasPrefix(filepath.Base(exit.Command), "credence")
+	return ok && exit.Code == exitNeedsPerson && strings.HasPrefix(strings.TrimPrefix(filepath.Base(exit.Command), "kubectl-"), "credence")
 }
 
 // timeout bounds a request where nobody does: it waits for the user's program, and that perhaps for a person.

@@ -66,7 +66,7 @@ func (f *Folder) tryLock(name Name) (*Lock, error) {
 		return nil, fmt.Errorf("lock: %w: %s is %s: remove it", ErrForeign, f.file(base), kindOf(info.Mode()))
 	}
 	file, err := f.root.OpenFile(base, os.O_RDWR|os.O_CREATE, 0o600)
-	if errors.Is(err, fs.ErrPermission) {
+	if _, there := f.root.Lstat(base); errors.Is(err, fs.ErrPermission) && there == nil {
 		return nil, fmt.Errorf("lock %s: %w: remove it, if it is of another user", f.file(base), cause(err))
 	}
 	if err != nil {

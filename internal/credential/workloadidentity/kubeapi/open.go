@@ -109,7 +109,7 @@ func withProgram(config *rest.Config, interactive bool) (*rest.Config, error) {
 	if interactive {
 		config.Timeout += personTimeout
 	}
-	// It ends with this process, which makes one request.
+	// Its programs end with this process, which makes one request, on Linux. Elsewhere one that hangs is ended by the time-out alone.
 	pool, err := execcredential.NewPool(execcredential.Options{Timeout: programTimeout, InteractiveTimeout: personTimeout})
 	if err == nil {
 		config, err = clientgo.Config(pool, config)
