@@ -11,7 +11,8 @@ import (
 )
 
 // between runs a program as a child that works in the place of this process: for the client of this process, with its input and
-// output. It returns the child's exit code.
+// output. It returns the child's exit code. Where a process can become another program, that is done instead (become_unix.go), and only
+// tests come here.
 func between(program string, args []string) (int, error) {
 	cmd := exec.Command(program, args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
