@@ -1,12 +1,11 @@
 package clientcertificate
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/credence-id/credence/internal/credential"
 )
 
 // WithCluster returns s with what a cluster's own configuration says: the field clientCertificate of the extension
@@ -27,47 +26,26 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 		User, Signer, Duration string
 		Groups                 []string
 	}
-	decoder := json.NewDecoder(bytes.NewReader(outer.ClientCertificate))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&said); err != nil {
-		return s, fmt.Errorf("read clientCertificate in the configuration of the cluster: %w", err)
+	if err := credential.FromCluster(outer.ClientCertificate, "clientCertificate", &said); err != nil {
+		return s, err
 	}
 	if said.Duration != "" {
 		d, err := time.ParseDuration(said.Duration)
 		if err != nil || d <= 0 {
 			return s, fmt.Errorf("read clientCertificate in the configuration of the cluster: duration %q is not one such as 1h", said.Duration)
 		}
-		if s.Duration != 0 && s.Duration != d {
-			return s, otherwise("duration", s.Duration.String(), d.String())
+		if err := credential.LeftOpen("duration", &s.Duration, d); err != nil {
+			return s, err
 		}
-		s.Duration = d
 	}
-	for _, field := range []struct {
-		name     string
-		to       *string
-		ofOthers string
-	}{
-		{"user", &s.User, said.User}, {"signer", &s.Signer, said.Signer},
-	} {
-		if field.ofOthers == "" {
-			continue
-		}
-		if *field.to != "" && *field.to != field.ofOthers {
-			return s, otherwise(field.name, *field.to, field.ofOthers)
-		}
-		*field.to = field.ofOthers
+	if err := credential.LeftOpen("user", &s.User, said.User); err != nil {
+		return s, err
 	}
-	if said.Groups != nil {
-		if s.Groups != nil && !slices.Equal(s.Groups, said.Groups) {
-			return s, otherwise("groups", strings.Join(s.Groups, ", "), strings.Join(said.Groups, ", "))
-		}
-		s.Groups = said.Groups
+	if err := credential.LeftOpen("signer", &s.Signer, said.Signer); err != nil {
+		return s, err
+	}
+	if err := credential.ListLeftOpen("groups", &s.Groups, said.Groups, ", "); err != nil {
+		return s, err
 	}
 	return s, nil
-}
-
-// otherwise refuses a cluster that would have another certificate than the command line allows: it may be anybody's.
-func otherwise(field, own, ofCluster string) error {
-	return fmt.Errorf("the configuration of the cluster says %s %q, and the command line %q: a cluster says only what the command line leaves open",
-		field, ofCluster, own)
 }

@@ -1,7 +1,6 @@
 package workloadidentity
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
 )
 
@@ -40,43 +40,28 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 		return s, nil
 	}
 	var said struct{ Name, Namespace, Duration, Context string }
-	decoder := json.NewDecoder(bytes.NewReader(outer.WorkloadIdentity))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&said); err != nil {
-		return s, fmt.Errorf("read workloadIdentity in the configuration of the cluster: %w", err)
+	if err := credential.FromCluster(outer.WorkloadIdentity, "workloadIdentity", &said); err != nil {
+		return s, err
 	}
 	if said.Duration != "" {
 		d, err := time.ParseDuration(said.Duration)
 		if err != nil || d <= 0 {
 			return s, fmt.Errorf("read workloadIdentity in the configuration of the cluster: duration %q is not one such as 30m", said.Duration)
 		}
-		if s.Duration != 0 && s.Duration != d {
-			return s, otherwise("duration", s.Duration.String(), d.String())
+		if err := credential.LeftOpen("duration", &s.Duration, d); err != nil {
+			return s, err
 		}
-		s.Duration = d
 	}
-	for _, field := range []struct {
-		name     string
-		to       *string
-		ofOthers string
-	}{
-		{"name", &s.Name, said.Name}, {"namespace", &s.Namespace, said.Namespace}, {"context", &s.Context, said.Context},
-	} {
-		if field.ofOthers == "" {
-			continue
-		}
-		if *field.to != "" && *field.to != field.ofOthers {
-			return s, otherwise(field.name, *field.to, field.ofOthers)
-		}
-		*field.to = field.ofOthers
+	if err := credential.LeftOpen("name", &s.Name, said.Name); err != nil {
+		return s, err
+	}
+	if err := credential.LeftOpen("namespace", &s.Namespace, said.Namespace); err != nil {
+		return s, err
+	}
+	if err := credential.LeftOpen("context", &s.Context, said.Context); err != nil {
+		return s, err
 	}
 	return s, nil
-}
-
-// otherwise refuses a cluster that would have another token than the command line allows: it may be anybody's.
-func otherwise(field, own, ofCluster string) error {
-	return fmt.Errorf("the configuration of the cluster says %s %q, and the command line %q: a cluster says only what the command line leaves open",
-		field, ofCluster, own)
 }
 
 // Object is an object on whose behalf a token is asked for.

@@ -1,12 +1,10 @@
 package settings
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"slices"
-	"strings"
+
+	"github.com/credence-id/credence/internal/credential"
 )
 
 // WithCluster returns s with what a cluster's own configuration says: the field oidc of the extension
@@ -32,36 +30,25 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 		Present    Token             `json:"present"`
 		Parameters map[string]string `json:"parameters"`
 	}
-	decoder := json.NewDecoder(bytes.NewReader(outer.OIDC))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&said); err != nil {
-		return s, fmt.Errorf("read oidc in the configuration of the cluster: %w", err)
+	if err := credential.FromCluster(outer.OIDC, "oidc", &said); err != nil {
+		return s, err
 	}
-	for _, field := range []struct {
-		name     string
-		to       *string
-		ofOthers string
-	}{
-		{"issuer", &s.Issuer, said.Issuer}, {"clientID", &s.ClientID, said.ClientID}, {"present", (*string)(&s.Present), string(said.Present)},
-	} {
-		if field.ofOthers == "" {
-			continue
-		}
-		if *field.to != "" && *field.to != field.ofOthers {
-			return s, otherwise(field.name, *field.to, field.ofOthers)
-		}
-		*field.to = field.ofOthers
+	if err := credential.LeftOpen("issuer", &s.Issuer, said.Issuer); err != nil {
+		return s, err
 	}
-	if said.Scopes != nil {
-		if s.Scopes != nil && !slices.Equal(s.Scopes, said.Scopes) {
-			return s, otherwise("scopes", strings.Join(s.Scopes, " "), strings.Join(said.Scopes, " "))
-		}
-		s.Scopes = said.Scopes
+	if err := credential.LeftOpen("clientID", &s.ClientID, said.ClientID); err != nil {
+		return s, err
+	}
+	if err := credential.LeftOpen("present", &s.Present, said.Present); err != nil {
+		return s, err
+	}
+	if err := credential.ListLeftOpen("scopes", &s.Scopes, said.Scopes, " "); err != nil {
+		return s, err
 	}
 	parameters := maps.Clone(s.Parameters)
 	for name, value := range said.Parameters {
 		if own, there := s.Parameters[name]; there && own != value {
-			return s, otherwise("parameter "+name, own, value)
+			return s, credential.Otherwise("parameter "+name, own, value)
 		}
 		if parameters == nil {
 			parameters = map[string]string{}
@@ -70,10 +57,4 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	}
 	s.Parameters = parameters
 	return s, nil
-}
-
-// otherwise refuses a cluster that would have another token than the command line allows: it may be anybody's.
-func otherwise(field, own, ofCluster string) error {
-	return fmt.Errorf("the configuration of the cluster says %s %q, and the command line %q: a cluster says only what the command line leaves open",
-		field, ofCluster, own)
 }
