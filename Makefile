@@ -2,16 +2,18 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 BIN := $(CURDIR)/bin
-KUBERNETES := v1.36.3
+KUBERNETES := v1.37.1
 FUZZTIME ?= 60s
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
 # What the control plane says of its version; without it, it says v0.0.0-master.
-version_flags = -X $(1).gitVersion=$(KUBERNETES) -X $(1).gitMajor=1 -X $(1).gitMinor=36
+version_flags = -X $(1).gitVersion=$(KUBERNETES) -X $(1).gitMajor=1 -X $(1).gitMinor=37
 DEVCLUSTER_LDFLAGS := -s -w $(call version_flags,k8s.io/component-base/version) $(call version_flags,k8s.io/client-go/pkg/version)
 
 # Static programs, and one build cache for build, vet and tests; only the race detector needs cgo.
 export CGO_ENABLED := 0
+# No path of this machine is in a program; in tests and vet too, so that they share the cache.
+export GOFLAGS += -trimpath
 
 .DEFAULT_GOAL := help
 

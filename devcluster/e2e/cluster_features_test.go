@@ -59,7 +59,7 @@ func TestClusters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := version.GitVersion, "v1.36.3"; got != want {
+		if got, want := version.GitVersion, "v1.37.1"; got != want {
 			t.Errorf("server is %s, want %s: build it with its version", got, want)
 		}
 	})

@@ -117,7 +117,7 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if path[0] == "version" {
 		w.Header().Set("Date", f.setting("server-date"))
-		answer(w, http.StatusOK, map[string]string{"gitVersion": "v1.36.3"})
+		answer(w, http.StatusOK, map[string]string{"gitVersion": "v1.37.1"})
 		return
 	}
 	group := "v1"
