@@ -71,4 +71,6 @@ type Variable struct {
 	Name, Value string
 	// Default says that a value of the container's own takes its place, without a warning.
 	Default bool
+	// Alias is another name of a default: a container that sets either of the two is given neither.
+	Alias string
 }

@@ -17,6 +17,9 @@ func variables(c container, g grant, os target.OS) ([]corev1.EnvVar, []string) {
 	for _, v := range g.injection.Env {
 		ours := corev1.EnvVar{Name: v.Name, Value: literal(v.Value)}
 		own, present := last(c.env, v.Name, os)
+		if !present && v.Alias != "" {
+			_, present = last(c.env, v.Alias, os)
+		}
 		switch {
 		case !present:
 			missing = append(missing, ours)

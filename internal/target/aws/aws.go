@@ -72,7 +72,10 @@ func (c config) Injection(place target.Place) target.Injection {
 		env = append(env, target.Variable{Name: "AWS_ROLE_SESSION_NAME", Value: c.session})
 	}
 	if c.region != "" {
-		env = append(env, target.Variable{Name: "AWS_REGION", Value: c.region, Default: true})
+		// The SDKs read the first, but botocore (boto3, version 1 of the AWS CLI) reads the second alone.
+		env = append(env,
+			target.Variable{Name: "AWS_REGION", Value: c.region, Default: true, Alias: "AWS_DEFAULT_REGION"},
+			target.Variable{Name: "AWS_DEFAULT_REGION", Value: c.region, Default: true, Alias: "AWS_REGION"})
 	}
 	return target.Injection{Keys: []target.Key{{Name: "credentialsFile", Content: c.profile(place)}}, Env: env}
 }

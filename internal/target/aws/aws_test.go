@@ -55,7 +55,8 @@ func TestAllFieldsOnWindows(t *testing.T) {
 			{Name: "AWS_ROLE_ARN", Value: "arn:aws:iam::112233445566:role/gardener-dev"},
 			{Name: "AWS_WEB_IDENTITY_TOKEN_FILE", Value: token},
 			{Name: "AWS_ROLE_SESSION_NAME", Value: "session"},
-			{Name: "AWS_REGION", Value: "eu-central-1", Default: true},
+			{Name: "AWS_REGION", Value: "eu-central-1", Default: true, Alias: "AWS_DEFAULT_REGION"},
+			{Name: "AWS_DEFAULT_REGION", Value: "eu-central-1", Default: true, Alias: "AWS_REGION"},
 		},
 	}
 	if diff := cmp.Diff(want, config.Injection(target.PodPlace(target.Windows, target.DefaultMountPath, "one"))); diff != "" {
