@@ -9,9 +9,12 @@ import (
 	"unicode"
 )
 
-// looksLikeToken matches what starts like a JSON object in base64url, as JSON Web Tokens do, up to its end or where it was
-// cut off; and any three parts of which the last is long enough to be a signature.
-var looksLikeToken = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*){0,2}|([A-Za-z0-9_-]{10,}\.){2}[A-Za-z0-9_-]{64,}`)
+// looksLikeToken matches a header and a payload that are JSON objects in base64url, up to the token's end or where it was
+// cut off; a word that starts like a header and has three to five parts, as encrypted tokens have; and any three parts of
+// which the last is long enough to be a signature. The ID of a key has one part, whatever its letters are.
+var looksLikeToken = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]*)?` +
+	`|\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*){1,3}\.[A-Za-z0-9_-]+` +
+	`|([A-Za-z0-9_-]{10,}\.){2}[A-Za-z0-9_-]{64,}`)
 
 // guard is a writer that redacts tokens and makes control characters visible, whatever an error, a flag or a server has
 // put into a message. Writes may come from several goroutines, and each must hold its tokens whole.

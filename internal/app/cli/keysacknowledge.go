@@ -34,9 +34,7 @@ func newKeysAcknowledgeCommand(terminal *terminal, connection *connection) *cobr
 		Short: "Say that a relying party was given a copy of the keys",
 		Long: `Say that the relying party NAME, which does not fetch the keys by itself, has been
 given them: all that are published, or those that are named. From the first time on,
-no key signs before NAME has been given it.
-
-A KID that begins with - is given after --.`,
+no key signs before NAME has been given it.`,
 		Example: `  # After uploading the key set to it
   credence keys acknowledge partner-bank
 
@@ -46,10 +44,9 @@ A KID that begins with - is given after --.`,
 		Args: func(cmd *cobra.Command, args []string) error { return a.check(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args) },
 	}
-	cmd.Annotations = map[string]string{needsCluster: "yes"}
+	cmd.Annotations = map[string]string{needsCluster: "yes", takesKeyIDs: "yes"}
 	cmd.Flags().BoolVar(&a.remove, "remove", false, "Wait for NAME no more: it fetches the keys now, or relies on them no more")
 	cmd.Flags().BoolVar(&a.list, "list", false, "List the relying parties, and the published keys that they have not been given")
-	cmd.SetFlagErrorFunc(dashedKeyFailure)
 	cmd.ValidArgsFunction = a.complete
 	return cmd
 }

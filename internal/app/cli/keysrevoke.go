@@ -34,9 +34,7 @@ It is printed until when tokens of the key may still be accepted, and by whom, a
 which identities need new tokens. A revocation can not be undone.
 
 A spare that relying parties may not know yet does not sign: until it may, requests
-for tokens are answered 503. With --accept-refusals it signs at once.
-
-A KID that begins with - is given last, after --.`,
+for tokens are answered 503. With --accept-refusals it signs at once.`,
 		Example: `  credence keys revoke KID --reason "found in a backup" --dry-run
   credence keys revoke KID --reason "found in a backup"`,
 		Args: exactlyOne("the KID of a key, as credence keys list shows it"),
@@ -48,7 +46,7 @@ A KID that begins with - is given last, after --.`,
 	flags.BoolVar(&r.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask for confirmation")
 	r.addFlags(cmd)
-	cmd.SetFlagErrorFunc(dashedKeyFailure)
+	cmd.Annotations[takesKeyIDs] = "yes"
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -56,13 +54,6 @@ A KID that begins with - is given last, after --.`,
 		return r.completeKeys(cmd, nil)
 	}
 	return cmd
-}
-
-// dashedKeyFailure tells those whose KID was taken for a flag what to do: - is a letter of base64url.
-func dashedKeyFailure(cmd *cobra.Command, err error) error {
-	failed := usageFailure(cmd, err.Error())
-	failed.hint = "a KID that begins with - is given last, after --; " + failed.hint
-	return failed
 }
 
 func (r *revoke) run(cmd *cobra.Command, id string) error {

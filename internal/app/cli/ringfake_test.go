@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,10 +47,15 @@ func scriptTime() time.Time {
 }
 
 // makeRing AGE [DIR] makes a ring of that age, behind the API or in a folder, and names its keys in variables. Further
-// words: "ring none" takes the ring away, "ring overtaken" lets somebody else's update come before the next one.
+// words: "ring none" takes the ring away, "ring overtaken" lets somebody else's update come before the next one, "ring
+// dashed AGE" makes ES256 keys whose IDs begin with -.
 func makeRing(ts *testscript.TestScript, neg bool, args []string) {
+	generate := keys.NewPrivate
+	if len(args) > 1 && args[0] == "dashed" {
+		generate, args = dashed, args[1:]
+	}
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: ring AGE [DIR]")
+		ts.Fatalf("usage: ring [dashed] AGE [DIR]")
 	}
 	fake := ts.Value(ringKey{}).(*ringFake)
 	fake.mu.Lock()
@@ -70,10 +76,23 @@ func makeRing(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	store, err := keystore.OpenDirectory(directory)
 	ts.Check(err)
-	ring, _, err := keystore.LoadOrBootstrap(context.Background(), store, keys.NewPrivate, scriptTime().Add(-age))
+	ring, _, err := keystore.LoadOrBootstrap(context.Background(), store, generate, scriptTime().Add(-age))
 	ts.Check(err)
 	for _, key := range ring.Keys {
 		ts.Setenv(fmt.Sprintf("%s_%s", key.Algorithm, strings.ToUpper(string(key.State))), string(key.ID))
+	}
+}
+
+// dashed makes ES256 keys until the ID of one begins with -.
+func dashed(algorithm identity.Algorithm) (crypto.Signer, error) {
+	for {
+		private, err := keys.NewPrivate(algorithm)
+		if err != nil || algorithm != identity.ES256 {
+			return private, err
+		}
+		if id, err := identity.KeyIDOf(private.Public()); err != nil || strings.HasPrefix(string(id), "-") {
+			return private, err
+		}
 	}
 }
 

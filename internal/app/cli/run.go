@@ -39,7 +39,7 @@ func usageFailure(cmd *cobra.Command, message string) *failure {
 // Run executes the command that the arguments name, prints its error, and returns the exit code of the program. Errors
 // may choose their exit code by a method ExitCode() int.
 func Run(ctx context.Context, root *cobra.Command, args []string) int {
-	root.SetArgs(args)
+	root.SetArgs(keyIDsLast(root, args))
 	wrongArgumentsAreUsage(root)
 	err := root.ExecuteContext(ctx)
 	if err != nil {

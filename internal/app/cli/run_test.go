@@ -99,8 +99,11 @@ func TestGuard(t *testing.T) {
 	const part = "abcdefghijklmnopqrstuvwxyz"
 	signature := strings.Repeat("s", 64)
 	for in, want := range map[string]string{
-		"a eyJhbGciOiJFUzI1NiJ9.eyJhIjoxfQ.c2ln, b\n":    "a [redacted], b\n",
-		"cut eyJhbGciOiJFUzI1NiJ9.eyJhI":                 "cut [redacted]",
+		"a eyJhbGciOiJFUzI1NiJ9.eyJhIjoxfQ.c2ln, b\n":   "a [redacted], b\n",
+		"cut eyJhbGciOiJFUzI1NiJ9.eyJhI":                "cut [redacted]",
+		"encrypted eyJhbGciOiJkaXIifQ..aXY.dGV4dA.dGFn": "encrypted [redacted]",
+		// Key IDs, alone and as the names of files.
+		"key abceyJabcdefghijklmnopqrstuvwxyz-0123456789, eyJabcdefghijklmnopqrstuvwxyz-0123456789_ABC, -eyJabcdefghijklmnopqrstuvwxyz0123456789_AB.pem.": "key abceyJabcdefghijklmnopqrstuvwxyz-0123456789, eyJabcdefghijklmnopqrstuvwxyz-0123456789_ABC, -eyJabcdefghijklmnopqrstuvwxyz0123456789_AB.pem.",
 		"unusual " + part + "." + part + "." + signature: "unusual [redacted]",
 		"https://identity.example.com:8443/path.html\n":  "https://identity.example.com:8443/path.html\n",
 		"colour \x1b[31m, \r and \u202e\U000e0041":       `colour \u001b[31m, \u000d and \u202e\U000e0041`,
