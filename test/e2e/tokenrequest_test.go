@@ -11,6 +11,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -249,25 +250,52 @@ func TestContextObject(t *testing.T) {
 	shared.grant(t, namespace, user("blind"), mint)
 	shared.grant(t, namespace, user("sighted"), mint)
 	shared.grant(t, namespace, user("sighted"), read)
+	shared.grant(t, namespace, user("impersonator"), mint)
+	shared.grant(t, namespace, user("impersonator"), read)
+	shared.grant(t, namespace, user("impersonator"), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}})
+	shared.bind(t, namespace, "credence:agent:identities", user("agent"))
 	shared.grant(t, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "allowed", Namespace: namespace}, use)
+	for _, name := range []string{"allowed", "denied"} {
+		self := rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: namespace}
+		shared.grant(t, namespace, self, mint)
+		shared.grant(t, namespace, self, read)
+	}
+	// A token of the account's own, so that its uid comes along.
+	self := func(name string) *rest.Config {
+		config := rest.AnonymousClientConfig(shared.config(t))
+		token, err := shared.client(t).CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.BearerToken = token.Status.Token
+		return config
+	}
 
 	context := func(name, uid string) string {
 		return fmt.Sprintf(`{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":%q,"namespace":%q,"uid":%q}}`, name, namespace, uid)
 	}
 	for name, test := range map[string]struct {
-		caller, account, uid string
-		code                 int
-		text                 string
+		caller       *rest.Config
+		account, uid string
+		code         int
+		text         string
 	}{
-		"caller may not see it":      {"blind", "allowed", string(allowed.UID), 403, "cannot get resource"},
-		"caller may not see absence": {"blind", "nobody", "u", 403, "cannot get resource"},
-		"absent":                     {"sighted", "nobody", "u", 404, ""},
-		"another uid":                {"sighted", "allowed", "u", 409, string(allowed.UID)},
-		"account may not use it":     {"sighted", "denied", string(denied.UID), 403, "grant it the verb use"},
-		"account may":                {"sighted", "allowed", string(allowed.UID), 201, ""},
+		"caller may not see it":         {shared.as(t, "blind"), "allowed", string(allowed.UID), 403, "cannot get resource"},
+		"caller may not see absence":    {shared.as(t, "blind"), "nobody", "u", 403, "cannot get resource"},
+		"caller may not act for it":     {shared.as(t, "sighted"), "allowed", string(allowed.UID), 403, "cannot impersonate resource"},
+		"caller may not act for absent": {shared.as(t, "sighted"), "nobody", "u", 403, "cannot impersonate resource"},
+		"another account":               {self("denied"), "allowed", string(allowed.UID), 403, "cannot impersonate resource"},
+		"absent":                        {shared.as(t, "impersonator"), "nobody", "u", 404, ""},
+		"another uid":                   {shared.as(t, "impersonator"), "allowed", "u", 409, string(allowed.UID)},
+		"account may not use it":        {shared.as(t, "impersonator"), "denied", string(denied.UID), 403, "grant it the verb use"},
+		"account itself may not use it": {self("denied"), "denied", string(denied.UID), 403, "grant it the verb use"},
+		"account may":                   {shared.as(t, "impersonator"), "allowed", string(allowed.UID), 201, ""},
+		"account itself":                {self("allowed"), "allowed", string(allowed.UID), 201, ""},
+		"agent":                         {shared.as(t, "agent"), "allowed", string(allowed.UID), 201, ""},
+		"agent, account may not use it": {shared.as(t, "agent"), "denied", string(denied.UID), 403, "grant it the verb use"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := do(t, shared.as(t, test.caller), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(context(test.account, test.uid)))
+			got := do(t, test.caller, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(context(test.account, test.uid)))
 			if got.Code != test.code || !strings.Contains(string(got.Body), test.text) {
 				t.Fatalf("code %d, want %d with %q: %s", got.Code, test.code, test.text, got.Body)
 			}

@@ -24,7 +24,7 @@ type TokenRequest struct {
 // TokenRequestSpec says which token is asked for.
 type TokenRequestSpec struct {
 	// contextObject is the object on whose behalf the token is used; it becomes part of the token's claims. The caller
-	// must be allowed to get it, and it must be allowed to use the WorkloadIdentity.
+	// must be it, or be allowed to get and to impersonate it, and it must be allowed to use the WorkloadIdentity.
 	// +optional
 	ContextObject *ContextObject `json:"contextObject,omitempty"`
 	// duration is how long the token is to be valid, as a Go duration such as 48h; at least 10m. Defaults to the server's

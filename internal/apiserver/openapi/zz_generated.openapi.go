@@ -245,7 +245,7 @@ func schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref common.Ref
 				Properties: map[string]spec.Schema{
 					"contextObject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "contextObject is the object on whose behalf the token is used; it becomes part of the token's claims. The caller must be allowed to get it, and it must be allowed to use the WorkloadIdentity.",
+							Description: "contextObject is the object on whose behalf the token is used; it becomes part of the token's claims. The caller must be it, or be allowed to get and to impersonate it, and it must be allowed to use the WorkloadIdentity.",
 							Ref:         ref(v1alpha1.ContextObject{}.OpenAPIModelName()),
 						},
 					},

@@ -116,7 +116,7 @@ func (r tokenRequest) missingRight(message string) string {
 	}
 	hint := fmt.Sprintf(`a token needs, in namespace %q: you the verb "create" on "workloadidentities/token"`, r.namespace)
 	if r.context != nil {
-		hint += fmt.Sprintf(`, you the verb "get" on %q, and %s %q the verb "use" on "workloadidentities"`,
+		hint += fmt.Sprintf(`, you the verbs "get" and "impersonate" on %q, and %s %q the verb "use" on "workloadidentities"`,
 			r.context.resource, r.context.kind, r.context.name)
 	}
 	return hint + fmt.Sprintf(" (workloadidentities are of API group %q)", v1alpha1.GroupName)

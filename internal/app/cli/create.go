@@ -32,8 +32,8 @@ func newCreateCommand(terminal *terminal, connection *connection) *cobra.Command
 break, ready for $(...). The token is not stored anywhere.
 
 With --context the token is asked for on behalf of an object of the same
-namespace, and names it in its claims. You must be allowed to get that object,
-and it must be allowed to use the WorkloadIdentity.
+namespace, and names it in its claims. You must be that object, or be allowed to
+get and to impersonate it, and it must be allowed to use the WorkloadIdentity.
 
 Elsewhere, --context chooses the context of the kubeconfig, as with kubectl. Here
 it does not, because a token has a context of its own: choose the one of the

@@ -22,6 +22,8 @@ type ContextKind struct {
 	APIVersion, Kind string
 	Resource         schema.GroupVersionResource
 	Namespaced       bool
+	// UserName is the name of the user that an object acts as.
+	UserName func(namespace, name string) string
 	// Find reads the object live. Its errors are API errors, as the API server of the object gave them.
 	Find func(ctx context.Context, namespace, name string) (ContextFacts, error)
 }
@@ -43,6 +45,7 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
 		Kind:       "ServiceAccount",
 		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"},
 		Namespaced: true,
+		UserName:   serviceaccount.MakeUsername,
 		Find: func(ctx context.Context, namespace, name string) (ContextFacts, error) {
 			account, err := client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
@@ -65,7 +68,8 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
 }
 
 // resolveContext checks, in the order that tells a caller nothing that it may not know: may the caller get the object
-// (403), does it exist (404), is it the one that was meant (409), may it use the identity (403).
+// (403), may it act for the object (403), does the object exist (404), is it the one that was meant (409), may it use the
+// identity (403).
 func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1alpha1.ContextObject, wi *v1alpha1.WorkloadIdentity) (*issuer.Context, error) {
 	if kind == nil {
 		return nil, nil
@@ -75,16 +79,15 @@ func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1
 		return nil, apierrors.NewUnauthorized("a token with a context object is issued to authenticated callers only")
 	}
 	resource := kind.Resource.GroupResource()
-	mayGet := authorizer.AttributesRecord{
-		User: caller, Verb: "get", Namespace: object.Namespace, Name: object.Name, ResourceRequest: true,
-		APIGroup: kind.Resource.Group, APIVersion: kind.Resource.Version, Resource: kind.Resource.Resource,
-	}
-	if allowed, err := r.authorized(ctx, mayGet); err != nil {
+	if allowed, err := r.authorized(ctx, kind.attributes(caller, "get", object)); err != nil {
 		return nil, err
 	} else if !allowed {
 		return nil, apierrors.NewForbidden(resource, object.Name, fmt.Errorf(
 			"user %q may not be given a token with this context: it cannot get resource %q in API group %q in the namespace %q",
 			caller.GetName(), resource.Resource, resource.Group, object.Namespace))
+	}
+	if err := r.checkActsFor(ctx, caller, kind, object, wi); err != nil {
+		return nil, err
 	}
 	facts, err := kind.Find(ctx, object.Namespace, object.Name)
 	if apierrors.IsNotFound(err) {
@@ -99,13 +102,48 @@ func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1
 	return facts.Context, r.checkUse(ctx, facts.User, wi)
 }
 
-func (r *REST) checkUse(ctx context.Context, info user.Info, wi *v1alpha1.WorkloadIdentity) error {
+// checkActsFor proves that the caller acts for the context object: it is the object itself, it may name any object as the
+// context of the identity's tokens (verb assert, for the agent), or it may impersonate the object. The first right that is
+// reviewed is the one by which the most requests come, those of the agent.
+func (r *REST) checkActsFor(ctx context.Context, caller user.Info, kind *ContextKind, object *v1alpha1.ContextObject, wi *v1alpha1.WorkloadIdentity) error {
+	// Impersonated users have no uid. A uid in the request is compared with that of the object that exists.
+	if caller.GetName() == kind.UserName(object.Namespace, object.Name) && (caller.GetUID() == "" || caller.GetUID() == string(object.UID)) {
+		return nil
+	}
+	for _, attributes := range []authorizer.AttributesRecord{
+		identityAttributes(caller, "assert", wi),
+		kind.attributes(caller, "impersonate", object),
+	} {
+		if allowed, err := r.authorized(ctx, attributes); allowed || err != nil {
+			return err
+		}
+	}
+	resource := kind.Resource.GroupResource()
+	return apierrors.NewForbidden(resource, object.Name, fmt.Errorf(
+		"user %q may not be given a token with this context: it is not the context object, and cannot impersonate resource %q in API group %q in the namespace %q",
+		caller.GetName(), resource.Resource, resource.Group, object.Namespace))
+}
+
+// attributes is the review of what a user may do with a context object.
+func (k *ContextKind) attributes(caller user.Info, verb string, object *v1alpha1.ContextObject) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
+		User: caller, Verb: verb, Namespace: object.Namespace, Name: object.Name, ResourceRequest: true,
+		APIGroup: k.Resource.Group, APIVersion: k.Resource.Version, Resource: k.Resource.Resource,
+	}
+}
+
+// identityAttributes is the review of what a user may do with an identity.
+func identityAttributes(info user.Info, verb string, wi *v1alpha1.WorkloadIdentity) authorizer.AttributesRecord {
 	resource := v1alpha1.Resource("workloadidentities")
-	mayUse := authorizer.AttributesRecord{
-		User: info, Verb: "use", Namespace: wi.Namespace, Name: wi.Name, ResourceRequest: true,
+	return authorizer.AttributesRecord{
+		User: info, Verb: verb, Namespace: wi.Namespace, Name: wi.Name, ResourceRequest: true,
 		APIGroup: resource.Group, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: resource.Resource,
 	}
-	if allowed, err := r.authorized(ctx, mayUse); err != nil {
+}
+
+func (r *REST) checkUse(ctx context.Context, info user.Info, wi *v1alpha1.WorkloadIdentity) error {
+	resource := v1alpha1.Resource("workloadidentities")
+	if allowed, err := r.authorized(ctx, identityAttributes(info, "use", wi)); err != nil {
 		return err
 	} else if !allowed {
 		return apierrors.NewForbidden(resource, wi.Name, fmt.Errorf(

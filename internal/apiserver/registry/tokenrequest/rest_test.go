@@ -115,6 +115,21 @@ func TestOutageOfReviewsIsNoDenial(t *testing.T) {
 			}
 			return true, nil
 		},
+		"assert": func(a authorizer.Attributes) (bool, error) {
+			if a.GetVerb() == "assert" {
+				return false, outage
+			}
+			return true, nil
+		},
+		"impersonate": func(a authorizer.Attributes) (bool, error) {
+			switch a.GetVerb() {
+			case "assert":
+				return false, nil
+			case "impersonate":
+				return false, outage
+			}
+			return true, nil
+		},
 	} {
 		rest, recorder := newREST(t, reviews, testRing)
 		_, err := rest.Create(callerContext(t), "one", withContext(), nil, &metav1.CreateOptions{})
@@ -127,30 +142,57 @@ func TestOutageOfReviewsIsNoDenial(t *testing.T) {
 	}
 }
 
-// What is asked of the authorizer is what the documents promise: the verb use on this identity, for the account with its
-// three groups.
-func TestReviewOfUse(t *testing.T) {
-	var asked []authorizer.Attributes
-	rest, _ := newREST(t, func(a authorizer.Attributes) (bool, error) {
-		asked = append(asked, a)
-		return true, nil
-	}, testRing)
-	if _, err := rest.Create(callerContext(t), "one", withContext(), nil, &metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if len(asked) != 2 {
-		t.Fatalf("%d reviews, want 2", len(asked))
-	}
-	get, use := asked[0], asked[1]
-	if get.GetUser().GetName() != "caller" || get.GetVerb() != "get" || get.GetResource() != "serviceaccounts" || get.GetAPIGroup() != "" || get.GetNamespace() != "ns" || get.GetName() != "account" {
-		t.Errorf("first review: %+v", get)
-	}
-	if use.GetUser().GetName() != "system:serviceaccount:ns:account" || use.GetUser().GetUID() != "uid-of-account" ||
-		strings.Join(use.GetUser().GetGroups(), " ") != "system:serviceaccounts system:serviceaccounts:ns system:authenticated" {
-		t.Errorf("second review is of %+v", use.GetUser())
-	}
-	if use.GetVerb() != "use" || use.GetResource() != "workloadidentities" || use.GetAPIGroup() != v1alpha1.GroupName || use.GetNamespace() != "ns" || use.GetName() != "one" || use.GetSubresource() != "" {
-		t.Errorf("second review: %+v", use)
+// The reviews are what the documents promise: the caller's own rights to the account and to the identity, and the verb use
+// on this identity for the account with its three groups.
+func TestReviews(t *testing.T) {
+	const account = "system:serviceaccount:ns:account"
+	get, impersonate := "get serviceaccounts ns/account", "impersonate serviceaccounts ns/account"
+	assert, use := "assert workloadidentities.authentication.gardener.cloud ns/one", "use workloadidentities.authentication.gardener.cloud ns/one"
+	caller := &user.DefaultInfo{Name: "caller"}
+	for name, test := range map[string]struct {
+		caller  *user.DefaultInfo
+		allowed []string
+		want    []string // reviews, in their order
+		code    int32
+	}{
+		"agent":            {caller, []string{get, assert, use}, []string{get, assert, use}, 0},
+		"impersonator":     {caller, []string{get, impersonate, use}, []string{get, assert, impersonate, use}, 0},
+		"neither":          {caller, []string{get, use}, []string{get, assert, impersonate}, http.StatusForbidden},
+		"the account":      {&user.DefaultInfo{Name: account, UID: "uid-of-account"}, []string{get, use}, []string{get, use}, 0},
+		"without a uid":    {&user.DefaultInfo{Name: account}, []string{get, use}, []string{get, use}, 0},
+		"a former account": {&user.DefaultInfo{Name: account, UID: "uid-of-former"}, []string{get, use}, []string{get, assert, impersonate}, http.StatusForbidden},
+		"another account":  {&user.DefaultInfo{Name: "system:serviceaccount:ns:another", UID: "uid-of-account"}, []string{get, use}, []string{get, assert, impersonate}, http.StatusForbidden},
+	} {
+		var got []string
+		rest, _ := newREST(t, func(a authorizer.Attributes) (bool, error) {
+			resource := a.GetResource()
+			if a.GetAPIGroup() != "" {
+				resource += "." + a.GetAPIGroup()
+			}
+			if a.GetSubresource() != "" {
+				resource += "/" + a.GetSubresource()
+			}
+			review := a.GetVerb() + " " + resource + " " + a.GetNamespace() + "/" + a.GetName()
+			got = append(got, review)
+			who := a.GetUser()
+			if a.GetVerb() != "use" {
+				if who != test.caller {
+					t.Errorf("%s: %s of %+v", name, review, who)
+				}
+			} else if who.GetName() != account || who.GetUID() != "uid-of-account" ||
+				strings.Join(who.GetGroups(), " ") != "system:serviceaccounts system:serviceaccounts:ns system:authenticated" {
+				t.Errorf("%s: %s of %+v", name, review, who)
+			}
+			return slices.Contains(test.allowed, review), nil
+		}, testRing)
+		_, err := rest.Create(request.WithUser(callerContext(t), test.caller), "one", withContext(), nil, &metav1.CreateOptions{})
+		var status apierrors.APIStatus
+		if test.code == 0 && err != nil || test.code != 0 && (!errors.As(err, &status) || status.Status().Code != test.code) {
+			t.Errorf("%s: %v, want code %d", name, err, test.code)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: reviews %q, want %q", name, got, test.want)
+		}
 	}
 }
 
