@@ -31,7 +31,7 @@ func (e *exchange) try(i int, s *Source) (done bool) {
 		e.failures = append(e.failures, err)
 		return ctx.Err() != nil && e.response == nil && e.abandon(err)
 	}
-	if refused := e.refused[i].Load(); refused.of(credential) {
+	if refused := e.refused[i].Load(); refused.of(credential, e.server()) {
 		other, err := e.another(ctx, s, refused)
 		if other == nil || err != nil {
 			if e.skipped == nil {
@@ -56,7 +56,7 @@ func (e *exchange) try(i int, s *Source) (done bool) {
 	}
 	if e.err == nil && e.response.StatusCode == http.StatusUnauthorized {
 		// A failed run is remembered by the source. The caller gets what the server said.
-		if other, _ := s.Rejected(ctx, credential); other != nil && e.replayable() {
+		if other, _ := s.rejectedBy(ctx, e.server(), credential); other != nil && e.replayable() {
 			before := e.sent
 			e.response, e.err = e.deliver(i, other)
 			if e.sent > before {
@@ -71,9 +71,12 @@ func (e *exchange) try(i int, s *Source) (done bool) {
 	case e.err != nil || e.response.StatusCode != http.StatusUnauthorized:
 		return true
 	}
-	e.refuse(i, &refusal{Credential: credential})
+	e.refuse(i, &refusal{Credential: credential, server: e.server()})
 	return !e.replayable()
 }
+
+// server is the one that the request goes to.
+func (e *exchange) server() string { return e.request.URL.Host }
 
 // another returns what source s has instead of a credential that was of no use before, or nil.
 func (e *exchange) another(ctx context.Context, s *Source, refused *refusal) (*Credential, error) {
@@ -81,7 +84,7 @@ func (e *exchange) another(ctx context.Context, s *Source, refused *refusal) (*C
 		s.signed(refused.certificate, errUnsigned)
 		return s.resigned(ctx, refused.Credential)
 	}
-	return s.Rejected(ctx, refused.Credential)
+	return s.rejectedBy(ctx, refused.server, refused.Credential)
 }
 
 // unsigned is what is left when no key of source i signs: the next source, if the request can still be sent.
@@ -137,6 +140,7 @@ func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error
 	response, err := e.send(request, i, credential)
 	if response != nil {
 		response.Request = e.original // the copy has the token, and callers log what they sent
+		e.account.sources[i].answered(e.server(), credential, response.StatusCode)
 	}
 	return response, err
 }

@@ -10,9 +10,8 @@ const (
 	// program runs that writes credentials which have expired already, and is nothing that others notice.
 	firstPause = 50 * time.Millisecond
 	lastPause  = time.Second
-
-	firstRejection = 10 * time.Second
-	lastRejection  = 5 * time.Minute
+	// manyRuns is how many runs that follow each other closely are counted.
+	manyRuns = 10
 )
 
 // pause says when a program may run again.
@@ -37,7 +36,7 @@ func (p *pause) failed(now time.Time, random float64) {
 func (p *pause) succeeded(now time.Time) {
 	if p.ended.IsZero() || now.Sub(p.ended) > 2*lastPause {
 		p.close = 0
-	} else if p.close < 10 {
+	} else if p.close < manyRuns {
 		p.close++
 	}
 	p.failures, p.ended, p.until = 0, now, now.Add(min(firstPause<<p.close, lastPause))
@@ -48,23 +47,7 @@ func (p *pause) failing(now time.Time) bool {
 	return p.failures > 0 && now.Before(p.until)
 }
 
-// rejections bound how often a server can cause runs by answering 401: once, then not for ten seconds; and as long as it keeps doing
-// it, twice as long each time, up to five minutes.
-type rejections struct {
-	interval time.Duration
-	last     time.Time
-}
-
-func (r *rejections) allow(now time.Time) bool {
-	return r.last.IsZero() || now.Sub(r.last) >= r.interval
-}
-
-// ran is told of a run that a rejection caused.
-func (r *rejections) ran(now time.Time) {
-	if r.interval == 0 || now.Sub(r.last) >= 2*r.interval {
-		r.interval = firstRejection
-	} else {
-		r.interval = min(2*r.interval, lastRejection)
-	}
-	r.last = now
+// crowded reports whether so many runs have succeeded one closely after the other that the next one has to wait until the pause is over.
+func (p *pause) crowded(now time.Time) bool {
+	return p.close == manyRuns && now.Before(p.until)
 }

@@ -111,8 +111,9 @@ func (p *Pool) Len() int {
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed.Store(true)
+	var sources []*Source
 	for e := p.order.Front(); e != nil; e = e.Next() {
-		e.Value.(*remembered).source.current.Store(nil)
+		sources = append(sources, e.Value.(*remembered).source)
 	}
 	clear(p.sources)
 	p.order.Init()
@@ -128,9 +129,10 @@ func (p *Pool) Close() error {
 	p.runs.Wait()
 	for _, t := range open {
 		t.slots.retire()
-		for _, s := range t.presenter.account.sources {
-			s.current.Store(nil) // those of providers, and those that were forgotten
-		}
+		sources = append(sources, t.presenter.account.sources...) // those of providers, and those that were forgotten
+	}
+	for _, s := range sources {
+		s.forget()
 	}
 	return nil
 }

@@ -25,12 +25,13 @@ type presenter struct {
 // refusal is why a credential was of no use: the server answered 401, or the key did not sign.
 type refusal struct {
 	*Credential
+	server   string // that refused it; empty if the key did not sign
 	unsigned bool
 }
 
-// of reports whether r is about credential. Another way to the same key may sign.
-func (r *refusal) of(credential *Credential) bool {
-	return r != nil && (r.Credential == credential || !r.unsigned && r.Equal(credential))
+// of reports whether r is about credential at server. Another way to the same key may sign.
+func (r *refusal) of(credential *Credential, server string) bool {
+	return r != nil && (r.unsigned || r.server == server) && (r.Credential == credential || !r.unsigned && r.Equal(credential))
 }
 
 func newPresenter(a *Account, send func(*http.Request, int, *Credential) (*http.Response, error)) *presenter {

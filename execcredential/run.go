@@ -20,8 +20,8 @@ func (s *Source) start(reason Reason) *flight {
 }
 
 // delay makes a run that begins later, for those who can't be served before. It is called with s.mu held.
-func (s *Source) delay(d time.Duration) *flight {
-	f := &flight{reason: Needed, done: make(chan struct{})}
+func (s *Source) delay(reason Reason, d time.Duration) *flight {
+	f := &flight{reason: reason, done: make(chan struct{})}
 	s.running = f
 	f.stop = s.pool.options.Clock.AfterFunc(d, func() {
 		s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *Source) fly(f *flight) {
 	s.status.Runs++
 	s.status.Err = err
 	if f.reason == Rejected {
-		s.rejected.ran(now)
+		s.rejected.ran(f.server, f.refused, now)
 	}
 	stale := err == nil && credential.expired(now) && !s.warned
 	if err != nil {

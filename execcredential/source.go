@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,8 @@ type held struct {
 // flight is one run, which all who need its outcome wait for.
 type flight struct {
 	reason     Reason
+	server     string      // that refused a credential, for the reason Rejected
+	refused    *Credential // by server
 	started    bool
 	stop       func() bool // of a run that has not begun
 	done       chan struct{}
@@ -103,8 +106,13 @@ func (s *Source) Refresh(ctx context.Context) (*Credential, error) {
 }
 
 // Rejected is told that a server answered 401 to rejected. It returns another credential to try, or nil if there is none: because
-// the program gives the same one again, or was asked for that reason a short while ago. An error is a failed run.
+// the program gives the same one again, or was asked for that reason a short while ago. An error is a failed run. Which server it was is not
+// known here; a Transport counts each on its own.
 func (s *Source) Rejected(ctx context.Context, rejected *Credential) (*Credential, error) {
+	return s.rejectedBy(ctx, "unknown", rejected)
+}
+
+func (s *Source) rejectedBy(ctx context.Context, server string, rejected *Credential) (*Credential, error) {
 	if s.pool.closed.Load() {
 		return nil, ErrClosed
 	}
@@ -116,11 +124,16 @@ func (s *Source) Rejected(ctx context.Context, rejected *Credential) (*Credentia
 	}
 	f := s.running
 	if f == nil {
-		if s.pause.failing(now) || !s.rejected.allow(now) {
+		if s.pause.failing(now) || !s.rejected.allow(server, now) {
 			s.mu.Unlock()
 			return nil, nil
 		}
-		f = s.start(Rejected)
+		if s.pause.crowded(now) {
+			f = s.delay(Rejected, s.pause.until.Sub(now))
+		} else {
+			f = s.start(Rejected)
+		}
+		f.server, f.refused = server, rejected
 	}
 	s.mu.Unlock()
 	credential, err := s.wait(ctx, f)
@@ -128,6 +141,24 @@ func (s *Source) Rejected(ctx context.Context, rejected *Credential) (*Credentia
 		return nil, err
 	}
 	return credential, nil
+}
+
+// answered is told the status that server answered to credential. One below 500 that is not 401 means that it took it.
+func (s *Source) answered(server string, credential *Credential, status int) {
+	if s.rejected.open.Load() == 0 || status == http.StatusUnauthorized || status >= http.StatusInternalServerError {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rejected.accepted(server, credential)
+}
+
+// forget drops all that the source knows of credentials.
+func (s *Source) forget() {
+	s.current.Store(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rejected.forget()
 }
 
 // signed is told what the key of certificate, in a device, said when it was asked to sign. If it did not, whoever needs a credential
@@ -146,11 +177,11 @@ func (s *Source) signed(certificate *tls.Certificate, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.pool.options.Clock.Now()
-	if !h.signed.Load() && !s.rejected.allow(now) {
+	if !h.signed.Load() && !s.rejected.allow("", now) {
 		return
 	}
 	if s.current.CompareAndSwap(h, nil) && !h.signed.Load() {
-		s.rejected.ran(now)
+		s.rejected.ran("", nil, now)
 		if !s.pause.failing(now) {
 			s.pause.until = now // this is the bound
 		}
@@ -196,7 +227,7 @@ func (s *Source) need() (*flight, *Credential, error) {
 	case s.pause.failing(now):
 		return nil, nil, &BackoffError{Failures: s.pause.failures, Next: s.pause.until, Err: s.status.Err}
 	case now.Before(s.pause.until):
-		return s.delay(s.pause.until.Sub(now)), nil, nil
+		return s.delay(Needed, s.pause.until.Sub(now)), nil, nil
 	default:
 		return s.start(Needed), nil, nil
 	}
