@@ -25,7 +25,7 @@
 //     failure the program rests ([BackoffError]), longer each time.
 //   - A process has a deadline, and is ended with all of its children when the deadline passes or the pool is closed. The context
 //     of a request ends the waiting of that request, never the process, which others may be waiting for.
-//   - A credential is used until its expirationTimestamp, and no longer. Without a timestamp it is used for as long as the pool
+//   - A credential is used until its expirationTimestamp, and no longer; output that has expired already, for a second at most. Without a timestamp it is used for as long as the pool
 //     lives. Nothing is inferred from tokens or certificates.
 //   - When the server answers 401, the program runs once more whatever the timestamp says, and the request is sent once more, if its
 //     body is short or can be read again, and the credential changed. How often a server can cause that is bounded.

@@ -72,8 +72,8 @@ type Status struct {
 	Waiting  int       // callers that wait for a run
 }
 
-// Get returns a credential that has not expired, and runs the program if there is none. The exception is output that has expired
-// already when it is written: those who waited for it get it. The end of ctx ends the waiting, not the run.
+// Get returns a credential that has not expired, and runs the program if there is none. The exception is output that has expired already
+// when it is written, or soon after: it is returned until the pause after the run is over. The end of ctx ends the waiting, not the run.
 func (s *Source) Get(ctx context.Context) (*Credential, error) {
 	if s.pool.closed.Load() {
 		return nil, ErrClosed
@@ -118,7 +118,7 @@ func (s *Source) rejectedBy(ctx context.Context, server string, rejected *Creden
 	}
 	s.mu.Lock()
 	now := s.pool.options.Clock.Now()
-	if h := s.current.Load(); h != nil && !h.Equal(rejected) && !h.expired(now) {
+	if h := s.usable(now); h != nil && !h.Equal(rejected) {
 		s.mu.Unlock()
 		return h.Credential, nil
 	}
@@ -218,7 +218,7 @@ func (s *Source) need() (*flight, *Credential, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.pool.options.Clock.Now()
-	if h := s.current.Load(); h != nil && !h.expired(now) {
+	if h := s.usable(now); h != nil {
 		return nil, h.Credential, nil
 	}
 	switch {
@@ -231,6 +231,16 @@ func (s *Source) need() (*flight, *Credential, error) {
 	default:
 		return s.start(Needed), nil, nil
 	}
+}
+
+// usable returns the credential that has not expired, or the one that the last run gave for as long as the pause after that run lasts, a
+// second at most: no newer one is to be had. Else it returns nil. It is called with s.mu held.
+func (s *Source) usable(now time.Time) *held {
+	h := s.current.Load()
+	if h != nil && h.expired(now) && (s.status.Err != nil || !now.Before(s.pause.until)) {
+		return nil
+	}
+	return h
 }
 
 func (s *Source) refreshAhead(now time.Time) {

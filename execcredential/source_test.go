@@ -3,7 +3,6 @@ package execcredential_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -191,67 +190,54 @@ func TestContextDetachesTheRequestOnly(t *testing.T) {
 	}
 }
 
-// Output that has expired already serves those who waited for it. All who come in the pause after it, which doubles up to a second, get
-// the next one together.
+// Output that has expired already serves those who waited for it, and all who come in the pause after it, which doubles up to a second.
 func TestExpiredOutput(t *testing.T) {
 	source, script, clock := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
 		return execcredential.Material{Token: name(run), Expires: start.Add(-time.Hour)}, nil
 	})
-	mustGet(t, source, "a")
 	for i, pause := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, time.Second, time.Second} {
-		tokens := make(chan string, 100)
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() {
-				credential, err := source.Get(context.Background())
-				if err != nil {
-					t.Error(err)
-				}
-				tokens <- credential.Token()
-			})
-		}
-		clock.WaitForTimers(1)
-		if got := int(script.runs.Load()); got != i+1 {
-			t.Errorf("%d runs before the pause is over, want %d", got, i+1)
-		}
-		// Whoever comes after the run would wait for the next one, so all have to be there before.
-		for source.Status().Waiting < 100 {
-			runtime.Gosched()
-		}
-		clock.Advance(pause - 1)
-		if got := source.Status(); got.Runs != i+1 || got.Waiting != 100 {
-			t.Errorf("before the pause of %s is over: %+v", pause, got)
-		}
-		clock.Advance(1)
-		wg.Wait()
-		for range 100 {
-			if got := <-tokens; got != name(i+2) {
-				t.Errorf("token %q, want %q", got, name(i+2))
+		for _, err := range storm(100, func() error { _, err := source.Get(t.Context()); return err }) {
+			if err != nil {
+				t.Error(err)
 			}
 		}
+		mustGet(t, source, name(i+1))
+		clock.Advance(pause - 1)
+		mustGet(t, source, name(i+1))
+		clock.Advance(1)
 	}
+	mustGet(t, source, name(8))
 	if script.runs.Load() != 8 {
-		t.Errorf("%d runs for 701 requests in 3.5 seconds", script.runs.Load())
+		t.Errorf("%d runs for 715 requests in 3.5 seconds", script.runs.Load())
+	}
+}
+
+// A failure ends that: what has expired is not used when the program fails.
+func TestExpiredOutputIsNotUsedAfterAFailure(t *testing.T) {
+	source, _, clock := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
+		if run > 1 {
+			return execcredential.Material{}, errors.New("broken")
+		}
+		return execcredential.Material{Token: "a", Expires: start.Add(-time.Hour)}, nil
+	})
+	mustGet(t, source, "a")
+	clock.Advance(time.Second)
+	for range 2 {
+		if got, err := source.Get(t.Context()); err == nil {
+			t.Errorf("credential %v", got)
+		}
 	}
 }
 
 func TestRefreshDoesNotWaitForThePause(t *testing.T) {
-	source, _, clock := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
+	source, _, _ := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
 		return execcredential.Material{Token: name(run), Expires: start.Add(-time.Hour)}, nil
 	})
 	mustGet(t, source, "a")
-	waiting := make(chan string)
-	go func() {
-		credential, _ := source.Get(context.Background())
-		waiting <- credential.Token()
-	}()
-	clock.WaitForTimers(1)
 	if got, err := source.Refresh(t.Context()); err != nil || got.Token() != "b" {
 		t.Errorf("credential %v, error %v", got, err)
 	}
-	if got := <-waiting; got != "b" {
-		t.Errorf("who waited got %q", got)
-	}
+	mustGet(t, source, "b")
 }
 
 func TestRefreshAhead(t *testing.T) {
