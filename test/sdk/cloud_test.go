@@ -5,14 +5,20 @@ import "strings"
 // cloud is a target system as one that uses it sets it up.
 type cloud struct {
 	// name is the type of target system.
-	name           string
+	name string
+	// sdk is what the container has; empty for the SDK for Go.
+	sdk string
+	// command runs the container; empty for this program.
+	command        []string
 	providerConfig string
 	audience       string
 	// principal is who the credentials are for, or how it begins.
 	principal string
+	// region is where services are called, empty where the SDK has no setting for it.
+	region string
 	// cachesToken says that the SDK reads the token's file again after ten minutes at the earliest.
 	cachesToken bool
-	// refusals are the codes by which the SDK's error is known.
+	// refusals are the codes by which the SDK's error is known; … stands for any text.
 	refusals refusals
 }
 
@@ -25,6 +31,7 @@ type refusals struct {
 
 const (
 	awsRole         = "arn:aws:iam::112233445566:role/shop/cart"
+	awsRoleOfPython = awsRole + "-python"
 	azureTenant     = "44556677-5b6a-4798-8897-a6b5c4d3e2f1"
 	azureClient     = "1f2e3d4c-5b6a-4798-8897-a6b5c4d3e2f1"
 	googleProvider  = "projects/112233445566/locations/global/workloadIdentityPools/credence/providers/shop"
@@ -46,7 +53,12 @@ func (c cloud) everything() string {
 	return strings.TrimSuffix(c.providerConfig, "}") + "," + optional + "}"
 }
 
-func clouds() []cloud { return []cloud{awsCloud(), azureCloud(), googleCloud(), alibabaCloud()} }
+func clouds() []cloud {
+	return append([]cloud{awsCloud(), azureCloud(), googleCloud(), alibabaCloud()}, pythonClouds()...)
+}
+
+// String is the name of a test.
+func (c cloud) String() string { return strings.TrimSuffix(c.name+" "+c.sdk, " ") }
 
 func awsCloud() cloud {
 	return cloud{
@@ -54,6 +66,7 @@ func awsCloud() cloud {
 		providerConfig: `{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"` + awsRole + `","region":"eu-central-1"}`,
 		audience:       "sts.amazonaws.com",
 		principal:      "arn:aws:sts::112233445566:assumed-role/shop/cart/",
+		region:         "eu-central-1",
 		refusals: refusals{
 			audience: "InvalidIdentityToken: Incorrect token audience", subject: "AccessDenied: Not authorized", expired: "ExpiredTokenException",
 			unpublished: "InvalidIdentityToken: Couldn't retrieve verification key",

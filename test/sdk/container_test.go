@@ -19,7 +19,9 @@ import (
 type answer struct {
 	// Presented is what it would present to the cloud: a session token, or an access token.
 	Presented string
-	Error     string `json:",omitempty"`
+	// Region is where it would call services, of clouds that have a setting for it.
+	Region string `json:",omitempty"`
+	Error  string `json:",omitempty"`
 }
 
 // workload gets credentials as programs do: it asks the SDK, which has them or gets new ones.
@@ -63,7 +65,7 @@ func aws(ctx context.Context) (workload, error) {
 			return answer{}, err
 		}
 		_, err = awssts.NewFromConfig(loaded).GetCallerIdentity(ctx, &awssts.GetCallerIdentityInput{})
-		return answer{Presented: found.SessionToken}, err
+		return answer{Presented: found.SessionToken, Region: loaded.Region}, err
 	}, nil
 }
 

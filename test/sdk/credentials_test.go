@@ -23,15 +23,18 @@ func (w *world) granted(t *testing.T, c cloud, got answer, token plane.Issued) {
 	case grant.TokenID != token.ID || grant.KeyID != string(token.KeyID):
 		t.Errorf("the credentials were given for token %s by key %s, want token %s by key %s", grant.TokenID, grant.KeyID, token.ID, token.KeyID)
 	}
+	if got.Region != c.region {
+		t.Errorf("the SDK calls services in the region %q, want %q", got.Region, c.region)
+	}
 }
 
 // What Credence puts into a pod is all that an SDK needs.
 func TestCredentials(t *testing.T) {
 	w := newWorld(t)
 	for _, c := range clouds() {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.String(), func(t *testing.T) {
 			token := w.issue(t, request(c))
-			pod := newPod(t, c.name, c.providerConfig, workloadIdentity(c.name).Name, w.authority)
+			pod := newPod(t, c, w.authority)
 			pod.deliver(t, token.Token)
 			pod.start(t)
 			w.granted(t, c, pod.ask(t), token)
@@ -47,11 +50,11 @@ func TestBothAlgorithms(t *testing.T) {
 			continue
 		}
 		for _, algorithm := range []identity.Algorithm{identity.RS256, identity.ES256} {
-			t.Run(c.name+"/"+string(algorithm), func(t *testing.T) {
+			t.Run(c.String()+"/"+string(algorithm), func(t *testing.T) {
 				asked := request(c)
 				asked.TargetAlgorithm = algorithm
 				token := w.issue(t, asked)
-				pod := newPod(t, c.name, c.providerConfig, workloadIdentity(c.name).Name, w.authority)
+				pod := newPod(t, c, w.authority)
 				pod.deliver(t, token.Token)
 				pod.start(t)
 				w.granted(t, c, pod.ask(t), token)
@@ -69,9 +72,9 @@ func TestOptionalSettings(t *testing.T) {
 	direct.principal = "principal://iam.googleapis.com/projects/112233445566/locations/global/workloadIdentityPools/credence/subject/gardener.cloud:workloadidentity:shop:cart-gcp:"
 	regional.providerConfig = regional.everything()
 	for _, c := range []cloud{direct, regional} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.String(), func(t *testing.T) {
 			token := w.issue(t, request(c))
-			pod := newPod(t, c.name, c.providerConfig, workloadIdentity(c.name).Name, w.authority)
+			pod := newPod(t, c, w.authority)
 			pod.deliver(t, token.Token)
 			pod.start(t)
 			w.granted(t, c, pod.ask(t), token)

@@ -14,7 +14,7 @@ import (
 // The how-to of each cloud declares an identity that its adapter takes, and names every file and variable that pods get.
 func TestHowtos(t *testing.T) {
 	for _, c := range clouds() {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.String(), func(t *testing.T) {
 			content, err := os.ReadFile("../../docs/howto/" + c.name + ".md")
 			if err != nil {
 				t.Fatal(err)

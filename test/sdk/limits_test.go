@@ -19,14 +19,14 @@ func TestLongestLifetime(t *testing.T) {
 			longest = 48 * time.Hour // what the issuer grants at most
 		}
 		for _, used := range []time.Duration{0, longest - time.Minute} {
-			t.Run(c.name+"/used after "+used.String(), func(t *testing.T) {
+			t.Run(c.String()+"/used after "+used.String(), func(t *testing.T) {
 				asked := request(c)
 				asked.Lifetime = longest
 				token, err := w.plane.Issue(asked, time.Now().Add(-used))
 				if err != nil {
 					t.Fatal(err)
 				}
-				pod := newPod(t, c.name, c.providerConfig, workloadIdentity(c.name).Name, w.authority)
+				pod := newPod(t, c, w.authority)
 				pod.deliver(t, token.Token)
 				pod.start(t)
 				w.granted(t, c, pod.ask(t), token)
@@ -44,14 +44,14 @@ func TestLongestLifetime(t *testing.T) {
 		{alibabaCloud(), func(r *issuer.Request) { r.Lifetime = 13 * time.Hour }, 12*time.Hour + time.Minute, "longer than the issuance limit"},
 	} {
 		c := beyond.cloud
-		t.Run(c.name+"/beyond", func(t *testing.T) {
+		t.Run(c.String()+"/beyond", func(t *testing.T) {
 			asked := request(c)
 			beyond.change(&asked)
 			token, err := w.plane.Issue(asked, time.Now().Add(-beyond.used))
 			if err != nil {
 				t.Fatal(err)
 			}
-			pod := newPod(t, c.name, c.providerConfig, workloadIdentity(c.name).Name, w.authority)
+			pod := newPod(t, c, w.authority)
 			pod.deliver(t, token.Token)
 			pod.start(t)
 			if got := pod.ask(t); !strings.Contains(got.Error, beyond.want) {

@@ -19,7 +19,7 @@ import (
 
 // pod is a process with the files and variables that an adapter gives to pods, and with nothing else.
 type pod struct {
-	cloud     string
+	cloud     cloud
 	place     target.Place
 	injection target.Injection
 	authority string
@@ -42,18 +42,18 @@ func config(t *testing.T, cloud, providerConfig string) target.Config {
 }
 
 // newPod makes a pod whose token is not there yet. authority is the file with the only certificate that it trusts.
-func newPod(t *testing.T, cloud, providerConfig, identityName, authority string) *pod {
+func newPod(t *testing.T, c cloud, authority string) *pod {
 	t.Helper()
-	return newPodAt(t, cloud, providerConfig, target.PodPlace(target.Linux, target.DefaultMountPath, identityName), authority)
+	return newPodAt(t, c, target.PodPlace(target.Linux, target.DefaultMountPath, workloadIdentity(c.name).Name), authority)
 }
 
 // newPodAt is newPod with the volume at a place.
-func newPodAt(t *testing.T, cloud, providerConfig string, place target.Place, authority string) *pod {
+func newPodAt(t *testing.T, c cloud, place target.Place, authority string) *pod {
 	t.Helper()
 	if err := os.RemoveAll(place.Dir); err != nil {
 		t.Fatal(err)
 	}
-	return &pod{cloud: cloud, place: place, injection: config(t, cloud, providerConfig).Injection(place), authority: authority}
+	return &pod{cloud: c, place: place, injection: config(t, c.name, c.providerConfig).Injection(place), authority: authority}
 }
 
 // deliver writes the files of the pod's volume as the kubelet does: into a new folder, to which a link is then pointed.
@@ -105,10 +105,15 @@ func (p *pod) start(t *testing.T, more ...string) {
 	if p.stdin != nil {
 		_ = p.stdin.Close()
 	}
-	command := exec.CommandContext(t.Context(), "/proc/self/exe", podArgument, p.cloud)
+	program, home := p.cloud.command, t.TempDir()
+	if program == nil {
+		// As in an image that sets none; nothing is written there.
+		program, home = []string{"/proc/self/exe", podArgument, p.cloud.name}, "/"
+	}
+	command := exec.CommandContext(t.Context(), program[0], program[1:]...)
 	command.Dir = "/"
-	// HOME is as in an image that sets none. That the stand-in's certificate is trusted is the one thing that is not from Credence.
-	command.Env = append([]string{"HOME=/", "SSL_CERT_FILE=" + p.authority, "SSL_CERT_DIR=" + t.TempDir()}, more...)
+	// That the stand-in's certificate is trusted is the one thing that is not from Credence.
+	command.Env = append([]string{"HOME=" + home, "SSL_CERT_FILE=" + p.authority, "AWS_CA_BUNDLE=" + p.authority, "SSL_CERT_DIR=" + t.TempDir()}, more...)
 	for _, variable := range p.injection.Env {
 		command.Env = append(command.Env, variable.Name+"="+variable.Value)
 	}

@@ -10,10 +10,10 @@ import (
 // when it starts anew with what is there by then.
 func TestRenewalAndRotation(t *testing.T) {
 	for _, c := range clouds() {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.String(), func(t *testing.T) {
 			w := newWorld(t)
 			first := w.issue(t, request(c))
-			pod := newPod(t, c.name, c.providerConfig, workloadIdentity(c.name).Name, w.authority)
+			pod := newPod(t, c, w.authority)
 			pod.deliver(t, first.Token)
 			pod.start(t)
 			w.granted(t, c, pod.ask(t), first)

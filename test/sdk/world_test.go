@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	w.sts = sts.New(sts.Settings{
 		Client:     &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}},
 		ShortLived: true,
-		AWS:        []sts.AWSRole{{ARN: awsRole, Trust: trust(awsCloud())}},
+		AWS:        []sts.AWSRole{{ARN: awsRole, Trust: trust(awsCloud())}, {ARN: awsRoleOfPython, Trust: trust(awsCloud()), Short: time.Minute}},
 		Azure:      []sts.AzureApplication{{Tenant: azureTenant, ClientID: azureClient, Trust: trust(azureCloud())}},
 		Google:     []sts.GoogleProvider{{Name: googleProvider, Trust: trust(googleCloud()), ServiceAccounts: []string{googleAccount}}},
 		Alibaba:    []sts.AlibabaRole{{ARN: alibabaRole, ProviderARN: alibabaProvider, Trust: trust(alibabaCloud())}},

@@ -12,6 +12,9 @@ import (
 type AWSRole struct {
 	ARN string
 	Trust
+	// Short is how long short-lived credentials are valid. The SDK for Go uses credentials until the very second at which they
+	// expire; botocore renews them a quarter of an hour before, and refuses those that have expired already.
+	Short time.Duration
 }
 
 // awsLimits: STS takes RSA and EC keys, of which Credence has two kinds; tokens of 20000 characters at most.
@@ -83,8 +86,7 @@ func (s *Server) assumeRoleWithWebIdentity(w http.ResponseWriter, r *http.Reques
 	answer.Result.User.Arn, answer.Result.User.AssumedRoleID = principal, "AROAEXAMPLE:"+r.Form.Get("RoleSessionName")
 	answer.Result.Credentials.AccessKeyID, answer.Result.Credentials.SecretAccessKey = "ASIA"+session, "secret"
 	answer.Result.Credentials.SessionToken = session
-	// The SDK uses credentials until the very second at which they expire.
-	answer.Result.Credentials.Expiration = s.settings.Now().UTC().Add(s.validity(0)).Truncate(time.Second).Format(time.RFC3339)
+	answer.Result.Credentials.Expiration = s.settings.Now().UTC().Add(s.validity(role.Short)).Truncate(time.Second).Format(time.RFC3339)
 	writeXML(w, http.StatusOK, answer)
 }
 
@@ -109,7 +111,7 @@ func (s *Server) getCallerIdentity(w http.ResponseWriter, r *http.Request) {
 			Account string
 		} `xml:"GetCallerIdentityResult"`
 	}
-	answer.Result.Arn, answer.Result.UserID, answer.Result.Account = granted.Principal, "AROAEXAMPLE", strings.Split(granted.Principal, ":")[4]
+	answer.Result.Arn, answer.Result.UserID, answer.Result.Account = granted.Principal, "AROAEXAMPLE:"+name, strings.Split(granted.Principal, ":")[4]
 	writeXML(w, http.StatusOK, answer)
 }
 
