@@ -1,12 +1,21 @@
 package pods
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/internal/target"
 )
+
+// oldLabelOS is a label of nodes that still has the value of kubernetes.io/os, and that still selects them.
+const oldLabelOS = "beta.kubernetes.io/os"
+
+// selected is the operating system that a node selector names; empty if none.
+func selected(nodes map[string]string) string {
+	return cmp.Or(nodes[corev1.LabelOSStable], nodes[oldLabelOS])
+}
 
 // NeedsRuntimeClass says that the pod names a RuntimeClass, and that nothing before it says on which operating system the pod
 // runs.
@@ -18,7 +27,7 @@ func NeedsRuntimeClass(pod *corev1.Pod) bool {
 func osOf(r Request) target.OS {
 	os := osByPod(r.Pod)
 	if os == "" {
-		os = r.RuntimeClassNodes[corev1.LabelOSStable]
+		os = selected(r.RuntimeClassNodes)
 	}
 	if os == string(target.Windows) {
 		return target.Windows
@@ -31,7 +40,7 @@ func osByPod(pod *corev1.Pod) string {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != "" {
 		return string(pod.Spec.OS.Name)
 	}
-	if os := pod.Spec.NodeSelector[corev1.LabelOSStable]; os != "" {
+	if os := selected(pod.Spec.NodeSelector); os != "" {
 		return os
 	}
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil || pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -55,7 +64,7 @@ func admits(terms []corev1.NodeSelectorTerm, os string) bool {
 			return false // an empty term selects no node
 		}
 		return !slices.ContainsFunc(term.MatchExpressions, func(e corev1.NodeSelectorRequirement) bool {
-			return e.Key == corev1.LabelOSStable && !meets(e, os)
+			return (e.Key == corev1.LabelOSStable || e.Key == oldLabelOS) && !meets(e, os)
 		})
 	})
 }
