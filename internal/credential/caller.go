@@ -75,10 +75,18 @@ func (p *Provider) client(ask Ask) Caller {
 // mark is the line that says that a client was served the credential of an entry. A client that talks to several clusters
 // asks for each of them, and means nothing by it.
 func mark(caller Caller, ask Ask, e *Entry) string {
-	cluster := "-"
-	if ask.Cluster != nil {
-		sum := sha256.Sum256([]byte(ask.Cluster.Server + "\n" + ask.Cluster.TLSServerName + "\n" + string(ask.Cluster.Config)))
-		cluster = hex.EncodeToString(sum[:8])
+	cluster := ask.cluster()
+	if cluster == "" {
+		cluster = "-"
 	}
 	return fmt.Sprintf("%d %s %s", e.Obtained.UnixNano(), caller.text(), cluster)
+}
+
+// cluster is a short name of the cluster that a client talks to; empty if it does not say.
+func (a Ask) cluster() string {
+	if a.Cluster == nil {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(a.Cluster.Server + "\n" + a.Cluster.TLSServerName + "\n" + string(a.Cluster.Config)))
+	return hex.EncodeToString(sum[:8])
 }

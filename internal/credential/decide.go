@@ -31,6 +31,7 @@ type verdict int
 
 const (
 	serve   verdict = iota // what is kept
+	believe                // what is kept, though the server seems to refuse it: it refused the one before, too, a moment ago
 	repeat                 // the error that is remembered
 	obtain                 // a new credential
 	replace                // a new credential, since the server refused the one that is kept
@@ -47,6 +48,8 @@ type situation struct {
 	interactive bool
 	// caller is the client; zero if it is not known.
 	caller Caller
+	// cluster is the one that the client talks to; empty if it does not say.
+	cluster string
 }
 
 // decide says what is done, as far as it follows from what is kept.
@@ -56,8 +59,8 @@ func decide(s situation) verdict {
 		return serve
 	}
 	ahead := fresh && s.ahead()
-	if fresh && !ahead && s.now.Before(s.entry.Obtained.Add(refusalPause(s.entry.Refusals))) {
-		return serve
+	if fresh && !ahead && s.now.Before(s.refusals().until()) {
+		return believe
 	}
 	if s.remembered() {
 		// In an outage nothing better is to be had, within the margin too, and it only seems that the server refuses it.
@@ -72,12 +75,18 @@ func decide(s situation) verdict {
 	return obtain
 }
 
-// ahead says whether a client that has the credential asks in the last tenth of its life: some renew theirs before they must,
-// and do not mean that it was refused.
+// ahead says whether a client that has the credential asks at the end of the time that it was told: some renew theirs before they must,
+// and do not mean that it was refused. That is the last tenth of the credential's life, or as long as the margin if that is longer, but at
+// most half of the time that the client was told.
 func (s situation) ahead() bool {
-	e := s.entry
-	return s.now.After(e.Credential.Expires.Add(-e.Credential.Expires.Sub(e.Obtained) / 10))
+	e, margin := s.entry, effectiveMargin(s.entry, s.margin)
+	life := e.Credential.Expires.Sub(e.Obtained)
+	told := life - margin
+	return s.now.After(e.Obtained.Add(told - min(max(life/10, margin), told/2)))
 }
+
+// refusals are those by the server that the client talks to.
+func (s situation) refusals() Refusals { return s.entry.Refusals[s.cluster] }
 
 // fresh says whether what is kept can be served to a new client. If it was got in the future the clock was set back: what
 // its expiry means is not known then.
@@ -133,14 +142,6 @@ func (f *Failure) unattendedPause() time.Duration {
 		return 0
 	}
 	return doubled(firstFailurePause, f.Count-unattendedFailures, longestUnattendedPause)
-}
-
-// refusalPause is how long a credential is served whatever is thought of it, after so many refusals in a row.
-func refusalPause(refusals int) time.Duration {
-	if refusals == 0 {
-		return 0
-	}
-	return doubled(firstRefusalPause, 2*(refusals-1), longestRefusalPause)
 }
 
 // doubled is a time, doubled so many times, but no longer than the longest.

@@ -17,10 +17,18 @@ type Entry struct {
 	State json.RawMessage
 	// Obtained is when the credential was got.
 	Obtained time.Time
-	// Refusals is how many credentials in a row were got because the server refused the one before, this one the last.
-	Refusals int
+	// Refusals are, for each cluster, the credentials that were got because its server refused the one before. A cluster that a client
+	// does not name is the empty one.
+	Refusals map[string]Refusals
 	// Failure is the last attempt to get a credential, if it failed.
 	Failure *Failure
+}
+
+// Refusals are credentials in a row that were got because one server refused the one before.
+type Refusals struct {
+	Count int
+	// At is when the last one was got.
+	At time.Time
 }
 
 // Failure is an attempt that failed.

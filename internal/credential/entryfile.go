@@ -21,15 +21,20 @@ var errDamaged = errors.New("it does not hold a credential of this version")
 
 // wireEntry is an Entry as it is on disk.
 type wireEntry struct {
-	Key        map[string]string `json:"key"`
-	Obtained   time.Time         `json:"obtained,omitzero"`
-	Expires    time.Time         `json:"expires,omitzero"`
-	Token      string            `json:"token,omitempty"`
-	Cert       string            `json:"certificate,omitempty"`
-	PrivateKey string            `json:"privateKey,omitempty"`
-	State      json.RawMessage   `json:"state,omitempty"`
-	Refusals   int               `json:"refusals,omitempty"`
-	Failure    *wireFailure      `json:"failure,omitempty"`
+	Key        map[string]string       `json:"key"`
+	Obtained   time.Time               `json:"obtained,omitzero"`
+	Expires    time.Time               `json:"expires,omitzero"`
+	Token      string                  `json:"token,omitempty"`
+	Cert       string                  `json:"certificate,omitempty"`
+	PrivateKey string                  `json:"privateKey,omitempty"`
+	State      json.RawMessage         `json:"state,omitempty"`
+	Refused    map[string]wireRefusals `json:"refused,omitempty"`
+	Failure    *wireFailure            `json:"failure,omitempty"`
+}
+
+type wireRefusals struct {
+	Count int       `json:"count"`
+	At    time.Time `json:"at"`
 }
 
 type wireFailure struct {
@@ -50,7 +55,13 @@ type wireCaller struct {
 func encodeEntry(e Entry) ([]byte, error) {
 	wire := wireEntry{
 		Key: e.Key, Obtained: e.Obtained.UTC(), Expires: e.Credential.Expires.UTC(), Token: e.Credential.Token.Reveal(),
-		Cert: string(e.Credential.CertificatePEM), PrivateKey: e.Credential.KeyPEM.Reveal(), State: e.State, Refusals: e.Refusals,
+		Cert: string(e.Credential.CertificatePEM), PrivateKey: e.Credential.KeyPEM.Reveal(), State: e.State,
+	}
+	for cluster, r := range e.Refusals {
+		if wire.Refused == nil {
+			wire.Refused = map[string]wireRefusals{}
+		}
+		wire.Refused[cluster] = wireRefusals{Count: r.Count, At: r.At.UTC()}
 	}
 	if f := e.Failure; f != nil {
 		wire.Failure = &wireFailure{At: f.At.UTC(), Class: f.Class, Message: f.Message, Interactive: f.Interactive, Count: f.Count}
@@ -82,8 +93,12 @@ func decodeEntry(name cache.Name, data []byte) (*Entry, error) {
 		return nil, errDamaged
 	}
 	entry := &Entry{
-		Key: wire.Key, Obtained: wire.Obtained, State: normalState(wire.State), Refusals: max(wire.Refusals, 0),
-		Credential: Credential{Expires: wire.Expires},
+		Key: wire.Key, Obtained: wire.Obtained, State: normalState(wire.State), Credential: Credential{Expires: wire.Expires},
+	}
+	for cluster, r := range wire.Refused {
+		if r.Count > 0 {
+			entry.Refusals = withRefusals(entry.Refusals, cluster, Refusals(r))
+		}
 	}
 	if wire.Token != "" {
 		entry.Credential.Token = NewSecret(wire.Token)

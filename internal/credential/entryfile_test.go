@@ -16,7 +16,7 @@ func fullEntry() Entry {
 	return Entry{
 		Key:        map[string]string{"source": "oidc", "issuer": "https://<issuer>"},
 		Credential: Credential{Token: NewSecret("token"), CertificatePEM: []byte("cert"), KeyPEM: NewSecret("key"), Expires: at.Add(time.Hour)},
-		State:      json.RawMessage(`{"refresh":"x"}`), Obtained: at, Refusals: 2,
+		State:      json.RawMessage(`{"refresh":"x"}`), Obtained: at, Refusals: map[string]Refusals{"": {Count: 2, At: at}, "a": {Count: 1, At: at}},
 		Failure: &Failure{At: at, Class: Refused, Message: "no", Interactive: true, Callers: []Caller{{PID: 1, Started: "2"}, {PID: 3}}, Count: 4},
 	}
 }
@@ -72,8 +72,13 @@ func FuzzDecodeEntry(f *testing.F) {
 			}
 			return
 		}
-		if cache.NameOf(got.Key) != name || got.Refusals < 0 || got.Failure != nil && got.Failure.Count < 1 {
+		if cache.NameOf(got.Key) != name || got.Failure != nil && got.Failure.Count < 1 {
 			t.Errorf("read %v", got)
+		}
+		for cluster, r := range got.Refusals {
+			if r.Count < 1 {
+				t.Errorf("cluster %q: %+v", cluster, r)
+			}
 		}
 		if got.has() {
 			if _, err := got.Credential.Encode(V1); err != nil && len(data) < maxOutput/2 {

@@ -35,7 +35,7 @@ func (t *turn) obtain(ctx context.Context) (Credential, error) {
 	old := t.state()
 	next := &Entry{Key: t.key, Credential: credential, State: normalState(state), Obtained: now}
 	if refused {
-		next.Refusals = t.entry.Refusals + 1
+		next.Refusals = t.entry.refusedBy(t.ask.cluster(), now)
 	}
 	t.entry = next
 	if err := t.save(old); err != nil && t.renew {

@@ -93,6 +93,104 @@ func TestRefusalsAreBounded(t *testing.T) {
 	w.want(2, "token-9")
 }
 
+// at is what a client that names its cluster asks.
+func at(server string) credential.Ask {
+	ask := silently()
+	ask.Cluster = &credential.Cluster{Server: server}
+	return ask
+}
+
+// A cluster that refuses everything does not keep another one from a new credential.
+func TestClustersHaveABudgetEach(t *testing.T) {
+	w := newWorld(t)
+	w.authority.lifetime = 12 * time.Hour
+	w.want(1, "token-1")
+	for range 600 {
+		if _, err := w.serve(2, at("https://bad")); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Second)
+	}
+	if w.authority.attempts > 6 {
+		t.Errorf("%d credentials were got for a cluster that refuses everything for ten minutes", w.authority.attempts)
+	}
+	for i := range 3 {
+		revoked, err := w.serve(3+i, at("https://good"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.serve(3+i, at("https://good")); err != nil || got.Token.Reveal() == revoked.Token.Reveal() {
+			t.Errorf("revocation %d: the client of another cluster got the same again, error %v", i, err)
+		}
+		w.pass(time.Minute)
+	}
+}
+
+// A credential that is revoked again and again, and whose replacement the server takes, is replaced each time.
+func TestSuccessfulReplacementsDoNotCount(t *testing.T) {
+	w := newWorld(t)
+	w.authority.lifetime = 12 * time.Hour
+	w.want(1, "token-1")
+	for i := range 20 {
+		if _, err := w.serve(10+i, silently()); err != nil {
+			t.Fatal(err)
+		}
+		w.want(10+i, fmt.Sprintf("token-%d", i+2))
+		w.pass(20 * time.Second)
+	}
+	w.quiet()
+}
+
+// Who gets the same again is told until when.
+func TestBelievedUntil(t *testing.T) {
+	w := newWorld(t)
+	w.want(1, "token-1")
+	w.want(1, "token-2")
+	w.quiet()
+	w.want(1, "token-2")
+	w.shown("until "+w.clock.Add(10*time.Second).Local().Format(time.TimeOnly), "set provideClusterInfo")
+	if _, ok := w.provider(client(1)).Kept(w.authority.Key(), silently()); ok {
+		t.Error("the small program, which shows nothing, serves it")
+	}
+	if _, ok := w.provider(client(2)).Kept(w.authority.Key(), silently()); !ok {
+		t.Error("a new client is not served what is kept")
+	}
+}
+
+// Clients renew their credential somewhat before the time that they were told, however short its life is.
+func TestShortLivesAreRenewedOnTime(t *testing.T) {
+	for _, lifetime := range []time.Duration{20 * time.Second, time.Minute, 90 * time.Second, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 15 * time.Minute} {
+		t.Run(lifetime.String(), func(t *testing.T) {
+			w := newWorld(t)
+			w.authority.lifetime = lifetime
+			for i := range 20 {
+				got := w.want(1, fmt.Sprintf("token-%d", i+1))
+				if w.authority.requests[i].Refused {
+					t.Fatalf("renewal %d was taken for a refusal", i)
+				}
+				told := got.Expires.Sub(w.clock)
+				w.pass(told - min(told/11, 10*time.Second))
+			}
+			w.quiet()
+		})
+	}
+}
+
+// Those that are refused are replaced all the same, and not for each ask.
+func TestShortLivesAreBounded(t *testing.T) {
+	w := newWorld(t)
+	w.authority.lifetime = time.Minute
+	for range 600 {
+		if _, err := w.serve(1, silentlyAfterLogin(w)); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(time.Second)
+	}
+	if !w.authority.requests[1].Refused || w.authority.attempts > 80 {
+		t.Errorf("%d credentials in ten minutes", w.authority.attempts)
+	}
+}
+
 // A client that renews ahead, for a day.
 func TestRenewedAheadIsNotRefused(t *testing.T) {
 	w := newWorld(t)

@@ -38,6 +38,8 @@ func (t *turn) run(ctx context.Context) (Credential, error) {
 		switch decide(t.situation()) {
 		case serve:
 			return t.hand(), nil
+		case believe:
+			return t.handAgain(), nil
 		case repeat:
 			return Credential{}, t.entry.Failure.remembered()
 		}
@@ -106,6 +108,8 @@ func (t *turn) meanwhile(before *Entry) (done bool, credential Credential, err e
 	switch decide(t.situation()) {
 	case serve:
 		return true, t.hand(), nil
+	case believe:
+		return true, t.handAgain(), nil
 	case repeat:
 		return true, Credential{}, t.entry.Failure.remembered()
 	}
@@ -125,6 +129,17 @@ func (t *turn) hand() Credential {
 	return t.told(t.entry)
 }
 
+// handAgain is hand for a client whose server seems to refuse what is kept.
+func (t *turn) handAgain() Credential {
+	hint := ""
+	if t.ask.Cluster == nil {
+		hint = "; the client does not name its cluster, so that this may be because of another one: set provideClusterInfo in the kubeconfig"
+	}
+	t.Terminal.Notice("the server seems to refuse this credential, as it did the one before; it is served until %s, when the next one may be got%s",
+		clock(t.entry.Refusals[t.ask.cluster()].until()), hint)
+	return t.hand()
+}
+
 // told is the credential as the client is told of it: it asks again when others would not be served it any more. In the
 // margin it is told the whole truth, so that it does not ask for each of its requests.
 func (t *turn) told(e *Entry) Credential {
@@ -139,7 +154,7 @@ func (t *turn) told(e *Entry) Credential {
 }
 
 func (t *turn) situation() situation {
-	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), interactive: t.ask.Interactive, caller: t.caller}
+	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), interactive: t.ask.Interactive, caller: t.caller, cluster: t.ask.cluster()}
 	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.ask, t.entry)) >= t.believed()
 	return s
 }

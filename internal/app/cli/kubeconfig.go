@@ -36,8 +36,10 @@ words are those of "credence credential".`,
 		cmd.AddCommand(newSourceCommand(terminal, connection, kind, sourceUse{
 			long: `The entry that gets it is printed as YAML, or written by --file into a kubeconfig,
 which is locked as kubectl does it, replaced at once, and keeps its mode. Paths are
-made absolute. With --provide-cluster-info the client tells the source which cluster
-it is for, and that cluster's configuration may name what the flags do not.`,
+made absolute. The client tells the source which cluster it is for, so that one that
+refuses a credential does not count for the others; --provide-cluster-info=false
+leaves that out. With --provide-cluster-info, that cluster's configuration may name
+what the flags do not.`,
 			example: func(line string) string {
 				return "  credence kubeconfig " + line + " --entry me\n  credence kubeconfig " + line + " --file ~/.kube/config --for-context production"
 			},
@@ -48,12 +50,14 @@ it is for, and that cluster's configuration may name what the flags do not.`,
 	return asGroup(cmd)
 }
 
+const clusterInfoFlag = "provide-cluster-info"
+
 func (e *userEntry) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&e.name, "entry", "credence", "The name of the entry in users")
 	flags.StringVar(&e.file, "file", "", "The kubeconfig to write it into; default: it is printed")
 	flags.StringVar(&e.forContext, "for-context", "", "A context of --file that is to use the entry from now on")
 	flags.StringVar(&e.command, "command", "", "The program that clients run; default: credence-credential beside this one, or else this one")
-	flags.BoolVar(&e.clusterInfo, "provide-cluster-info", false, "Have clients tell the source which cluster it is for")
+	flags.BoolVar(&e.clusterInfo, clusterInfoFlag, true, "Have clients tell the source which cluster it is for; given in so many words, that cluster may name what the flags do not")
 	flags.BoolVar(&e.replace, "replace", false, "Replace an entry of the same name in --file")
 }
 
@@ -64,8 +68,8 @@ func (e *userEntry) run(s *source, cmd *cobra.Command, args []string) error {
 	if e.file == "" && (e.forContext != "" || e.replace) {
 		return usageFailure(cmd, "--for-context and --replace need --file")
 	}
-	if !e.clusterInfo {
-		// With it, the cluster may say what is missing here.
+	if flag := cmd.Flags().Lookup(clusterInfoFlag); !e.clusterInfo || !flag.Changed {
+		// Where it is given, the cluster may say what is missing here.
 		if _, err := s.choose(cmd, args, credential.Ask{APIVersion: credential.V1}); err != nil {
 			return err
 		}
