@@ -73,6 +73,9 @@ func TestComponentsHaveNoDangerousRights(t *testing.T) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
 			t.Fatal(err)
 		}
+		if object.GetName() == "credence:workloadidentities:granter" {
+			continue // people's, and bound to nobody: TestGranter tries out what it may bind
+		}
 		for _, rule := range role.Rules {
 			if object.GetName() == "credence:keys" && slices.Equal(rule.ResourceNames, []string{"credence-keys"}) && slices.Equal(rule.Verbs, []string{"get", "update", "watch"}) {
 				continue // the one Secret with their own keys

@@ -121,7 +121,7 @@ func TestWhatKeepsAnAccountFromItsSecrets(t *testing.T) {
 		want    string
 	}{
 		"no such identity": {nil, func(w *world) { delete(w.identities, "ns/banana") }, "IdentityMissing WorkloadIdentity ns/banana does not exist"},
-		"not allowed":      {nil, func(w *world) { w.denied["ns/web"] = true }, "UseDenied service account ns/web may not use the WorkloadIdentity ns/banana, so it gets no tokens: grant it the verb use, for instance with: kubectl create rolebinding"},
+		"not allowed":      {nil, func(w *world) { w.denied["ns/web"] = true }, "UseDenied service account ns/web may not use the WorkloadIdentity ns/banana, so it gets no tokens: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it, for instance with: kubectl create rolebinding"},
 		"agent forbidden": {nil, func(w *world) {
 			delete(w.identities, "ns/banana")
 			w.down = apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), "banana", nil)

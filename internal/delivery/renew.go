@@ -109,7 +109,7 @@ func (r *requestor) denied(ctx context.Context, w *work) (string, error) {
 }
 
 func mayNotUse(account, identity types.NamespacedName) string {
-	return fmt.Sprintf("service account %s may not use the WorkloadIdentity %s, so it gets no tokens: grant it the verb use, for instance with: "+
+	return fmt.Sprintf("service account %s may not use the WorkloadIdentity %s, so it gets no tokens: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it, for instance with: "+
 		"kubectl create rolebinding %s-uses-identities -n %s --clusterrole=credence:workloadidentities:user --serviceaccount=%s:%s",
 		account, identity, account.Name, identity.Namespace, account.Namespace, account.Name)
 }

@@ -15,6 +15,9 @@ import (
 // userRole is the role that lets a service account use identities; deploy/base installs it.
 const userRole = "credence:workloadidentities:user"
 
+// granters names the people who may run the command that follows; deploy/base installs their role.
+const granters = "a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it with: "
+
 // Names returns the identities that a service account gives its pods, in the order of its annotation.
 func Names(account *corev1.ServiceAccount) ([]string, *Denial) {
 	names, err := tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities])
@@ -68,6 +71,6 @@ func notAllowed(r Request, identity Identity) string {
 	if identity.Detail != "" {
 		detail = " (" + identity.Detail + ")"
 	}
-	return fmt.Sprintf("service account %s/%s may not use workload identity %q%s: allow it with: kubectl create rolebinding use-workloadidentities-%s --clusterrole=%s --serviceaccount=%s:%s -n %s",
-		r.Namespace, r.Account.Name, identity.Name, detail, r.Account.Name, userRole, r.Namespace, r.Account.Name, r.Namespace)
+	return fmt.Sprintf("service account %s/%s may not use workload identity %q%s: %skubectl create rolebinding use-workloadidentities-%s --clusterrole=%s --serviceaccount=%s:%s -n %s",
+		r.Namespace, r.Account.Name, identity.Name, detail, granters, r.Account.Name, userRole, r.Namespace, r.Account.Name, r.Namespace)
 }

@@ -1,0 +1,38 @@
+package e2e_test
+
+import (
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestGranter tries out what a platform team may do with the role that is handed out to it, and what it may not.
+func TestGranter(t *testing.T) {
+	namespace, elsewhere := shared.namespace(t), shared.namespace(t)
+	user := "granter-" + namespace
+	shared.bind(t, namespace, "credence:workloadidentities:granter", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: user})
+	client := shared.clientAs(t, user).RbacV1()
+	create := func(namespace, role string) (*rbacv1.RoleBinding, error) {
+		return client.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "granted-"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "web", Namespace: namespace}},
+		}, metav1.CreateOptions{})
+	}
+	var binding *rbacv1.RoleBinding
+	eventually(t, func() (err error) { binding, err = create(namespace, "credence:workloadidentities:user"); return err })
+	_, err := create(namespace, "credence:agent:identities")
+	allowed(t, "the agent's role", err)
+	binding.Subjects = nil
+	_, err = client.RoleBindings(namespace).Update(t.Context(), binding, metav1.UpdateOptions{})
+	allowed(t, "to take it back", err)
+
+	for _, role := range []string{"credence:workloadidentities:token-creator", "edit", "cluster-admin"} {
+		_, err := create(namespace, role)
+		refused(t, "to bind "+role, err, "not currently held")
+	}
+	_, err = create(elsewhere, "credence:workloadidentities:user")
+	refused(t, "another namespace", err, "cannot create resource")
+	refused(t, "to delete bindings", client.RoleBindings(namespace).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}), "cannot delete resource")
+}
