@@ -40,11 +40,17 @@ type delivery struct {
 	issued time.Time // its iat claim
 }
 
-// mishap is the newest Event of kind Warning on an object.
-type mishap struct {
-	Time    time.Time `json:"time"`
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
+// failure is the newest Warning on the Secret, the service account that needs it, or the identity, that is about this delivery and
+// has not been followed by a token.
+func (d *delivery) failure(identity *deliveredIdentity) *mishap {
+	newest := d.LastFailure
+	if on := identity.LastFailure; on != nil && on.about(d) && (newest == nil || on.Time.After(newest.Time)) {
+		newest = on
+	}
+	if newest != nil && newest.Time.Before(d.issued) {
+		return nil
+	}
+	return newest
 }
 
 // maxPodNames bounds what is kept of the pods of a Secret.

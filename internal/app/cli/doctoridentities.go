@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -206,7 +205,7 @@ func (d *doctor) ago(at time.Time) string { return age(&metav1.Time{Time: at}, d
 
 // why is the newest failure of a token or of its identity, if there is one.
 func (d *doctor) why(identity *deliveredIdentity, t *delivery) string {
-	failure := cmp.Or(t.LastFailure, identity.LastFailure)
+	failure := t.failure(identity)
 	if failure == nil {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -25,37 +26,72 @@ type explain struct {
 	file, output, identityKubeconfig string
 }
 
-// explainedKinds are the kinds that have pods, with where the API has them.
-func explainedKinds() map[string]string {
-	return map[string]string{
-		"pod": "/api/v1", "deployment": "/apis/apps/v1", "statefulset": "/apis/apps/v1", "daemonset": "/apis/apps/v1",
-		"replicaset": "/apis/apps/v1", "job": "/apis/batch/v1", "cronjob": "/apis/batch/v1",
+// explainedKind is a kind that has pods.
+type explainedKind struct {
+	name, api string
+	short     []string
+}
+
+// explainedKinds are sorted by name.
+func explainedKinds() []explainedKind {
+	return []explainedKind{
+		{"cronjob", "/apis/batch/v1", []string{"cj"}},
+		{"daemonset", "/apis/apps/v1", []string{"ds"}},
+		{"deployment", "/apis/apps/v1", []string{"deploy"}},
+		{"job", "/apis/batch/v1", nil},
+		{"pod", "/api/v1", []string{"po"}},
+		{"replicaset", "/apis/apps/v1", []string{"rs"}},
+		{"statefulset", "/apis/apps/v1", []string{"sts"}},
 	}
+}
+
+// kindOf finds a kind by what kubectl takes for it: pod, pods, po, Pod, pods.v1. and deployments.apps.
+func kindOf(word string) (explainedKind, bool) {
+	word, group, _ := strings.Cut(strings.ToLower(word), ".")
+	for _, kind := range explainedKinds() {
+		if word != kind.name && word != kind.name+"s" && !slices.Contains(kind.short, word) {
+			continue
+		}
+		version, of, _ := strings.Cut(group, ".")
+		names := []string{"", strings.TrimPrefix(path.Dir(kind.api), "/apis/")}
+		if slices.Contains(names, group) || version == "v1" && (of == "" && kind.api == "/api/v1" || of == names[1]) {
+			return kind, true
+		}
+	}
+	return explainedKind{}, false
 }
 
 func newExplainCommand(terminal *terminal, connection *connection) *cobra.Command {
 	e := &explain{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
-		Use:   "explain (KIND NAME | -f FILE)",
+		Use:   "explain (KIND NAME | KIND/NAME | -f FILE)",
 		Short: "Say which identities and accounts a pod gets, from where, or why it is refused",
 		Long: `Say of a pod which identities its service account gives it, whether the account may
 use them, which files and variables its containers get, and what would be refused,
 with the reason and what to do. Of a Windows pod that names GMSACredentialSpecs it
 also says which account each container runs as (credence gmsa explain does so without
 a cluster). The rules are those of the webhook, applied to the cluster as it is now;
-nothing is created.
+nothing is created. A pod that exists is looked at as it was asked for: what Credence
+has added to it is taken off first.
 
 KIND is pod, deployment, statefulset, daemonset, replicaset, job or cronjob, of
 which the pod template is looked at. With -f, the objects in a file of YAML or JSON
 are, or in - standard input, before they are applied; other kinds are passed over.
 
-Whether a service account may use an identity is asked of the cluster, for which you
-need the right to create subjectaccessreviews. Without it that question stays open.
+Where you may create pods, the API server is asked to create such a pod without
+keeping it, so that all of the cluster's rules decide, for you as the creator. Whether
+a service account may use an identity is asked of the cluster, for which you need the
+right to create subjectaccessreviews. With neither right the verdict is unknown.
 
-Exit codes: 0 it would be admitted; 1 it would be refused, or get nothing of what its
-service account lists; 2 wrong usage; 3 a server could not be reached.`,
+An admitted pod waits for its tokens. Where one can not come, the verdict says that
+the pod does not start, and why: the agent lacks a right, the name of the Secret is
+taken, or what the newest warning of account, Secret and identity says.
+
+Exit codes: 0 it would be admitted; 1 it would be refused, not start, or get nothing
+of what its service account lists; 2 wrong usage; 3 the verdict is unknown, or a
+server could not be reached.`,
 		Example: `  credence explain pod my-pod -n my-team
-  credence explain deployment my-app -n my-team
+  credence explain deploy/my-app -n my-team
   credence explain -f my-app.yaml -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -63,15 +99,9 @@ service account lists; 2 wrong usage; 3 a server could not be reached.`,
 				return usageFailure(cmd, "-f names the objects: give no other arguments")
 			case cmd.Flags().Changed("filename"):
 				return nil
-			case len(args) != 2:
-				return usageFailure(cmd, fmt.Sprintf("wanted are a KIND and a NAME, or -f FILE; there are %d arguments", len(args)))
-			case explainedKinds()[strings.ToLower(args[0])] == "":
-				return usageFailure(cmd, fmt.Sprintf("%q is no kind that has pods, those are %s", args[0], strings.Join(kindNames(), ", ")))
 			}
-			if err := checkName(args[1]); err != nil {
-				return usageFailure(cmd, err.Error())
-			}
-			return nil
+			_, _, err := kindAndName(cmd, args)
+			return err
 		},
 		RunE:        func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
 		Annotations: map[string]string{needsCluster: "yes"},
@@ -91,11 +121,30 @@ service account lists; 2 wrong usage; 3 a server could not be reached.`,
 
 func kindNames() []string {
 	var names []string
-	for name := range explainedKinds() {
-		names = append(names, name)
+	for _, kind := range explainedKinds() {
+		names = append(names, kind.name)
 	}
-	slices.Sort(names)
 	return names
+}
+
+// kindAndName reads KIND NAME, or KIND/NAME.
+func kindAndName(cmd *cobra.Command, args []string) (explainedKind, string, error) {
+	if len(args) == 1 {
+		if kind, name, both := strings.Cut(args[0], "/"); both {
+			args = []string{kind, name}
+		}
+	}
+	if len(args) != 2 {
+		return explainedKind{}, "", usageFailure(cmd, fmt.Sprintf("expected KIND NAME, KIND/NAME or -f FILE, got %s", plural(len(args), "argument", "arguments")))
+	}
+	kind, known := kindOf(args[0])
+	if !known {
+		return kind, "", usageFailure(cmd, fmt.Sprintf("%q is not a kind that has pods: those are %s", args[0], strings.Join(kindNames(), ", ")))
+	}
+	if err := checkName(args[1]); err != nil {
+		return kind, "", usageFailure(cmd, err.Error())
+	}
+	return kind, args[1], nil
 }
 
 func (e *explain) run(cmd *cobra.Command, args []string) error {
@@ -119,11 +168,14 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 		}
 	} else {
 		var object json.RawMessage
-		kind := strings.ToLower(args[0])
-		if err := both.workload.raw(cmd.Context(), &object, fmt.Sprintf("%s/namespaces/%s/%ss/%s", explainedKinds()[kind], home, kind, args[1])); err != nil {
-			return request.objectFailure(fmt.Sprintf("read %s %s/%s", kind, home, args[1]), err)
+		kind, name, err := kindAndName(cmd, args)
+		if err != nil {
+			return err
 		}
-		subject, err := subjectOf(object, kind, home)
+		if err := both.workload.raw(cmd.Context(), &object, fmt.Sprintf("%s/namespaces/%s/%ss/%s", kind.api, home, kind.name, name)); err != nil {
+			return request.objectFailure(fmt.Sprintf("read %s %s/%s", kind.name, home, name), err)
+		}
+		subject, err := subjectOf(object, kind.name, home)
 		if err != nil {
 			return err
 		}
@@ -146,12 +198,24 @@ func (e *explain) run(cmd *cobra.Command, args []string) error {
 	if err := printExplained(e.out, e.output, explanations); err != nil {
 		return err
 	}
-	for _, explanation := range explanations {
-		if explanation.Verdict == podRefused || explanation.Verdict == podUnserved || explanation.GMSA != nil && explanation.GMSA.Verdict == podRefused {
+	return exitOf(explanations)
+}
+
+// exitOf is the exit code of verdicts: a pod that gets nothing, or does not start, counts more than one that nothing is known of.
+func exitOf(explanations []*podExplanation) error {
+	code := 0
+	for _, x := range explanations {
+		switch {
+		case x.Verdict == podRefused, x.Verdict == podUnserved, x.Verdict == podBlocked, x.GMSA != nil && x.GMSA.Verdict == podRefused:
 			return &failure{code: exitRefused}
+		case x.Verdict == podUnknown:
+			code = exitOutage
 		}
 	}
-	return nil
+	if code == 0 {
+		return nil
+	}
+	return &failure{code: code}
 }
 
 // home is the namespace of what names none; one that nothing can have is wrong usage.

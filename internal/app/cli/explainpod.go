@@ -23,7 +23,16 @@ const (
 	podAdmitted   = "admitted"
 	podRefused    = "refused"
 	podUnaffected = "unaffected" // its service account gives it no identity
-	podUnserved   = "unserved"   // its service account lists some, but its namespace has no label
+	podUnserved   = "unserved"   // its service account lists some, but it gets none: its namespace has no label, or no webhook saw it
+	podBlocked    = "blocked"    // it is admitted, and does not start: a token can't come
+	podUnknown    = "unknown"    // what decides could not be read
+)
+
+// The answers to whether a service account may use an identity.
+const (
+	useAllowed = "allowed"
+	useDenied  = "denied"
+	useUnknown = "unknown"
 )
 
 // podExplanation is what becomes of a pod.
@@ -36,7 +45,7 @@ type podExplanation struct {
 	// is not known.
 	NamespaceLabelled *bool  `json:"namespaceLabelled,omitempty"`
 	Verdict           string `json:"verdict"`
-	// Code and Reason are those of the refusal.
+	// Code is that of the refusal; Reason is why the verdict is not admitted.
 	Code       int32            `json:"code,omitempty"`
 	Reason     string           `json:"reason,omitempty"`
 	Identities []*identityInPod `json:"identities"`
@@ -45,8 +54,17 @@ type podExplanation struct {
 	Warnings []string         `json:"warnings,omitempty"`
 	// Gated says that the pod is held back until its tokens exist.
 	Gated bool `json:"gated"`
+	// DryRun says that the API server was asked to create such a pod, without keeping it.
+	DryRun bool `json:"dryRun"`
+	// LastFailure is the newest Warning on a pod that exists.
+	LastFailure *mishap `json:"lastFailure,omitempty"`
 	// Notes say what could not be found out, and what the verdict does not say.
 	Notes []string `json:"notes,omitempty"`
+
+	namespaceLabel string // in words
+
+	open    []string    // what decides and could not be read
+	preview *corev1.Pod // the pod after admission
 }
 
 // identityInPod is what a pod gets of an identity.
@@ -60,6 +78,8 @@ type identityInPod struct {
 	// Secret is where the token comes from, and State what is known of it.
 	Secret string `json:"secret"`
 	State  string `json:"state,omitempty"`
+	// LastFailure is the newest Warning on the service account, the Secret or the identity that is about this delivery.
+	LastFailure *mishap `json:"lastFailure,omitempty"`
 	// Missing says that the pod exists and does not have it.
 	Missing    bool             `json:"missing,omitempty"`
 	Containers []containerInPod `json:"containers,omitempty"`
@@ -74,8 +94,8 @@ type containerInPod struct {
 	Kept []string `json:"kept,omitempty"`
 }
 
-// explainPod finds out what concerns a pod, and lets the rules of the webhook decide. An error is a fact that could not be
-// read.
+// explainPod finds out what concerns a pod, lets the rules of the webhook decide, and tries it out. An error is a fact that
+// could not be read, although the user may.
 func explainPod(ctx context.Context, both clusters, subject podSubject, now time.Time) (*podExplanation, error) {
 	x := &podExplanation{
 		Kind: subject.kind, Namespace: subject.namespace, Name: subject.name,
@@ -97,18 +117,34 @@ func explainPod(ctx context.Context, both clusters, subject podSubject, now time
 		x.outside(request, denial)
 		return x, nil
 	}
+	if subject.exists {
+		request.Pod = pods.Requested(request)
+	}
 	result := pods.Result{Denial: denial}
 	if denial == nil {
 		result = pods.Decide(request)
 	}
 	x.Warnings = result.Warnings
-	x.decide(request, result, subject.exists)
-	for i, identity := range request.Account.Identities {
-		if err := x.detail(ctx, both.workload, x.Identities[i], request, result, identity, subject.exists, now); err != nil {
+	if err := x.decide(request, result); err != nil {
+		return nil, err
+	}
+	if x.Verdict != podUnaffected && (x.Verdict != podRefused || len(x.open) > 0) {
+		if err := x.tryOut(ctx, both.workload, subject, request.Pod); err != nil {
 			return nil, err
 		}
 	}
-	return x, nil
+	x.Gated = x.preview != nil && waitsForToken(x.preview)
+	if subject.exists {
+		x.Gated = waitsForToken(subject.pod)
+	}
+	for i, identity := range request.Account.Identities {
+		if err := x.detail(x.Identities[i], request, identity); err != nil {
+			return nil, err
+		}
+		x.Identities[i].Missing = subject.exists && !pods.Carries(subject.pod, x.ServiceAccount, identity.Name)
+	}
+	x.settle()
+	return x, x.start(ctx, both, subject, now)
 }
 
 // outside is the verdict on a pod of a namespace without the label, which the webhook never sees.
@@ -116,24 +152,36 @@ func (x *podExplanation) outside(request pods.Request, denial *pods.Denial) {
 	x.Verdict = podUnaffected
 	if len(request.Account.Identities) > 0 || denial != nil {
 		x.Verdict = podUnserved
-		x.Reason = fmt.Sprintf("namespace %s has no label %s=%s: its pods get no identity, and the annotation of the service account has no effect. A cluster admin sets it with: kubectl label namespace %s %s=%s",
-			x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled, x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+		x.Reason = fmt.Sprintf("namespace %s %s: its pods get no identity, and the annotation of the service account has no effect. A cluster admin sets it with: kubectl label namespace %s --overwrite %s=%s",
+			x.Namespace, x.namespaceLabel, x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
 	}
 }
 
-func (x *podExplanation) decide(request pods.Request, result pods.Result, exists bool) {
+func (x *podExplanation) decide(request pods.Request, result pods.Result) (err error) {
 	switch {
 	case result.Denial != nil:
 		x.Verdict, x.Code, x.Reason = podRefused, result.Denial.Code, result.Denial.Message
+		return nil
 	case len(request.Account.Identities) == 0:
 		x.Verdict = podUnaffected
-	default:
-		x.Verdict = podAdmitted
-		x.Gated = waitsForToken(request.Pod)
-		if changed, err := applied(request.Pod, result.Patch); err == nil && !exists {
-			x.Gated = waitsForToken(changed)
-		}
+		return nil
 	}
+	x.Verdict = podAdmitted
+	x.preview, err = applied(request.Pod, result.Patch)
+	return err
+}
+
+// settle makes what was left open a verdict, unless the API server has given one.
+func (x *podExplanation) settle() {
+	if len(x.open) == 0 || x.Verdict == podUnaffected {
+		return
+	}
+	x.Notes = append(x.open, x.Notes...)
+	if x.DryRun {
+		return
+	}
+	x.Verdict, x.Code, x.Reason = podUnknown, 0, x.open[0]
+	x.Notes = x.Notes[1:]
 }
 
 func (x *podExplanation) readNamespace(ctx context.Context, workload *api) error {
@@ -141,13 +189,22 @@ func (x *podExplanation) readNamespace(ctx context.Context, workload *api) error
 	err := workload.core.Get().MaxRetries(0).Resource("namespaces").Name(x.Namespace).Do(ctx).Into(&namespace)
 	switch {
 	case apierrors.IsForbidden(err):
-		x.Notes = append(x.Notes, fmt.Sprintf("you may not read namespace %s: that it has the label %s=%s is taken for granted", x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled))
+		x.open = append(x.open, fmt.Sprintf("you may not read namespace %s: whether it has the label %s=%s is not known", x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled))
 		return nil
 	case err != nil:
 		return err
 	}
-	labelled := namespace.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled
+	value, present := namespace.Labels[v1alpha1.LabelNamespaceIdentities]
+	labelled := value == v1alpha1.NamespaceEnabled
 	x.NamespaceLabelled = &labelled
+	switch {
+	case labelled:
+		x.namespaceLabel = fmt.Sprintf("has the label %s=%s", v1alpha1.LabelNamespaceIdentities, value)
+	case present:
+		x.namespaceLabel = fmt.Sprintf("has the label %s=%s, which has no effect: the one value is %s", v1alpha1.LabelNamespaceIdentities, value, v1alpha1.NamespaceEnabled)
+	default:
+		x.namespaceLabel = fmt.Sprintf("has no label %s=%s", v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+	}
 	return nil
 }
 
@@ -186,7 +243,7 @@ func (x *podExplanation) readIdentity(ctx context.Context, both clusters, name s
 	known = pods.Identity{Name: name}
 	wi, err := both.identity.workloadIdentity(ctx, x.Namespace, name)
 	if apierrors.IsNotFound(err) {
-		return known, "unknown", nil
+		return known, useUnknown, nil
 	}
 	if err != nil {
 		return known, "", err
@@ -198,32 +255,30 @@ func (x *podExplanation) readIdentity(ctx context.Context, both clusters, name s
 	status, err := both.workload.mayUse(ctx, x.Namespace, x.ServiceAccount, name)
 	switch {
 	case apierrors.IsForbidden(err):
-		note := "you may not create subjectaccessreviews: that the service account may use its identities is taken for granted"
-		if !slices.Contains(x.Notes, note) {
-			x.Notes = append(x.Notes, note)
+		if question := "you may not create subjectaccessreviews: whether the service account may use its identities is not known"; !slices.Contains(x.open, question) {
+			x.open = append(x.open, question)
 		}
 		known.Allowed = true
-		return known, "unknown", nil
+		return known, useUnknown, nil
 	case err != nil:
 		return known, "", err
 	case status.Allowed && !status.Denied:
 		known.Allowed = true
-		return known, "allowed", nil
+		return known, useAllowed, nil
 	}
 	if known.Detail = status.Reason; known.Detail == "" {
 		known.Detail = status.EvaluationError
 	}
-	return known, "denied", nil
+	return known, useDenied, nil
 }
 
 // mayUse asks whether a service account may use an identity, with the groups that Kubernetes gives it.
 func (a *api) mayUse(ctx context.Context, namespace, account, identity string) (authorizationv1.SubjectAccessReviewStatus, error) {
-	return a.review(ctx, namespace, account, []string{"system:authenticated"}, authorizationv1.ResourceAttributes{Group: v1alpha1.GroupName, Resource: "workloadidentities", Name: identity})
+	return a.review(ctx, namespace, account, []string{"system:authenticated"}, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: v1alpha1.GroupName, Resource: "workloadidentities", Name: identity})
 }
 
-// review asks whether a service account, in further groups than those of service accounts, may use something in its namespace.
+// review asks whether a service account, in further groups than those of service accounts, has a right.
 func (a *api) review(ctx context.Context, namespace, account string, groups []string, what authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
-	what.Verb, what.Namespace = "use", namespace
 	review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + namespace + ":" + account,
 		Groups:             append([]string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}, groups...),
@@ -262,7 +317,7 @@ func (x *podExplanation) readRuntimeClass(ctx context.Context, workload *api, re
 	switch {
 	case apierrors.IsNotFound(err): // the API server refuses such a pod itself
 	case apierrors.IsForbidden(err):
-		x.Notes = append(x.Notes, fmt.Sprintf("you may not read RuntimeClass %s: the pod is taken for one of Linux", name))
+		x.open = append(x.open, fmt.Sprintf("you may not read RuntimeClass %s: whether the pod is one of Windows is not known, and what is listed is for Linux", name))
 	case err != nil:
 		return err
 	}
@@ -270,60 +325,30 @@ func (x *podExplanation) readRuntimeClass(ctx context.Context, workload *api, re
 	return nil
 }
 
-// detail says what the pod gets of one identity; where it is refused, as if that were its only one: what stands against all of
+// detail lists what the pod gets of one identity; where it is refused, as if that were its only one: what stands against all of
 // them together is the verdict on the pod.
-func (x *podExplanation) detail(ctx context.Context, workload *api, in *identityInPod, request pods.Request, all pods.Result, identity pods.Identity, exists bool, now time.Time) error {
-	alone := all
-	if all.Denial != nil {
+func (x *podExplanation) detail(in *identityInPod, request pods.Request, identity pods.Identity) error {
+	changed := x.preview
+	if changed == nil {
 		request.Account.Identities = []pods.Identity{identity}
-		alone = pods.Decide(request)
-	}
-	if alone.Denial != nil {
-		in.Reason = alone.Denial.Message
-		if in.Use != "denied" {
-			return nil
+		alone := pods.Decide(request)
+		if alone.Denial != nil {
+			in.Reason = alone.Denial.Message
+			if in.Use != useDenied {
+				return nil
+			}
+			// What it would get is listed all the same.
+			identity.Allowed = true
+			request.Account.Identities = []pods.Identity{identity}
+			if alone = pods.Decide(request); alone.Denial != nil {
+				return nil
+			}
 		}
-		// What it would get is told all the same.
-		identity.Allowed = true
-		request.Account.Identities = []pods.Identity{identity}
-		if alone = pods.Decide(request); alone.Denial != nil {
-			return nil
+		var err error
+		if changed, err = applied(request.Pod, alone.Patch); err != nil {
+			return err
 		}
-	}
-	in.Missing = exists && !pods.Carries(request.Pod, request.Account.Name, identity.Name)
-	changed, err := applied(request.Pod, alone.Patch)
-	if err != nil {
-		return err
 	}
 	in.Containers = containersWith(changed, identity)
-	return x.readSecret(ctx, workload, in, now)
-}
-
-// readSecret says how it stands with the Secret that the token comes from.
-func (x *podExplanation) readSecret(ctx context.Context, workload *api, in *identityInPod, now time.Time) error {
-	var secret corev1.Secret
-	err := workload.core.Get().MaxRetries(0).Namespace(x.Namespace).Resource("secrets").Name(in.Secret).Do(ctx).Into(&secret)
-	switch {
-	case apierrors.IsNotFound(err):
-		in.State = "does not exist yet: the agent makes it, and the pod starts once it does"
-	case apierrors.IsForbidden(err):
-		in.State = "you may not read it"
-	case err != nil:
-		return err
-	case !tokensecret.Labelled(&secret):
-		in.State = "is not the agent's: it has no label " + v1alpha1.LabelPurpose
-	default:
-		_, d := deliveryOf(&secret)
-		switch {
-		case d.Problem != "":
-			in.State = d.Problem
-		case d.Expires == nil:
-			in.State = "has no token yet: the pod starts once it does"
-		case !d.Expires.After(now):
-			in.State = "has an expired token: " + moment(d.Expires.UTC(), now)
-		default:
-			in.State = "has a token, which expires " + moment(d.Expires.UTC(), now)
-		}
-	}
 	return nil
 }

@@ -35,18 +35,20 @@ func (x *podExplanation) write(text *strings.Builder) {
 	if x.Reason != "" {
 		fmt.Fprintf(text, "  why         %s\n", oneLine(x.Reason))
 	}
-	switch {
-	case x.NamespaceLabelled == nil:
-	case *x.NamespaceLabelled:
-		fmt.Fprintf(text, "  namespace   has the label %s=%s\n", v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
-	default:
-		fmt.Fprintf(text, "  namespace   has no label %s=%s\n", v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+	if x.namespaceLabel != "" {
+		fmt.Fprintf(text, "  namespace   %s\n", oneLine(x.namespaceLabel))
 	}
 	if x.ServiceAccount != "" {
 		fmt.Fprintf(text, "  account     %s, which lists %s in its annotation %s\n", oneLine(x.ServiceAccount), plural(len(x.Identities), "identity", "identities"), v1alpha1.AnnotationAccountIdentities)
 	}
 	if x.Gated {
 		fmt.Fprintf(text, "  gate        %s: it is scheduled once its tokens exist\n", v1alpha1.GateToken)
+	}
+	if x.DryRun {
+		text.WriteString("  dry run     the API server was asked to create such a pod, as you\n")
+	}
+	if x.LastFailure != nil {
+		fmt.Fprintf(text, "  event       %s\n", x.LastFailure.line())
 	}
 	for _, warning := range x.Warnings {
 		fmt.Fprintf(text, "  warning     %s\n", oneLine(warning))
@@ -69,6 +71,10 @@ func (x *podExplanation) summary() string {
 		return fmt.Sprintf("refused (%d)", x.Code)
 	case podUnserved:
 		return "gets no identity, though its service account lists some"
+	case podBlocked:
+		return "admitted, but it does not start"
+	case podUnknown:
+		return "unknown"
 	case podUnaffected:
 		return "gets no identity: its service account lists none"
 	default:
@@ -88,6 +94,9 @@ func (in *identityInPod) write(text *strings.Builder) {
 	}
 	if in.State != "" {
 		fmt.Fprintf(text, "    secret    %s %s\n", in.Secret, oneLine(in.State))
+	}
+	if in.LastFailure != nil {
+		fmt.Fprintf(text, "    event     %s\n", in.LastFailure.line())
 	}
 	if in.Missing {
 		text.WriteString("    missing   the pod was created without it, and gets it only when it is created anew\n")

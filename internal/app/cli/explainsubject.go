@@ -46,11 +46,11 @@ func subjectsOf(object []byte, home string) ([]podSubject, error) {
 		}
 		return subjects, nil
 	}
-	kind := strings.ToLower(head.Kind)
-	if explainedKinds()[kind] == "" {
+	kind, known := kindOf(head.Kind)
+	if !known || kind.name != strings.ToLower(head.Kind) {
 		return nil, nil
 	}
-	subject, err := subjectOf(object, kind, home)
+	subject, err := subjectOf(object, kind.name, home)
 	if err != nil {
 		return nil, err
 	}

@@ -197,27 +197,22 @@ func (f *fleet) countPod(pod *corev1.Pod, bySecret map[types.NamespacedName]*del
 
 // findMishaps keeps the newest Warning on each Secret, on the service account that needs it, and on each identity.
 func (f *fleet) findMishaps(ctx context.Context, c clusters, home string, identities map[types.NamespacedName]*deliveredIdentity, secrets map[types.NamespacedName]*delivery, needs map[types.NamespacedName][]accountDelivery) error {
-	newest := func(kept **mishap, event *corev1.Event) {
-		if at := happened(event); *kept == nil || at.After((*kept).Time) {
-			*kept = &mishap{Time: at.UTC(), Reason: event.Reason, Message: looksLikeToken.ReplaceAllString(event.Message, "[redacted]")}
-		}
-	}
 	keep := func(page *corev1.EventList) {
 		for i := range page.Items {
 			event := &page.Items[i]
 			about := types.NamespacedName{Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name}
 			if d := secrets[about]; d != nil && event.InvolvedObject.Kind == "Secret" {
-				newest(&d.LastFailure, event)
+				d.LastFailure = newer(d.LastFailure, event)
 			}
 			if event.InvolvedObject.Kind == "ServiceAccount" {
 				for _, need := range needs[about] {
 					if need.concerns(event, needs[about]) {
-						newest(&need.delivery.LastFailure, event)
+						need.delivery.LastFailure = newer(need.delivery.LastFailure, event)
 					}
 				}
 			}
 			if identity := identities[about]; identity != nil && event.InvolvedObject.Kind == "WorkloadIdentity" {
-				newest(&identity.LastFailure, event)
+				identity.LastFailure = newer(identity.LastFailure, event)
 			}
 		}
 	}

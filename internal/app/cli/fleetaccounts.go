@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,7 +80,7 @@ func labelledNamespaces(ctx context.Context, workload *api) (func(string) bool, 
 	return func(namespace string) bool { return labelled[namespace] }, nil
 }
 
-// concerns says whether an Event on a service account is about an identity: it names it, or there is no other.
+// concerns reports whether an Event on a service account is about an identity: it names it, or there is no other.
 func (n accountDelivery) concerns(event *corev1.Event, all []accountDelivery) bool {
-	return len(all) == 1 || strings.Contains(event.Message, n.identity.Namespace+"/"+n.identity.Name)
+	return len(all) == 1 || concernsIdentity(event, n.identity, n.delivery.Secret)
 }

@@ -170,12 +170,7 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 	case d == nil:
 		row = append(row, "-", "-", "-", "-", "-")
 	default:
-		if d.LastFailure != nil && (failure == nil || d.LastFailure.Time.After(failure.Time)) {
-			failure = d.LastFailure
-		}
-		if failure != nil && failure.Time.Before(d.issued) {
-			failure = nil // the token has been renewed since
-		}
+		failure = d.failure(identity)
 		row = append(row, d.Namespace+"/"+d.Secret, orDash(d.ServiceAccount), podCount(d), g.expiry(d, wide), g.renewal(d, wide))
 	}
 	if wide {

@@ -253,5 +253,5 @@ func (f *gmsaFacts) use(ctx context.Context, namespace, account, name string) gm
 // mayUseAccount asks whether a service account may use a GMSACredentialSpec, in the groups by which the webhook and the policies
 // know it.
 func (a *api) mayUseAccount(ctx context.Context, namespace, account, spec string) (authorizationv1.SubjectAccessReviewStatus, error) {
-	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Group: windowsv1.GroupName, Version: windowsv1.SchemeGroupVersion.Version, Resource: windowsv1.ResourceName, Name: spec})
+	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: windowsv1.GroupName, Version: windowsv1.SchemeGroupVersion.Version, Resource: windowsv1.ResourceName, Name: spec})
 }

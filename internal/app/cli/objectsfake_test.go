@@ -21,8 +21,9 @@ import (
 
 // objectsFake serves the objects in a file of YAML documents, as an API server would get and list them: with selectors,
 // pages, and what a user may not do. Documents of kind Deny say that: user, verb, resource, and with "namespaces: all" only
-// for requests that are for all of them. Documents of kind Use say which user may use which identity, or what else their resource says. $NAME of a script's
-// variables is replaced in the file, and stringData becomes data. Two more files of
+// for requests that are for all of them. Documents of kind Use say which user may use which identity, or
+// what else their verb and resource say. $NAME of a script's
+// variables is replaced in the file, and stringData becomes data. Nobody may create pods. Two more files of
 // the script are settings: server-date is what the server takes for the time, page limits pages to one object.
 type objectsFake struct {
 	file string
@@ -133,6 +134,11 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path[0] == "subjectaccessreviews":
 		f.review(w, r)
+	case r.Method == http.MethodPost && path[0] == "pods":
+		refuse(w, metav1.Status{
+			Code: 403, Reason: "Forbidden", Details: &metav1.StatusDetails{Kind: "pods"},
+			Message: fmt.Sprintf("pods is forbidden: User %q cannot create resource \"pods\" in API group \"\" in the namespace %q", r.Header.Get("Impersonate-User"), namespace),
+		})
 	case len(path) == 2:
 		f.get(w, r, group, namespace, path[0], path[1])
 	default:
@@ -247,7 +253,7 @@ func (f *objectsFake) review(w http.ResponseWriter, r *http.Request) {
 	}
 	asked := review.Spec.ResourceAttributes
 	allowed := slices.ContainsFunc(f.objects(), func(o fakeObject) bool {
-		return o.Kind == "Use" && o.User == review.Spec.User && o.Identity == asked.Namespace+"/"+asked.Name && asked.Verb == "use" && asked.Resource == cmp.Or(o.Resource, "workloadidentities")
+		return o.Kind == "Use" && o.User == review.Spec.User && o.Identity == asked.Namespace+"/"+asked.Name && asked.Verb == cmp.Or(o.Verb, "use") && asked.Resource == cmp.Or(o.Resource, "workloadidentities")
 	})
 	answer(w, http.StatusCreated, map[string]any{
 		"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": allowed},

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/internal/admission/pods"
+)
+
+// tryOut has the API server admit the pod without keeping it, where the user may create pods: all webhooks, policies and quotas
+// have their say.
+func (x *podExplanation) tryOut(ctx context.Context, workload *api, subject podSubject, requested *corev1.Pod) error {
+	if _, mirrored := requested.Annotations[corev1.MirrorPodAnnotationKey]; mirrored {
+		return nil // only a kubelet creates these
+	}
+	pod := asNew(requested, subject)
+	admitted, err := x.createDry(ctx, workload, pod)
+	if apierrors.IsAlreadyExists(err) {
+		pod.Name, pod.GenerateName = "", subject.name+"-"
+		admitted, err = x.createDry(ctx, workload, pod)
+	}
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		x.DryRun = true
+		x.compare(admitted)
+		return nil
+	case !errors.As(err, &status):
+		return fmt.Errorf("try the pod out: %w", err)
+	case apierrors.IsForbidden(err) && rbacRefusal.MatchString(err.Error()):
+		x.Notes = append(x.Notes, "you may not create pods here, so none was tried out: what other rules of the cluster refuse is not known")
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dry run"):
+		x.Notes = append(x.Notes, "no pod could be tried out: "+err.Error())
+	case status.Status().Code == http.StatusTooManyRequests, apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsServiceUnavailable(err):
+		return err
+	default:
+		x.DryRun = true
+		x.Verdict, x.Code, x.Reason, x.preview = podRefused, status.Status().Code, err.Error(), nil
+	}
+	return nil
+}
+
+// asNew returns the pod without what a stored one has and nobody asks for.
+func asNew(requested *corev1.Pod, subject podSubject) *corev1.Pod {
+	pod := requested.DeepCopy()
+	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	pod.ObjectMeta = metav1.ObjectMeta{Name: pod.Name, GenerateName: pod.GenerateName, Namespace: subject.namespace, Labels: pod.Labels, Annotations: pod.Annotations}
+	pod.Status = corev1.PodStatus{}
+	if subject.exists || pod.Name == "" {
+		pod.Name, pod.GenerateName = "", subject.name+"-"
+	}
+	if subject.exists {
+		pod.Spec.NodeName = "" // the scheduler's choice
+	}
+	return pod
+}
+
+func (x *podExplanation) createDry(ctx context.Context, workload *api, pod *corev1.Pod) (*corev1.Pod, error) {
+	body, err := json.Marshal(pod)
+	if err != nil {
+		return nil, err
+	}
+	admitted := &corev1.Pod{}
+	err = workload.core.Post().MaxRetries(0).Namespace(x.Namespace).Resource("pods").Param("dryRun", metav1.DryRunAll).
+		SetHeader("Content-Type", "application/json").WarningHandler((*collectedWarnings)(&x.Warnings)).Body(body).Do(ctx).Into(admitted)
+	return admitted, err
+}
+
+// collectedWarnings are those of a response, each once.
+type collectedWarnings []string
+
+func (w *collectedWarnings) HandleWarningHeader(code int, _, text string) {
+	if code == 299 && text != "" && !slices.Contains(*w, text) {
+		*w = append(*w, text)
+	}
+}
+
+// compare takes over what the API server has made of the pod.
+func (x *podExplanation) compare(admitted *corev1.Pod) {
+	for _, in := range x.Identities {
+		if pods.Carries(admitted, x.ServiceAccount, in.Name) {
+			if in.Use == useUnknown {
+				in.Use = useAllowed // the webhook has refused it otherwise
+			}
+			x.Verdict = podAdmitted
+			continue
+		}
+		if x.preview != nil && !pods.Carries(x.preview, x.ServiceAccount, in.Name) {
+			continue // all of its containers are left out
+		}
+		x.Verdict, x.Code = podUnserved, 0
+		x.Reason = fmt.Sprintf("the API server would create the pod without identity %s: Credence's webhook does not see the pods of namespace %s. A cluster admin finds out why with: credence doctor", in.Name, x.Namespace)
+	}
+	if x.Verdict == podAdmitted {
+		x.open, x.preview = nil, admitted
+	}
+}
