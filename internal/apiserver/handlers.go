@@ -9,7 +9,7 @@ import (
 )
 
 func buildHandlerChain(apiHandler http.Handler, config *genericapiserver.Config) http.Handler {
-	chain := genericapiserver.DefaultBuildHandlerChain(noStore(checkPatches(apiHandler, config.Serializer, config.MaxRequestBodyBytes)), config)
+	chain := genericapiserver.DefaultBuildHandlerChain(noStore(checkBodies(apiHandler, config.Serializer)), config)
 	if proxy := config.Authentication.RequestHeaderConfig; proxy != nil {
 		return untilTrusted(proxy.CAContentProvider, chain)
 	}

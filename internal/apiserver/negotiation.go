@@ -3,6 +3,7 @@ package apiserver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -50,8 +51,26 @@ type carefulDecoder struct {
 	strict strictDecoders
 }
 
-// Decode implements runtime.Decoder.
+// Decode implements runtime.Decoder. Its errors repeat little of what could not be decoded.
 func (d carefulDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	obj, gvk, err := d.decode(data, defaults, into)
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		shown := make([]error, 0, maxStrictErrors)
+		for _, err := range strict.Errors()[:min(len(strict.Errors()), maxStrictErrors)] {
+			shown = append(shown, errors.New(abbreviate(err.Error())))
+		}
+		return obj, gvk, runtime.NewStrictDecodingError(shown)
+	}
+	if err != nil && len(err.Error()) > maxMessage {
+		err = errors.New(abbreviate(err.Error()))
+	}
+	return obj, gvk, err
+}
+
+// maxStrictErrors is how many unknown and repeated fields are reported.
+const maxStrictErrors = 10
+
+func (d carefulDecoder) decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	switch into.(type) {
 	case *v1alpha1.TokenRequest, *identityv1alpha1.KeyRotation, *identityv1alpha1.KeyRevocation:
 		// A misspelt or repeated contextObject must not become a token without context, whatever fieldValidation says.

@@ -49,8 +49,8 @@ type Server struct {
 	KeyRings *keyringregistry.REST
 }
 
-// Prepare completes a generic configuration with what is particular to this server: OpenAPI, and answers that no cache
-// may keep where they hold a token.
+// Prepare completes a generic configuration with what is particular to this server: OpenAPI, limits of bodies, and
+// answers that no cache may keep where they hold a token.
 func Prepare(generic *genericapiserver.RecommendedConfig, scheme *runtime.Scheme) {
 	namer := apiopenapi.NewDefinitionNamer(scheme)
 	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
@@ -58,6 +58,7 @@ func Prepare(generic *genericapiserver.RecommendedConfig, scheme *runtime.Scheme
 	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	generic.OpenAPIV3Config.Info.Title = "Credence"
 	generic.BuildHandlerChainFunc = buildHandlerChain
+	generic.MaxRequestBodyBytes, generic.JSONPatchMaxCopyBytes = maxBodyBytes, maxBodyBytes
 	// Watches never end by themselves: without a grace period of its own each would hold up the shutdown for a minute.
 	generic.ShutdownWatchTerminationGracePeriod = watchTerminationGracePeriod
 }

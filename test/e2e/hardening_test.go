@@ -176,8 +176,10 @@ func TestTokenRequestForAnotherUID(t *testing.T) {
 // An answer must not be made large by the one who asks: what is echoed is logged, and logs are bounded.
 func TestRefusalsAreShort(t *testing.T) {
 	namespace := makeIdentity(t)
-	long := strings.Repeat("x", 2<<20)
+	long := strings.Repeat("x", 500<<10)
 	for _, body := range []string{
+		tokenRequest(`{"duration":"` + strings.Repeat("1", 500<<10) + `"}`),
+		tokenRequest(`{"` + long + `":1}`),
 		strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"name":"`+long+`"},"spec"`, 1),
 		strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"uid":"`+long+`"},"spec"`, 1),
 		tokenRequest(`{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":"a","namespace":"` + long + `","uid":"u"}}`),

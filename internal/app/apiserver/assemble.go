@@ -184,6 +184,7 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 		return nil, fmt.Errorf("apply flags: %w", err)
 	}
 	generic.AuditPolicyRuleEvaluator = apiserver.CapAudit(generic.AuditPolicyRuleEvaluator)
+	generic.AuditBackend = apiserver.BoundAudit(generic.AuditBackend)
 	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(apiserver.RememberCertificates(generic.Authentication.Authenticator, generic.Authentication.RequestHeaderConfig, clock.RealClock{}))
 	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer)
 	return generic, nil

@@ -1,6 +1,7 @@
 package workloadidentity
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"unicode"
@@ -17,6 +18,9 @@ import (
 const (
 	maxAudiences      = 20
 	maxAudienceLength = 600
+	// maxBytes bounds an object, so that every valid one fits into the body of a request as it is served. The largest spec
+	// is half of it.
+	maxBytes = 256 << 10
 )
 
 var (
@@ -36,7 +40,7 @@ func validate(wi *v1alpha1.WorkloadIdentity) field.ErrorList {
 	if len(targetErrs) == 0 {
 		_, targetErrs = parse(wi.Spec.TargetSystem)
 	}
-	return append(append(errs, audienceErrs...), targetErrs...)
+	return limited(append(append(append(errs, audienceErrs...), targetErrs...), validateSize(wi, nil)...))
 }
 
 // validateSpec checks what holds for every target system.
@@ -60,7 +64,7 @@ func validateUpdate(wi, old *v1alpha1.WorkloadIdentity) field.ErrorList {
 			targetErrs = validateAccount(config, oldConfig)
 		}
 	}
-	return append(append(errs, audienceErrs...), targetErrs...)
+	return limited(append(append(append(errs, audienceErrs...), targetErrs...), validateSize(wi, old)...))
 }
 
 func validateAudiences(audiences []string, path *field.Path) field.ErrorList {
@@ -99,8 +103,9 @@ func hasControl(s string) bool {
 	return false
 }
 
-func abbreviate(s string) string {
-	const shown = 32
+func abbreviate(s string) string { return abbreviateTo(s, 32) }
+
+func abbreviateTo(s string, shown int) string {
 	if runes := []rune(s); len(runes) > shown {
 		return string(runes[:shown]) + "…"
 	}
@@ -120,4 +125,24 @@ func validateTarget(system v1alpha1.TargetSystem, path *field.Path) field.ErrorL
 		errs = append(errs, validateProviderConfig(system.ProviderConfig.Raw, path.Child("providerConfig"))...)
 	}
 	return errs
+}
+
+// validateSize checks that the object can still be written as a whole. One that was stored larger may only shrink.
+// Left out is what the server adds by itself: managed fields and status.
+func validateSize(wi, old *v1alpha1.WorkloadIdentity) field.ErrorList {
+	size := encodedSize(wi)
+	if size <= maxBytes || old != nil && size <= encodedSize(old) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata"), size, fmt.Sprintf("makes the object %d bytes of JSON, at most %d are allowed", size, maxBytes))}
+}
+
+func encodedSize(wi *v1alpha1.WorkloadIdentity) int {
+	shown := *wi
+	shown.ManagedFields, shown.Status = nil, v1alpha1.WorkloadIdentityStatus{}
+	text, err := json.Marshal(&shown)
+	if err != nil {
+		return 0 // a providerConfig that is not JSON, which is refused for that
+	}
+	return len(text)
 }
