@@ -31,8 +31,9 @@ func (Adapter) Limits() target.Limits {
 }
 
 var (
-	role     = regexp.MustCompile(`\Aacs:ram::\d{5,20}:role/[\w.-]{1,64}\z`)
-	provider = regexp.MustCompile(`\Aacs:ram::\d{5,20}:oidc-provider/[\w.@+=,-]{1,128}\z`)
+	// role and provider have the account as their part. Their names begin with no hyphen, as an option of a command does.
+	role     = regexp.MustCompile(`\A(acs:ram::\d{5,20}):role/\w[\w.-]{0,63}\z`)
+	provider = regexp.MustCompile(`\A(acs:ram::\d{5,20}):oidc-provider/\w[\w.@+=,-]{0,127}\z`)
 	session  = regexp.MustCompile(`\A[\w.@-]{2,64}\z`)
 	region   = regexp.MustCompile(`\A[a-z]{2,8}(?:-[a-z0-9]{1,16}){1,4}\z`)
 )
@@ -41,11 +42,15 @@ var (
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
 	fields := target.Read(providerConfig, Type, path, "roleARN", "oidcProviderARN", "roleSessionName", "region")
 	c := config{
-		role:     fields.Required("roleARN", "must be the ARN of a RAM role, such as acs:ram::1122334455667788:role/gardener-dev", role.MatchString),
-		provider: fields.Required("oidcProviderARN", "must be the ARN of an OIDC identity provider, such as acs:ram::1122334455667788:oidc-provider/gardener", provider.MatchString),
-		session:  fields.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _.@-", session.MatchString),
-		region:   fields.Optional("region", "must be the ID of a region, such as eu-central-1", region.MatchString),
+		path:    path,
+		role:    fields.Required("roleARN", "must be the ARN of a RAM role, such as acs:ram::1122334455667788:role/gardener-dev", role.MatchString),
+		session: fields.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _.@-", session.MatchString),
+		region:  fields.Optional("region", "must be the ID of a region, such as eu-central-1", region.MatchString),
 	}
+	c.provider = fields.Required("oidcProviderARN", "must be the ARN of an OIDC identity provider in the role's account, such as acs:ram::1122334455667788:oidc-provider/gardener", func(arn string) bool {
+		parts, of := provider.FindStringSubmatch(arn), role.FindStringSubmatch(c.role)
+		return parts != nil && (of == nil || parts[1] == of[1])
+	})
 	if errs := fields.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
@@ -53,6 +58,7 @@ func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, fi
 }
 
 type config struct {
+	path                            *field.Path
 	role, provider, session, region string
 }
 
@@ -81,8 +87,10 @@ func (c config) Injection(place target.Place) target.Injection {
 	return target.Injection{Keys: keys, Env: env}
 }
 
-// Account implements target.Config. Roles may change.
-func (config) Account() []target.Fixed { return nil }
+// Account implements target.Config. Roles of the account may change.
+func (c config) Account() []target.Fixed {
+	return []target.Fixed{{Path: c.path.Child("roleARN"), Value: role.FindStringSubmatch(c.role)[1]}}
+}
 
 // Audiences implements target.Config. An identity provider lists the audiences that it takes.
 func (config) Audiences() []string { return nil }

@@ -30,10 +30,11 @@ func TestFields(t *testing.T) {
 		"roleARN": {
 			role: true, strings.Replace(role, "gardener-dev", strings.Repeat("r", 64), 1): true,
 			strings.Replace(role, "gardener-dev", strings.Repeat("r", 65), 1): false, provider: false, "arn:aws:iam::112233445566:role/x": false, "acs:ram::abc:role/x": false, "acs:ram:cn:1122334455667788:role/x": false,
-			role + "/x": false, role + "\nx=y": false, role + "$(X)": false, "": false,
+			role + "/x": false, role + "\nx=y": false, role + "$(X)": false, "": false, strings.Replace(role, "gardener", "-", 1): false,
 		},
 		"oidcProviderARN": {
 			provider: true, provider + "@_.+=,": true, role: false, provider + "/x": false, provider + "\n": false, "": false,
+			strings.Replace(provider, "88:", "89:", 1): false, strings.Replace(provider, "gardener", "-", 1): false,
 		},
 		"roleSessionName": {"ab": true, "a": false, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "a.@-_Z9": true, "a+b": false, "a b": false, "": true},
 		"region":          {"cn-hangzhou": true, "eu-central-1": true, "cn-north-2-gov-1": true, "CN-hangzhou": false, "cn": false, "cn-hangzhou.evil.example": false, "cn-hangzhou\n": false, "": true},
@@ -68,5 +69,16 @@ func TestInjection(t *testing.T) {
 	}
 	if injection := small.Injection(target.SecretPlace("alicloud")); len(injection.Keys) != 3 || len(injection.Env) != 3 || injection.Keys[2].Content != "/var/run/workload-identity/alicloud/token" {
 		t.Errorf("injection without optional fields: %+v", injection)
+	}
+}
+
+func TestAccount(t *testing.T) {
+	config, errs := alicloud.Adapter{}.Parse([]byte(suite().Accepted[0]), field.NewPath("x"))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	want := []target.Fixed{{Path: field.NewPath("x", "roleARN"), Value: "acs:ram::1122334455667788"}}
+	if diff := cmp.Diff(want, config.Account(), cmp.Comparer(func(a, b *field.Path) bool { return a.String() == b.String() })); diff != "" {
+		t.Errorf("account (-want +got):\n%s", diff)
 	}
 }

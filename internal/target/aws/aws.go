@@ -1,5 +1,6 @@
-// Package aws is Amazon Web Services, whose STS exchanges a token for credentials of an IAM role. In goes a providerConfig
-// with the role, out come a profile for the SDKs and their variables. It never speaks to AWS.
+// Package aws is Amazon Web Services, whose STS exchanges a token for credentials of an IAM role, or a store that does the same
+// at an endpoint of its own: MinIO, Ceph. In goes a providerConfig with the role, out come a profile for the SDKs and their
+// variables. It never speaks to AWS.
 package aws
 
 import (
@@ -16,7 +17,7 @@ import (
 // Type is the type of target system.
 const Type = "aws"
 
-// Adapter is AWS.
+// Adapter is AWS and what is compatible with its STS and S3.
 type Adapter struct{}
 
 // Type implements target.Adapter.
@@ -27,39 +28,28 @@ func (Adapter) Limits() target.Limits {
 	return target.Limits{Algorithms: []identity.Algorithm{identity.ES256, identity.RS256}}
 }
 
-const (
-	maxPathLength = 512
-	maxNameLength = 64
-)
-
-var (
-	// role has a partition of aws or aws-…, which are there already or come one day; an account; a path; a name.
-	role    = regexp.MustCompile(`\Aarn:aws(?:-[a-z0-9]{1,16}){0,3}:iam::\d{12}:role(/(?:[\w+=,.@-]+/)*)([\w+=,.@-]+)\z`)
-	session = regexp.MustCompile(`\A[\w+=,.@-]{2,64}\z`)
-	region  = regexp.MustCompile(`\A[a-z]{2,8}(?:-[a-z]{2,16}){1,3}-\d{1,2}\z`)
-)
+var session = regexp.MustCompile(`\A[\w+=,.@-]{2,64}\z`)
 
 // Parse implements target.Adapter.
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
-	fields := target.Read(providerConfig, Type, path, "iamRoleARN", "roleSessionName", "region")
+	fields := target.Read(providerConfig, Type, path, "iamRoleARN", "roleSessionName", "region", "endpoint")
 	c := config{
-		role:    fields.Required("iamRoleARN", "must be the ARN of an IAM role, such as arn:aws:iam::112233445566:role/gardener-dev: an account of 12 digits, a path of at most 512 and a name of at most 64 characters", isRole),
-		session: fields.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _+=,.@-", session.MatchString),
-		region:  fields.Optional("region", "must be the code of a region, such as eu-central-1", region.MatchString),
+		path:     path,
+		endpoint: fields.Optional("endpoint", "must be the URL of an S3-compatible store, such as https://minio.example.com:9000: https, and nothing after host and port", https.MatchString),
+		session:  fields.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _+=,.@-", session.MatchString),
 	}
+	rules := rulesOf(c.endpoint)
+	c.role = fields.Required("iamRoleARN", rules.whatRole, rules.isRole)
+	c.region = fields.Optional("region", rules.whatRegion, rules.region.MatchString)
 	if errs := fields.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
 	return c, nil
 }
 
-func isRole(arn string) bool {
-	parts := role.FindStringSubmatch(arn)
-	return parts != nil && len(parts[1]) <= maxPathLength && len(parts[2]) <= maxNameLength
-}
-
 type config struct {
-	role, session, region string
+	path                            *field.Path
+	role, session, region, endpoint string
 }
 
 // Injection implements target.Config. The profile is that of GEP-26's sample Secret.
@@ -77,6 +67,12 @@ func (c config) Injection(place target.Place) target.Injection {
 			target.Variable{Name: "AWS_REGION", Value: c.region, Default: true, Alias: "AWS_DEFAULT_REGION"},
 			target.Variable{Name: "AWS_DEFAULT_REGION", Value: c.region, Default: true, Alias: "AWS_REGION"})
 	}
+	if c.endpoint != "" {
+		// The SDK for Go takes AWS_ENDPOINT_URL for S3, and not where it exchanges the token.
+		env = append(env,
+			target.Variable{Name: "AWS_ENDPOINT_URL_STS", Value: c.endpoint},
+			target.Variable{Name: "AWS_ENDPOINT_URL_S3", Value: c.endpoint})
+	}
 	return target.Injection{Keys: []target.Key{{Name: "credentialsFile", Content: c.profile(place)}}, Env: env}
 }
 
@@ -90,11 +86,11 @@ func (c config) profile(place target.Place) string {
 	if c.region != "" {
 		fmt.Fprintf(&profile, "region=%s\n", c.region)
 	}
+	if c.endpoint != "" {
+		fmt.Fprintf(&profile, "endpoint_url=%s\n", c.endpoint)
+	}
 	return profile.String()
 }
-
-// Account implements target.Config. Roles may change.
-func (config) Account() []target.Fixed { return nil }
 
 // Audiences implements target.Config. An IAM identity provider lists the audiences that it takes.
 func (config) Audiences() []string { return nil }

@@ -16,9 +16,16 @@ const head = `{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":
 
 func suite() targettest.Suite {
 	return targettest.Suite{Adapter: aws.Adapter{}, Accepted: []string{
-		head + `,"iamRoleARN":"arn:aws:iam::112233445566:role/gardener-dev","roleSessionName":"session","region":"eu-central-1"}`,
+		head + `,"iamRoleARN":"arn:minio:iam:::role/dFGr3z-6_Vn0","roleSessionName":"session","region":"us-east-1","endpoint":"https://minio.example.com:9000"}`,
 		head + `,"iamRoleARN":"arn:aws:iam::112233445566:role/gardener-dev"}`,
 		head + `,"iamRoleARN":"arn:aws-cn:iam::112233445566:role/a/b/c","region":"","roleSessionName":""}`,
+	}}
+}
+
+// ofAWS are those without an endpoint.
+func ofAWS() targettest.Suite {
+	return targettest.Suite{Adapter: aws.Adapter{}, Accepted: []string{
+		head + `,"iamRoleARN":"arn:aws:iam::112233445566:role/gardener-dev","roleSessionName":"session","region":"eu-central-1"}`,
 	}}
 }
 
@@ -44,7 +51,7 @@ func TestSampleOfTheDocument(t *testing.T) {
 }
 
 func TestAllFieldsOnWindows(t *testing.T) {
-	config, errs := aws.Adapter{}.Parse([]byte(suite().Accepted[0]), field.NewPath("x"))
+	config, errs := aws.Adapter{}.Parse([]byte(ofAWS().Accepted[0]), field.NewPath("x"))
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -66,7 +73,7 @@ func TestAllFieldsOnWindows(t *testing.T) {
 
 func TestFields(t *testing.T) {
 	const account = "arn:aws:iam::112233445566:role"
-	targettest.Fields(t, suite(), map[string]map[string]bool{
+	targettest.Fields(t, ofAWS(), map[string]map[string]bool{
 		"iamRoleARN": {
 			account + "/x":                                                  true,
 			"arn:aws-cn:iam::112233445566:role/x":                           true,
@@ -103,6 +110,8 @@ func TestFields(t *testing.T) {
 			"arn:aws-:iam::112233445566:role/x":          false,
 			"arn:gcp:iam::112233445566:role/x":           false,
 			"ARN:aws:iam::112233445566:role/x":           false,
+			"arn:minio:iam:::role/x":                     false,
+			"arn:aws:iam:::role/x":                       false,
 			"":                                           false,
 		},
 		"roleSessionName": {
@@ -113,4 +122,57 @@ func TestFields(t *testing.T) {
 			"eu-central-1a": false, "EU-central-1": false, "eu": false, "eu-central": false, "eu-central-1\nx=y": false,
 		},
 	})
+}
+
+// A store has roles and regions of its own, which AWS does not have.
+func TestFieldsOfStores(t *testing.T) {
+	targettest.Fields(t, suite(), map[string]map[string]bool{
+		"iamRoleARN": {
+			"arn:minio:iam:::role/dFGr3z-6_Vn0": true, "arn:minio:iam:us-east-1::role/x": true, "arn:aws:iam:::role/x": true, "arn:aws:iam:::role/a/path/x": true,
+			"arn:aws:iam::RGW12345678901234567:role/x": true, "arn:aws:iam::tenant_1:role/x": true, "arn:aws:iam::112233445566:role/x": true,
+			"arn:minio:iam::1:role/x": false, "arn:minio:iam:::user/x": false, "arn:minio:iam:::role/": false, "arn:minio:iam:::role/x y": false, "arn:minio:iam:::role/x\n": false,
+			"arn:aws:iam::a-b:role/x": false, "arn:aws:iam:eu::role/x": false, "arn:evil:iam:::role/x": false, "": false,
+		},
+		"region": {"us-east-1": true, "default": true, "home": true, "": true, "-x": false, "Home": false, "a b": false, "x\n": false, strings.Repeat("r", 33): false},
+		"endpoint": {
+			"https://minio.example.com": true, "https://minio.storage.svc:9000": true, "https://10.0.0.1": true,
+			"http://minio.example.com": false, "minio.example.com": false, "https://": false, "https://minio.example.com/": false, "https://minio.example.com/x": false, "https://a@minio.example.com": false,
+			"https://minio.example.com?x": false, "https://minio.example.com#x": false, "https://minio.example.com:0": false, "https://minio.example.com\n": false, "https://.": false, "https://$(HOME)": false,
+		},
+	})
+}
+
+func TestStore(t *testing.T) {
+	config, errs := aws.Adapter{}.Parse([]byte(suite().Accepted[0]), field.NewPath("x"))
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	const endpoint = "https://minio.example.com:9000"
+	injection := config.Injection(target.SecretPlace("aws"))
+	if profile := injection.Keys[0].Content; !strings.HasSuffix(profile, "\nendpoint_url="+endpoint+"\n") {
+		t.Errorf("the profile does not end with the endpoint:\n%s", profile)
+	}
+	want := []target.Variable{{Name: "AWS_ENDPOINT_URL_STS", Value: endpoint}, {Name: "AWS_ENDPOINT_URL_S3", Value: endpoint}}
+	if diff := cmp.Diff(want, injection.Env[len(injection.Env)-2:]); diff != "" {
+		t.Errorf("variables (-want +got):\n%s", diff)
+	}
+}
+
+// The partition and account of a role never change, nor does it become that of a store.
+func TestAccount(t *testing.T) {
+	for config, want := range map[string][]string{
+		suite().Accepted[0]: {"arn:minio:iam::", "https://minio.example.com:9000"},
+		suite().Accepted[1]: {"arn:aws:iam::112233445566", "that of AWS"},
+		suite().Accepted[2]: {"arn:aws-cn:iam::112233445566", "that of AWS"},
+	} {
+		parsed, errs := aws.Adapter{}.Parse([]byte(config), field.NewPath("x"))
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		account := parsed.Account()
+		got := []string{account[0].Value, account[1].Value}
+		if diff := cmp.Diff(want, got); diff != "" || account[0].Path.String() != "x.iamRoleARN" || account[1].Path.String() != "x.endpoint" {
+			t.Errorf("%s: account %+v:\n%s", config, account, diff)
+		}
+	}
 }

@@ -85,6 +85,9 @@ func TestValidateChange(t *testing.T) {
 		want    []string
 	}{
 		"role":                       {old: valid(), wi: of("aws", strings.Replace(string(valid().Spec.TargetSystem.ProviderConfig.Raw), "role/x", "role/y", 1), "team-foo")},
+		"account of AWS":             {old: valid(), wi: of("aws", strings.Replace(string(valid().Spec.TargetSystem.ProviderConfig.Raw), "112233445566", "998877665544", 1), "team-foo"), want: []string{"spec.targetSystem.providerConfig.iamRoleARN: is immutable once set: it was arn:aws:iam::112233445566; another account is another identity"}},
+		"account taken away":         {old: valid(), wi: of("aws", "", "team-foo"), want: []string{"spec.targetSystem.providerConfig.iamRoleARN: is immutable once set", "spec.targetSystem.providerConfig.endpoint: is immutable once set"}},
+		"AWS to a store":             {old: valid(), wi: of("aws", strings.Replace(string(valid().Spec.TargetSystem.ProviderConfig.Raw), "{", `{"endpoint":"https://minio.example",`, 1), "team-foo"), want: []string{"spec.targetSystem.providerConfig.endpoint: is immutable once set: it was that of AWS"}},
 		"client":                     {old: of("azure", azureHead+tenant+`}`, "a"), wi: of("azure", strings.Replace(azureHead, "0f4c", "1f4c", 1)+tenant+`}`, "a")},
 		"tenant":                     {of("azure", azureHead+tenant+`}`, "a"), of("azure", azureHead+otherTenant+`}`, "a"), []string{"spec.targetSystem.providerConfig.tenantID: is immutable once set: it was aa6f"}},
 		"tenant in another case":     {old: of("azure", azureHead+tenant+`}`, "a"), wi: of("azure", azureHead+strings.Replace(tenant, "aa6f", "AA6F", 1)+`}`, "a")},
