@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	ramRole     = regexp.MustCompile(`\Aacs:ram::([0-9]{1,20}):role/(\w[\w.-]{0,63})\z`)
-	ramProvider = regexp.MustCompile(`\Aacs:ram::([0-9]{1,20}):oidc-provider/(\w[\w.@+=,-]{0,127})\z`)
+	ramRole     = regexp.MustCompile(`\Aacs:ram::([^:]*):role/([^/]+)\z`)
+	ramProvider = regexp.MustCompile(`\Aacs:ram::([^:]*):oidc-provider/([^/]+)\z`)
 )
 
 type alicloudTrust struct {
@@ -17,11 +17,11 @@ type alicloudTrust struct {
 }
 
 func alicloudSide(i Identity) (alicloudTrust, error) {
-	role, err := i.want("roleARN", ramRole, "acs:ram::1234567890123456:role/my-role")
+	role, err := i.parts("roleARN", ramRole)
 	if err != nil {
 		return alicloudTrust{}, err
 	}
-	provider, err := i.want("oidcProviderARN", ramProvider, "acs:ram::1234567890123456:oidc-provider/credence")
+	provider, err := i.parts("oidcProviderARN", ramProvider)
 	if err != nil {
 		return alicloudTrust{}, err
 	}
@@ -55,15 +55,25 @@ func alicloudCommands(i Identity) (string, error) {
 		command("aliyun ram CreateRole", [2]string{"--RoleName ", side.role}, [2]string{"--AssumeRolePolicyDocument ", document(side.policy)})), nil
 }
 
+func alicloudProvider(i Identity) (string, error) {
+	side, err := alicloudSide(i)
+	if err != nil {
+		return "", err
+	}
+	name := i.sharedName(side.account + "\n" + side.provider)
+	fingerprint := name + "_fingerprint"
+	return fmt.Sprintf("# In account %s. The fingerprint is the SHA-1 of the root certificate of the issuer's TLS chain, without colons.\n", side.account) +
+		"variable \"" + fingerprint + "\" {\n  type = string\n}\n\n" +
+		block("resource", []string{"alicloud_ims_oidc_provider", name}, member{"oidc_provider_name", side.provider}, member{"issuer_url", i.Issuer},
+			member{"client_ids", i.Audiences}, member{"fingerprints", reference("[var." + fingerprint + "]")}, member{"issuance_limit_time", 12}), nil
+}
+
+// alicloudTerraform has no data source: the identity itself names the provider.
 func alicloudTerraform(i Identity) (string, error) {
 	side, err := alicloudSide(i)
 	if err != nil {
 		return "", err
 	}
-	name := i.resourceName()
-	return fmt.Sprintf("# In account %s. The provider is one for all identities of the issuer; fingerprint is the SHA-1 of the root certificate of\n# its TLS chain, without colons.\n", side.account) +
-		"variable \"fingerprint\" {\n  type = string\n}\n\n" +
-		block("resource", []string{"alicloud_ims_oidc_provider", name}, member{"oidc_provider_name", side.provider}, member{"issuer_url", i.Issuer},
-			member{"client_ids", i.Audiences}, member{"fingerprints", reference("[var.fingerprint]")}, member{"issuance_limit_time", 12}) + "\n" +
-		block("resource", []string{"alicloud_ram_role", name}, member{"role_name", side.role}, member{"assume_role_policy_document", jsonencode(side.policy)}), nil
+	return fmt.Sprintf("# In account %s. The provider is a resource of its own: --provider prints it.\n", side.account) +
+		block("resource", []string{"alicloud_ram_role", i.resourceName()}, member{"role_name", side.role}, member{"assume_role_policy_document", jsonencode(side.policy)}), nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// roleARN has the parts partition, account, path and name (IAM, "IAM identifiers").
-var roleARN = regexp.MustCompile(`\A(arn:(aws(?:-[a-z0-9]{1,16}){0,3}):iam::([0-9]{12})):role(/(?:[\w+=,.@-]+/)*)([\w+=,.@-]{1,64})\z`)
+// roleARN has the parts before the role, account, path and name (IAM, "IAM identifiers").
+var roleARN = regexp.MustCompile(`\A(arn:[^:]+:iam::([^:]*)):role(/(?:.*/)?)([^/]+)\z`)
 
 type awsTrust struct {
 	account, path, role string
@@ -16,13 +16,16 @@ type awsTrust struct {
 }
 
 func awsSide(i Identity) (awsTrust, error) {
-	parts, err := i.want("iamRoleARN", roleARN, "arn:aws:iam::123456789012:role/my-role")
+	if endpoint := i.fields()["endpoint"]; endpoint != "" {
+		return awsTrust{}, fmt.Errorf("it is for the S3-compatible store at %s, and each kind of store is told by commands of its own: docs/howto/aws.md has them", endpoint)
+	}
+	parts, err := i.parts("iamRoleARN", roleARN)
 	if err != nil {
 		return awsTrust{}, err
 	}
 	// IAM names a provider and its condition keys by the issuer without the scheme.
 	issuer := strings.TrimPrefix(i.Issuer, "https://")
-	side := awsTrust{account: parts[3], path: parts[4], role: parts[5], provider: parts[1] + ":oidc-provider/" + issuer}
+	side := awsTrust{account: parts[2], path: parts[3], role: parts[4], provider: parts[1] + ":oidc-provider/" + issuer}
 	side.policy = awsPolicy(side.provider, issuer, i)
 	return side, nil
 }
@@ -68,14 +71,23 @@ func awsCommands(i Identity) (string, error) {
 		command("aws iam create-role", [2]string{"--role-name=", side.role}, [2]string{"--path=", side.path}, [2]string{"--assume-role-policy-document=", document(side.policy)})), nil
 }
 
+func awsProvider(i Identity) (string, error) {
+	side, err := awsSide(i)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("# In account %s.\n", side.account) +
+		block("resource", []string{"aws_iam_openid_connect_provider", i.sharedName(side.account)}, member{"url", i.Issuer}, member{"client_id_list", i.Audiences}), nil
+}
+
 func awsTerraform(i Identity) (string, error) {
 	side, err := awsSide(i)
 	if err != nil {
 		return "", err
 	}
 	name := i.resourceName()
-	policy := awsPolicy(reference("aws_iam_openid_connect_provider."+name+".arn"), strings.TrimPrefix(i.Issuer, "https://"), i)
-	return fmt.Sprintf("# In account %s. The provider is one for all identities of the issuer.\n", side.account) +
-		block("resource", []string{"aws_iam_openid_connect_provider", name}, member{"url", i.Issuer}, member{"client_id_list", i.Audiences}) + "\n" +
+	policy := awsPolicy(reference("data.aws_iam_openid_connect_provider."+name+".arn"), strings.TrimPrefix(i.Issuer, "https://"), i)
+	return fmt.Sprintf("# In account %s, where the provider is there already: --provider prints it.\n", side.account) +
+		block("data", []string{"aws_iam_openid_connect_provider", name}, member{"url", i.Issuer}) + "\n" +
 		block("resource", []string{"aws_iam_role", name}, member{"name", side.role}, member{"path", side.path}, member{"assume_role_policy", jsonencode(policy)}), nil
 }

@@ -3,13 +3,8 @@ package trust
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 )
-
-var guid = regexp.MustCompile(`\A[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}\z`)
-
-const exampleGUID = "00000000-0000-0000-0000-000000000000"
 
 type azureTrust struct {
 	client, tenant, subscription string
@@ -17,18 +12,8 @@ type azureTrust struct {
 }
 
 func azureSide(i Identity) (azureTrust, error) {
-	side := azureTrust{credential: cut("credence_"+i.label(), 120)}
-	required := map[string]*string{"clientID": &side.client, "tenantID": &side.tenant}
-	if i.fields()["subscriptionID"] != "" {
-		required["subscriptionID"] = &side.subscription
-	}
-	for field, value := range required {
-		parts, err := i.want(field, guid, exampleGUID)
-		if err != nil {
-			return side, err
-		}
-		*value = parts[0]
-	}
+	fields := i.fields()
+	side := azureTrust{credential: cut("credence_"+i.label(), 120), client: fields["clientID"], tenant: fields["tenantID"], subscription: fields["subscriptionID"]}
 	if len(i.Audiences) != 1 {
 		return side, fmt.Errorf("it has %d audiences, and a federated identity credential of Azure has exactly one: leave one in spec.audiences, usually api://AzureADTokenExchange", len(i.Audiences))
 	}
@@ -67,16 +52,11 @@ func azureTerraform(i Identity) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf(`# The managed identity whose client ID is %s, in tenant %s.
-variable "user_assigned_identity_id" {
-  type = string
-}
-variable "resource_group_name" {
-  type = string
-}
-
-`, side.client, side.tenant) +
-		block("resource", []string{"azurerm_federated_identity_credential", i.resourceName()}, member{"name", side.credential},
-			member{"resource_group_name", reference("var.resource_group_name")}, member{"parent_id", reference("var.user_assigned_identity_id")},
+	name := i.resourceName()
+	variable := func(what string) string { return "variable \"" + name + "_" + what + "\" {\n  type = string\n}\n" }
+	return fmt.Sprintf("# The managed identity whose client ID is %s, in tenant %s: its ID and its resource group.\n", side.client, side.tenant) +
+		variable("id") + variable("resource_group_name") + "\n" +
+		block("resource", []string{"azurerm_federated_identity_credential", name}, member{"name", side.credential},
+			member{"resource_group_name", reference("var." + name + "_resource_group_name")}, member{"parent_id", reference("var." + name + "_id")},
 			member{"issuer", i.Issuer}, member{"subject", i.Subject}, member{"audience", []string{side.audience}}), nil
 }

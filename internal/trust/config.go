@@ -2,9 +2,24 @@ package trust
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/credence-id/credence/internal/targets"
 )
+
+// checkConfig holds the providerConfig to the rules of the identity's own target system, which has no others here.
+func (i Identity) checkConfig() error {
+	_, errs := targets.For(i.Type).Parse(i.ProviderConfig, field.NewPath("spec", "targetSystem", "providerConfig"))
+	var all []error
+	for _, err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(all...)
+}
 
 // fields are the values of a providerConfig that are texts. What else is in it is for its adapter to judge.
 func (i Identity) fields() map[string]string {
@@ -21,16 +36,11 @@ func (i Identity) fields() map[string]string {
 	return texts
 }
 
-// want returns the parts of a field that must have a form. Identities that were written before a rule existed, or by another
-// API server, need not have it.
-func (i Identity) want(field string, form *regexp.Regexp, example string) ([]string, error) {
-	value, ok := i.fields()[field]
-	if !ok || value == "" {
-		return nil, fmt.Errorf("spec.targetSystem.providerConfig.%s is missing: set it to something such as %s", field, example)
-	}
-	parts := form.FindStringSubmatch(value)
+// parts takes apart a field that its target system has accepted.
+func (i Identity) parts(field string, form *regexp.Regexp) ([]string, error) {
+	parts := form.FindStringSubmatch(i.fields()[field])
 	if parts == nil {
-		return nil, fmt.Errorf("spec.targetSystem.providerConfig.%s is %q, and not of the form %s", field, value, example)
+		return nil, fmt.Errorf("spec.targetSystem.providerConfig.%s is %q, which is accepted, and not understood here", field, i.fields()[field])
 	}
 	return parts, nil
 }

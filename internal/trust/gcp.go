@@ -7,11 +7,7 @@ import (
 	"strings"
 )
 
-var (
-	poolProvider = regexp.MustCompile(`\Aprojects/([0-9]{1,20})/locations/global/workloadIdentityPools/([a-z0-9-]{4,32})/providers/([a-z0-9-]{4,32})\z`)
-	googleUser   = regexp.MustCompile(`\A[a-z0-9-]{1,64}@[a-z0-9.-]{1,200}\z`)
-	project      = regexp.MustCompile(`\A[a-z][a-z0-9-]{4,28}[a-z0-9]\z`)
-)
+var poolProvider = regexp.MustCompile(`\Aprojects/([^/]+)/locations/global/workloadIdentityPools/([^/]+)/providers/([^/]+)\z`)
 
 // maxGoogleSubject is the greatest length of google.subject, in bytes (Google, "Workload Identity Federation").
 const maxGoogleSubject = 127
@@ -24,27 +20,16 @@ type gcpTrust struct {
 }
 
 func gcpSide(i Identity) (gcpTrust, error) {
-	var side gcpTrust
-	parts, err := i.want("projectID", project, "my-project")
+	side := gcpTrust{project: i.fields()["projectID"], account: i.fields()["serviceAccount"], audiences: i.Audiences}
+	parts, err := i.parts("workloadIdentityPoolProvider", poolProvider)
 	if err != nil {
 		return side, err
 	}
-	side.project = parts[0]
-	if parts, err = i.want("workloadIdentityPoolProvider", poolProvider, "projects/123456789/locations/global/workloadIdentityPools/my-pool/providers/my-provider"); err != nil {
-		return side, err
-	}
 	side.number, side.pool, side.provider = parts[1], parts[2], parts[3]
-	if i.fields()["serviceAccount"] != "" {
-		if parts, err = i.want("serviceAccount", googleUser, "my-account@my-project.iam.gserviceaccount.com"); err != nil {
-			return side, err
-		}
-		side.account = parts[0]
-	}
 	if len(i.Subject) > maxGoogleSubject {
 		return side, fmt.Errorf("its subject is %d bytes long, and Google takes at most %d: choose a shorter name or namespace", len(i.Subject), maxGoogleSubject)
 	}
 	side.principal = fmt.Sprintf("principal://iam.googleapis.com/projects/%s/locations/global/workloadIdentityPools/%s/subject/%s", side.number, side.pool, i.Subject)
-	side.audiences = i.Audiences
 	return side, nil
 }
 
@@ -83,25 +68,35 @@ func gcloudList(values []string) string {
 	return "^" + separator + "^" + strings.Join(values, separator)
 }
 
+func gcpProvider(i Identity) (string, error) {
+	side, err := gcpSide(i)
+	if err != nil {
+		return "", err
+	}
+	pool := i.sharedName(side.number + "\n" + side.pool)
+	return block("resource", []string{"google_iam_workload_identity_pool", pool}, member{"project", side.number}, member{"workload_identity_pool_id", side.pool}) + "\n" +
+		block("resource", []string{"google_iam_workload_identity_pool_provider", i.sharedName(side.number + "\n" + side.pool + "\n" + side.provider)}, member{"project", side.number},
+			member{"workload_identity_pool_id", reference("google_iam_workload_identity_pool." + pool + ".workload_identity_pool_id")},
+			member{"workload_identity_pool_provider_id", side.provider},
+			member{"attribute_mapping", object{{"google.subject", "assertion.sub"}}},
+			member{"oidc", nested{{"issuer_uri", i.Issuer}, {"allowed_audiences", side.audiences}}}), nil
+}
+
 func gcpTerraform(i Identity) (string, error) {
 	side, err := gcpSide(i)
 	if err != nil {
 		return "", err
 	}
 	name := i.resourceName()
-	text := "# Pool and provider are one for all identities of the issuer.\n" +
-		block("resource", []string{"google_iam_workload_identity_pool", name}, member{"project", side.number}, member{"workload_identity_pool_id", side.pool}) + "\n" +
-		block("resource", []string{"google_iam_workload_identity_pool_provider", name}, member{"project", side.number},
-			member{"workload_identity_pool_id", reference("google_iam_workload_identity_pool." + name + ".workload_identity_pool_id")},
-			member{"workload_identity_pool_provider_id", side.provider},
-			member{"attribute_mapping", object{{"google.subject", "assertion.sub"}}},
-			member{"oidc", nested{{"issuer_uri", i.Issuer}, {"allowed_audiences", side.audiences}}}) + "\n"
+	text := "# Pool and provider are there already: --provider prints them.\n" +
+		block("data", []string{"google_iam_workload_identity_pool", name}, member{"project", side.number}, member{"workload_identity_pool_id", side.pool}) + "\n"
+	principal := reference(fmt.Sprintf("format(%s, data.google_iam_workload_identity_pool.%s.name, %s)", hcl("principal://iam.googleapis.com/%s/subject/%s"), name, hcl(i.Subject)))
 	if side.account != "" {
 		return text + block("resource", []string{"google_service_account_iam_member", name},
 			member{"service_account_id", fmt.Sprintf("projects/%s/serviceAccounts/%s", side.project, side.account)},
-			member{"role", "roles/iam.workloadIdentityUser"}, member{"member", side.principal}), nil
+			member{"role", "roles/iam.workloadIdentityUser"}, member{"member", principal}), nil
 	}
-	return text + "# What the identity may do, such as roles/storage.objectViewer.\nvariable \"role\" {\n  type = string\n}\n\n" +
+	return text + "# What the identity may do, such as roles/storage.objectViewer.\nvariable \"" + name + "_role\" {\n  type = string\n}\n\n" +
 		block("resource", []string{"google_project_iam_member", name}, member{"project", side.project},
-			member{"role", reference("var.role")}, member{"member", side.principal}), nil
+			member{"role", reference("var." + name + "_role")}, member{"member", principal}), nil
 }

@@ -69,15 +69,19 @@ func toFile(text, command string) string {
 	return "printf '%s\\n' " + shell(strings.TrimSuffix(text, "\n")) + " |\n  " + command + "\n"
 }
 
-func kubernetesTerraform(i Identity) (string, error) {
-	name := i.resourceName()
+func kubernetesProvider(i Identity) (string, error) {
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(authenticationConfiguration(i), "\n"), "\n") {
 		lines = append(lines, "    "+hcl(line)+",\n")
 	}
 	return "# For kube-apiserver, Kubernetes 1.34 or later: --authentication-config. Where such a file exists, add the entry to its list jwt.\n" +
-		block("resource", []string{"local_file", name}, member{"filename", "credence-trust.yaml"},
-			member{"content", reference("join(\"\\n\", [\n" + strings.Join(lines, "") + "    \"\",\n  ])")}) + "\n" +
+		block("resource", []string{"local_file", i.sharedName("")}, member{"filename", "credence-trust.yaml"},
+			member{"content", reference("join(\"\\n\", [\n" + strings.Join(lines, "") + "    \"\",\n  ])")}), nil
+}
+
+func kubernetesTerraform(i Identity) (string, error) {
+	name := i.resourceName()
+	return "# The cluster knows the issuer already: --provider prints the file for that.\n" +
 		"# Choose what the identity may do, and where. This lets it look at one namespace.\n" +
 		block("resource", []string{"kubernetes_role_binding_v1", name},
 			member{"metadata", nested{{"name", bindingName(i)}, {"namespace", bindingNamespace(i)}}},

@@ -68,6 +68,10 @@ func (i Identity) resourceName() string {
 	return "credence_" + strings.NewReplacer("-", "_", ".", "_").Replace(i.Namespace+"_"+i.Name) + "_" + digest(i.Namespace+"/"+i.Name)
 }
 
+// sharedName is a name of Terraform for what the identities of an issuer share at a place, such as an account or a path: equal for all
+// of them.
+func (i Identity) sharedName(place string) string { return "credence_" + digest(i.Issuer+"\n"+place) }
+
 // digest keeps names apart that would be the same once they are cut or rewritten.
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))

@@ -35,10 +35,12 @@ type Form string
 const (
 	Commands  Form = "commands"
 	Terraform Form = "terraform"
+	// Provider is Terraform, too: what all identities of the issuer share. Terraform has the rest.
+	Provider Form = "provider"
 )
 
 // Forms returns the forms, the default first.
-func Forms() []Form { return []Form{Commands, Terraform} }
+func Forms() []Form { return []Form{Commands, Terraform, Provider} }
 
 // side is one system that can be told to trust.
 type side struct {
@@ -46,16 +48,18 @@ type side struct {
 	// foreign says that identities of a type without a system of its own may be trusted there.
 	foreign             bool
 	commands, terraform func(Identity) (string, error)
+	// provider is nil where identities share nothing.
+	provider func(Identity) (string, error)
 }
 
 func sides() []side {
 	return []side{
-		{name: "alicloud", commands: alicloudCommands, terraform: alicloudTerraform},
-		{name: "aws", commands: awsCommands, terraform: awsTerraform},
+		{name: "alicloud", commands: alicloudCommands, terraform: alicloudTerraform, provider: alicloudProvider},
+		{name: "aws", commands: awsCommands, terraform: awsTerraform, provider: awsProvider},
 		{name: "azure", commands: azureCommands, terraform: azureTerraform},
-		{name: "gcp", commands: gcpCommands, terraform: gcpTerraform},
-		{name: "kubernetes", foreign: true, commands: kubernetesCommands, terraform: kubernetesTerraform},
-		{name: "vault", foreign: true, commands: vaultCommands, terraform: vaultTerraform},
+		{name: "gcp", commands: gcpCommands, terraform: gcpTerraform, provider: gcpProvider},
+		{name: "kubernetes", foreign: true, commands: kubernetesCommands, terraform: kubernetesTerraform, provider: kubernetesProvider},
+		{name: "vault", foreign: true, commands: vaultCommands, terraform: vaultTerraform, provider: vaultProvider},
 	}
 }
 
@@ -88,24 +92,30 @@ func Write(system string, form Form, identity Identity) (string, error) {
 		return "", fmt.Errorf("the identity is of type %s, and its tokens are signed and addressed for that: %s can't be told to trust it, only %s can",
 			identity.Type, system, strings.Join(ForType(identity.Type), " or "))
 	}
-	if err := identity.check(); err != nil {
+	if err := errors.Join(identity.check(), identity.checkConfig()); err != nil {
 		return "", err
 	}
 	all := sides()
 	side := all[slices.IndexFunc(all, func(s side) bool { return s.name == system })]
-	write := side.commands
-	if form == Terraform {
+	title, write := fmt.Sprintf("Lets %s trust WorkloadIdentity %s/%s.", system, identity.Namespace, identity.Name), side.commands
+	switch form {
+	case Terraform:
 		write = side.terraform
+	case Provider:
+		title, write = fmt.Sprintf("What %s has once for all identities of the issuer; client IDs and audiences are those of WorkloadIdentity %s/%s:\n# add those of the others.", system, identity.Namespace, identity.Name), side.provider
+		if write == nil {
+			return "", fmt.Errorf("%s has nothing that the identities of an issuer share: the resources of an identity are all that there is", system)
+		}
 	}
 	text, err := write(identity)
 	if err != nil {
 		return "", err
 	}
-	return header(system, identity) + text, nil
+	return header(title, system, identity) + text, nil
 }
 
-func header(system string, identity Identity) string {
-	text := fmt.Sprintf("# Lets %s trust WorkloadIdentity %s/%s.\n", system, identity.Namespace, identity.Name)
+func header(title, system string, identity Identity) string {
+	text := "# " + title + "\n"
 	if remark := reach(identity.Issuer); remark != "" && system != "kubernetes" && system != "vault" {
 		text += "# " + remark + "\n"
 	}

@@ -30,13 +30,16 @@ vault auth enable -path=%s jwt
 		i.label(), write("auth/"+vaultMount+"/role/"+i.label(), vaultRole(i))), nil
 }
 
+func vaultProvider(i Identity) (string, error) {
+	return block("resource", []string{"vault_jwt_auth_backend", i.sharedName(vaultMount)}, member{"path", vaultMount}, member{"oidc_discovery_url", i.Issuer}, member{"bound_issuer", i.Issuer}), nil
+}
+
 func vaultTerraform(i Identity) (string, error) {
 	name := i.resourceName()
-	backend := "vault_jwt_auth_backend." + name
-	return "# The backend is one for all identities of the issuer.\n" +
-		block("resource", []string{"vault_jwt_auth_backend", name}, member{"path", vaultMount}, member{"oidc_discovery_url", i.Issuer}, member{"bound_issuer", i.Issuer}) + "\n" +
+	return "# The backend is there already: --provider prints it.\n" +
+		block("data", []string{"vault_auth_backend", name}, member{"path", vaultMount}) + "\n" +
 		fmt.Sprintf("# The identity gets the policy %s: write it, or name others.\n", i.label()) +
-		block("resource", []string{"vault_jwt_auth_backend_role", name}, append([]member{{"backend", reference(backend + ".path")}, {"role_name", i.label()}},
+		block("resource", []string{"vault_jwt_auth_backend_role", name}, append([]member{{"backend", reference("data.vault_auth_backend." + name + ".path")}, {"role_name", i.label()}},
 			member{"role_type", "jwt"}, member{"user_claim", "sub"}, member{"bound_subject", i.Subject}, member{"bound_audiences", i.Audiences},
 			member{"token_policies", []string{i.label()}}, member{"token_ttl", 3600})...), nil
 }

@@ -18,7 +18,8 @@ type trustCommand struct {
 	*terminal
 	connection *connection
 
-	output string
+	output   string
+	provider bool
 }
 
 func newTrustCommand(terminal *terminal, connection *connection) *cobra.Command {
@@ -35,13 +36,19 @@ SYSTEM is ` + strings.Join(trust.Systems(), ", ") + `. Without it, it is
 the identity's own type. An identity of type generic, or of a type without an
 adapter, may be trusted by kubernetes and by vault; choose one.
 
-The output is for a POSIX shell. Values are quoted: nothing that stands in an
-identity can become a command.`,
+The commands are for a POSIX shell. Values are quoted: nothing that stands in an
+identity can become a command.
+
+What all identities of an issuer share, such as the OIDC provider of an AWS
+account, is part of the commands. In Terraform it is apart, as it can be there
+once: --provider prints it, and without that what is of the identity alone. Apply
+the provider first: the identities look it up.`,
 		Example: `  credence trust my-app -n my-team
   credence trust vault my-app -n my-team
 
   # For Terraform
-  credence trust aws my-app -n my-team -o terraform > trust.tf`,
+  credence trust aws my-app -n my-team -o terraform --provider > issuer/main.tf
+  credence trust aws my-app -n my-team -o terraform > identities/my-app.tf`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 || len(args) > 2 {
 				return usageFailure(cmd, fmt.Sprintf("wanted are one or two arguments, a SYSTEM if it is not the identity's own, and the name of an IDENTITY; there are %d", len(args)))
@@ -52,6 +59,7 @@ identity can become a command.`,
 		Annotations: map[string]string{needsCluster: "yes"},
 	}
 	cmd.Flags().StringVarP(&c.output, "output", "o", string(trust.Commands), "What to print: commands or terraform")
+	cmd.Flags().BoolVar(&c.provider, "provider", false, "With -o terraform: print what all identities of the issuer share, instead of the identity's own")
 	completeFlag(cmd, "output", cobra.FixedCompletions([]string{string(trust.Commands), string(trust.Terraform)}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
@@ -69,6 +77,13 @@ identity can become a command.`,
 func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	if err := oneOf(cmd, "output", c.output, string(trust.Commands), string(trust.Terraform)); err != nil {
 		return err
+	}
+	form := trust.Form(c.output)
+	if c.provider {
+		if form != trust.Terraform {
+			return usageFailure(cmd, "--provider needs -o terraform: the commands have what all identities of the issuer share already")
+		}
+		form = trust.Provider
 	}
 	name := args[len(args)-1]
 	if err := checkName(name); err != nil {
@@ -96,7 +111,7 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	text, err := trust.Write(system, trust.Form(c.output), trustedIdentity(identity))
+	text, err := trust.Write(system, form, trustedIdentity(identity))
 	if err != nil {
 		return &failure{
 			line: fmt.Sprintf("error: %s can't be told to trust WorkloadIdentity %s/%s: %v", system, namespace, name, err),
