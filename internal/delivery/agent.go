@@ -61,6 +61,7 @@ type Agent struct {
 	gates     *gates
 	secrets   queue // of the requestor
 	services  queue // of the accounts
+	pods      queue // of the gates
 	ready     chan struct{}
 }
 

@@ -73,7 +73,7 @@ func (r *requestor) identityFailed(ctx context.Context, w *work, err error) time
 	case IdentityMissing:
 		return r.orphaned(ctx, w, fmt.Sprintf("WorkloadIdentity %s does not exist", w.request.Identity))
 	case Unreachable:
-		return r.unreachable(w, err)
+		return r.unanswered(w, err, false)
 	default:
 		return r.retry(w, failure{c, "IdentityUnreadable", r.forbidden(w.request.Identity, err)})
 	}
@@ -82,10 +82,17 @@ func (r *requestor) identityFailed(ctx context.Context, w *work, err error) time
 // requestFailed is what follows when the identity cluster gave no token.
 func (r *requestor) requestFailed(ctx context.Context, w *work, err error) time.Duration {
 	c := cause(err)
-	if c == Unreachable {
-		return r.unreachable(w, err)
+	switch c {
+	case Unreachable:
+		_, readError := r.identities.Read(ctx, w.request.Identity.Namespace, w.request.Identity.Name)
+		return r.unanswered(w, err, readError == nil || cause(readError) != Unreachable)
+	case Throttled:
+		w.waits = true
+		r.outage.throttled(w.key, w.request.Identity.Namespace, w.expiry(), retryAfter(err))
+		r.tell(w, failure{Throttled, "TokenRequestThrottled", fmt.Sprintf("the identity cluster takes no more requests for tokens of the namespace %s now: %v; the token stays, and is renewed once it does", w.request.Identity.Namespace, err)})
+		return 0
 	}
-	r.outage.answered()
+	r.outage.answered(w.request.Identity.Namespace)
 	if c == IdentityMissing {
 		return r.orphaned(ctx, w, fmt.Sprintf("WorkloadIdentity %s does not exist", w.request.Identity))
 	}
@@ -100,10 +107,11 @@ func (*requestor) forbidden(identity types.NamespacedName, err error) string {
 		identity, err, identity.Namespace)
 }
 
-func (r *requestor) unreachable(w *work, err error) time.Duration {
+// unanswered is what follows when a request had no answer. reads reports whether the identity cluster answers reads.
+func (r *requestor) unanswered(w *work, err error, reads bool) time.Duration {
 	w.waits = true
-	r.outage.failed(w.key, w.expiry())
-	r.tell(w, failure{Unreachable, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster does not answer: %v; the token stays, and is renewed once it does", err)})
+	r.outage.unanswered(w.key, w.request.Identity.Namespace, w.expiry(), reads)
+	r.tell(w, failure{Unreachable, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster gives no answer for WorkloadIdentity %s: %v; the token stays, and is renewed once there is one", w.request.Identity, err)})
 	return 0
 }
 

@@ -2,6 +2,8 @@ package delivery
 
 import (
 	"errors"
+	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +24,8 @@ const (
 	NoSigningKey      Cause = "no_signing_key"     // the issuer has no key that may sign for this target system now
 	ServerFailed      Cause = "server_failed"      // the identity cluster failed over this request (500)
 	Refused           Cause = "refused"            // the identity cluster refuses the request for another reason
-	Unreachable       Cause = "unreachable"        // the identity cluster can't answer
+	Throttled         Cause = "throttled"          // the identity cluster answers that requests for this namespace are too many (429)
+	Unreachable       Cause = "unreachable"        // the identity cluster does not answer
 	ReviewFailed      Cause = "review_failed"      // the workload cluster could not say whether the account may use the identity
 	TokenUnusable     Cause = "token_unusable"     // the answer is no token of this identity
 	WriteFailed       Cause = "write_failed"       // the Secret could not be written
@@ -30,7 +33,7 @@ const (
 
 // Causes returns all causes, for metrics.
 func Causes() []Cause {
-	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, NoSigningKey, ServerFailed, Refused, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
+	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, NoSigningKey, ServerFailed, Refused, Throttled, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
 }
 
 // failure is why a Secret gets no token now.
@@ -40,25 +43,44 @@ type failure struct {
 	reason, message string
 }
 
-// cause classifies an error of the identity cluster. What it did not answer at all is an outage; a 500 is of one request, and must
-// not hold up the others.
+// cause classifies an error of the identity cluster. A webhook or a policy of a namespace can give any code, so a 4xx and a 500 are
+// answers to this request alone. A 404 that is not of the API is not: a server whose aggregated API is gone gives it. That one
+// request has no answer is no outage yet: see outage.
 func cause(err error) Cause {
-	switch {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return Unreachable
+	}
+	switch code := status.Status().Code; {
 	case contextMissing(err):
 		return Refused
 	case missing(err):
 		return IdentityMissing
 	case apierrors.HasStatusCause(err, v1alpha1.CauseNoSigningKey):
 		return NoSigningKey
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+	case code == http.StatusForbidden, code == http.StatusUnauthorized:
 		return AgentForbidden
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsConflict(err):
+	case code == http.StatusTooManyRequests:
+		return Throttled
+	case code >= 400 && code < 500 && code != http.StatusNotFound:
 		return Refused
 	case apierrors.IsInternalError(err):
 		return ServerFailed
 	default:
 		return Unreachable
 	}
+}
+
+// The bounds of Retry-After.
+const (
+	shortestRetryAfter = time.Second
+	longestRetryAfter  = 5 * time.Minute
+)
+
+// retryAfter returns how long to wait according to a 429.
+func retryAfter(err error) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return min(longestRetryAfter, max(shortestRetryAfter, time.Duration(seconds)*time.Second))
 }
 
 // missing says whether the API has looked and found no such identity. A server that does not know the resource has not looked.

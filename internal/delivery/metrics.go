@@ -36,7 +36,7 @@ func newRecorder(clock clock.PassiveClock, ledger *ledger, outage *outage) *Reco
 		soonest: prometheus.NewDesc("credence_agent_soonest_expiry_seconds", "Time until the token that expires first expires; negative once it has. Absent without tokens.", nil, nil),
 		secrets: prometheus.NewDesc("credence_agent_secrets", "Secrets that are kept filled with tokens.", nil, nil),
 		outageSeconds: prometheus.NewDesc("credence_agent_identity_cluster_outage_seconds",
-			"For how long the identity cluster has not answered; 0 while it does.", nil, nil),
+			"For how long the identity cluster has not answered for any namespace; 0 while it does.", nil, nil),
 		waiting: prometheus.NewDesc("credence_agent_secrets_waiting", "Secrets that wait for the identity cluster to answer.", nil, nil),
 		clock:   clock, ledger: ledger, outage: outage,
 	}

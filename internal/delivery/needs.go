@@ -13,6 +13,8 @@ import (
 // Identities finds identities of the identity cluster. Its errors are those of the API.
 type Identities interface {
 	Get(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
+	// Read is Get without what is remembered: a request to the identity cluster.
+	Read(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
 	// Retain is told which namespaces are still of interest.
 	Retain(keep func(namespace string) bool)
 }

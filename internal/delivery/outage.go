@@ -11,144 +11,257 @@ import (
 	"github.com/credence-id/credence/internal/delivery/renewal"
 )
 
-// The waits between looks at an identity cluster that does not answer.
+// The waits between requests to an identity cluster that does not answer.
 const (
 	firstProbe = time.Second
 	lastProbe  = 20 * time.Second
 )
 
-// outage keeps Secrets from asking an identity cluster that does not answer. While it lasts, one Secret at a time asks; when one
-// is answered, all the others go on, spread out, those whose tokens expire first before the others.
+// outage keeps Secrets from asking where there is no answer: for the identities of one namespace, or, once there is evidence that
+// the identity cluster answers for none, for all. In either case one Secret at a time asks; when it is answered, the others go on,
+// spread out. A Secret that failed goes behind those that did not; else the one whose token expires first is the next.
 type outage struct {
 	clock  clock.PassiveClock
 	random func() float64
 	// add queues a Secret again after a while.
 	add func(key types.NamespacedName, after time.Duration)
 
-	mu      sync.Mutex
-	since   time.Time // zero: there is none
-	probes  int
-	next    time.Time // of the next probe
-	probing types.NamespacedName
-	waiting map[types.NamespacedName]time.Time // with the expiry of the token
-	tried   map[types.NamespacedName]struct{}  // those that have probed in this round
+	mu       sync.Mutex
+	all      *silence            // of the whole cluster; nil: it answers
+	of       map[string]*silence // of single namespaces of identities
+	failed   map[string]lastFailure
+	failures map[types.NamespacedName]int // in a row, by Secret
 }
+
+// silence is what does not answer, and the Secrets that wait for it.
+type silence struct {
+	since   time.Time
+	probes  int
+	next    time.Time                          // of the next probe
+	probing types.NamespacedName               // whose turn is next
+	waiting map[types.NamespacedName]time.Time // with the expiry of the token
+}
+
+// lastFailure is the last failure of a namespace that has not been answered since.
+type lastFailure struct {
+	at time.Time
+	// alone means that other namespaces were answered meanwhile: the cause is in this namespace, a webhook for instance.
+	alone bool
+}
+
+// remembered is for how long a failure counts that was followed by nothing.
+const remembered = time.Hour
 
 func newOutage(clock clock.PassiveClock, random func() float64, add func(types.NamespacedName, time.Duration)) *outage {
-	return &outage{clock: clock, random: random, add: add, waiting: map[types.NamespacedName]time.Time{}, tried: map[types.NamespacedName]struct{}{}}
+	return &outage{
+		clock: clock, random: random, add: add,
+		of: map[string]*silence{}, failed: map[string]lastFailure{}, failures: map[types.NamespacedName]int{},
+	}
 }
 
-// pass says whether a Secret may ask now. If not, it is remembered, and queued when its turn comes.
-func (o *outage) pass(key types.NamespacedName, expiry time.Time) bool {
+// pass reports whether a Secret may ask now for a token of an identity of a namespace. If not, the Secret is remembered, and queued
+// when its turn comes.
+func (o *outage) pass(key types.NamespacedName, namespace string, expiry time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.since.IsZero() {
+	s := o.silenceOf(namespace)
+	if s == nil {
 		return true
 	}
-	o.waiting[key] = expiry
-	switch early := o.next.Sub(o.clock.Now()); {
-	case o.probing == (types.NamespacedName{}):
-		o.choose()
-	case o.probing == key && early <= 0:
+	s.waiting[key] = expiry
+	switch early := s.next.Sub(o.clock.Now()); {
+	case s.probing == (types.NamespacedName{}):
+		o.choose(s, 0)
+	case s.probing == key && early <= 0:
 		return true
-	case o.probing == key:
+	case s.probing == key:
 		o.add(key, early) // a change has brought it here, in place of its turn
 	}
 	return false
 }
 
-// failed says that the cluster did not answer a Secret.
-func (o *outage) failed(key types.NamespacedName, expiry time.Time) {
+func (o *outage) silenceOf(namespace string) *silence {
+	if s := o.of[namespace]; s != nil {
+		return s
+	}
+	return o.all
+}
+
+// unanswered records that a Secret got no answer for an identity of a namespace. reads reports whether the identity cluster answers
+// reads, which no webhook and no policy of a namespace can prevent.
+func (o *outage) unanswered(key types.NamespacedName, namespace string, expiry time.Time, reads bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.since.IsZero() {
-		o.since, o.probes = o.clock.Now(), 0
+	o.failures[key]++
+	o.failed[namespace] = lastFailure{o.clock.Now(), o.failed[namespace].alone}
+	if o.all == nil && (!reads || o.several()) {
+		o.begin()
 	}
-	o.waiting[key] = expiry
-	if o.probing != (types.NamespacedName{}) && o.probing != key {
-		return // it asked before the outage was noticed
+	s := o.silenceOf(namespace)
+	if s == nil {
+		s = o.newSilence()
+		o.of[namespace] = s
 	}
-	o.tried[key] = struct{}{}
-	o.choose()
+	s.waiting[key] = expiry
+	if s.probing != (types.NamespacedName{}) && s.probing != key {
+		return // it asked before the silence was noticed
+	}
+	o.choose(s, 0)
 }
 
-// choose makes another Secret the next to ask, after a wait.
-func (o *outage) choose() {
-	if !o.pick() {
-		return
-	}
-	wait := min(lastProbe, firstProbe<<min(o.probes, 5))
-	wait = wait/2 + time.Duration(float64(wait/2)*o.random())
-	o.probes++
-	o.next = o.clock.Now().Add(wait)
-	o.add(o.probing, wait)
-}
-
-// pick takes the Secret whose token expires first; of those that have asked already, none before all have. It says whether there
-// is one.
-func (o *outage) pick() bool {
-	o.probing = types.NamespacedName{}
-	for range 2 {
-		var best time.Time
-		for key, expiry := range o.waiting {
-			if _, done := o.tried[key]; done {
-				continue
-			}
-			if o.probing == (types.NamespacedName{}) || expiry.Before(best) {
-				o.probing, best = key, expiry
-			}
+// several reports whether more than one namespace has failed since the cluster answered for any.
+func (o *outage) several() bool {
+	n := 0
+	for _, failure := range o.failed {
+		if !failure.alone {
+			n++
 		}
-		if o.probing != (types.NamespacedName{}) {
-			return true
-		}
-		clear(o.tried)
 	}
-	return false
+	return n > 1
 }
 
-// answered says that the cluster has answered: whatever it said, the outage is over.
-func (o *outage) answered() {
+// begin makes one silence of those of all namespaces, but for those that fail alone.
+func (o *outage) begin() {
+	o.all = o.newSilence()
+	for namespace, s := range o.of {
+		if o.failed[namespace].alone {
+			continue
+		}
+		if s.since.Before(o.all.since) {
+			o.all.since = s.since
+		}
+		for key, expiry := range s.waiting {
+			o.all.waiting[key] = expiry
+		}
+		delete(o.of, namespace)
+	}
+}
+
+func (o *outage) newSilence() *silence {
+	return &silence{since: o.clock.Now(), waiting: map[types.NamespacedName]time.Time{}}
+}
+
+// answered records that the cluster has answered for a namespace, a refusal too: if there was an outage, it is over.
+func (o *outage) answered(namespace string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.since.IsZero() {
-		return
+	o.reached(namespace)
+	if s := o.of[namespace]; s != nil {
+		delete(o.of, namespace)
+		o.release(s)
 	}
-	keys := make([]types.NamespacedName, 0, len(o.waiting))
-	for key := range o.waiting {
+}
+
+// throttled records that the cluster has answered that requests for a namespace are too many: the next one comes after a while.
+func (o *outage) throttled(key types.NamespacedName, namespace string, expiry time.Time, after time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.reached(namespace)
+	o.failures[key]++
+	s := o.of[namespace]
+	if s == nil {
+		s = o.newSilence()
+		o.of[namespace] = s
+	}
+	s.waiting[key] = expiry
+	o.choose(s, after)
+}
+
+// reached ends an outage of the whole cluster. Namespaces that have had no answer since they failed, fail alone.
+func (o *outage) reached(namespace string) {
+	delete(o.failed, namespace)
+	for other, failure := range o.failed {
+		if o.clock.Since(failure.at) > remembered {
+			delete(o.failed, other)
+		} else {
+			o.failed[other] = lastFailure{failure.at, true}
+		}
+	}
+	if s := o.all; s != nil {
+		o.all = nil
+		o.release(s)
+	}
+}
+
+// release queues all Secrets that wait for an answer, spread out.
+func (o *outage) release(s *silence) {
+	keys := make([]types.NamespacedName, 0, len(s.waiting))
+	for key := range s.waiting {
 		keys = append(keys, key)
 	}
-	sort.Slice(keys, func(i, j int) bool { return o.waiting[keys[i]].Before(o.waiting[keys[j]]) })
+	sort.Slice(keys, func(i, j int) bool { return o.before(s, keys[i], keys[j]) })
 	for i, key := range keys {
 		o.add(key, renewal.Spread(i, len(keys)))
 	}
-	o.since, o.probing = time.Time{}, types.NamespacedName{}
-	clear(o.waiting)
-	clear(o.tried)
+}
+
+// before reports whether the turn of a comes before that of b.
+func (o *outage) before(s *silence, a, b types.NamespacedName) bool {
+	if o.failures[a] != o.failures[b] {
+		return o.failures[a] < o.failures[b]
+	}
+	return s.waiting[a].Before(s.waiting[b])
+}
+
+// choose makes a Secret the next to ask, after a wait that grows and is at least as long as given.
+func (o *outage) choose(s *silence, least time.Duration) {
+	if !o.pick(s) {
+		return
+	}
+	wait := min(lastProbe, firstProbe<<min(s.probes, 5))
+	wait = max(least, wait/2+time.Duration(float64(wait/2)*o.random()))
+	s.probes++
+	s.next = o.clock.Now().Add(wait)
+	o.add(s.probing, wait)
+}
+
+// pick gives the turn to a Secret, and reports whether there is one.
+func (o *outage) pick(s *silence) bool {
+	s.probing = types.NamespacedName{}
+	for key := range s.waiting {
+		if s.probing == (types.NamespacedName{}) || o.before(s, key, s.probing) {
+			s.probing = key
+		}
+	}
+	return s.probing != types.NamespacedName{}
 }
 
 // forget gives up a Secret that does not wait, or is gone. When none waits, there is nobody to find out that the outage is over:
-// the next to ask does.
+// it counts as over.
 func (o *outage) forget(key types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.waiting, key)
-	delete(o.tried, key)
-	if o.since.IsZero() {
-		return
+	delete(o.failures, key)
+	for namespace, s := range o.of {
+		if o.leave(s, key) {
+			delete(o.of, namespace)
+		}
 	}
-	if len(o.waiting) == 0 {
-		o.since, o.probing = time.Time{}, types.NamespacedName{}
-		return
-	}
-	// Its turn was not used: the next has it.
-	if o.probing == key && o.pick() {
-		o.add(o.probing, max(0, o.next.Sub(o.clock.Now())))
+	if o.all != nil && o.leave(o.all, key) {
+		o.all = nil
 	}
 }
 
-// lasts returns since when there is an outage, zero if there is none, and how many Secrets wait for its end.
+// leave takes a Secret out of a silence, and reports whether none is left. A turn that was not used is passed on.
+func (o *outage) leave(s *silence, key types.NamespacedName) bool {
+	delete(s.waiting, key)
+	if s.probing == key && o.pick(s) {
+		o.add(s.probing, max(0, s.next.Sub(o.clock.Now())))
+	}
+	return len(s.waiting) == 0
+}
+
+// lasts returns since when the identity cluster has not answered, zero if it does, and how many Secrets wait for an answer.
 func (o *outage) lasts() (time.Time, int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.since, len(o.waiting)
+	var since time.Time
+	waiting := 0
+	if o.all != nil {
+		since, waiting = o.all.since, len(o.all.waiting)
+	}
+	for _, s := range o.of {
+		waiting += len(s.waiting)
+	}
+	return since, waiting
 }

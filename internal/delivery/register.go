@@ -107,7 +107,7 @@ func (a *Agent) register(config Config) error {
 		For(&corev1.Secret{}).
 		WatchesRawSource(source.Func(a.secrets.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(wakeful{a.requestor}); err != nil {
+		Complete(newFair(wakeful{a.requestor}, config.Clock, config.Concurrency, a.secrets.add)); err != nil {
 		return err
 	}
 	if err := builder.ControllerManagedBy(a.manager).Named("accounts").
@@ -116,14 +116,15 @@ func (a *Agent) register(config Config) error {
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(accountRequest)).
 		WatchesRawSource(source.Func(a.services.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(a.accounts); err != nil {
+		Complete(newFair(a.accounts, config.Clock, config.Concurrency, a.services.add)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(a.manager).Named("gates").
 		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool { return gateOf(object.(*corev1.Pod)) >= 0 }))).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(a.podsWaitingFor)).
+		WatchesRawSource(source.Func(a.pods.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
-		Complete(a.gates)
+		Complete(newFair(a.gates, config.Clock, config.Concurrency, a.pods.add))
 }
 
 // concerns says whether a service account has, or may still have, Secrets of the agent.

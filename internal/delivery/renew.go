@@ -30,7 +30,7 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 	if wait := r.ledger.get(w.key).tokens.hold(now, r.random); wait > 0 {
 		return wait
 	}
-	if !r.outage.pass(w.key, w.expiry()) {
+	if !r.outage.pass(w.key, w.request.Identity.Namespace, w.expiry()) {
 		w.waits = true
 		return 0
 	}
@@ -46,7 +46,7 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 		if err != nil {
 			return r.requestFailed(ctx, w, err)
 		}
-		r.outage.answered()
+		r.outage.answered(w.request.Identity.Namespace)
 		fresh, err := r.check(w, token)
 		if err != nil {
 			return r.retry(w, failure{TokenUnusable, "TokenUnusable", err.Error()})

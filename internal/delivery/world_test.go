@@ -42,12 +42,14 @@ type world struct {
 
 	mu         sync.Mutex
 	identities map[string]*v1alpha1.WorkloadIdentity
-	down       error                // what every question to the identity cluster is answered with
-	tokens     []identityTokenAsked // in order
-	denied     map[string]bool      // accounts that may not use identities
-	revoked    map[string]bool      // keys
-	keyID      string               // that signs
-	ahead      time.Duration        // of the issuer's clock
+	down       error                  // what every question to the identity cluster is answered with
+	downIn     map[string]error       // what requests for tokens of a namespace are answered with
+	tokens     []identityTokenAsked   // in order
+	refused    []types.NamespacedName // asked for and not given, as downIn has it
+	denied     map[string]bool        // accounts that may not use identities
+	revoked    map[string]bool        // keys
+	keyID      string                 // that signs
+	ahead      time.Duration          // of the issuer's clock
 	queued     map[string]time.Duration
 	onPatch    func(client.Object) // before a patch is carried out
 	unwritable error               // what patches are answered with
@@ -112,6 +114,14 @@ func (w *world) Get(_ context.Context, namespace, name string) (*v1alpha1.Worklo
 	return nil, apierrors.NewNotFound(v1alpha1.Resource("workloadidentities"), name)
 }
 
+// Read implements Identities: no webhook and no policy of a namespace is in the way of reads.
+func (w *world) Read(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
+	if w.down != nil {
+		return nil, w.down
+	}
+	return w.Get(ctx, namespace, name)
+}
+
 // Retain implements Identities.
 func (*world) Retain(func(string) bool) {}
 
@@ -129,6 +139,10 @@ func (w *world) Token(_ context.Context, name types.NamespacedName, uid types.UI
 	defer w.mu.Unlock()
 	if w.down != nil {
 		return identity.Token{}, w.down
+	}
+	if err := w.downIn[name.Namespace]; err != nil {
+		w.refused = append(w.refused, name)
+		return identity.Token{}, err
 	}
 	wi, ok := w.identities[name.String()]
 	if !ok {

@@ -91,6 +91,11 @@ func (f *Follower) Get(ctx context.Context, ns, name string) (*v1alpha1.Workload
 			return object.(*v1alpha1.WorkloadIdentity), nil
 		}
 	}
+	return f.Read(ctx, ns, name)
+}
+
+// Read asks the cluster for an identity, also if it is followed.
+func (f *Follower) Read(ctx context.Context, ns, name string) (*v1alpha1.WorkloadIdentity, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	return f.client.get(ctx, ns, name)

@@ -32,11 +32,12 @@ func deliveryScenarios() []scenario {
 		{"CredenceDeliveryFailing", "each of the causes", []string{
 			`credence_agent_failures_total{cause="no_signing_key",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="refused",instance="a"} 0+1x30`,
+			`credence_agent_failures_total{cause="throttled",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="review_failed",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="token_unusable",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="write_failed",instance="a"} 0+1x30`,
 		}, map[string]time.Duration{
-			`{cause="no_signing_key"}`: 16 * time.Minute, `{cause="refused"}`: 16 * time.Minute, `{cause="review_failed"}`: 16 * time.Minute,
+			`{cause="no_signing_key"}`: 16 * time.Minute, `{cause="refused"}`: 16 * time.Minute, `{cause="throttled"}`: 16 * time.Minute, `{cause="review_failed"}`: 16 * time.Minute,
 			`{cause="token_unusable"}`: 16 * time.Minute, `{cause="write_failed"}`: 16 * time.Minute,
 		}},
 		{"CredenceDeliveryFailing", "once, an outage, and mistakes of users", []string{
@@ -62,6 +63,8 @@ func deliveryScenarios() []scenario {
 			`credence_agent_failures_total{cause="agent_forbidden",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="no_signing_key",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="refused",instance="a"} 0+1x30`,
+			`credence_agent_failures_total{cause="server_failed",instance="a"} 0+1x30`,
+			`credence_agent_failures_total{cause="throttled",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="review_failed",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="token_unusable",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="write_failed",instance="a"} 0+1x30`,
