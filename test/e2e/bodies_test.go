@@ -3,14 +3,17 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/relyingparty"
 )
 
 // A body is one object, read as it was meant. What is not is refused before anything decodes it.
@@ -189,5 +192,56 @@ func TestAuditEventsAreBounded(t *testing.T) {
 		if cut := found[0].Annotations["audit.k8s.io/truncated"] == "true"; cut != (name == "accepted") {
 			t.Errorf("%s: annotations %v", name, found[0].Annotations)
 		}
+	}
+}
+
+// Whatever an identity holds, its namespace can be listed in every format, and its token fits in a Secret.
+func TestIdentitiesCanBeReadByAll(t *testing.T) {
+	namespace := shared.namespace(t)
+	admin := shared.config(t)
+	const identity = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"name":%q},"spec":{"audiences":%s,"targetSystem":{"type":"generic","providerConfig":{"apiVersion":"a/v1","kind":"K","x":%s}}}}`
+	for name, config := range map[string]string{"pair": `"\ud83d\ude00"`, "slash": `"a\/b"`, "delete": "\"\x7f\"", "line": "\"\u0085\u2028\"", "number": `1.50`} {
+		got := do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, name, `["a"]`, config))
+		if got.Code != 201 {
+			t.Errorf("%s: %d %s", name, got.Code, got.Body)
+		}
+	}
+	for name, config := range map[string]string{"half": `"\ud83d"`, "large": `12345678901234567890`} {
+		got := do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, name, `["a"]`, config))
+		if got.Code != 422 || !strings.Contains(string(got.Body), "spec.targetSystem.providerConfig") {
+			t.Errorf("%s: %d %s, want 422", name, got.Code, got.Body)
+		}
+	}
+	if got := do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, "invisible", "[\"a\u200b\"]", `1`)); got.Code != 422 {
+		t.Errorf("an audience that is not what it looks like: %d %s", got.Code, got.Body)
+	}
+	list, err := http.NewRequestWithContext(t.Context(), "GET", admin.Host+identitiesPath(namespace), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list.Header.Set("Accept", "application/yaml")
+	client, err := rest.HTTPClientFor(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := client.Do(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != 200 {
+		t.Errorf("the list in YAML: %d", answer.StatusCode)
+	}
+	// Six bytes of a claim for each of these.
+	audiences, err := json.Marshal([]string{strings.Repeat("<", 600), strings.Repeat(">", 600), strings.Repeat("&", 150)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := do(t, admin, "POST", identitiesPath(namespace), "application/json", fmt.Sprintf(identity, strings.Repeat("n", 150), audiences, `1`)); got.Code != 201 {
+		t.Fatalf("the longest audiences: %d %s", got.Code, got.Body)
+	}
+	issued := token(t, admin, namespace, strings.Repeat("n", 150), `{}`).Status.Token
+	if len(issued) > relyingparty.MaxTokenLength || len(issued) < 10<<10 {
+		t.Errorf("the longest token has %d bytes, at most %d are read", len(issued), relyingparty.MaxTokenLength)
 	}
 }

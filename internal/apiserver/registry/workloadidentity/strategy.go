@@ -42,6 +42,7 @@ func (strategy) Canonicalize(runtime.Object)                   {}
 func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	wi := obj.(*v1alpha1.WorkloadIdentity)
 	wi.Generation = 1
+	wi.Spec.TargetSystem.ProviderConfig = canonical(wi.Spec.TargetSystem.ProviderConfig)
 	wi.Status = v1alpha1.WorkloadIdentityStatus{Issuer: string(s.issuer)}
 	if subject, err := identity.NewSubject(wi.Namespace, wi.Name, string(wi.UID)); err == nil {
 		wi.Status.Sub = string(subject)
@@ -56,6 +57,7 @@ func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList 
 func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newWI, oldWI := obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity)
 	newWI.Status = oldWI.Status
+	newWI.Spec.TargetSystem.ProviderConfig = canonical(newWI.Spec.TargetSystem.ProviderConfig)
 	newWI.Generation = oldWI.Generation
 	if !equality.Semantic.DeepEqual(newWI.Spec, oldWI.Spec) {
 		newWI.Generation++

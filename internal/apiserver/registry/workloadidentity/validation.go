@@ -35,8 +35,9 @@ func validate(wi *v1alpha1.WorkloadIdentity) field.ErrorList {
 	}
 	audienceErrs, targetErrs := validateSpec(wi.Spec)
 	if len(audienceErrs) == 0 {
-		audienceErrs = validateAccepted(wi.Spec.Audiences, wi.Spec.TargetSystem.Type)
+		audienceErrs = append(validateText(wi.Spec.Audiences), validateAccepted(wi.Spec.Audiences, wi.Spec.TargetSystem.Type)...)
 	}
+	targetErrs = append(targetErrs, validateConfigText(wi.Spec.TargetSystem)...)
 	if len(targetErrs) == 0 {
 		_, targetErrs = parse(wi.Spec.TargetSystem)
 	}
@@ -55,7 +56,10 @@ func validateUpdate(wi, old *v1alpha1.WorkloadIdentity) field.ErrorList {
 	errs := validation.ValidateImmutableField(wi.Spec.TargetSystem.Type, old.Spec.TargetSystem.Type, targetPath.Child("type"))
 	audienceErrs, targetErrs := validateSpec(wi.Spec)
 	if len(errs) == 0 && len(audienceErrs) == 0 && !slices.Equal(wi.Spec.Audiences, old.Spec.Audiences) {
-		audienceErrs = validateAccepted(wi.Spec.Audiences, wi.Spec.TargetSystem.Type)
+		audienceErrs = append(validateText(wi.Spec.Audiences), validateAccepted(wi.Spec.Audiences, wi.Spec.TargetSystem.Type)...)
+	}
+	if !sameText(wi.Spec.TargetSystem, old.Spec.TargetSystem) {
+		targetErrs = append(targetErrs, validateConfigText(wi.Spec.TargetSystem)...)
 	}
 	if len(errs) == 0 && len(targetErrs) == 0 && !sameConfig(wi.Spec.TargetSystem, old.Spec.TargetSystem) {
 		var config target.Config

@@ -34,6 +34,17 @@ func audiences(n int) []string {
 	return list
 }
 
+// longAudiences are of n bytes together, as JSON.
+func longAudiences(n int) []string {
+	var list []string
+	for n -= 1; n > 0; { // a bracket; each has two quotes, and a comma or a bracket
+		length := min(600, n-3)
+		list = append(list, strings.Repeat(string(rune('a'+len(list))), length))
+		n -= length + 3
+	}
+	return list
+}
+
 func TestValidate(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*v1alpha1.WorkloadIdentity)
@@ -50,6 +61,13 @@ func TestValidate(t *testing.T) {
 		"audience of 601 characters":   {func(w *v1alpha1.WorkloadIdentity) { w.Spec.Audiences = []string{strings.Repeat("a", 601)} }, []string{"spec.audiences[0]: is 601 characters long"}},
 		"audience twice":               {func(w *v1alpha1.WorkloadIdentity) { w.Spec.Audiences = []string{"a", "b", "a"} }, []string{"spec.audiences[2]: "}},
 		"audience with newline":        {func(w *v1alpha1.WorkloadIdentity) { w.Spec.Audiences = []string{"a\nb"} }, []string{"spec.audiences[0]: must not contain control"}},
+		"audience with zero width":     {func(w *v1alpha1.WorkloadIdentity) { w.Spec.Audiences = []string{"a\u200bb"} }, []string{"spec.audiences[0]: has a character at byte 1 that is not seen, or is no character: U+200B"}},
+		"audience with hangul filler":  {func(w *v1alpha1.WorkloadIdentity) { w.Spec.Audiences = []string{"a\u3164"} }, []string{"spec.audiences[0]: has a character at byte 1"}},
+		"audience that ends in space":  {func(w *v1alpha1.WorkloadIdentity) { w.Spec.Audiences = []string{"a "} }, []string{"spec.audiences[0]: must not begin or end with a space"}},
+		"audiences of 8 KiB":           {change: func(w *v1alpha1.WorkloadIdentity) { w.Spec.Audiences = longAudiences(8192) }},
+		"audiences of 8 KiB + 1":       {func(w *v1alpha1.WorkloadIdentity) { w.Spec.Audiences = longAudiences(8193) }, []string{"spec.audiences: must not be larger than 8192 bytes"}},
+		"providerConfig surrogate":     {genericConfig(`{"apiVersion":"a/v1","kind":"K","x":"\ud800"}`), []string{"spec.targetSystem.providerConfig: has half of a surrogate pair"}},
+		"providerConfig large number":  {genericConfig(`{"apiVersion":"a/v1","kind":"K","x":12345678901234567890}`), []string{"spec.targetSystem.providerConfig: has the number 12345678901234567890"}},
 		"no type":                      {func(w *v1alpha1.WorkloadIdentity) { w.Spec.TargetSystem.Type = "" }, []string{"spec.targetSystem.type: name the kind"}},
 		"type is no label":             {func(w *v1alpha1.WorkloadIdentity) { w.Spec.TargetSystem.Type = "aws,gcp" }, []string{"spec.targetSystem.type: a lowercase RFC 1123 label"}},
 		"sub of 256":                   {func(w *v1alpha1.WorkloadIdentity) { w.Name = strings.Repeat("a", 186-len(w.Namespace)) }, []string{"metadata.name: the sub claim would be 256 characters long, at most 255 are allowed: namespace and name have 186 characters together, at most 185 fit"}},
