@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,12 +81,12 @@ func (k *Keeper) look(ctx context.Context, read Snapshot) {
 	if k.keeping.Surroundings != nil {
 		surroundings = k.keeping.Surroundings(ctx)
 	}
-	if surroundings.Again > 0 && k.waiting.CompareAndSwap(false, true) {
-		go k.again(ctx, surroundings.Again)
-	}
 	// The time is read last: all that the view says was so by then.
 	view := keys.View{Settings: k.keeping.Settings, Documents: surroundings.Documents, Gates: surroundings.Gates, Now: k.keeping.Clock.Now()}
 	plan := read.Ring.Plan(view)
+	if after := cmp.Or(surroundings.Again, withdrawal(plan)); after > 0 && k.waiting.CompareAndSwap(false, true) {
+		go k.again(ctx, after)
+	}
 	if plan.Due(view.Now) {
 		if err := k.step(ctx, read, view); err != nil {
 			k.follower.Log.WarnContext(ctx, "what is due to the ring of keys was not done", "err", err)
@@ -98,6 +99,14 @@ func (k *Keeper) look(ctx context.Context, read Snapshot) {
 	if k.keeping.OnRing != nil {
 		k.keeping.OnRing(ctx, Kept{Snapshot: read, View: view, Plan: plan})
 	}
+}
+
+// withdrawal is when to look again for a revoked key that is still published; 0 if none is.
+func withdrawal(plan keys.Plan) time.Duration {
+	if slices.ContainsFunc(plan.Conditions, func(c keys.Condition) bool { return c.Type == keys.RevokedKeyPublished }) {
+		return time.Second
+	}
+	return 0
 }
 
 func (k *Keeper) again(ctx context.Context, after time.Duration) {

@@ -102,7 +102,10 @@ func (r *Recorder) Collect(metrics chan<- prometheus.Metric) {
 	if !kept.Plan.NextChange.IsZero() {
 		gauge(nextDesc, kept.Plan.NextChange.Sub(r.now()).Seconds())
 	}
-	wrong := map[keys.ConditionType]float64{keys.NoSigningKey: 0, keys.CapReached: 0, keys.AwaitingGates: 0, keys.ClockBehind: 0, keys.DocumentsBehind: 0}
+	wrong := map[keys.ConditionType]float64{}
+	for _, kind := range keys.ConditionTypes() {
+		wrong[kind] = 0
+	}
 	for _, condition := range kept.Plan.Conditions {
 		wrong[condition.Type] = 1
 	}

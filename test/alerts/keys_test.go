@@ -55,6 +55,19 @@ func keyScenarios() []scenario {
 		}, map[string]time.Duration{`{type="DocumentsBehind"}`: 15 * time.Minute}},
 		{"CredenceDocumentsBehind", "less than ten minutes", []string{`credence_keys_condition{type="DocumentsBehind",instance="a"} 0x4 1x9 0x10`}, nil},
 
+		{"CredenceRevokedKeyPublished", "a minute", []string{
+			`credence_keys_condition{type="RevokedKeyPublished",instance="a"} 0x4 1x10`,
+		}, map[string]time.Duration{`{type="RevokedKeyPublished"}`: 6 * time.Minute}},
+		{"CredenceRevokedKeyPublished", "until the documents follow", []string{
+			`credence_keys_condition{type="RevokedKeyPublished",instance="a"} 0x4 1 0x10`,
+			`credence_keys_condition{type="DocumentsUnread",instance="a"} 1x15`,
+		}, nil},
+
+		{"CredenceDocumentsUnread", "ten minutes", []string{
+			`credence_keys_condition{type="DocumentsUnread",instance="a"} 0x4 1x20`,
+		}, map[string]time.Duration{`{type="DocumentsUnread"}`: 15 * time.Minute}},
+		{"CredenceDocumentsUnread", "less than ten minutes", []string{`credence_keys_condition{type="DocumentsUnread",instance="a"} 0x4 1x9 0x10`}, nil},
+
 		{"CredenceRingNotRead", "five minutes", []string{
 			`credence_keys_read_timestamp_seconds{instance="a"} 0+60x5 300x20`,
 		}, map[string]time.Duration{`{}`: 12 * time.Minute}},

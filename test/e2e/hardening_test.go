@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -89,22 +91,54 @@ func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 		t.Errorf("metadata is free: %v", err)
 	}
 	for _, name := range []string{"credence-discovery", "credence-signer-ledger"} {
-		if current, err := configMaps.Get(t.Context(), name, metav1.GetOptions{}); err == nil && len(current.Data) > 0 {
-			one := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
-			if err := configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, one); err == nil {
-				t.Errorf("an administrator deleted %s as a collection", name)
-			}
+		one := metav1.ListOptions{FieldSelector: "metadata.name=" + name}
+		if err := configMaps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, one); err == nil {
+			t.Errorf("an administrator deleted %s as a collection", name)
 		}
-		fixed, err := configMaps.Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Errorf("%s is gone: %v", name, err)
-			continue
+		if err := configMaps.Delete(t.Context(), name, metav1.DeleteOptions{}); err == nil {
+			t.Errorf("an administrator deleted %s", name)
 		}
 		yes := true
-		fixed.Immutable = &yes
-		if _, err := configMaps.Update(t.Context(), fixed, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "must not be immutable") {
-			t.Errorf("an administrator made %s immutable: %v", name, err)
+		for what, c := range map[string]struct {
+			change func(*corev1.ConfigMap)
+			want   string
+		}{
+			"immutable":   {func(c *corev1.ConfigMap) { c.Immutable = &yes }, "must not be immutable"},
+			"binary data": {func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"x": make([]byte, 1000<<10)} }, "has no binaryData"},
+			"a little":    {func(c *corev1.ConfigMap) { c.BinaryData = map[string][]byte{"x": {1}} }, "has no binaryData"},
+			"a finalizer": {func(c *corev1.ConfigMap) { c.Finalizers = []string{"example.com/kept"} }, "neither finalizers nor owners"},
+			"an owner": {func(c *corev1.ConfigMap) {
+				c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "kube-root-ca.crt", UID: "x"}}
+			}, "neither finalizers nor owners"},
+			"annotations": {func(c *corev1.ConfigMap) {
+				c.Annotations = map[string]string{"example.com/large": strings.Repeat("x", 200<<10)}
+			}, "16 KiB of annotations"},
+			"labels": {func(c *corev1.ConfigMap) {
+				c.Labels = map[string]string{}
+				for i := range 65 {
+					c.Labels[fmt.Sprintf("example.com/l%d", i)] = "x"
+				}
+			}, "64 labels"},
+		} {
+			changed, err := configMaps.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatalf("%s is gone: %v", name, err)
+			}
+			c.change(changed)
+			if _, err := configMaps.Update(t.Context(), changed, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("an administrator gave %s %s: %v, want %q", name, what, err, c.want)
+			}
 		}
+	}
+	// Field managers that own the same label fill the object, too.
+	var refused error
+	for i := 0; i < 40 && refused == nil; i++ {
+		_, refused = configMaps.Patch(t.Context(), "credence-signer-ledger", types.ApplyPatchType,
+			[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"credence-signer-ledger","labels":{"example.com/shared":"x"}}}`),
+			metav1.PatchOptions{FieldManager: fmt.Sprintf("manager-%d", i)})
+	}
+	if refused == nil || !strings.Contains(refused.Error(), "32 field managers") {
+		t.Errorf("40 field managers: %v", refused)
 	}
 }
 

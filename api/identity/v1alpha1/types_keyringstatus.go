@@ -10,6 +10,9 @@ const (
 	ConditionReady = "Ready"
 	// ConditionRotating is False if something keeps a rotation that is due from taking place; the reason says what.
 	ConditionRotating = "Rotating"
+	// ConditionWithdrawn is True if the published documents have no key that was revoked, False if they have one, and Unknown
+	// if they could not be looked at.
+	ConditionWithdrawn = "Withdrawn"
 )
 
 // KeyRingStatus is what the keys of a ring are, and what happens to them next. Times are those of the key controller.
@@ -59,7 +62,7 @@ type KeyRingStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	RelyingParties []RelyingPartyStatus `json:"relyingParties,omitempty"`
-	// conditions are Ready and Rotating.
+	// conditions are Ready, Rotating and Withdrawn.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

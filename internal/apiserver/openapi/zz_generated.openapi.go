@@ -1110,7 +1110,7 @@ func schema_credence_api_identity_v1alpha1_KeyRingStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Ready and Rotating.",
+							Description: "conditions are Ready, Rotating and Withdrawn.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

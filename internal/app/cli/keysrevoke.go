@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +21,9 @@ import (
 type revoke struct {
 	ringChoice
 
-	reason                      string
+	reason, caFile              string
 	acceptRefusals, dryRun, yes bool
+	wait                        time.Duration
 }
 
 func newKeysRevokeCommand(terminal *terminal, connection *connection) *cobra.Command {
@@ -34,7 +36,10 @@ It is printed until when tokens of the key may still be accepted, and by whom, a
 which identities need new tokens. A revocation can not be undone.
 
 A spare that relying parties may not know yet does not sign: until it may, requests
-for tokens are answered 503. With --accept-refusals it signs at once.`,
+for tokens are answered 503. With --accept-refusals it signs at once.
+
+The command ends when the published documents are without the key. Exit code 1: they
+still have it when the time of --wait is over; 3: whether they have is not known.`,
 		Example: `  credence keys revoke KID --reason "found in a backup" --dry-run
   credence keys revoke KID --reason "found in a backup"`,
 		Args: exactlyOne("the KID of a key, as credence keys list shows it"),
@@ -44,6 +49,8 @@ for tokens are answered 503. With --accept-refusals it signs at once.`,
 	flags.StringVar(&r.reason, "reason", "", "Why; it is recorded and never forgotten (required)")
 	flags.BoolVar(&r.acceptRefusals, "accept-refusals", false, "Let the spare sign at once, even if relying parties that do not know it refuse its tokens")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
+	flags.DurationVar(&r.wait, "wait", time.Minute, "How long to wait until the published documents are without the key; 0: do not look at them")
+	flags.StringVar(&r.caFile, "ca-file", "", caFileHelp)
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask for confirmation")
 	r.addFlags(cmd)
 	cmd.Annotations[takesKeyIDs] = "yes"
@@ -65,6 +72,10 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 	}
 	if !r.dryRun && !r.yes && !isTerminal(r.in) {
 		return usageFailure(cmd, "a revocation can not be undone, and nobody can be asked here: confirm it by --yes, or see what would come of it by --dry-run")
+	}
+	client, err := documentsClient(cmd, r.caFile)
+	if err != nil {
+		return err
 	}
 	ring, api, err := r.open(cmd)
 	if err != nil {
@@ -99,7 +110,13 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 	if err := revocation.print(r.out, r.now()); err != nil {
 		return err
 	}
-	return r.printRenewals(cmd.Context(), api, revocation)
+	if err := r.printRenewals(cmd.Context(), api, revocation); err != nil {
+		return err
+	}
+	if r.dryRun || api == nil || r.wait <= 0 {
+		return nil
+	}
+	return r.awaitWithdrawal(cmd.Context(), ring, client, id)
 }
 
 // confirm asks for a confirmation, after it has shown what will come of it.

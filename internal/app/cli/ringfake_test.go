@@ -34,6 +34,8 @@ type ringFake struct {
 	spec     v1alpha1.KeyRingSpec
 	version  int
 	overtake int // how many updates are overtaken by one of somebody else
+	// exposed makes the documents keep what was revoked, and unread keeps them from being read.
+	exposed, unread bool
 }
 
 type ringKey struct{}
@@ -48,7 +50,8 @@ func scriptTime() time.Time {
 
 // makeRing AGE [DIR] makes a ring of that age, behind the API or in a folder, and names its keys in variables. Further
 // words: "ring none" takes the ring away, "ring overtaken" lets somebody else's update come before the next one, "ring
-// dashed AGE" makes ES256 keys whose IDs begin with -.
+// dashed AGE" makes ES256 keys whose IDs begin with -, "ring exposed" and "ring unread" keep what is revoked published, or
+// the documents from being read, until the next ring.
 func makeRing(ts *testscript.TestScript, neg bool, args []string) {
 	generate := keys.NewPrivate
 	if len(args) > 1 && args[0] == "dashed" {
@@ -62,6 +65,10 @@ func makeRing(ts *testscript.TestScript, neg bool, args []string) {
 	defer fake.mu.Unlock()
 	if args[0] == "overtaken" {
 		fake.overtake = 1
+		return
+	}
+	fake.exposed, fake.unread = args[0] == "exposed", args[0] == "unread"
+	if fake.exposed || fake.unread {
 		return
 	}
 	directory := fake.directory
@@ -147,6 +154,12 @@ func (f *ringFake) keep(ctx context.Context) (v1alpha1.KeyRing, keyring.Operator
 	for _, key := range ring.Keys {
 		view.Documents.Knows = append(view.Documents.Knows, key.ID)
 	}
+	for _, gone := range ring.Compromised {
+		if f.exposed {
+			view.Documents.Knows = append(view.Documents.Knows, gone.ID)
+		}
+	}
+	view.Documents.Unread = f.unread
 	change, err := ring.Step(view, keys.NewPrivate)
 	if err == nil && change.Changed {
 		err = store.Save(ctx, change.Ring, version)
@@ -155,12 +168,24 @@ func (f *ringFake) keep(ctx context.Context) (v1alpha1.KeyRing, keyring.Operator
 		return object, keyring.Operator{}, err
 	}
 	object.Status = report.Status(report.Observation{
-		Issuer: "https://issuer.example", Ring: change.Ring, View: view, Plan: change.Ring.Plan(view), RelyingParties: f.spec.RelyingParties,
+		Issuer: "https://127.0.0.1:1", Ring: change.Ring, View: view, Plan: change.Ring.Plan(view), RelyingParties: f.spec.RelyingParties,
+		Documents: f.documents(view),
 	})
 	return object, keyring.Operator{
 		Store: store, Clock: timeSource(scriptTime), Generate: keys.NewPrivate,
 		View: func(context.Context) (keys.View, error) { return view, nil },
 	}, nil
+}
+
+func (f *ringFake) documents(view keys.View) *v1alpha1.PublishedDocuments {
+	documents := &v1alpha1.PublishedDocuments{From: view.Documents.Name}
+	for _, id := range view.Documents.Knows {
+		documents.Keys = append(documents.Keys, string(id))
+	}
+	if f.unread {
+		documents.Keys, documents.Message = nil, "read the documents: connection refused"
+	}
+	return documents
 }
 
 func (f *ringFake) update(w http.ResponseWriter, r *http.Request, stored v1alpha1.KeyRing) {

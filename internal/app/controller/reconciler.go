@@ -53,7 +53,7 @@ func (r *reconciler) surroundings(ctx context.Context) keyring.Surroundings {
 	}
 	shown, err := r.look.keys(ctx)
 	r.problem(ctx, "the published documents could not be read: no new key counts as published", err)
-	around.Documents = &keys.Gate{Name: r.look.from, Knows: shown}
+	around.Documents = &keys.Gate{Name: r.look.from, Knows: shown, Unread: err != nil}
 	r.documents = &v1alpha1.PublishedDocuments{From: r.look.from, Keys: texts(shown)}
 	if err != nil {
 		r.documents.Message = err.Error()

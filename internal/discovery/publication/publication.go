@@ -4,6 +4,7 @@ package publication
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -110,18 +111,22 @@ func (p *Publisher) publish(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make documents: %w", err)
 	}
+	var failed error
 	for _, place := range p.places {
 		changed, err := place.Publish(ctx, issue)
-		if err != nil {
-			return fmt.Errorf("publish in %s: %w", place, err)
-		}
 		switch {
+		case err != nil:
+			// The other places are no reason to keep a revoked key in this one, or the other way around.
+			failed = errors.Join(failed, fmt.Errorf("publish in %s: %w", place, err))
 		case !changed:
 		case p.last.Equal(issue.Documents) && p.lastChange.Equal(issue.NextChange):
 			p.log.WarnContext(ctx, "documents had been changed by somebody else, and were published again", "place", place.String())
 		default:
 			p.log.InfoContext(ctx, "documents published", "place", place.String(), "keys", issue.KeyIDs(), "nextChange", issue.data()[discovery.NextChangeKey])
 		}
+	}
+	if failed != nil {
+		return failed
 	}
 	p.last, p.lastChange = issue.Documents, issue.NextChange
 	return nil

@@ -29,6 +29,8 @@ type Gate struct {
 	Name string
 	// Knows are the keys that it has been seen to know.
 	Knows []identity.KeyID
+	// Unread is set if it could not be looked at. It may know any key then, and is waited for as if it knew none.
+	Unread bool
 }
 
 // Plan says what becomes of a ring.
@@ -94,9 +96,18 @@ const (
 	DocumentsBehind ConditionType = "DocumentsBehind"
 	// AwaitingGates: a rotation is due, but somebody has not been seen to know the spare.
 	AwaitingGates ConditionType = "AwaitingGates"
+	// RevokedKeyPublished: the published documents still have a key that was revoked.
+	RevokedKeyPublished ConditionType = "RevokedKeyPublished"
+	// DocumentsUnread: the published documents could not be looked at, so they may have a key that was revoked.
+	DocumentsUnread ConditionType = "DocumentsUnread"
 	// ClockBehind: times in the ring lie further in the future than clocks may be wrong. Nothing is done by itself.
 	ClockBehind ConditionType = "ClockBehind"
 )
+
+// ConditionTypes are all of them.
+func ConditionTypes() []ConditionType {
+	return []ConditionType{NoSigningKey, CapReached, DocumentsBehind, AwaitingGates, RevokedKeyPublished, DocumentsUnread, ClockBehind}
+}
 
 // Condition is something that is wrong with a ring.
 type Condition struct {
@@ -124,6 +135,7 @@ func (r Ring) Plan(v View) Plan {
 		}
 		plan.Conditions = append(plan.Conditions, conditions...)
 	}
+	plan.Conditions = append(plan.Conditions, r.exposed(v)...)
 	slices.SortStableFunc(plan.Actions, func(a, b Action) int { return a.At.Compare(b.At) })
 	for _, action := range plan.Actions {
 		if action.changesDocuments() {
@@ -324,6 +336,25 @@ func capReached(algorithm identity.Algorithm, free time.Time) Condition {
 func documentsBehind(spare Key, documents Gate) Condition {
 	return Condition{Type: DocumentsBehind, Algorithm: spare.Algorithm, Message: fmt.Sprintf(
 		"the spare %s is not in the documents of %s: the time until it may sign has not begun", spare.ID, documents.Name)}
+}
+
+// exposed reports revoked keys that relying parties may still be shown.
+func (r Ring) exposed(v View) []Condition {
+	if v.Documents == nil {
+		return nil
+	}
+	if v.Documents.Unread {
+		return []Condition{{Type: DocumentsUnread, Message: fmt.Sprintf(
+			"the documents of %s could not be read: whether they have a revoked key is not known", v.Documents.Name)}}
+	}
+	var all []Condition
+	for _, gone := range r.Compromised {
+		if slices.Contains(v.Documents.Knows, gone.ID) {
+			all = append(all, Condition{Type: RevokedKeyPublished, Algorithm: gone.Algorithm, Message: fmt.Sprintf(
+				"key %s was revoked at %s and is still in the documents of %s: relying parties accept its tokens", gone.ID, gone.RevokedAt.Format(time.RFC3339), v.Documents.Name)})
+		}
+	}
+	return all
 }
 
 func awaiting(action Action) Condition {

@@ -10,22 +10,30 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// conditions are Ready and Rotating. Their reasons are the types of the plan's conditions, and OK where there is none.
+// conditions are Ready, Rotating and Withdrawn. Where something is wrong, their reasons are the types of the plan's conditions.
 func conditions(o Observation) []metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Signing", Message: "a key of each algorithm signs"}
 	rotating := metav1.Condition{Type: v1alpha1.ConditionRotating, Status: metav1.ConditionTrue, Reason: "OnTime", Message: "no rotation is overdue"}
-	var signless, held []keys.Condition
+	withdrawn := metav1.Condition{Type: v1alpha1.ConditionWithdrawn, Status: metav1.ConditionTrue, Reason: "NotPublished", Message: "no revoked key is in the published documents"}
+	var signless, held, exposed []keys.Condition
 	for _, condition := range o.Plan.Conditions {
-		if condition.Type == keys.NoSigningKey {
+		switch condition.Type {
+		case keys.NoSigningKey:
 			signless = append(signless, condition)
-		} else {
+		case keys.RevokedKeyPublished, keys.DocumentsUnread:
+			exposed = append(exposed, condition)
+		default:
 			held = append(held, condition)
 		}
 	}
 	describe(&ready, signless)
 	describe(&rotating, held)
+	describe(&withdrawn, exposed)
+	if withdrawn.Reason == string(keys.DocumentsUnread) {
+		withdrawn.Status = metav1.ConditionUnknown
+	}
 	all := append([]metav1.Condition{}, o.Before...)
-	for _, condition := range []metav1.Condition{ready, rotating} {
+	for _, condition := range []metav1.Condition{ready, rotating, withdrawn} {
 		condition.ObservedGeneration = o.Generation
 		condition.LastTransitionTime = metav1.NewTime(o.View.Now)
 		meta.SetStatusCondition(&all, condition)

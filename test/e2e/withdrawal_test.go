@@ -1,0 +1,90 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// noDocuments keeps every user from writing the published documents.
+const noDocuments = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-documents}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [UPDATE], resources: [configmaps]}]
+  matchConditions: [{name: documents, expression: "object.metadata.name == 'credence-discovery'"}]
+  validations: [{expression: "false", message: "no documents are published today"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-documents}
+spec: {policyName: no-documents, validationActions: [Deny]}
+`
+
+// TestRevokedKeyStaysPublished: where the documents cannot be published, a revocation is no success, and every place that
+// reports on the keys has it.
+func TestRevokedKeyStaysPublished(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	var spare string
+	eventually(t, func() error {
+		ring := p.keyRing(t)
+		if !meta.IsStatusConditionTrue(ring.Status.Conditions, "Withdrawn") {
+			return fmt.Errorf("conditions: %+v", ring.Status.Conditions)
+		}
+		spare = key(t, ring, "ES256", "spare").ID
+		return nil
+	})
+	p.must(t, noDocuments, "kubectl", "apply", "-f", "-")
+	eventually(t, func() error {
+		configMaps := p.client(t).CoreV1().ConfigMaps("credence-system")
+		current, err := configMaps.Get(t.Context(), "credence-discovery", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		current.Labels = map[string]string{"example.com/tried": "yes"}
+		_, err = configMaps.Update(t.Context(), current, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil || !strings.Contains(err.Error(), "no documents are published today") {
+			return fmt.Errorf("the policy is not in force yet: %v", err)
+		}
+		return nil
+	})
+	out, code := p.run(t, "credence", "keys", "revoke", spare, "--reason", "leaked", "--yes", "--wait", "5s")
+	if code != 1 || !strings.Contains(out, "error: key "+spare+" is revoked, but still published in ConfigMap credence-system/credence-discovery") {
+		t.Errorf("exit code %d, want 1:\n%s", code, out)
+	}
+	withdrawn := meta.FindStatusCondition(p.keyRing(t).Status.Conditions, "Withdrawn")
+	if withdrawn == nil || withdrawn.Status != metav1.ConditionFalse || withdrawn.Reason != "RevokedKeyPublished" || !strings.Contains(withdrawn.Message, spare) {
+		t.Errorf("condition %+v", withdrawn)
+	}
+	if out, code := p.run(t, "credence", "doctor", "--ca-file", p.CAFile); code != 1 || !strings.Contains(out, "RevokedKeyPublished") {
+		t.Errorf("doctor: exit code %d, want 1 and the condition:\n%s", code, out)
+	}
+	p.must(t, noDocuments, "kubectl", "delete", "-f", "-")
+	p.must(t, "", "kubectl", "wait", "keyring/workload-identities", "--for=condition=Withdrawn", "--timeout=2m")
+	shown := p.must(t, "", "kubectl", "get", "configmap", "credence-discovery", "-n", "credence-system", "-o", "jsonpath={.data}")
+	if strings.Contains(shown, spare) {
+		t.Errorf("the revoked key is published:\n%s", shown)
+	}
+}
+
+// run runs a program at the plane and returns all that it printed, and its exit code.
+func (p plane) run(t *testing.T, name string, args ...string) (string, int) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), program(name), args...)
+	command.Env = append(command.Environ(), "KUBECONFIG="+p.Kubeconfig)
+	out, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return string(out), command.ProcessState.ExitCode()
+}
