@@ -17,10 +17,6 @@ const takesKeyIDs = "credence.dev/takes-key-ids"
 // keyIDsLast moves the IDs of keys that begin with - behind --, so that they are not taken for flags: - is a letter of
 // base64url. The order of all other arguments stays.
 func keyIDsLast(root *cobra.Command, args []string) []string {
-	if len(args) > 1 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		last := len(args) - 1
-		return slices.Concat(args[:1], keyIDsLast(root, args[1:last]), args[last:])
-	}
 	cmd, _, err := root.Find(args)
 	if err != nil || cmd.Annotations[takesKeyIDs] == "" {
 		return args
