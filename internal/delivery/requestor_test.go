@@ -55,11 +55,6 @@ func TestRenewedAtOnce(t *testing.T) {
 			w.addIdentity("ns", "cherry", "u3")
 			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationName] = "cherry" })
 		},
-		"another context": func(w *world) {
-			w.edit("ns/s", func(s *corev1.Secret) {
-				s.Annotations[v1alpha1.AnnotationContextObject] = `{"apiVersion":"x/v1","kind":"Shoot","name":"a","uid":"u"}`
-			})
-		},
 		"token removed":  func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { delete(s.Data, "token") }) },
 		"token broken":   func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { s.Data["token"] = []byte("a.b.c") }) },
 		"config changed": func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { s.Data["config"] = []byte("x: 1\n") }) },

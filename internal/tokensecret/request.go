@@ -60,6 +60,10 @@ func Parse(object metav1.Object) (Request, error) {
 	if err != nil {
 		return Request{}, &AnnotationError{v1alpha1.AnnotationContextObject, err}
 	}
+	if !ServiceAccountContext(context) {
+		return Request{}, &AnnotationError{v1alpha1.AnnotationContextObject,
+			fmt.Errorf("names a %s %s, and no token is issued with such a context: leave it out", abbreviate(context.APIVersion), abbreviate(context.Kind))}
+	}
 	request.Context = context
 	return request, nil
 }

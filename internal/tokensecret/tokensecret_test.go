@@ -14,6 +14,8 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
+const account = `{"apiVersion":"v1","kind":"ServiceAccount","name":"foo","namespace":"garden-local","uid":"54d09554-6a68-4f46-a23a-e3592385d820"}`
+
 const shoot = `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","name":"foo","namespace":"garden-local","uid":"54d09554-6a68-4f46-a23a-e3592385d820"}`
 
 func TestParse(t *testing.T) {
@@ -24,21 +26,21 @@ func TestParse(t *testing.T) {
 		}
 		return &metav1.ObjectMeta{Annotations: annotations}
 	}
-	got, err := tokensecret.Parse(object("banana-testing", "garden-local", shoot))
+	got, err := tokensecret.Parse(object("banana-testing", "garden-local", account))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := tokensecret.Request{
 		Identity: types.NamespacedName{Namespace: "garden-local", Name: "banana-testing"},
 		Context: &v1alpha1.ContextObject{
-			APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: "foo", Namespace: "garden-local", UID: "54d09554-6a68-4f46-a23a-e3592385d820",
+			APIVersion: "v1", Kind: "ServiceAccount", Name: "foo", Namespace: "garden-local", UID: "54d09554-6a68-4f46-a23a-e3592385d820",
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the document's sample (-want +got):\n%s", diff)
+		t.Errorf("request (-want +got):\n%s", diff)
 	}
-	if text := tokensecret.FormatContext(*got.Context); text != shoot {
-		t.Errorf("written as %s, want the document's form", text)
+	if text := tokensecret.FormatContext(*got.Context); text != account {
+		t.Errorf("written as %s, want %s", text, account)
 	}
 	for name, test := range map[string]struct {
 		object metav1.Object
@@ -50,6 +52,7 @@ func TestParse(t *testing.T) {
 		"no such place":    {object("a", "n.s", ""), v1alpha1.AnnotationNamespace + `: "n.s" is no name`},
 		"path":             {object("../x", "ns", ""), v1alpha1.AnnotationName},
 		"context, no JSON": {object("a", "ns", "shoot"), v1alpha1.AnnotationContextObject + ": is not a JSON object"},
+		"the sample's":     {object("a", "ns", shoot), v1alpha1.AnnotationContextObject + ": names a core.gardener.cloud/v1beta1 Shoot, and no token is issued"},
 	} {
 		_, err := tokensecret.Parse(test.object)
 		if _, typed := errors.AsType[*tokensecret.AnnotationError](err); !typed || !strings.Contains(err.Error(), test.want) {

@@ -139,10 +139,10 @@ func TestWhoMayLabelSecrets(t *testing.T) {
 	refused(t, "the label, added later", err, missing)
 	_, err = hers.Patch(t.Context(), "later", types.MergePatchType, label, metav1.PatchOptions{})
 	allowed(t, "the label, added by one who may", err)
-	for annotation, value := range map[string]string{
-		v1alpha1.AnnotationName: "cherry", v1alpha1.AnnotationNamespace: "kube-system",
-		v1alpha1.AnnotationContextObject: `{"apiVersion":"a/v1","kind":"Shoot","name":"b","uid":"u"}`,
-	} {
+	shoot := annotate(v1alpha1.AnnotationContextObject, `{"apiVersion":"a/v1","kind":"Shoot","name":"b","uid":"u"}`)
+	_, err = hers.Patch(t.Context(), "later", types.MergePatchType, shoot, metav1.PatchOptions{})
+	refused(t, "a context that no token has", err, "names a a/v1 Shoot")
+	for annotation, value := range map[string]string{v1alpha1.AnnotationName: "cherry", v1alpha1.AnnotationNamespace: "kube-system"} {
 		_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate(annotation, value), metav1.PatchOptions{})
 		refused(t, "another "+annotation, err, missing)
 	}
