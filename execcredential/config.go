@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Versions of the wire format. The output of a program must have the version that its Config names.
@@ -52,6 +53,8 @@ type Config struct {
 	// StdinUnavailable says why standard input can't be given away although it is a terminal, as in "used by the manifest reader".
 	// Empty if it can.
 	StdinUnavailable string
+	// Timeout and InteractiveTimeout are those of Options, for this program. Zero means those of the Pool, less than zero means never.
+	Timeout, InteractiveTimeout time.Duration
 	// Policy says which programs may run, besides the Policy of the Pool: both must allow it.
 	Policy Policy
 }

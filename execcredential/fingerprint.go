@@ -19,6 +19,8 @@ func (c Config) fingerprint() [sha256.Size]byte {
 	for _, e := range c.Env {
 		h.text(e.Name, e.Value)
 	}
+	h.count(int(c.Timeout))
+	h.count(int(c.InteractiveTimeout))
 	h.text(string(c.Policy.Type))
 	h.flag(c.Policy.TrustedOwner)
 	h.count(len(c.Policy.Allowlist))

@@ -23,13 +23,15 @@ func systemLimits() limits {
 	return l
 }
 
-// descendants are the processes that pid started, and those that they started.
-func descendants(pid int) []int {
+// descendants are the processes that pid started, and those that they started; and those that have mark in their environment, as a process
+// has that was started by one which has ended since.
+func descendants(pid int, mark string) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	children := map[int][]int{}
+	var marked []int
 	for _, e := range entries {
 		child, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -45,9 +47,17 @@ func descendants(pid int) []int {
 				children[parent] = append(children[parent], child)
 			}
 		}
+		if environ, err := os.ReadFile("/proc/" + e.Name() + "/environ"); err == nil && bytes.Contains(environ, []byte(mark)) {
+			marked = append(marked, child)
+		}
 	}
+	known := map[int]bool{pid: true}
 	var all []int
-	for todo := children[pid]; len(todo) > 0; todo = todo[1:] {
+	for todo := append(marked, children[pid]...); len(todo) > 0; todo = todo[1:] {
+		if known[todo[0]] {
+			continue
+		}
+		known[todo[0]] = true
 		all = append(all, todo[0])
 		todo = append(todo, children[todo[0]]...)
 	}

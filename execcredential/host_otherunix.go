@@ -12,4 +12,4 @@ func attributes(own bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Set
 func systemLimits() limits { return limits{total: 1 << 20} }
 
 // descendants are not known here.
-func descendants(int) []int { return nil }
+func descendants(int, string) []int { return nil }

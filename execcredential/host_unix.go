@@ -3,6 +3,7 @@
 package execcredential
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -40,18 +41,25 @@ func trusted(path string) error {
 	}
 }
 
-// processTree is a program and what it starts: a process group. An interactive program stays in the group that has the terminal; what
-// it started is then looked up, where the system tells.
+// processTree is a program and what it starts: a process group, but that of an interactive program, which stays in the group that has the
+// terminal. What left the group, or was never in one, is looked up where the system tells.
 type processTree struct {
 	command *exec.Cmd
 	group   bool
-	started []int // by an interactive program
+	mark    string // in the environment of all of them
+	started []int  // by the program
 }
 
 func newProcessTree(command *exec.Cmd, interactive bool) *processTree {
 	command.SysProcAttr = attributes(!interactive)
-	return &processTree{command: command, group: !interactive}
+	t := &processTree{command: command, group: !interactive, mark: markPrefix + rand.Text() + "="}
+	command.Env = append(command.Env, t.mark)
+	return t
 }
+
+// markPrefix begins the name of a variable that only the processes of one run have. Programs of this library that run each other have one
+// each.
+const markPrefix = "EXECCREDENTIAL_RUN_"
 
 func (t *processTree) begun() error { return nil }
 
@@ -67,12 +75,12 @@ func (t *processTree) signal(signal syscall.Signal) error {
 	if t.command.Process == nil {
 		return os.ErrProcessDone
 	}
+	// Children of a process that is gone are nobody's children anymore, so those that were found once are remembered.
+	t.started = append(t.started, descendants(t.command.Process.Pid, t.mark)...)
+	for _, pid := range t.started {
+		_ = syscall.Kill(pid, signal)
+	}
 	if !t.group {
-		// Children of a process that is gone are nobody's children anymore, so those that were found once are remembered.
-		t.started = append(t.started, descendants(t.command.Process.Pid)...)
-		for _, pid := range t.started {
-			_ = syscall.Kill(pid, signal)
-		}
 		return t.command.Process.Signal(signal)
 	}
 	err := syscall.Kill(-t.command.Process.Pid, signal)

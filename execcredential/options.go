@@ -14,7 +14,8 @@ import (
 type Options struct {
 	// Timeout ends a run of a program that is not interactive. Zero means 60 seconds, less than zero means never.
 	Timeout time.Duration
-	// InteractiveTimeout ends a run of an interactive program. Zero means never: a person may be looking for a password.
+	// InteractiveTimeout ends a run of an interactive program, at which a person may be looking for a password. Zero means 10 minutes, less
+	// than zero means never.
 	InteractiveTimeout time.Duration
 	// RefreshAhead runs a program again in the background when a credential is used that expires so soon, or when half of its life is
 	// over if that is later. Zero means never: a program runs when its credential has expired, as with client-go.

@@ -1,6 +1,7 @@
 package execcredential
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,8 +14,10 @@ import (
 )
 
 const (
-	defaultTimeout = 60 * time.Second
-	outputLimit    = 1 << 20
+	defaultTimeout            = 60 * time.Second
+	defaultInteractiveTimeout = 10 * time.Minute
+
+	outputLimit = 1 << 20
 
 	// drain is how long standard output of a program that has ended may be held open by what it started, and how long a program may
 	// take to end when it is asked to.
@@ -47,8 +50,8 @@ func newProgram(c Config, o Options) *program {
 	p := &program{
 		config:             c,
 		policy:             o.Policy,
-		timeout:            o.Timeout,
-		interactiveTimeout: max(o.InteractiveTimeout, 0),
+		timeout:            max(cmp.Or(c.Timeout, o.Timeout, defaultTimeout), 0),
+		interactiveTimeout: max(cmp.Or(c.InteractiveTimeout, o.InteractiveTimeout, defaultInteractiveTimeout), 0),
 		stdin:              o.Stdin,
 		stderr:             o.Stderr,
 		clock:              o.Clock,
@@ -56,10 +59,6 @@ func newProgram(c Config, o Options) *program {
 		environ:            os.Environ,
 		limits:             systemLimits(),
 	}
-	if p.timeout == 0 {
-		p.timeout = defaultTimeout
-	}
-	p.timeout = max(p.timeout, 0)
 	if p.stdin == nil {
 		p.stdin = os.Stdin
 	}

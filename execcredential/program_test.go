@@ -168,34 +168,79 @@ func TestWhatIsLeftBehindIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestInteractiveHasNoDeadline(t *testing.T) {
-	release := make(chan bool)
-	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
-		<-release
-		return exectest.Token("abc", time.Time{})
-	})
+// How long a program may take is said by its config, or else by the pool, and has a default: for one at a terminal, too.
+func TestDeadlines(t *testing.T) {
 	input, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer input.Close()
-	pool, clock := newPool(t, execcredential.Options{Stdin: input})
-	config := provider.Config()
-	config.InteractiveMode = execcredential.Always
-	source := sourceOf(t, pool, config)
-	execcredential.SetTerminal(source, true)
-	got := make(chan error)
-	go func() {
-		_, err := source.Get(context.Background())
-		got <- err
-	}()
-	release <- true // the program runs
-	clock.Advance(24 * time.Hour)
-	if err := <-got; err != nil {
-		t.Fatal(err)
-	}
-	if info := provider.Calls()[0].Info; !strings.Contains(info, `"interactive":true`) {
-		t.Errorf("KUBERNETES_EXEC_INFO is %s", info)
+	for name, c := range map[string]struct {
+		options     execcredential.Options
+		timeouts    [2]time.Duration // of the config
+		interactive bool
+		want        time.Duration // zero for none
+	}{
+		"default":                           {want: time.Minute},
+		"of the pool":                       {options: execcredential.Options{Timeout: time.Second, InteractiveTimeout: time.Hour}, want: time.Second},
+		"of the config":                     {options: execcredential.Options{Timeout: time.Second}, timeouts: [2]time.Duration{time.Hour, 1}, want: time.Hour},
+		"never":                             {options: execcredential.Options{Timeout: -1}},
+		"never, of the config":              {timeouts: [2]time.Duration{-1, 1}},
+		"at a terminal":                     {interactive: true, want: 10 * time.Minute},
+		"at a terminal, of the pool":        {interactive: true, options: execcredential.Options{Timeout: 1, InteractiveTimeout: time.Hour}, want: time.Hour},
+		"at a terminal, of the config":      {interactive: true, options: execcredential.Options{InteractiveTimeout: 1}, timeouts: [2]time.Duration{1, time.Hour}, want: time.Hour},
+		"at a terminal, never":              {interactive: true, options: execcredential.Options{InteractiveTimeout: -1}},
+		"at a terminal, never, of a config": {interactive: true, timeouts: [2]time.Duration{1, -1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			running, release := make(chan bool), make(chan bool)
+			provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+				running <- true
+				<-release
+				return exectest.Token("abc", time.Time{})
+			})
+			c.options.Stdin = input
+			pool, clock := newPool(t, c.options)
+			config := provider.Config()
+			config.Timeout, config.InteractiveTimeout = c.timeouts[0], c.timeouts[1]
+			if c.interactive {
+				config.InteractiveMode = execcredential.Always
+			}
+			source := sourceOf(t, pool, config)
+			if c.interactive {
+				execcredential.SetTerminal(source, true)
+			}
+			got := make(chan error, 1)
+			go func() {
+				_, err := source.Get(context.Background())
+				got <- err
+			}()
+			<-running
+			if c.want > 0 {
+				clock.WaitForTimers(1)
+				clock.Advance(c.want - 1)
+			} else {
+				clock.Advance(1000 * time.Hour)
+			}
+			select {
+			case err := <-got:
+				t.Fatalf("error %v", err)
+			default:
+			}
+			if c.want == 0 {
+				release <- true
+				if err := <-got; err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			clock.Advance(1)
+			var timeout *execcredential.TimeoutError
+			if err := <-got; !errors.As(err, &timeout) || timeout.After != c.want {
+				t.Errorf("error %v", err)
+			}
+			close(release)
+		})
 	}
 }
 
