@@ -40,13 +40,15 @@ used.`,
 	"token-exchange": {
 		short: "A token that an authorization server gives for another one (RFC 8693)",
 		long: `A token that an authorization server gives for the one in a file, such as the
-projected token of a service account (OAuth 2.0 Token Exchange, RFC 8693).`,
+projected token of a service account (OAuth 2.0 Token Exchange, RFC 8693). The
+cluster's own configuration may say what for: {"tokenExchange": {"audiences": […]}}.`,
 		example: "token-exchange --endpoint https://login.example.com/token --subject-token-file /var/run/secrets/tokens/token --audience cluster",
 	},
 	"file": {
 		short: "A token that somebody else keeps in a file",
 		long: `The token that is in a file now, with the expiry that it says itself. The file is read
-anew each time, and nothing is kept.`,
+anew each time, and nothing is kept. With --folder, the cluster's own configuration
+names the file in it: {"file": {"name": …}}.`,
 		example: "file --path /var/run/secrets/tokens/token",
 	},
 }

@@ -10,19 +10,28 @@ import (
 	"github.com/credence-id/credence/internal/credential/file"
 )
 
-type tokenFile struct{ path string }
+type tokenFile struct{ settings file.Settings }
 
 func fileFlags(flags *pflag.FlagSet) Settings {
 	f := &tokenFile{}
-	flags.StringVar(&f.path, "path", "", "The file with the token; it is read anew each time")
+	flags.StringVar(&f.settings.Path, "path", "", "The file with the token; it is read anew each time")
+	flags.StringVar(&f.settings.Folder, "folder", "", "A folder of such files, of which the cluster's own configuration names one")
 	return f
 }
 
 func (f *tokenFile) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
-	if f.path == "" {
+	path, err := f.settings.WithCluster(configuration(ask))
+	if err != nil {
+		return Chosen{}, err
+	}
+	if path == "" {
 		return Chosen{}, missing("path")
 	}
-	path, err := absolute("path", f.path, ask)
+	flag := "path"
+	if f.settings.Folder != "" {
+		flag = "folder"
+	}
+	path, err = absolute(flag, path, ask)
 	return Chosen{Source: &file.Source{Path: path, Now: place.Now}}, err
 }
 

@@ -42,7 +42,7 @@ func Kinds() []Kind {
 		{Name: "oidc", Person: true, Files: []string{"ca-file", "client-secret-file"}, Flags: oidcFlags},
 		{Name: "client-certificate", Kubeconfig: true, Person: true, Flags: clientCertificateFlags},
 		{Name: "token-exchange", Files: []string{"ca-file", "client-secret-file", "subject-token-file"}, Flags: tokenExchangeFlags},
-		{Name: "file", Unkept: true, Files: []string{"path"}, Flags: fileFlags},
+		{Name: "file", Unkept: true, Files: []string{"path", "folder"}, Flags: fileFlags},
 	}
 }
 

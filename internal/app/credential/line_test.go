@@ -129,6 +129,7 @@ func TestFlagsAndTheConfigurationOfTheCluster(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	exchange := "token-exchange --endpoint https://e --subject-token-file /x"
 	certificate := "client-certificate --user-name jane --kubeconfig " + kubeconfig
 	for _, c := range []struct {
 		line, config string
@@ -146,6 +147,23 @@ func TestFlagsAndTheConfigurationOfTheCluster(t *testing.T) {
 		{certificate, `{"clientCertificate": {"signer": "a/b", "duration": "1h"}}`, map[string]string{"signer": "a/b", "duration": "1h0m0s"}},
 		{certificate + " --duration 2h", `{"clientCertificate": {"duration": "1h"}}`, nil},
 		{certificate, `{"clientCertificate": {"user": "admin"}}`, nil},
+		{exchange, `{"tokenExchange": {"audiences": ["a", "b"], "resources": ["https://r"], "scopes": ["s"], "requestedTokenType": "t"}}`,
+			map[string]string{"audiences": "a\nb", "resources": "https://r", "scopes": "s", "requestedTokenType": "t", "endpoint": "https://e"}},
+		{exchange + " --audience a", `{"tokenExchange": {"audiences": ["a"]}}`, map[string]string{"audiences": "a"}},
+		{exchange + " --audience a", `{"tokenExchange": {"audiences": ["b"]}}`, nil},
+		{exchange + " --scope a", `{"tokenExchange": {"scopes": ["b"]}}`, nil},
+		{exchange + " --requested-token-type a", `{"tokenExchange": {"requestedTokenType": "b"}}`, nil},
+		{exchange, `{"tokenExchange": {"audiences": [""]}}`, nil},
+		// The token of the file goes to no server that a cluster names.
+		{exchange, `{"tokenExchange": {"endpoint": "https://f"}}`, nil},
+		{exchange, `{"tokenExchange": {"subjectTokenFile": "/y"}}`, nil},
+		{"file --path /x", `{"tokenExchange": 1}`, map[string]string{}},
+		{"file --path /x", `{"file": {"name": "b"}}`, nil},
+		{"file --path /x", `{"file": {"path": "/b"}}`, nil},
+		{"file --folder /x", `{"file": {"name": "b"}}`, map[string]string{}},
+		{"file --folder /x", `{"file": {"name": "../b"}}`, nil},
+		{"file --folder x", `{"file": {"name": "b"}}`, nil},
+		{"file --folder /x", `{}`, nil},
 		{"workload-identity a --kubeconfig " + kubeconfig, `{"workloadIdentity": {"name": "b"}}`, nil},
 		{"workload-identity a -n n --kubeconfig " + kubeconfig, `{"workloadIdentity": {"namespace": "m"}}`, nil},
 	} {

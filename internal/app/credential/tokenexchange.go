@@ -32,7 +32,10 @@ func tokenExchangeFlags(flags *pflag.FlagSet) Settings {
 }
 
 func (e *exchange) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
-	source := e.source
+	source, err := e.source.WithCluster(configuration(ask))
+	if err != nil {
+		return Chosen{}, err
+	}
 	source.Authentication, source.Poster, source.Now = tokenexchange.Authentication(e.authentication), place.Network.Exchange, place.Now
 	if source.Endpoint == "" {
 		return Chosen{}, missing("endpoint")
@@ -46,7 +49,6 @@ func (e *exchange) Choose(_ []string, place Place, ask credential.Ask) (Chosen, 
 	for flag, path := range map[string]*string{
 		"subject-token-file": &source.SubjectTokenFile, "client-secret-file": &source.ClientSecretFile, "ca-file": &source.CAFile,
 	} {
-		var err error
 		if *path, err = absolute(flag, *path, ask); err != nil {
 			return Chosen{}, err
 		}

@@ -1,0 +1,51 @@
+package file
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// Settings say which file it is.
+type Settings struct {
+	// Path of the file; empty where the cluster names it.
+	Path string
+	// Folder is where the file is that the cluster names.
+	Folder string
+}
+
+// WithCluster returns the path of the file: the one of s, or the one in Folder that a cluster's own configuration names by the field
+// file of the extension client.authentication.k8s.io/exec in the kubeconfig's cluster, so that one user entry serves several clusters.
+//
+//	{"file": {"name": "production"}}
+//
+// A configuration of another form is none of this package's, but an unknown field of file is an error, and so is a name where s has a
+// path: it would be another file.
+func (s Settings) WithCluster(raw json.RawMessage) (string, error) {
+	var outer struct {
+		File json.RawMessage `json:"file"`
+	}
+	var said struct{ Name string }
+	if json.Unmarshal(raw, &outer) == nil && outer.File != nil {
+		if err := credential.FromCluster(outer.File, "file", &said); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case s.Path != "" && s.Folder != "":
+		return "", errors.New("a path and a folder are given: only one of them can have the file")
+	case s.Path != "" && said.Name != "":
+		return "", credential.Otherwise("file", s.Path, said.Name)
+	case s.Path != "" || s.Folder == "":
+		return s.Path, nil
+	case said.Name == "":
+		return "", fmt.Errorf("the cluster does not say which file of %s it is: its extension client.authentication.k8s.io/exec in the kubeconfig must have file.name, and the user's exec provideClusterInfo", s.Folder)
+	case strings.HasPrefix(said.Name, ".") || strings.ContainsAny(said.Name, `/\:`) || !filepath.IsLocal(said.Name):
+		return "", fmt.Errorf("the configuration of the cluster says file.name %q, which is not the name of a file in a folder", said.Name)
+	}
+	return filepath.Join(s.Folder, said.Name), nil
+}
