@@ -23,6 +23,8 @@ func (c Config) fingerprint() [sha256.Size]byte {
 	h.count(int(c.InteractiveTimeout))
 	h.text(string(c.Policy.Type))
 	h.flag(c.Policy.TrustedOwner)
+	h.count(len(c.Policy.SecretEnv))
+	h.text(c.Policy.SecretEnv...)
 	h.count(len(c.Policy.Allowlist))
 	for _, allowed := range c.Policy.Allowlist {
 		h.text(allowed.Command, allowed.SHA256)

@@ -34,6 +34,9 @@ type Policy struct {
 	// way to a symbolic link to it, must belong to root or to this user, and must not be writable for group or others. A folder with
 	// the sticky bit may be. It does not exist on Windows, where every program is refused.
 	TrustedOwner bool
+	// SecretEnv names variables of a Config whose values are secret, besides those whose names say so, like CLIENT_SECRET: they are taken
+	// out of what a program wrote to standard error before it is part of an error. It is for every Type.
+	SecretEnv []string
 }
 
 // AllowedProgram is a program that may run.
@@ -83,7 +86,7 @@ func (p Policy) Validate() error {
 }
 
 func (p Policy) clone() Policy {
-	p.Allowlist = slices.Clone(p.Allowlist)
+	p.Allowlist, p.SecretEnv = slices.Clone(p.Allowlist), slices.Clone(p.SecretEnv)
 	for i := range p.Allowlist {
 		p.Allowlist[i].Args = slices.Clone(p.Allowlist[i].Args)
 		p.Allowlist[i].Env = slices.Clone(p.Allowlist[i].Env)

@@ -50,6 +50,9 @@ func TestEqualConfigsShareASource(t *testing.T) {
 		"folder":    func(c *execcredential.Config) { c.Folder = "/" },
 		"stdin":     func(c *execcredential.Config) { c.StdinUnavailable = "used" },
 		"policy":    func(c *execcredential.Config) { c.Policy.Type = execcredential.DenyAll },
+		"secrets":   func(c *execcredential.Config) { c.Policy.SecretEnv = []string{"A"} },
+		"timeout":   func(c *execcredential.Config) { c.Timeout = 1 },
+		"patience":  func(c *execcredential.Config) { c.InteractiveTimeout = 1 },
 		"no info":   func(c *execcredential.Config) { c.ProvideClusterInfo = false },
 	} {
 		changed := base

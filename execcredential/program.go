@@ -90,7 +90,7 @@ func (p *program) Credential(ctx context.Context) (*Credential, error) {
 		return nil, err
 	}
 	stdout, stderr, err := p.run(ctx, command, interactive, timeout)
-	tail := stderr.redact(p.config.Env, p.config.Args, stdout)
+	tail := stderr.redact(secretValues(p.config.Env, p.policy, p.config.Policy), p.config.Args, stdout)
 	switch e := (*exec.ExitError)(nil); {
 	case errors.Is(err, errOverflow):
 		return nil, &OutputError{Command: p.config.Command, Problem: OutputTooLarge, Detail: fmt.Sprintf("more than %d bytes", outputLimit), Stderr: tail}

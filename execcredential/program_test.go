@@ -489,3 +489,38 @@ func TestStderrThatNobodyReads(t *testing.T) {
 		t.Error("Close waits for who does not read")
 	}
 }
+
+// Values of variables are secret if their names say so, or a policy does. Others are words that messages need.
+func TestSecretVariables(t *testing.T) {
+	for name, c := range map[string]struct {
+		variable, value string
+		ofPool, of      execcredential.Policy
+		secret          bool
+	}{
+		"word":              {variable: "STAGE", value: "production"},
+		"where a secret is": {variable: "TOKEN_FILE", value: "/run/secrets/token"},
+		"who asks":          {variable: "AWS_ACCESS_KEY_ID", value: "AKIAEXAMPLE"},
+		"short":             {variable: "PIN", value: "123"},
+		"name":              {variable: "CLIENT_SECRET", value: "login1", secret: true},
+		"small name":        {variable: "api-key", value: "login1", secret: true},
+		"second":            {variable: "PASSWORD_2", value: "login1", secret: true},
+		"key":               {variable: "AWS_SECRET_ACCESS_KEY", value: "login1", secret: true},
+		"pool's policy":     {variable: "STAGE", value: "abc", ofPool: execcredential.Policy{SecretEnv: []string{"STAGE"}}, secret: true},
+		"config's policy":   {variable: "STAGE", value: "abc", of: execcredential.Policy{SecretEnv: []string{"OTHER", "STAGE"}}, secret: true},
+		"password in a URL": {variable: "HTTPS_PROXY", value: "http://jane:hunter2@proxy", secret: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+				return exectest.Answer{ExitCode: 1, Stderr: "cannot use " + c.value + " here"}
+			})
+			pool, _ := newPool(t, execcredential.Options{Policy: c.ofPool})
+			config := provider.Config()
+			config.Env = append(config.Env, execcredential.EnvVar{Name: c.variable, Value: c.value})
+			config.Policy = c.of
+			var exit *execcredential.ExitError
+			if _, err := sourceOf(t, pool, config).Get(t.Context()); !errors.As(err, &exit) || strings.Contains(exit.Stderr, c.value) == c.secret {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

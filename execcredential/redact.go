@@ -3,6 +3,7 @@ package execcredential
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -38,7 +39,24 @@ var (
 	headerValue = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
 	namedSecret = regexp.MustCompile(`(?i)\b([a-z0-9_-]*(?:token|secret|password|passwd|api[_-]?key|access[_-]?key|private[_-]?key|clientkeydata|assertion|verifier|code))("?\s*[=:]\s*"?)[^\s"',;&]{4,}`)
 	longWord    = regexp.MustCompile(`[A-Za-z0-9._~+/=-]{12,}`)
+	userOfURL   = regexp.MustCompile(`://[^/\s:@]*:[^/\s@]+@`)
+
+	// secretName is a variable whose name says that its value is a secret, and not where one is (TOKEN_FILE, TOKEN_URL).
+	secretName = regexp.MustCompile(`(?i)(token|secret|password|passwd|passphrase|api[_-]?key|assertion|verifier|(^|[_-])(pass|pwd|pin|pat|key|jwt|cookie|code))([_-]?[0-9]+)?$`)
 )
+
+// secretValues are the values of the variables whose names say that they are secret, or that a policy names. A short word that only looks
+// so would be taken out of every sentence.
+func secretValues(env []EnvVar, policies ...Policy) []string {
+	var values []string
+	for _, e := range env {
+		marked := slices.ContainsFunc(policies, func(p Policy) bool { return slices.Contains(p.SecretEnv, e.Name) })
+		if marked && e.Value != "" || len(e.Value) >= 4 && secretName.MatchString(e.Name) {
+			values = append(values, e.Value)
+		}
+	}
+	return values
+}
 
 // tail keeps the end of what is written to it.
 type tail struct{ end []byte }
@@ -52,17 +70,15 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// redact returns the end of standard error without what looks like a secret, without the values of the configured variables, and
-// without any long word that standard output has too.
-func (t *tail) redact(env []EnvVar, args []string, stdout []byte) string {
+// redact returns the end of standard error without what looks like a secret, without the secrets that are known, and without any long word
+// that standard output has too.
+func (t *tail) redact(secrets, args []string, stdout []byte) string {
 	text := strings.ToValidUTF8(string(t.end), "\uFFFD")
 	cut := len(t.end) >= 2*stderrTail
 	text = pemBlock.ReplaceAllString(text, redacted)
 	var known []string
-	for _, e := range env {
-		if len(e.Value) >= 6 {
-			known = append(known, e.Value, redacted)
-		}
+	for _, secret := range secrets {
+		known = append(known, secret, redacted)
 	}
 	for _, arg := range args {
 		if _, value, ok := strings.Cut(arg, "="); ok && len(value) >= 6 && namedSecret.MatchString(arg) {
@@ -73,6 +89,7 @@ func (t *tail) redact(env []EnvVar, args []string, stdout []byte) string {
 		known = append(known, word, redacted)
 	}
 	text = strings.NewReplacer(known...).Replace(text)
+	text = userOfURL.ReplaceAllString(text, "://"+redacted+"@")
 	text = jwt.ReplaceAllString(text, redacted)
 	text = headerValue.ReplaceAllString(text, "$1 "+redacted)
 	text = namedSecret.ReplaceAllString(text, "$1$2"+redacted)
