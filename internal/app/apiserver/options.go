@@ -65,6 +65,7 @@ func NewOptions(codecs serializer.CodecFactory) *Options {
 	// this server cannot ask any more.
 	r.Authorization.AlwaysAllowGroups = nil
 	r.EgressSelector, r.Traces = nil, nil
+	apiserver.CountInQuotas(r)
 	return o
 }
 

@@ -1,0 +1,67 @@
+package e2e_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A ResourceQuota of the cluster bounds how many identities a namespace has.
+func TestQuotaCountsIdentities(t *testing.T) {
+	namespace := shared.namespace(t)
+	admin := shared.config(t)
+	const counted = corev1.ResourceName("count/workloadidentities.authentication.gardener.cloud")
+	quotas := shared.client(t).CoreV1().ResourceQuotas(namespace)
+	if _, err := quotas.Create(t.Context(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "identities"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{counted: resource.MustParse("2")}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	used := func(want string) {
+		t.Helper()
+		eventually(t, func() error {
+			quota, err := quotas.Get(t.Context(), "identities", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if used, ok := quota.Status.Used[counted]; !ok {
+				// Whoever counts may not know the API yet, and looks again when the quota changes.
+				configMaps := quota.Spec.Hard[corev1.ResourceConfigMaps]
+				configMaps.Add(resource.MustParse("100"))
+				quota.Spec.Hard[corev1.ResourceConfigMaps] = configMaps
+				_, err := quotas.Update(t.Context(), quota, metav1.UpdateOptions{})
+				return fmt.Errorf("status %+v, want %s used (%v)", quota.Status, want, err)
+			} else if used.String() != want {
+				return fmt.Errorf("status %+v, want %s used", quota.Status, want)
+			}
+			return nil
+		})
+	}
+	create := func(name string) response {
+		return do(t, admin, "POST", identitiesPath(namespace), "application/json", identityJSON(name, "generic", "a"))
+	}
+	used("0")
+	for _, name := range []string{"one", "two"} {
+		if got := create(name); got.Code != 201 {
+			t.Fatalf("%s: %d %s", name, got.Code, got.Body)
+		}
+	}
+	used("2")
+	if got := create("three"); got.Code != 403 {
+		t.Fatalf("the third of two: %d %s, want 403", got.Code, got.Body)
+	}
+	if got := do(t, admin, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
+		t.Errorf("a token, where the quota is used up: %d %s", got.Code, got.Body)
+	}
+	if got := do(t, admin, "DELETE", identitiesPath(namespace)+"/two", "", ""); got.Code != 200 {
+		t.Fatalf("delete: %d %s", got.Code, got.Body)
+	}
+	eventually(t, func() error {
+		if got := create("three"); got.Code != 201 {
+			return fmt.Errorf("after one was deleted: %d %s", got.Code, got.Body)
+		}
+		return nil
+	})
+}
