@@ -10,6 +10,7 @@ import (
 
 	"github.com/credence-id/credence/internal/app/agent"
 	"github.com/credence-id/credence/internal/app/apiserver"
+	"github.com/credence-id/credence/internal/app/binder"
 	"github.com/credence-id/credence/internal/app/controller"
 	"github.com/credence-id/credence/internal/app/signer"
 	"github.com/credence-id/credence/internal/app/webhook"
@@ -34,7 +35,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	root.AddCommand(api, controller.NewCommand(), agent.NewCommand(), webhook.NewCommand(), signer.NewCommand())
+	root.AddCommand(api, controller.NewCommand(), agent.NewCommand(), binder.NewCommand(), webhook.NewCommand(), signer.NewCommand())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return root.ExecuteContext(ctx)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/bindings"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -29,7 +30,9 @@ type accounts struct {
 	events     Events
 	asks       *asks
 	// queue makes the requestor look at a Secret.
-	queue    func(types.NamespacedName, time.Duration)
+	queue func(types.NamespacedName, time.Duration)
+	// serves reports whether the agent has the Secrets of a namespace.
+	serves   func(namespace string) bool
 	failures *ledger
 	log      *slog.Logger
 }
@@ -63,6 +66,9 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 			return reconcile.Result{RequeueAfter: again}, nil
 		}
 	}
+	if len(wanted) > 0 && !a.serves(account.Namespace) {
+		return reconcile.Result{RequeueAfter: a.unserved(account)}, nil
+	}
 	problems := a.create(ctx, account, wanted, kept)
 	problems = append(problems, a.remove(ctx, account, wanted, kept)...)
 	if err := a.asked(ctx, account, kept, wanted); err != nil {
@@ -82,6 +88,20 @@ func (a *accounts) report(account *metav1.PartialObjectMetadata, problems []prob
 	}
 	a.tell(account, problems...)
 	return a.failures.failed(key, account.ResourceVersion, a.clock.Now(), 0, a.random)
+}
+
+// patience is how many times in a row the agent is without a right to the Secrets of a namespace before that is told: it takes the
+// binder a moment to give it, and the agent is told when it has.
+const patience = 4
+
+// unserved is for an account in a namespace whose Secrets the agent may not read.
+func (a *accounts) unserved(account *metav1.PartialObjectMetadata) time.Duration {
+	wait := a.failures.failed(client.ObjectKeyFromObject(account), account.ResourceVersion, a.clock.Now(), 0, a.random)
+	if a.failures.get(client.ObjectKeyFromObject(account)).failures >= patience {
+		a.tell(account, problem{"NamespaceNotBound", fmt.Sprintf("the agent may not read Secrets of the namespace %s: there must be a RoleBinding %s in it, "+
+			"which credence-server binder creates; an admin of the cluster can see whether that runs", account.Namespace, bindings.Name)})
+	}
+	return wait
 }
 
 // tell writes an Event for each problem, unless an account's last ones were the same a short while ago.

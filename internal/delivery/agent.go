@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/credence-id/credence/internal/delivery/bindings"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/secretwatch"
 )
 
 // Config is what the agent needs. All fields but the first group work at their zero value.
@@ -35,7 +37,8 @@ type Config struct {
 
 	// OneCluster says that the identities are of the workload cluster too, so that its service accounts can be contexts.
 	OneCluster bool
-	// Namespaces are those of the workload cluster that are looked at; empty: all.
+	// Namespaces are those of the workload cluster that are looked at; empty: all, and Secrets where a RoleBinding of package
+	// bindings lets them be read.
 	Namespaces []string
 	// Window is when tokens are renewed; zero: 60 to 80 % of their lifetime.
 	Window renewal.Window
@@ -56,6 +59,7 @@ const defaultConcurrency = 8
 // Agent is the controllers of the agent.
 type Agent struct {
 	manager   manager.Manager
+	watch     *secretwatch.Cache // nil: of fixed namespaces
 	requestor *requestor
 	accounts  *accounts
 	gates     *gates
@@ -84,18 +88,17 @@ func New(config Config) (*Agent, error) {
 		return nil, err
 	}
 	config.Window = window
-	m, err := manager.New(config.Workload, options(config))
-	if err != nil {
+	agent := &Agent{ready: make(chan struct{})}
+	if agent.manager, err = manager.New(config.Workload, agent.options(config)); err != nil {
 		return nil, fmt.Errorf("prepare the caches of the workload cluster: %w", err)
 	}
-	agent := &Agent{manager: m, ready: make(chan struct{})}
 	agent.assemble(config)
 	config.Registry.MustRegister(agent.requestor.recorder)
 	return agent, agent.register(config)
 }
 
-func options(config Config) manager.Options {
-	return manager.Options{
+func (a *Agent) options(config Config) manager.Options {
+	options := manager.Options{
 		Scheme:                        scheme(),
 		MapperProvider:                mapper,
 		Cache:                         cacheOptions(config.Namespaces),
@@ -109,7 +112,18 @@ func options(config Config) manager.Options {
 		HealthProbeBindAddress:        "0",
 		Controller:                    controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
 	}
+	if len(config.Namespaces) == 0 {
+		options.NewCache = func(cluster *rest.Config, o cache.Options) (cache.Cache, error) {
+			var err error
+			a.watch, err = secretwatch.New(secretwatch.Config{Binding: bindings.Name, Selector: requestors().String(), Served: a.namespaceServed}, cluster, o)
+			return a.watch, err
+		}
+	}
+	return options
 }
+
+// serves reports whether the agent has the Secrets of a namespace.
+func (a *Agent) serves(namespace string) bool { return a.watch == nil || a.watch.Serves(namespace) }
 
 func (a *Agent) assemble(config Config) {
 	ledger := newLedger()
@@ -126,7 +140,7 @@ func (a *Agent) assemble(config Config) {
 	}
 	a.accounts = &accounts{
 		client: a.manager.GetClient(), live: a.manager.GetAPIReader(), identities: config.Identities, reviews: config.Reviews,
-		clock: config.Clock, random: config.Random, events: config.Events, asks: asks, queue: a.secrets.add, failures: newLedger(), log: config.Log,
+		clock: config.Clock, random: config.Random, events: config.Events, asks: asks, queue: a.secrets.add, failures: newLedger(), serves: a.serves, log: config.Log,
 	}
 	a.gates = &gates{client: a.manager.GetClient(), recorder: recorder}
 }

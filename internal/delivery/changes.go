@@ -32,6 +32,15 @@ func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 	}
 }
 
+// namespaceServed is told of a namespace whose Secrets can be read from now on: its service accounts have waited.
+func (a *Agent) namespaceServed(name string) {
+	namespace := newNamespace()
+	namespace.Name = name
+	for _, request := range a.accountsIn(context.Background(), namespace) {
+		a.services.add(request.NamespacedName, 0)
+	}
+}
+
 // KeysRevoked is told that keys were revoked.
 func (a *Agent) KeysRevoked() {
 	var secrets corev1.SecretList

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/bindings"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -52,12 +53,17 @@ func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 
 func byObject() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
-		&corev1.Secret{}: {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor})},
+		&corev1.Secret{}: {Label: requestors()},
 		&corev1.Pod{}: {
 			Field:     fields.OneTermEqualSelector("spec.nodeName", ""),
 			Transform: gatedOnly,
 		},
 	}
+}
+
+// requestors selects the Secrets that ask for tokens.
+func requestors() labels.Selector {
+	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor})
 }
 
 // gatedOnly keeps of a pod what the gates need.
@@ -102,6 +108,11 @@ func (a *Agent) register(config Config) error {
 		return nil
 	}); err != nil {
 		return err
+	}
+	if a.watch != nil {
+		if err := (&bindings.Release{Serves: a.serves, Log: config.Log}).Register(a.manager); err != nil {
+			return err
+		}
 	}
 	if err := builder.ControllerManagedBy(a.manager).Named("tokens").
 		For(&corev1.Secret{}).

@@ -52,6 +52,7 @@ type world struct {
 	ahead      time.Duration          // of the issuer's clock
 	queued     map[string]time.Duration
 	onPatch    func(client.Object) // before a patch is carried out
+	unserved   string              // a namespace whose Secrets the agent may not read
 	unwritable error               // what patches are answered with
 	shown      *corev1.Secret      // what the cache shows instead of the Secret
 }
@@ -95,7 +96,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	}
 	w.accounts = &accounts{
 		client: w.client, live: w.client, identities: w, reviews: w, clock: w.clock, random: random, events: events, asks: asks,
-		queue: w.queue, failures: newLedger(), log: slog.New(slog.DiscardHandler),
+		queue: w.queue, serves: func(namespace string) bool { return namespace != w.unserved }, failures: newLedger(), log: slog.New(slog.DiscardHandler),
 	}
 	w.gates = &gates{client: w.client, recorder: recorder}
 	return w

@@ -28,7 +28,7 @@ const (
 // measureSecrets measures the agent with many Secrets: how fast they are first filled, beside plain Secrets of the same size
 // that the same client patches; its memory, beside a process that only caches them; and what it uses while none is due.
 func measureSecrets(ctx context.Context, s settings, p plane, t *table) error {
-	w, remove, err := newWorld(ctx, p, nil)
+	w, remove, err := newWorld(ctx, p, map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled})
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,9 @@ func TestBoundsOfDelivery(t *testing.T) {
 	if err := root.RbacV1().ClusterRoleBindings().Delete(t.Context(), "credence:agent", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.bind(t, "inside", "credence:agent", rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
+	for _, role := range []string{"credence:agent", "credence:agent:secrets"} {
+		p.bind(t, "inside", role, rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
+	}
 	// A new start, as its watches were begun with the rights of before.
 	p.kill(t, "agent")
 	for _, name := range []string{"outside", "inside"} {

@@ -22,6 +22,7 @@ func TestAThousandRenewalsThroughCrashes(t *testing.T) {
 	const secrets = 1000
 	p := newPlane(t)
 	namespace := p.namespace(t)
+	p.enable(t, namespace)
 	p.awsIdentity(t, namespace, "banana", "dev")
 	p.letAgent(t, namespace)
 	fill(t, p, namespace, secrets)

@@ -176,9 +176,11 @@ func annotate(key, value string) []byte {
 // TestWhatTheAgentMayWrite takes the part of an agent that somebody else has taken over.
 func TestWhatTheAgentMayWrite(t *testing.T) {
 	namespace := shared.namespace(t)
+	shared.enable(t, namespace)
 	root := shared.client(t)
 	agent := shared.clientAs(t, agentUser, agentGroup)
 	secrets := agent.CoreV1().Secrets(namespace)
+	eventually(t, func() error { return list(t, agent, namespace) })
 
 	for _, name := range []string{"plain", "kept"} {
 		if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"x": []byte("y")}}, metav1.CreateOptions{}); err != nil {

@@ -114,6 +114,7 @@ func (p plane) patchIdentity(t *testing.T, namespace, name, patch string) {
 // TestTokenSecret follows one Secret of the document through its life.
 func TestTokenSecret(t *testing.T) {
 	identities, namespace := shared.namespace(t), shared.namespace(t)
+	shared.enable(t, namespace)
 	root := shared.client(t).CoreV1().Secrets(namespace)
 	shared.awsIdentity(t, identities, "banana", "dev")
 	secret := tokenSecret("cloudprovider", identities, "banana")

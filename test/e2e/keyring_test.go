@@ -190,6 +190,7 @@ func TestRevocation(t *testing.T) {
 	issued := token(t, admin, namespace, "one", `{}`).Status.Token
 	header, _ := claims(t, issued)
 	// A Secret with a token that the other algorithm signs, which the revocation below does not concern, and one that it does.
+	p.enable(t, namespace)
 	p.letAgent(t, namespace)
 	for _, name := range []string{"one", "two"} {
 		if _, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret(name, namespace, name), metav1.CreateOptions{}); err != nil {

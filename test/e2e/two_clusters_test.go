@@ -57,6 +57,7 @@ func TestTwoClusters(t *testing.T) {
 	garden.bind(t, ours, "credence:identity-reader", reader)
 
 	namespace := seed.namespace(t)
+	seed.enable(t, namespace)
 	secrets := seed.client(t).CoreV1().Secrets(namespace)
 	for name, of := range map[string]string{"ours": ours, "theirs": theirs} {
 		if _, err := secrets.Create(t.Context(), tokenSecret(name, of, "banana"), metav1.CreateOptions{}); err != nil {

@@ -63,6 +63,7 @@ const (
 	agentHealthPort       = 5
 	webhookPort           = 6
 	webhookHealthPort     = 7
+	binderHealthPort      = 8
 	controllerManagerPort = 9
 )
 
@@ -145,6 +146,23 @@ var components = []component{
 		readiness: agentHealthPort,
 		serving:   serving("credence-agent"),
 		client:    serviceAccount("credence-agent"),
+	},
+	{
+		name: "binder", program: "credence-server", phase: inCluster,
+		arguments: func(i installation) []string {
+			return []string{
+				"binder",
+				"--bind-address", "127.0.0.1",
+				"--health-port", i.port(binderHealthPort),
+				"--tls-cert-file", i.certificateFile("binder"),
+				"--tls-private-key-file", i.keyFile("binder"),
+				"--kubeconfig", i.kubeconfigFile("binder"),
+			}
+		},
+		ports:     []port{{binderHealthPort, "the binder's health"}},
+		readiness: binderHealthPort,
+		serving:   serving("credence-binder"),
+		client:    serviceAccount("credence-binder"),
 	},
 	{
 		name: "webhook", program: "credence-server", phase: inCluster,

@@ -1,0 +1,36 @@
+package binder
+
+import (
+	"log/slog"
+
+	"github.com/spf13/cobra"
+)
+
+// NewCommand returns the command `binder`; it runs until its context is done, and logs to its standard error.
+func NewCommand() *cobra.Command {
+	config := Config{}
+	command := &cobra.Command{
+		Use:   "binder",
+		Short: "Let the agent have the Secrets of the namespaces that tokens are delivered in",
+		Long: `Create the RoleBinding credence:agent:secrets in each namespace of the workload cluster that has the label
+identity.credence.dev/workload-identities=enabled, except credence-system and kube-*: the agent can read Secrets
+in these namespaces, and in no others.
+
+It is a program of its own so that the agent, which holds tokens, and the webhook, which answers requests, have no
+right to bind roles. Several replicas may run; none needs to be elected.`,
+		Example:      `  credence-server binder`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
+			return Run(command.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")
+	flags.StringVar(&config.Health.BindAddress, "bind-address", "127.0.0.1", "IP address to listen on")
+	flags.IntVar(&config.Health.Port, "health-port", 0, "port of /livez, /readyz and /metrics; 0: none")
+	flags.StringVar(&config.Health.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve health and metrics with")
+	flags.StringVar(&config.Health.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key")
+	return command
+}

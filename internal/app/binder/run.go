@@ -1,0 +1,68 @@
+package binder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/delivery/bindings"
+)
+
+// Config is what the binder needs.
+type Config struct {
+	Kubeconfig string // of the workload cluster; empty: the pod's own
+	Health     serving.HealthPort
+	Log        *slog.Logger
+}
+
+// Run makes RoleBindings until ctx is done. An error is a configuration that cannot work.
+func Run(ctx context.Context, config Config) error {
+	if err := config.Health.Check(); err != nil {
+		return err
+	}
+	// What the libraries below log goes where ours does.
+	logger := logr.FromSlogHandler(config.Log.Handler())
+	controllerlog.SetLogger(logger)
+	klog.SetLogger(logger)
+	cluster, err := rest.InClusterConfig()
+	if config.Kubeconfig != "" {
+		cluster, err = clientcmd.BuildConfigFromFlags("", config.Kubeconfig)
+	}
+	if err != nil {
+		return fmt.Errorf("read how to reach the Kubernetes API: %w; set --kubeconfig", err)
+	}
+	cluster.UserAgent = "credence-server/binder"
+	binder, err := bindings.NewBinder(cluster, config.Log)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if config.Health.Port != 0 {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		server, pair, err := config.Health.Open(ctx, serving.NewHealth(binder.Ready, registry), config.Log)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return server.Run(ctx) })
+		group.Go(func() error { return pair.Run(ctx) })
+	}
+	group.Go(func() error { return binder.Run(ctx) })
+	config.Log.Info("binder started")
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	config.Log.Info("binder stopped")
+	return nil
+}

@@ -1,0 +1,225 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+const (
+	binderUser   = "system:serviceaccount:credence-system:credence-binder"
+	agentBinding = "credence:agent:secrets"
+)
+
+func list(t *testing.T, client kubernetes.Interface, namespace string) error {
+	t.Helper()
+	_, err := client.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{})
+	return err
+}
+
+// The agent has the Secrets of labelled namespaces, from the label until the last Secret with tokens is gone, and no others: not those
+// of the namespace that may hold the signing keys, whatever label that is given.
+func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
+	namespace, plain := shared.namespace(t), shared.namespace(t)
+	root, agent := shared.client(t), shared.clientAs(t, agentUser, agentGroup)
+	for _, where := range []string{"credence-system", "kube-system", "default", namespace, plain, ""} {
+		if err := list(t, agent, where); !apierrors.IsForbidden(err) {
+			t.Errorf("the agent lists the Secrets of %q: %v", where, err)
+		}
+	}
+	for _, where := range []string{"credence-system", "kube-system"} {
+		shared.enable(t, where)
+		t.Cleanup(func() { label(t, shared, context.WithoutCancel(t.Context()), where, "null") })
+	}
+
+	// A Secret of before the label is found when the namespace is given it.
+	shared.awsIdentity(t, namespace, "banana", "dev")
+	shared.letAgent(t, namespace)
+	for _, where := range []string{namespace, plain} {
+		if _, err := root.CoreV1().Secrets(where).Create(t.Context(), tokenSecret("early", namespace, "banana"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared.enable(t, namespace)
+	shared.awaitToken(t, namespace, "early", nil)
+	if err := list(t, agent, namespace); err != nil {
+		t.Errorf("the agent lists the Secrets of a labelled namespace: %v", err)
+	}
+	for _, where := range []string{"credence-system", "kube-system", plain, ""} {
+		if err := list(t, agent, where); !apierrors.IsForbidden(err) {
+			t.Errorf("the agent lists the Secrets of %q: %v", where, err)
+		}
+	}
+	can := exec.CommandContext(t.Context(), program("kubectl"), "--kubeconfig", shared.Kubeconfig, "auth", "can-i", "get", "secrets", "-n", "credence-system", "--as", agentUser)
+	if out, _ := can.CombinedOutput(); string(out) != "no\n" {
+		t.Errorf("kubectl auth can-i get secrets -n credence-system --as %s prints %q, want no", agentUser, out)
+	}
+
+	// While a Secret with tokens stands, it is served, whatever becomes of the label; with the last one the right goes, too.
+	label(t, shared, t.Context(), namespace, "null")
+	_, before := shared.awaitToken(t, namespace, "early", nil)
+	if _, err := root.CoreV1().Secrets(namespace).Patch(t.Context(), "early", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shared.awaitToken(t, namespace, "early", func(c carried) bool { return c.ID != before.ID })
+	if err := root.CoreV1().Secrets(namespace).Delete(t.Context(), "early", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if err := list(t, agent, namespace); !apierrors.IsForbidden(err) {
+			return errors.Join(errors.New("the agent still may read Secrets"), err)
+		}
+		return nil
+	})
+	if secret, err := root.CoreV1().Secrets(plain).Get(t.Context(), "early", metav1.GetOptions{}); err != nil || len(secret.Data["token"]) != 0 {
+		t.Errorf("the Secret of a namespace without the label has %d bytes of token, %v", len(secret.Data["token"]), err)
+	}
+
+	// And it comes back with the label, also after somebody took it away.
+	shared.enable(t, namespace)
+	eventually(t, func() error { return list(t, agent, namespace) })
+	if err := root.RbacV1().RoleBindings(namespace).Delete(t.Context(), agentBinding, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		_, err := root.RbacV1().RoleBindings(namespace).Get(t.Context(), agentBinding, metav1.GetOptions{})
+		return err
+	})
+}
+
+func label(t *testing.T, p plane, ctx context.Context, namespace, value string) {
+	t.Helper()
+	patch := []byte(`{"metadata":{"labels":{"` + v1alpha1.LabelNamespaceIdentities + `":` + value + `}}}`)
+	if _, err := p.client(t).CoreV1().Namespaces().Patch(ctx, namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWhatTheBinderMayBind takes the part of a binder that somebody else has taken over.
+func TestWhatTheBinderMayBind(t *testing.T) {
+	namespace, plain := shared.namespace(t), shared.namespace(t)
+	shared.enable(t, namespace)
+	root, binder := shared.client(t), shared.clientAs(t, binderUser, agentGroup)
+	eventually(t, func() error {
+		_, err := root.RbacV1().RoleBindings(namespace).Get(t.Context(), agentBinding, metav1.GetOptions{})
+		return err
+	})
+	shared.enable(t, "kube-public")
+	t.Cleanup(func() { label(t, shared, context.WithoutCancel(t.Context()), "kube-public", "null") })
+	bind := func(namespace string, change func(*rbacv1.RoleBinding)) error {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: agentBinding},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentBinding},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"}},
+		}
+		if change != nil {
+			change(binding)
+		}
+		// Without admission policies a dry run would be let through, too.
+		_, err := binder.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	if err := bind(namespace, nil); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the RoleBinding of the agent in a labelled namespace: %v, want that it exists", err)
+	}
+	for what, change := range map[string]func(*rbacv1.RoleBinding){
+		"another name":     func(b *rbacv1.RoleBinding) { b.Name = "other" },
+		"a generated name": func(b *rbacv1.RoleBinding) { b.Name, b.GenerateName = "", agentBinding },
+		"another subject":  func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "credence-binder" },
+		"a user": func(b *rbacv1.RoleBinding) {
+			b.Subjects[0] = rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mallory"}
+		},
+		"two subjects": func(b *rbacv1.RoleBinding) {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "system:authenticated"})
+		},
+		"no subject": func(b *rbacv1.RoleBinding) { b.Subjects = nil },
+	} {
+		refused(t, what, bind(namespace, change), "the binder may")
+	}
+	for _, role := range []string{"cluster-admin", "edit", "credence:binder", "credence:agent:identities"} {
+		refused(t, "the role "+role, bind(namespace, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = role }), "forbidden")
+	}
+	// A role that the binder has itself could be bound as far as RBAC goes.
+	refused(t, "a role without a rule", bind(namespace, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = emptyRole(t, root) }), "no other role")
+	for _, where := range []string{"credence-system", "kube-system", "kube-public", "default", plain} {
+		refused(t, "a binding in "+where, bind(where, nil), "never in credence-system")
+	}
+
+	rbac := binder.RbacV1()
+	const all = `{"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}`
+	_, err := rbac.ClusterRoles().Patch(t.Context(), agentBinding, types.MergePatchType, []byte(all), metav1.PatchOptions{})
+	refused(t, "more rights in the role", err, "forbidden")
+	_, err = rbac.RoleBindings(namespace).Patch(t.Context(), agentBinding, types.MergePatchType, []byte(`{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`), metav1.PatchOptions{})
+	refused(t, "another subject of a binding that is there", err, "forbidden")
+	refused(t, "deleting a binding", rbac.RoleBindings(namespace).Delete(t.Context(), agentBinding, metav1.DeleteOptions{}), "forbidden")
+	_, err = rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "x"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentBinding}}, metav1.CreateOptions{})
+	refused(t, "a ClusterRoleBinding", err, "forbidden")
+	_, err = rbac.Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+	refused(t, "a Role", err, "forbidden")
+	_, err = rbac.RoleBindings("").List(t.Context(), metav1.ListOptions{})
+	refused(t, "seeing all RoleBindings", err, "forbidden")
+	for _, where := range []string{namespace, "credence-system", ""} {
+		refused(t, "the Secrets of "+where, list(t, binder, where), "forbidden")
+	}
+	_, err = binder.CoreV1().Namespaces().Patch(t.Context(), plain, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	refused(t, "labelling a namespace", err, "forbidden")
+
+	// The agent can do no more with RoleBindings than give its own back.
+	agent := shared.clientAs(t, agentUser, agentGroup).RbacV1()
+	_, err = agent.RoleBindings(plain).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: agentBinding}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentBinding}}, metav1.CreateOptions{})
+	refused(t, "a binding by the agent", err, "forbidden")
+	refused(t, "the agent deletes another binding", agent.RoleBindings("credence-system").Delete(t.Context(), "credence:keys", metav1.DeleteOptions{}), "forbidden")
+}
+
+func emptyRole(t *testing.T, root kubernetes.Interface) string {
+	t.Helper()
+	role, err := root.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := root.RbacV1().ClusterRoles().Delete(context.WithoutCancel(t.Context()), role.Name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return role.Name
+}
+
+// Whoever creates a Secret that will get no token is told so.
+func TestWarningWhereNoTokensAreDelivered(t *testing.T) {
+	namespace := shared.namespace(t)
+	create := func(where string) string {
+		command := exec.CommandContext(t.Context(), program("kubectl"), "--kubeconfig", shared.Kubeconfig, "create", "--dry-run=server", "-n", where, "-f", "-")
+		command.Stdin = strings.NewReader(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"` + v1alpha1.LabelPurpose + `":"` + v1alpha1.PurposeTokenRequestor + `"},
+			"annotations":{"` + v1alpha1.AnnotationName + `":"banana","` + v1alpha1.AnnotationNamespace + `":"` + namespace + `"}},"type":"` + string(corev1.SecretTypeOpaque) + `"}`)
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Errorf("create in %s: %v\n%s", where, err, out)
+		}
+		return string(out)
+	}
+	if out := create(namespace); !strings.Contains(out, "Warning: ") || !strings.Contains(out, "before the namespace "+namespace+" has the label identity.credence.dev/workload-identities=enabled") {
+		t.Errorf("without the label: %s", out)
+	}
+	if out := create("kube-system"); !strings.Contains(out, "Warning: ") || !strings.Contains(out, "put the Secret into another one") {
+		t.Errorf("in kube-system: %s", out)
+	}
+	shared.enable(t, namespace)
+	eventually(t, func() error {
+		if out := create(namespace); strings.Contains(out, "Warning: ") {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
