@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -13,15 +14,35 @@ import (
 // Account is one or more sources of credentials that stand for the same account, in the order in which they are tried. Each keeps its
 // own credential, expiry and failures. A source that has no credential to give, or whose credential the server answered with 401
 // twice, is passed over for the next one, until it has another credential.
-type Account struct{ sources []*Source }
+type Account struct {
+	sources []*Source
+	err     error // why it can't be used; there are no sources then
+}
 
-// InOrder returns the account of these sources.
+// InOrder returns the account of these sources. If one of them is nil, or no Pool has made it, each use of the account is a *ConfigError.
 func InOrder(first *Source, more ...*Source) *Account {
-	return &Account{sources: append([]*Source{first}, more...)}
+	sources := append([]*Source{first}, more...)
+	for i, s := range sources {
+		if s == nil || s.pool == nil {
+			return &Account{err: &ConfigError{Field: fmt.Sprintf("sources[%d]", i), Reason: s.check().(*ConfigError).Reason}}
+		}
+	}
+	return &Account{sources: sources}
+}
+
+// made returns a, or an account of the same use if nothing has made it.
+func (a *Account) made() *Account {
+	if a == nil || len(a.sources) == 0 && a.err == nil {
+		return &Account{err: &ConfigError{Field: "account", Reason: "is nil or empty; InOrder makes one"}}
+	}
+	return a
 }
 
 // Get returns the credential of the first source that has one to give, or the errors of all.
 func (a *Account) Get(ctx context.Context) (*Credential, error) {
+	if a = a.made(); a.err != nil {
+		return nil, a.err
+	}
 	var failures []error
 	for _, s := range a.sources {
 		credential, err := s.Get(ctx)
@@ -47,17 +68,23 @@ func (a *Account) Transport(base *http.Transport) *Transport {
 			base = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second}
 		}
 	}
+	if a = a.made(); a.err != nil {
+		return newTransport(a, base)
+	}
 	return a.sources[0].pool.transport(a, base)
 }
 
 // Wrap returns an http.RoundTripper that sends the token over base. It is for round trippers that are not an *http.Transport; what
 // they use for client certificates is their business, and can be GetClientCertificate.
-func (a *Account) Wrap(base http.RoundTripper) http.RoundTripper { return newWrapper(a, base) }
+func (a *Account) Wrap(base http.RoundTripper) http.RoundTripper { return newWrapper(a.made(), base) }
 
 // GetClientCertificate is for a tls.Config. It returns the first certificate that the server accepts, and an empty one if there is
 // none, as crypto/tls asks. The credential is fetched within the handshake: a client that has a deadline for handshakes, and can't
 // use Transport, should call Get before.
 func (a *Account) GetClientCertificate(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if a = a.made(); a.err != nil {
+		return nil, a.err
+	}
 	var failures []error
 	var chosen *tls.Certificate
 	for _, s := range a.sources {

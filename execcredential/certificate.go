@@ -91,11 +91,11 @@ func checkCertificate(pair *tls.Certificate, now time.Time) error {
 	if !ok {
 		return &OutputError{Problem: BadKey, Detail: fmt.Sprintf("%T can't sign", pair.PrivateKey)}
 	}
-	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
-	if !ok {
-		return &OutputError{Problem: BadKey, Detail: fmt.Sprintf("a public key of type %T can't be compared", signer.Public())}
+	matches, err := signsFor(signer, pair.Leaf)
+	if err != nil {
+		return &OutputError{Problem: BadKey, Detail: err.Error()}
 	}
-	if !public.Equal(pair.Leaf.PublicKey) {
+	if !matches {
 		return &OutputError{Problem: MismatchedPair, Detail: "the first certificate must be that of the key, intermediate ones follow"}
 	}
 	if now.After(pair.Leaf.NotAfter) {
@@ -105,6 +105,20 @@ func checkCertificate(pair *tls.Certificate, now time.Time) error {
 		return &OutputError{Problem: CertificateNotValid, Detail: "it is valid from " + pair.Leaf.NotBefore.UTC().Format(time.RFC3339)}
 	}
 	return nil
+}
+
+// signsFor reports whether a key is that of a certificate. An empty key of Go's own types panics when it is looked at.
+func signsFor(signer crypto.Signer, leaf *x509.Certificate) (matches bool, err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%T is empty", signer)
+		}
+	}()
+	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
+	if !ok {
+		return false, fmt.Errorf("a public key of type %T can't be compared", signer.Public())
+	}
+	return public.Equal(leaf.PublicKey), nil
 }
 
 func notPEM(field, block, data string) string {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -143,8 +145,23 @@ func (c Config) String() string {
 	return fmt.Sprintf("exec credential program %q (%s), %d arguments, %d variables", c.Command, c.APIVersion, len(c.Args), len(c.Env))
 }
 
-// GoString is String: arguments and variables may hold secrets.
-func (c Config) GoString() string { return c.String() }
+// Format is String for every verb.
+func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String()) }
+
+// LogValue is String.
+func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Format names the variable for every verb, and not its value.
+func (e EnvVar) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.Name+"="+redacted) }
+
+// Format names the server for every verb: a proxy's URL and the extension may hold secrets.
+func (c Cluster) Format(f fmt.State, _ rune) {
+	server := "a server that is no URL"
+	if u := c.url(); u != nil {
+		server = u.Redacted()
+	}
+	_, _ = io.WriteString(f, "cluster "+server)
+}
 
 func (c Config) clone() Config {
 	c.Args = slices.Clone(c.Args)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Credential is a token, a client certificate, or both, that belong together. It never changes, and prints as [redacted].
+// Credential is a token, a client certificate, or both, that belong together. It never changes, and prints as [redacted]. A nil one has
+// neither.
 type Credential struct {
 	token         string
 	authorization []string // the value of the Authorization header
@@ -61,10 +62,23 @@ func newCredential(m Material) *Credential {
 }
 
 // Token is the bearer token, or empty.
-func (c *Credential) Token() string { return c.token }
+func (c *Credential) Token() string {
+	if c == nil {
+		return ""
+	}
+	return c.token
+}
 
 // Certificate is the client certificate with its key, or nil. It must not be changed.
-func (c *Credential) Certificate() *tls.Certificate { return c.certificate }
+func (c *Credential) Certificate() *tls.Certificate {
+	if c == nil {
+		return nil
+	}
+	return c.certificate
+}
+
+// empty reports whether there is nothing that a server could take.
+func (c *Credential) empty() bool { return c == nil || c.token == "" && c.certificate == nil }
 
 // leaf is the certificate itself, or nil.
 func (c *Credential) leaf() *x509.Certificate {
@@ -75,7 +89,12 @@ func (c *Credential) leaf() *x509.Certificate {
 }
 
 // Expires is when the credential must not be used anymore. Zero means never.
-func (c *Credential) Expires() time.Time { return c.expires }
+func (c *Credential) Expires() time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	return c.expires
+}
 
 // Equal reports whether a server could not tell the two apart: the same token and the same certificates. Expiry doesn't count.
 func (c *Credential) Equal(other *Credential) bool {

@@ -158,7 +158,7 @@ type BackoffError struct {
 
 // Error has the first line of the failure: who saw it had the rest, such as the hint how to install a program.
 func (e *BackoffError) Error() string {
-	first, _, _ := strings.Cut(e.Err.Error(), "\n")
+	first, _, _ := strings.Cut(fmt.Sprint(e.Err), "\n")
 	return fmt.Sprintf("%s (failed %d times in a row; not tried again before %s)", first, e.Failures, e.Next.Format(time.RFC3339))
 }
 

@@ -47,7 +47,7 @@ func (e *KubeconfigError) Error() string {
 	if e.Place != "" {
 		message += ": " + e.Place
 	}
-	return message + ": " + e.Err.Error()
+	return fmt.Sprintf("%s: %v", message, e.Err)
 }
 
 func (e *KubeconfigError) Unwrap() error { return e.Err }

@@ -11,7 +11,7 @@ import (
 	"weak"
 )
 
-// Pool is an instance of the library. Equal configs have one Source in it. All methods are safe for concurrent use.
+// Pool is an instance of the library. Equal configs have one Source in it. All methods are safe for concurrent use. Only NewPool makes one.
 type Pool struct {
 	options Options
 	plain   plainHTTPHosts
@@ -63,6 +63,9 @@ func NewPool(o Options) (*Pool, error) {
 // Source returns the source of credentials from the program that c names: the same one for equal configs. It runs nothing yet. Errors
 // are *ConfigError, *PlainHTTPError for a Cluster.Server without TLS that is not in Options.PlainHTTPHosts, and ErrClosed.
 func (p *Pool) Source(c Config) (*Source, error) {
+	if p.empty() {
+		return nil, &ConfigError{Field: "pool", Reason: "is nil or empty; NewPool makes one"}
+	}
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -85,7 +88,7 @@ func (p *Pool) Source(c Config) (*Source, error) {
 		c.Cluster = Cluster{} // certificate authorities are large, and the program never sees them
 	}
 	c = c.clone()
-	s := &Source{pool: p, config: c, provider: newProgram(c, p.options)}
+	s := &Source{pool: p, config: &c, provider: newProgram(c, p.options)}
 	p.sources[key] = p.order.PushFront(&remembered{key, s})
 	if p.order.Len() > p.options.MaxSources {
 		oldest := p.order.Back()
@@ -94,13 +97,25 @@ func (p *Pool) Source(c Config) (*Source, error) {
 	return s, nil
 }
 
-// Provider returns a source of credentials from Go code. It is not shared.
+// Provider returns a source of credentials from Go code. It is not shared. If provider is nil, each use of the source is a *ConfigError.
 func (p *Pool) Provider(provider Provider) *Source {
-	return &Source{pool: p, provider: provider}
+	if p.empty() {
+		return &Source{}
+	}
+	if provider == nil {
+		provider = ProviderFunc(nil)
+	}
+	return &Source{pool: p, provider: provider, config: &Config{}}
 }
+
+// empty reports whether NewPool has not made p.
+func (p *Pool) empty() bool { return p == nil || p.life == nil }
 
 // Len is how many sources p remembers.
 func (p *Pool) Len() int {
+	if p.empty() {
+		return 0
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.order.Len()
@@ -109,6 +124,9 @@ func (p *Pool) Len() int {
 // Close ends what runs, with all that it started, and waits until it has ended. Whoever waits gets ErrClosed. Idle connections of
 // transports are closed, busy ones when they become idle. It may be called more than once.
 func (p *Pool) Close() error {
+	if p.empty() {
+		return nil
+	}
 	p.mu.Lock()
 	p.closed.Store(true)
 	var sources []*Source

@@ -39,6 +39,10 @@ func newPresenter(a *Account, send func(*http.Request, int, *Credential) (*http.
 }
 
 func (p *presenter) roundTrip(request *http.Request) (*http.Response, error) {
+	if p.account.err != nil {
+		closeBody(request)
+		return nil, p.account.err
+	}
 	// Credentials of the caller win, and none go to where a server redirects to.
 	if request.Header.Get("Authorization") != "" || redirectedAway(request) {
 		return p.send(request, 0, nil)

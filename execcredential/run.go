@@ -51,8 +51,8 @@ func (s *Source) fly(f *flight) {
 	clock := s.pool.options.Clock
 	began := clock.Now()
 	credential, err := s.call(s.pool.life)
-	if credential == nil && err == nil {
-		err = &OutputError{Problem: NoCredential, Detail: "the provider returned nil"}
+	if err == nil && credential.empty() {
+		err = &OutputError{Problem: NoCredential, Detail: "the provider returned none"}
 	}
 	if s.pool.closed.Load() {
 		credential, err = nil, ErrClosed
@@ -85,7 +85,7 @@ func (s *Source) fly(f *flight) {
 	s.mu.Unlock()
 	close(f.done)
 
-	report := Run{Config: s.config, Reason: f.reason, Duration: now.Sub(began), Err: err, Source: s}
+	report := Run{Config: *s.config, Reason: f.reason, Duration: now.Sub(began), Err: err, Source: s}
 	if credential != nil {
 		report.Expires, report.Certificate = credential.expires, credential.leaf()
 		if replaced != nil && !replaced.Equal(report.Certificate) {

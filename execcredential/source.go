@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -21,15 +22,20 @@ type Provider interface {
 // ProviderFunc is a function as Provider.
 type ProviderFunc func(ctx context.Context) (*Credential, error)
 
-// Credential calls f.
-func (f ProviderFunc) Credential(ctx context.Context) (*Credential, error) { return f(ctx) }
+// Credential calls f, and returns a *ConfigError if that is nil.
+func (f ProviderFunc) Credential(ctx context.Context) (*Credential, error) {
+	if f == nil {
+		return nil, &ConfigError{Field: "provider", Reason: "is nil"}
+	}
+	return f(ctx)
+}
 
 // Source keeps the credential of one program up to date, for all who use it. It has no goroutine while no program runs. All methods
-// are safe for concurrent use.
+// are safe for concurrent use. One that no Pool has made gives a *ConfigError.
 type Source struct {
 	pool     *Pool
 	provider Provider
-	config   Config // empty for a Provider
+	config   *Config // empty for a Provider; a pointer, so that no verb of fmt finds it
 
 	current atomic.Pointer[held]
 	waiting atomic.Int64
@@ -75,8 +81,8 @@ type Status struct {
 // Get returns a credential that has not expired, and runs the program if there is none. The exception is output that has expired already
 // when it is written, or soon after: it is returned until the pause after the run is over. The end of ctx ends the waiting, not the run.
 func (s *Source) Get(ctx context.Context) (*Credential, error) {
-	if s.pool.closed.Load() {
-		return nil, ErrClosed
+	if err := s.check(); err != nil {
+		return nil, err
 	}
 	if h := s.current.Load(); h != nil {
 		now := s.pool.options.Clock.Now()
@@ -94,8 +100,22 @@ func (s *Source) Get(ctx context.Context) (*Credential, error) {
 	return s.wait(ctx, f)
 }
 
+// check returns what is wrong with a Source that gives no credentials, whatever its program does.
+func (s *Source) check() error {
+	switch {
+	case s == nil || s.pool == nil:
+		return &ConfigError{Field: "source", Reason: "is nil or empty; Pool.Source and Pool.Provider of a Pool that NewPool has made return one"}
+	case s.pool.closed.Load():
+		return ErrClosed
+	}
+	return nil
+}
+
 // Refresh runs the program now, whatever its credential or its failures. If it is running already, that run counts.
 func (s *Source) Refresh(ctx context.Context) (*Credential, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	f := s.running
 	if f == nil || !f.started && f.stop() {
@@ -113,8 +133,8 @@ func (s *Source) Rejected(ctx context.Context, rejected *Credential) (*Credentia
 }
 
 func (s *Source) rejectedBy(ctx context.Context, server string, rejected *Credential) (*Credential, error) {
-	if s.pool.closed.Load() {
-		return nil, ErrClosed
+	if err := s.check(); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	now := s.pool.options.Clock.Now()
@@ -200,6 +220,9 @@ func (s *Source) resigned(ctx context.Context, unsigned *Credential) (*Credentia
 
 // Status tells what s has done so far.
 func (s *Source) Status() Status {
+	if err := s.check(); err != nil && err != ErrClosed {
+		return Status{Err: err}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	status := s.status
@@ -269,6 +292,15 @@ func (s *Source) wait(ctx context.Context, f *flight) (*Credential, error) {
 	case <-s.pool.life.Done():
 		return nil, ErrClosed
 	}
+}
+
+// Format names the program for every verb.
+func (s *Source) Format(f fmt.State, _ rune) {
+	if s == nil || s.config == nil {
+		_, _ = io.WriteString(f, "a source of no credential")
+		return
+	}
+	_, _ = io.WriteString(f, "a source of "+s.name())
 }
 
 func (s *Source) name() string {

@@ -61,11 +61,20 @@ func template(base *http.Transport) *http.Transport {
 // RoundTrip sends a copy of request with the account's credential, and once more with another one if the server answers 401, or if the
 // key of the certificate, in a device, does not sign. A request that has an Authorization header already is sent as it is.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if t == nil || t.presenter == nil {
+		closeBody(request)
+		return nil, errEmptyTransport
+	}
 	return t.presenter.roundTrip(request)
 }
 
+var errEmptyTransport = &ConfigError{Field: "transport", Reason: "is nil or empty; Source.Transport and Account.Transport return one"}
+
 // CloseIdleConnections closes the connections that nobody uses.
 func (t *Transport) CloseIdleConnections() {
+	if t == nil {
+		return
+	}
 	for g := range t.slots.generations {
 		g.transport.CloseIdleConnections()
 	}
@@ -75,6 +84,10 @@ func (t *Transport) CloseIdleConnections() {
 // protocols do.
 func (t *Transport) TLSClientConfig() *tls.Config {
 	config := &tls.Config{}
+	if t == nil || t.presenter == nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return nil, errEmptyTransport }
+		return config
+	}
 	if t.base.TLSClientConfig != nil {
 		config = t.base.TLSClientConfig.Clone()
 	}

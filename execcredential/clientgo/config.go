@@ -22,6 +22,9 @@ import (
 // TLS that Options.PlainHTTPHosts of the pool does not name. client-go sends tokens to such a host, but never gets one with a plugin
 // from clientcmd.
 func Config(pool *execcredential.Pool, c *rest.Config) (*rest.Config, error) {
+	if c == nil {
+		return nil, errNoConfig
+	}
 	if c.ExecProvider != nil && c.AuthProvider != nil {
 		return nil, errors.New("execcredential/clientgo: ExecProvider and AuthProvider can't be used together")
 	}
@@ -44,6 +47,8 @@ func Config(pool *execcredential.Pool, c *rest.Config) (*rest.Config, error) {
 	copied.WrapTransport = transport.Wrappers(p.wrap, c.WrapTransport)
 	return copied, nil
 }
+
+var errNoConfig = errors.New("execcredential/clientgo: the rest.Config is nil")
 
 // static says that c has credentials that client-go prefers to a plugin.
 func static(c *rest.Config) bool {

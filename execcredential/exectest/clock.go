@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Clock is an execcredential.Clock that stands still until the test moves it.
+// Clock is an execcredential.Clock that stands still until the test moves it. Its zero value shows the zero time.
 type Clock struct {
 	mu     sync.Mutex
-	change *sync.Cond
+	change sync.Cond
 	now    time.Time
 	timers map[*timer]bool
 }
@@ -20,9 +20,7 @@ type timer struct {
 
 // NewClock returns a clock that shows now.
 func NewClock(now time.Time) *Clock {
-	c := &Clock{now: now, timers: map[*timer]bool{}}
-	c.change = sync.NewCond(&c.mu)
-	return c
+	return &Clock{now: now}
 }
 
 // Now is the time.
@@ -36,6 +34,9 @@ func (c *Clock) Now() time.Time {
 func (c *Clock) AfterFunc(d time.Duration, f func()) func() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.timers == nil {
+		c.timers = map[*timer]bool{}
+	}
 	t := &timer{at: c.now.Add(d), f: f}
 	c.timers[t] = true
 	c.fire()
@@ -61,6 +62,7 @@ func (c *Clock) Advance(d time.Duration) {
 func (c *Clock) WaitForTimers(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.change.L = &c.mu
 	for len(c.timers) < n {
 		c.change.Wait()
 	}

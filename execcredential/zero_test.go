@@ -1,0 +1,159 @@
+package execcredential_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/rsa"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/execcredential"
+	"github.com/credence-id/credence/execcredential/exectest"
+)
+
+func isConfigError(err error) bool {
+	_, ok := errors.AsType[*execcredential.ConfigError](err)
+	return ok
+}
+
+// What no constructor has made is an error where it is used, and no panic.
+func TestZeroValues(t *testing.T) {
+	pool, clock := newPool(t, execcredential.Options{})
+	request := func() *http.Request {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	sources := map[string]*execcredential.Source{
+		"nil source": nil, "zero source": {}, "nil provider": pool.Provider(nil), "nil function": pool.Provider(execcredential.ProviderFunc(nil)),
+		"provider of a zero pool": new(execcredential.Pool).Provider(nil), "provider of a nil pool": (*execcredential.Pool)(nil).Provider(nil),
+	}
+	accounts := map[string]*execcredential.Account{"nil account": nil, "zero account": {}, "in order nil": execcredential.InOrder(nil), "in order nil, nil": execcredential.InOrder(nil, nil)}
+	for name, s := range sources {
+		accounts["in order "+name] = execcredential.InOrder(s)
+		for what, f := range map[string]func() error{
+			"Get":      func() error { _, err := s.Get(t.Context()); return err },
+			"Refresh":  func() error { _, err := s.Refresh(t.Context()); return err },
+			"Rejected": func() error { _, err := s.Rejected(t.Context(), nil); return err },
+		} {
+			resting := what == "Rejected" && s != nil && s.Status().Runs > 0 // what failed a moment ago is not run for that
+			if err := f(); !isConfigError(err) && !resting {
+				t.Errorf("%s of %s: %v", what, name, err)
+			}
+		}
+		if err := s.Status().Err; !isConfigError(err) {
+			t.Errorf("status of %s: %v", name, err)
+		}
+		_ = fmt.Sprintf("%v %+v %d", s, s, s)
+	}
+	healthy := pool.Provider(&script{now: clock.Now, next: func(int) (execcredential.Material, error) { return execcredential.Material{Token: "a"}, nil }})
+	accounts["in order, with nil behind"] = execcredential.InOrder(healthy, nil)
+	for name, a := range accounts {
+		for what, f := range map[string]func() error{
+			"Get":         func() error { _, err := a.Get(t.Context()); return err },
+			"Transport":   func() error { _, err := a.Transport(nil).RoundTrip(request()); return err },
+			"Wrap":        func() error { _, err := a.Wrap(nil).RoundTrip(request()); return err },
+			"certificate": func() error { _, err := a.GetClientCertificate(&tls.CertificateRequestInfo{}); return err },
+			"TLS": func() error {
+				_, err := a.Transport(nil).TLSClientConfig().GetClientCertificate(&tls.CertificateRequestInfo{})
+				return err
+			},
+			"tokens": func() error { _, err := a.TokenSource(t.Context()).Token(); return err },
+		} {
+			if err := f(); !isConfigError(err) {
+				t.Errorf("%s of %s: %v", what, name, err)
+			}
+		}
+	}
+	for name, transport := range map[string]*execcredential.Transport{"nil": nil, "zero": {}} {
+		transport.CloseIdleConnections()
+		if _, err := transport.RoundTrip(request()); !isConfigError(err) {
+			t.Errorf("%s transport: %v", name, err)
+		}
+		if _, err := transport.TLSClientConfig().GetClientCertificate(nil); !isConfigError(err) {
+			t.Errorf("TLS of a %s transport: %v", name, err)
+		}
+	}
+	for name, p := range map[string]*execcredential.Pool{"nil": nil, "zero": {}} {
+		if _, err := p.Source(execcredential.Config{}); !isConfigError(err) || p.Len() != 0 || p.Close() != nil {
+			t.Errorf("%s pool: %v", name, err)
+		}
+	}
+	for name, c := range map[string]*execcredential.Credential{"nil": nil, "zero": {}} {
+		if c.Token() != "" || c.Certificate() != nil || !c.Expires().IsZero() || c.String() == "" || c.Equal(healthyCredential(t, healthy)) {
+			t.Errorf("%s credential %v", name, c)
+		}
+		if _, err := pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return c, nil })).Get(t.Context()); !errors.Is(err, execcredential.NoCredential) {
+			t.Errorf("%s credential of a provider: %v", name, err)
+		}
+	}
+	server := serve(t, false, all)
+	for name, key := range map[string]any{"nil RSA": (*rsa.PrivateKey)(nil), "zero RSA": &rsa.PrivateKey{}, "zero ECDSA": &ecdsa.PrivateKey{}, "nil ECDSA": (*ecdsa.PrivateKey)(nil)} {
+		pair := *server.pair(t, "jane")
+		pair.PrivateKey = key
+		if _, err := execcredential.NewCredential(execcredential.Material{Certificate: &pair}, start); err == nil {
+			t.Errorf("%s key is taken", name)
+		}
+	}
+	for _, err := range []error{
+		&execcredential.KubeconfigError{}, &execcredential.BackoffError{}, &execcredential.OutputError{}, &execcredential.SignError{}, &execcredential.NotFoundError{},
+		&execcredential.StartError{}, &execcredential.PolicyError{}, &execcredential.ExitError{}, &execcredential.TimeoutError{}, &execcredential.PlainHTTPError{},
+	} {
+		_ = err.Error()
+	}
+	var zero exectest.Clock
+	done := make(chan bool)
+	zero.AfterFunc(time.Second, func() { close(done) })
+	zero.WaitForTimers(1)
+	zero.Advance(time.Second)
+	<-done
+}
+
+func healthyCredential(t *testing.T, s *execcredential.Source) *execcredential.Credential {
+	t.Helper()
+	c, err := s.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// No verb of fmt, and no handler of slog, prints an argument, a variable or an extension of a Config, however it is reached. Only %p, which is
+// for pointers and go vet refuses for a struct, asks no method.
+func TestNoVerbPrintsSecrets(t *testing.T) {
+	config := execcredential.Config{
+		Command: "login", Args: []string{"s3cr3t"}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, ProvideClusterInfo: true,
+		Env:     []execcredential.EnvVar{{Name: "A", Value: "s3cr3t"}},
+		Cluster: execcredential.Cluster{Server: "https://jane:s3cr3t@a", ProxyURL: "http://jane:s3cr3t@b", Extension: []byte(`{"a":"s3cr3t"}`)},
+	}
+	pool, _ := newPool(t, execcredential.Options{})
+	source := sourceOf(t, pool, config)
+	transport := source.Transport(nil)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c", "%U", "%t", "%e", "%z", "%T"} {
+		for name, value := range map[string]any{
+			"config": config, "pointer": &config, "list": []execcredential.Config{config}, "variable": config.Env[0], "variables": config.Env, "cluster": config.Cluster,
+			"run": execcredential.Run{Config: config, Source: source}, "source": source, "pool": pool, "transport": transport, "account": execcredential.InOrder(source),
+			"in a struct": struct{ C any }{config},
+		} {
+			if text := fmt.Sprintf(verb, value); strings.Contains(text, "s3cr3t") || strings.Contains(strings.ToLower(text), "733363723374") {
+				t.Errorf("%s of a %s: %s", verb, name, text)
+			}
+		}
+	}
+	var out bytes.Buffer
+	for _, handler := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+		slog.New(handler).Info("a", "config", config, "pointer", &config)
+	}
+	if strings.Contains(out.String(), "s3cr3t") {
+		t.Errorf("logged: %s", out.String())
+	}
+}
