@@ -75,7 +75,9 @@ func (a *Account) Transport(base *http.Transport) *Transport {
 }
 
 // Wrap returns an http.RoundTripper that sends the token over base. It is for round trippers that are not an *http.Transport; what
-// they use for client certificates is their business, and can be GetClientCertificate.
+// they use for client certificates is their business, and can be GetClientCertificate. Base may be what the caller has put around a Transport of
+// the same source, to see each request as it is sent, its Authorization header included: the Transport then shows the certificate of the
+// credential that was chosen here.
 func (a *Account) Wrap(base http.RoundTripper) http.RoundTripper { return newWrapper(a.made(), base) }
 
 // GetClientCertificate is for a tls.Config. It returns the first certificate that the server accepts, and an empty one if there is

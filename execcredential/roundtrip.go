@@ -147,29 +147,3 @@ func redirectedAway(request *http.Request) bool {
 	}
 	return false
 }
-
-// wrapper is Account.Wrap.
-type wrapper struct {
-	presenter *presenter
-	base      http.RoundTripper
-}
-
-func newWrapper(a *Account, base http.RoundTripper) *wrapper {
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	return &wrapper{base: base, presenter: newPresenter(a, func(r *http.Request, _ int, _ *Credential) (*http.Response, error) {
-		return base.RoundTrip(r)
-	})}
-}
-
-func (w *wrapper) RoundTrip(request *http.Request) (*http.Response, error) {
-	return w.presenter.roundTrip(request)
-}
-
-// CloseIdleConnections closes those of the wrapped round tripper.
-func (w *wrapper) CloseIdleConnections() {
-	if closer, ok := w.base.(interface{ CloseIdleConnections() }); ok {
-		closer.CloseIdleConnections()
-	}
-}

@@ -59,11 +59,15 @@ func template(base *http.Transport) *http.Transport {
 }
 
 // RoundTrip sends a copy of request with the account's credential, and once more with another one if the server answers 401, or if the
-// key of the certificate, in a device, does not sign. A request that has an Authorization header already is sent as it is.
+// key of the certificate, in a device, does not sign. A request that has an Authorization header already is sent as it is; if it comes from a
+// Wrap of the same source, with the certificate that belongs to it.
 func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if t == nil || t.presenter == nil {
 		closeBody(request)
 		return nil, errEmptyTransport
+	}
+	if credential, i := t.presenter.account.chosen(request); credential != nil {
+		return t.send(request, i, credential)
 	}
 	return t.presenter.roundTrip(request)
 }

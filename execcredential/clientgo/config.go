@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/client-go/transport"
 
 	"github.com/credence-id/credence/execcredential"
 )
@@ -44,7 +43,7 @@ func Config(pool *execcredential.Pool, c *rest.Config) (*rest.Config, error) {
 		return nil, err
 	}
 	p := presenter{source: source, ownTransport: c.Transport != nil}
-	copied.WrapTransport = transport.Wrappers(p.wrap, c.WrapTransport)
+	copied.WrapTransport = p.around(c.WrapTransport)
 	return copied, nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 
 	"github.com/credence-id/credence/execcredential"
 )
@@ -24,6 +23,6 @@ func ConfigFor(source *execcredential.Source, c *rest.Config) (*rest.Config, err
 	}
 	copied := rest.CopyConfig(c)
 	p := presenter{source: source, ownTransport: c.Transport != nil}
-	copied.WrapTransport = transport.Wrappers(p.wrap, c.WrapTransport)
+	copied.WrapTransport = p.around(c.WrapTransport)
 	return copied, nil
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/transport"
 
 	"github.com/credence-id/credence/execcredential"
 )
@@ -16,22 +17,36 @@ type presenter struct {
 	ownTransport bool // of the caller's making, whose TLS is not ours to change
 }
 
-// wrap is the innermost wrapper, so that those of the caller see one request where two were sent.
-func (p presenter) wrap(rt http.RoundTripper) http.RoundTripper {
+// around wraps what client-go makes of a config: connections on the inside, the wrappers of the caller around them, which see each request as
+// it is sent, its Authorization header included, and what chooses credentials on the outside. So it is with client-go's own plugin.
+func (p presenter) around(caller transport.WrapperFunc) transport.WrapperFunc {
+	return func(rt http.RoundTripper) http.RoundTripper {
+		inner := p.connections(rt)
+		if _, whole := inner.(*roundTripper); whole && caller == nil {
+			return inner
+		}
+		if caller != nil {
+			inner = caller(inner)
+		}
+		return &wrapped{RoundTripper: p.source.Wrap(inner), base: inner}
+	}
+}
+
+// connections shows certificates to servers.
+func (p presenter) connections(rt http.RoundTripper) http.RoundTripper {
 	if base := httpTransport(rt); base != nil {
 		return &roundTripper{Transport: p.source.Transport(base), base: rt}
 	}
+	if p.ownTransport {
+		return tokensOnly{rt}
+	}
 	// What upgrades connections makes its own, of a TLS configuration that was made for it alone.
-	if holder, ok := rt.(utilnet.TLSClientConfigHolder); ok && !p.ownTransport {
+	if holder, ok := rt.(utilnet.TLSClientConfigHolder); ok {
 		if config := holder.TLSClientConfig(); config != nil && config.GetClientCertificate == nil && len(config.Certificates) == 0 {
 			config.GetClientCertificate = p.source.GetClientCertificate
 		}
 	}
-	base := rt
-	if p.ownTransport {
-		base = tokensOnly{rt}
-	}
-	return &wrapped{RoundTripper: p.source.Wrap(base), base: rt}
+	return rt
 }
 
 // tokensOnly is a round tripper of the caller's making, of which nobody knows how it connects. A client certificate would not be shown,
