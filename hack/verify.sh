@@ -10,7 +10,7 @@ unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go
 [ -z "$unformatted" ] || fail "not formatted, run gofmt -w on: $unformatted"
 
 echo "verify: modules"
-for module in . devcluster tools test/alerts test/sdk test/securitycontext test/pkcs11; do
+for module in . devcluster tools test/alerts test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module are not what go.sum says"
 done

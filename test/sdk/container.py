@@ -1,6 +1,6 @@
 """A container of a pod: whenever it reads a line, it gets credentials as programs do, and writes an answer.
 
-The one argument is boto3 or awscli. Nothing is set in code.
+The one argument is boto3 or awscli, with -s3 at the end if a bucket is to be used. Nothing is set in code.
 """
 
 import json
@@ -42,7 +42,36 @@ def awscli():
     return present
 
 
-present = {"boto3": boto3, "awscli": awscli}[sys.argv[1]]()
+def boto3_s3():
+    import boto3
+
+    session = boto3.Session()
+    client = session.client("s3")
+
+    def present():
+        client.put_object(Bucket="shop", Key="boto3", Body=b"hello")
+        body = client.get_object(Bucket="shop", Key="boto3")["Body"].read()
+        return {"Presented": body.decode(), "Region": session.region_name}
+
+    return present
+
+
+def awscli_s3():
+    def copy(source, target, **options):
+        command = [sys.executable, "-m", "awscli", "s3", "cp", source, target]
+        done = subprocess.run(command, capture_output=True, text=True, **options)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip())
+        return done.stdout
+
+    def present():
+        copy("-", "s3://shop/awscli", input="hello")
+        return {"Presented": copy("s3://shop/awscli", "-"), "Region": "us-east-1"}
+
+    return present
+
+
+present = {"boto3": boto3, "awscli": awscli, "boto3-s3": boto3_s3, "awscli-s3": awscli_s3}[sys.argv[1]]()
 for _ in sys.stdin:
     try:
         answer = present()

@@ -29,7 +29,7 @@ type workload func(context.Context) (answer, error)
 
 // workloads start the SDK of a cloud with its defaults: nothing is set in code.
 func workloads() map[string]func(context.Context) (workload, error) {
-	return map[string]func(context.Context) (workload, error){"aws": aws, "azure": azure, "gcp": gcp, "alicloud": alicloud}
+	return map[string]func(context.Context) (workload, error){"aws": aws, "azure": azure, "gcp": gcp, "alicloud": alicloud, "store": store}
 }
 
 // runContainer is a program in a container: whenever it reads a line, it gets credentials and writes an answer.

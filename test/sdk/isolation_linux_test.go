@@ -83,7 +83,7 @@ func prepare() error {
 	if err := unix.Mount("tmpfs", run, "tmpfs", 0, "mode=0755"); err != nil {
 		return fmt.Errorf("mount %s: %w", run, err)
 	}
-	names := append(sts.New(sts.Settings{}).Hosts(), issuerHost, "localhost")
+	names := append(sts.New(sts.Settings{}).Hosts(), issuerHost, storeHost, "localhost")
 	hosts := filepath.Join(run, "hosts")
 	if err := os.WriteFile(hosts, []byte("127.0.0.1 "+strings.Join(names, " ")+"\n"), 0o644); err != nil {
 		return err

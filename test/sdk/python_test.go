@@ -16,6 +16,8 @@ var containerOfPython string
 // python is an interpreter that has boto3 or the AWS CLI.
 type python struct {
 	interpreter, module, version string
+	// readsEndpoints reports whether it reads AWS_ENDPOINT_URL_STS and the like, as botocore does since 1.31.
+	readsEndpoints bool
 }
 
 // pythons are those of this machine: of the interpreter that is first in PATH, and of the system's.
@@ -23,12 +25,14 @@ var pythons = sync.OnceValue(func() []python {
 	var found []python
 	for _, command := range []string{"python3", "/usr/bin/python3"} {
 		for _, module := range []string{"boto3", "awscli"} {
-			output, err := exec.Command(command, "-c", "import sys, "+module+"; print(sys.executable, "+module+".__version__)").Output()
+			output, err := exec.Command(command, "-c", "import sys, "+module+"\n"+
+				"try: from botocore.configprovider import ConfiguredEndpointProvider as reads\nexcept ImportError: reads = None\n"+
+				"print(sys.executable, "+module+".__version__, bool(reads))").Output()
 			if err != nil {
 				continue
 			}
-			interpreter, version, _ := strings.Cut(strings.TrimSpace(string(output)), " ")
-			if p := (python{interpreter, module, version}); !slices.Contains(found, p) {
+			words := strings.Fields(string(output))
+			if p := (python{words[0], module, words[1], words[2] == "True"}); !slices.Contains(found, p) {
 				found = append(found, p)
 			}
 		}

@@ -32,10 +32,15 @@ const (
 
 // world is the clouds, set up to trust one identity each, and the plane whose tokens they trust.
 type world struct {
-	plane     *plane.Plane
-	sts       *sts.Server
-	authority string
+	plane *plane.Plane
+	sts   *sts.Server
+	// authority is the file with the only certificate that is trusted, by client too; certificate is that of all servers.
+	authority   string
+	certificate servingCertificate
+	client      *http.Client
 }
+
+type servingCertificate tls.Certificate
 
 // newWorld serves the clouds and the plane under their own names, on port 443.
 func newWorld(t *testing.T) *world {
@@ -53,9 +58,11 @@ func newWorld(t *testing.T) *world {
 		return sts.Trust{Issuer: issuerURL, Audience: c.audience, Subject: string(subject)}
 	}
 	w := &world{plane: tokens, authority: filepath.Join(t.TempDir(), "ca.crt")}
-	certificate, pool := serving(t, w.authority, append(sts.New(sts.Settings{}).Hosts(), issuerHost))
+	certificate, pool := serving(t, w.authority, append(sts.New(sts.Settings{}).Hosts(), issuerHost, storeHost))
+	w.certificate = servingCertificate(certificate)
+	w.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
 	w.sts = sts.New(sts.Settings{
-		Client:     &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}},
+		Client:     w.client,
 		ShortLived: true,
 		AWS:        []sts.AWSRole{{ARN: awsRole, Trust: trust(awsCloud())}, {ARN: awsRoleOfPython, Trust: trust(awsCloud()), Short: time.Minute}},
 		Azure:      []sts.AzureApplication{{Tenant: azureTenant, ClientID: azureClient, Trust: trust(azureCloud())}},
