@@ -15,3 +15,11 @@ func TestPattern(t *testing.T) {
 		}
 	}
 }
+
+// A machine on which a command takes more than two seconds shows more than the document.
+func TestProgressIsNotOutput(t *testing.T) {
+	Reader{}.follow(t, "slow.md", []example{
+		{command: "echo waiting for the API server https://x ... >&2; echo a", want: "a\n"},
+		{command: "echo waiting for the checks ... >&2", want: ""},
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,9 @@ func Run(t *testing.T, fence string, reader func(t *testing.T) Reader) int {
 	}
 	return commands
 }
+
+// progress is what the command line notes when something takes long: readers of a document see it on a slow machine only.
+var progress = regexp.MustCompile(`(?m)^waiting for .* \.\.\.\n`)
 
 // follow runs the commands of one document in one shell, in a folder of its own.
 func (r Reader) follow(t *testing.T, path string, list []example) {
@@ -86,6 +90,7 @@ func (r Reader) follow(t *testing.T, path string, list []example) {
 		if i > 0 {
 			_, got, _ = strings.Cut(got, "\n") // the exit code of the command before
 		}
+		got = progress.ReplaceAllString(got, "")
 		code, _, _ := strings.Cut(parts[i+1], "\n")
 		if code != "0" {
 			t.Errorf("%s:%d: exit code %s\n$ %s\n%s", path, e.line, code, e.command, got)

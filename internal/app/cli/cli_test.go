@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// runScripted is the program as scripts run it: with a clock that stands still, or runs from there if they ask so, and without patience
-// where they ask so.
+// runScripted is the program as scripts run it: with a clock that stands still, or runs from there if they ask so. So it notes what is
+// waited for never, however slow the machine is, or at once if they ask so.
 func runScripted() {
 	now, err := time.Parse(time.RFC3339, scriptNow)
 	if err != nil {
@@ -46,11 +46,12 @@ func runScripted() {
 	if started := time.Now(); os.Getenv("CLOCK_RUNS") != "" {
 		options.Clock = func() time.Time { return now.Add(time.Since(started)) }
 	}
-	if os.Getenv("IMPATIENT") != "" {
-		options.After = func(_ time.Duration, f func()) func() bool {
+	impatient := os.Getenv("IMPATIENT") != ""
+	options.After = func(_ time.Duration, f func()) func() bool {
+		if impatient {
 			f()
-			return func() bool { return false }
 		}
+		return func() bool { return !impatient }
 	}
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(Run(context.Background(), New(streams, options), os.Args[1:]))
