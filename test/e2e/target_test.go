@@ -74,9 +74,10 @@ func TestAccountsAreImmutable(t *testing.T) {
 	namespace := shared.namespace(t)
 	admin, path := shared.config(t), identitiesPath(namespace)
 	for name, body := range map[string]string{
-		"aws":   configured("aws", "aws", providerConfig("aws", awsFields), "a"),
-		"azure": configured("azure", "azure", providerConfig("azure", azureFields), "a"),
-		"gcp":   configured("gcp", "gcp", providerConfig("gcp", gcpFields), "a"),
+		"aws":      configured("aws", "aws", providerConfig("aws", awsFields), "a"),
+		"alicloud": configured("alicloud", "alicloud", providerConfig("alicloud", aliFields), "a"),
+		"azure":    configured("azure", "azure", providerConfig("azure", azureFields), "a"),
+		"gcp":      configured("gcp", "gcp", providerConfig("gcp", gcpFields), "a"),
 	} {
 		if got := do(t, admin, "POST", path, "application/json", body); got.Code != 201 {
 			t.Fatalf("create %s: %d %s", name, got.Code, got.Body)
@@ -88,6 +89,10 @@ func TestAccountsAreImmutable(t *testing.T) {
 		field           string
 	}{
 		"role":                {"aws", `{"iamRoleARN":"arn:aws:iam::112233445566:role/other"}`, 200, ""},
+		"account of AWS":      {"aws", `{"iamRoleARN":"arn:aws:iam::998877665544:role/gardener-dev"}`, 422, "iamRoleARN: Invalid value: \\\"arn:aws:iam::998877665544\\\": is immutable"},
+		"to a store":          {"aws", `{"endpoint":"https://minio.example"}`, 422, "endpoint"},
+		"account of Alibaba":  {"alicloud", `{"roleARN":"acs:ram::8877665544332211:role/dev","oidcProviderARN":"acs:ram::8877665544332211:oidc-provider/gardener"}`, 422, "roleARN"},
+		"two accounts":        {"alicloud", `{"oidcProviderARN":"acs:ram::8877665544332211:oidc-provider/gardener"}`, 422, "oidcProviderARN"},
 		"client":              {"azure", `{"clientID":"1f4c1f6e-64a5-4b8b-9d0a-1c7f5e0a9b21"}`, 200, ""},
 		"tenant":              {"azure", `{"tenantID":"bb6f4a2c-9e1d-4c3b-8f7e-6d5c4b3a2910"}`, 422, "tenantID"},
 		"tenant taken away":   {"azure", `{"tenantID":null}`, 422, "tenantID"},
