@@ -60,7 +60,7 @@ func TestChildInASessionOfItsOwnIsEnded(t *testing.T) {
 			if err := <-failed; !errors.As(err, &timeout) {
 				t.Errorf("error %v", err)
 			}
-			_ = child.SetReadDeadline(time.Now().Add(20 * time.Second))
+			_ = child.SetReadDeadline(time.Now().Add(time.Minute))
 			if _, err := said.ReadByte(); !errors.Is(err, io.EOF) {
 				t.Errorf("the child goes on: %v", err)
 			}

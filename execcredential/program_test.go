@@ -476,7 +476,7 @@ func TestStderrThatNobodyReads(t *testing.T) {
 		return answer
 	})
 	pool, _ := newPool(t, execcredential.Options{Stderr: stderr})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if got, err := sourceOf(t, pool, provider.Config()).Get(ctx); err != nil || got.Token() != "abc" {
 		t.Errorf("credential %v, error %v", got, err)

@@ -256,7 +256,7 @@ func TestRotationDrains(t *testing.T) {
 
 func wait(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited too long for %s", what)
 		}

@@ -113,7 +113,7 @@ func TestEndless401(t *testing.T) {
 			}
 		})
 		source, _, _ := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) { return execcredential.Material{Token: name(run)}, nil })
-		if _, status, err := get(&http.Client{Transport: source.Transport(server.transport()), Timeout: 20 * time.Second}, server.URL); status != 200 {
+		if _, status, err := get(&http.Client{Transport: source.Transport(server.transport()), Timeout: time.Minute}, server.URL); status != 200 {
 			t.Errorf("status %d, error %v", status, err)
 		}
 	})

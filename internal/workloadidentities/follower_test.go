@@ -151,7 +151,7 @@ func start(t *testing.T, a *api, onChange func(types.NamespacedName)) *workloadi
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !condition() {

@@ -165,7 +165,7 @@ func (r *running) client(change func(*tls.Config)) *http.Client {
 	if change != nil {
 		change(config)
 	}
-	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
 }
 
 type answered struct {

@@ -136,7 +136,7 @@ func start(t testing.TB, f func(ctx context.Context) error) (stop func()) {
 			if err != nil {
 				t.Errorf("run: %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("run did not return after its context was done")
 		}
 	})
