@@ -131,7 +131,7 @@ func (t tokenSource) Token() (*oauth2.Token, error) {
 		return nil, err
 	}
 	if credential.Token() == "" {
-		return nil, errors.New("execcredential: the credential is a client certificate, without a token")
+		return nil, errors.New("execcredential: the credential has no token: it is a client certificate, or a password")
 	}
 	return &oauth2.Token{AccessToken: credential.Token(), TokenType: "Bearer", Expiry: credential.Expires()}, nil
 }

@@ -30,10 +30,12 @@ const (
 	Always InteractiveMode = "Always"
 )
 
-// Config names a program that hands out credentials, and what it is told. It is the exec section of a kubeconfig user with the
-// cluster that the credential is for. It is copied wherever it goes in: changing it afterwards changes nothing.
+// Config names a program that hands out credentials, and what it is told. It is the exec section of a kubeconfig user, or what the user has
+// instead of one, with the cluster that the credential is for. It is copied wherever it goes in: changing it afterwards changes nothing.
 type Config struct {
-	// Command is the program: a name that is looked up in PATH, or a path. Required.
+	// Static are credentials of the kubeconfig itself. With them no program runs, and Command must be empty.
+	Static Static
+	// Command is the program: a name that is looked up in PATH, or a path. Required without Static.
 	Command string
 	// Args are its arguments.
 	Args []string
@@ -85,6 +87,15 @@ type Cluster struct {
 
 // Validate returns a *ConfigError for the first thing that is wrong with c, or nil. It does not look for the program.
 func (c Config) Validate() error {
+	if len(c.Cluster.Extension) > 0 && !json.Valid(c.Cluster.Extension) {
+		return &ConfigError{Field: "cluster.extension", Reason: "is not JSON"}
+	}
+	if !c.Static.empty() {
+		if c.Command != "" {
+			return &ConfigError{Field: "command", Reason: "is set beside static credentials, which would be used instead; remove one of them"}
+		}
+		return c.Static.validate()
+	}
 	switch c.APIVersion {
 	case V1, V1Beta1:
 	case "":
@@ -124,13 +135,7 @@ func (c Config) Validate() error {
 	default:
 		return &ConfigError{Field: "interactiveMode", Reason: fmt.Sprintf("is %q; use one of Never, IfAvailable, Always", clip(string(c.InteractiveMode)))}
 	}
-	if err := c.Policy.Validate(); err != nil {
-		return err
-	}
-	if len(c.Cluster.Extension) > 0 && !json.Valid(c.Cluster.Extension) {
-		return &ConfigError{Field: "cluster.extension", Reason: "is not JSON"}
-	}
-	return nil
+	return c.Policy.Validate()
 }
 
 func (c Config) interactiveMode() InteractiveMode {
@@ -142,6 +147,9 @@ func (c Config) interactiveMode() InteractiveMode {
 
 // String names the program and nothing else: arguments and variables may hold secrets.
 func (c Config) String() string {
+	if !c.Static.empty() {
+		return "static credentials"
+	}
 	return fmt.Sprintf("exec credential program %q (%s), %d arguments, %d variables", c.Command, c.APIVersion, len(c.Args), len(c.Env))
 }
 
@@ -150,6 +158,9 @@ func (c Config) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.String(
 
 // LogValue is String.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Format is [redacted] for every verb.
+func (s Static) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
 // Format names the variable for every verb, and not its value.
 func (e EnvVar) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.Name+"="+redacted) }
@@ -168,6 +179,7 @@ func (c Config) clone() Config {
 	c.Env = slices.Clone(c.Env)
 	c.InstallHint = sanitize(c.InstallHint)
 	c.Policy = c.Policy.clone()
+	c.Static.CertificateData, c.Static.KeyData = bytes.Clone(c.Static.CertificateData), bytes.Clone(c.Static.KeyData)
 	c.Cluster.CertificateAuthorityData = bytes.Clone(c.Cluster.CertificateAuthorityData)
 	c.Cluster.Extension = bytes.Clone(c.Cluster.Extension)
 	return c

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -78,7 +79,7 @@ func (c *Credential) Certificate() *tls.Certificate {
 }
 
 // empty reports whether there is nothing that a server could take.
-func (c *Credential) empty() bool { return c == nil || c.token == "" && c.certificate == nil }
+func (c *Credential) empty() bool { return c == nil || c.authorization == nil && c.certificate == nil }
 
 // leaf is the certificate itself, or nil.
 func (c *Credential) leaf() *x509.Certificate {
@@ -96,12 +97,12 @@ func (c *Credential) Expires() time.Time {
 	return c.expires
 }
 
-// Equal reports whether a server could not tell the two apart: the same token and the same certificates. Expiry doesn't count.
+// Equal reports whether a server could not tell the two apart: the same token, or password, and the same certificates. Expiry doesn't count.
 func (c *Credential) Equal(other *Credential) bool {
 	if c == other {
 		return true
 	}
-	return c != nil && other != nil && c.token == other.token && sameCertificate(c.certificate, other.certificate)
+	return c != nil && other != nil && slices.Equal(c.authorization, other.authorization) && sameCertificate(c.certificate, other.certificate)
 }
 
 func sameCertificate(a, b *tls.Certificate) bool {

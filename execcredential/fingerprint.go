@@ -12,6 +12,9 @@ import (
 // different lists of fields look alike. The cluster counts only if the program is told of it.
 func (c Config) fingerprint() [sha256.Size]byte {
 	h := fields{sha256.New()}
+	h.text(c.Static.Token, c.Static.TokenFile, c.Static.Username, c.Static.Password, c.Static.CertificateFile, c.Static.KeyFile)
+	h.bytes(c.Static.CertificateData)
+	h.bytes(c.Static.KeyData)
 	h.text(c.Command, c.APIVersion, string(c.interactiveMode()), c.InstallHint, c.Folder, c.StdinUnavailable)
 	h.count(len(c.Args))
 	h.text(c.Args...)

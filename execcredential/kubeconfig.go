@@ -4,9 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -52,83 +50,84 @@ func (e *KubeconfigError) Error() string {
 
 func (e *KubeconfigError) Unwrap() error { return e.Err }
 
-// ErrStaticCredentials says that the user of a kubeconfig has a token, a password or a client certificate, which win over a program.
-var ErrStaticCredentials = errors.New("the user has static credentials (token, password or client certificate), which are used instead of a program")
+// ErrNoExec says that the user of a kubeconfig names no program, and has no credentials of its own.
+var ErrNoExec = errors.New("the user has no exec section, and no token, password or client certificate")
 
-// ErrNoExec says that the user of a kubeconfig names no program.
-var ErrNoExec = errors.New("the user has no exec section")
-
-// LoadKubeconfig reads one kubeconfig file and returns the config of the selected user's program, with its cluster. Relative paths,
-// that of the program and that of the certificate authority, begin at the folder of the file. Errors are *KubeconfigError; they
-// wrap *ConfigError, *PlainHTTPError, ErrNoExec, ErrStaticCredentials, or what the file system said.
-func LoadKubeconfig(path string, s Selection) (Config, error) {
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return Config{}, &KubeconfigError{Path: path, Err: err}
-	}
-	file, err := os.Open(absolute)
-	if err != nil {
-		return Config{}, &KubeconfigError{Path: path, Err: err}
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, kubeconfigLimit+1))
-	if err != nil {
-		return Config{}, &KubeconfigError{Path: path, Err: err}
-	}
-	config, err := ParseKubeconfig(data, filepath.Dir(absolute), s)
-	if e := (*KubeconfigError)(nil); errors.As(err, &e) {
-		e.Path = path
-	}
-	return config, err
-}
-
-// ParseKubeconfig is LoadKubeconfig for the contents of a file. Folder is where relative paths begin, and must be absolute; if it is
+// ParseKubeconfig is LoadKubeconfig for the contents of one file. Folder is where relative paths begin, and must be absolute; if it is
 // empty, relative paths are refused.
 func ParseKubeconfig(data []byte, folder string, s Selection) (Config, error) {
-	if len(data) > kubeconfigLimit {
-		return Config{}, &KubeconfigError{Err: fmt.Errorf("is larger than %d MiB", kubeconfigLimit>>20)}
+	file, err := parseKubeconfig(data, origin{folder: folder})
+	if err != nil {
+		return Config{}, &KubeconfigError{Err: err}
 	}
+	return file.config(s)
+}
+
+func parseKubeconfig(data []byte, from origin) (kubeconfig, error) {
 	var document yaml.Node
 	var file kubeconfig
+	if len(data) > kubeconfigLimit {
+		return file, fmt.Errorf("is larger than %d MiB", kubeconfigLimit>>20)
+	}
 	if err := errors.Join(yaml.Unmarshal(data, &document), checkSize(&document)); err != nil {
-		return Config{}, &KubeconfigError{Err: short(err)}
+		return file, short(err)
 	}
 	if err := document.Decode(&file); err != nil && !document.IsZero() {
-		return Config{}, &KubeconfigError{Err: short(err)}
+		return file, short(err)
 	}
 	if file.Kind != "" && file.Kind != "Config" || file.APIVersion != "" && file.APIVersion != "v1" {
-		return Config{}, &KubeconfigError{Err: fmt.Errorf("is a %s of %s, not a Config of v1", clip(file.Kind), clip(file.APIVersion))}
+		return file, fmt.Errorf("is a %s of %s, not a Config of v1", clip(file.Kind), clip(file.APIVersion))
 	}
-	user, cluster, err := file.choose(s)
+	for i := range file.Users {
+		file.Users[i].from = from
+	}
+	for i := range file.Clusters {
+		file.Clusters[i].from = from
+	}
+	return file, nil
+}
+
+// config returns the program, or the credentials, of the selected user, with the cluster.
+func (k kubeconfig) config(s Selection) (Config, error) {
+	user, cluster, err := k.choose(s)
 	if err != nil {
 		return Config{}, err
 	}
-	place := fmt.Sprintf("users[name=%s].user", clip(user.Name))
-	if user.User.static() {
-		return Config{}, &KubeconfigError{Place: place, Err: ErrStaticCredentials}
+	at := func(place string, err error) error {
+		return &KubeconfigError{Path: user.from.path, Place: fmt.Sprintf("users[name=%s].user%s", clip(user.Name), place), Err: err}
 	}
-	if user.User.Exec == nil {
-		return Config{}, &KubeconfigError{Place: place, Err: ErrNoExec}
+	if user.User.As != "" {
+		return Config{}, at(".as", errors.New("impersonation is not supported, and without it the user would have other rights"))
 	}
-	if user.User.AuthProvider != nil {
-		return Config{}, &KubeconfigError{Place: place, Err: errors.New("auth-provider and exec can't be used together")}
+	var config Config
+	place := ".exec"
+	switch static, err := user.User.credentials(user.from); {
+	case err != nil:
+		return Config{}, at("", err)
+	case !static.empty():
+		config.Static, place = static, ""
+	case user.User.Exec == nil:
+		return Config{}, at("", ErrNoExec)
+	case user.User.AuthProvider != nil:
+		return Config{}, at("", errors.New("auth-provider and exec can't be used together"))
+	default:
+		config = user.User.Exec.config()
+		config.Folder = user.from.folder
 	}
-	config := user.User.Exec.config()
-	config.Folder = folder
 	if cluster != nil {
-		config.Cluster, err = cluster.Cluster.config(folder)
+		config.Cluster, err = cluster.Cluster.config(cluster.from)
 		place := fmt.Sprintf("clusters[name=%s].cluster", clip(cluster.Name))
 		if err != nil {
-			return Config{}, &KubeconfigError{Place: place, Err: err}
+			return Config{}, &KubeconfigError{Path: cluster.from.path, Place: place, Err: err}
 		}
 		if u := config.Cluster.url(); u != nil && !s.PlainHTTP {
 			if err := (plainHTTPHosts{}).check(u); err != nil {
-				return Config{}, &KubeconfigError{Place: place + ".server", Err: err}
+				return Config{}, &KubeconfigError{Path: cluster.from.path, Place: place + ".server", Err: err}
 			}
 		}
 	}
 	if err := config.Validate(); err != nil {
-		return Config{}, &KubeconfigError{Place: place + ".exec", Err: err}
+		return Config{}, at(place, err)
 	}
 	return config.clone(), nil
 }
@@ -197,7 +196,7 @@ func only[T any](list []T, place, name string, nameOf func(T) string) (*T, error
 	return found, nil
 }
 
-func (c cluster) config(folder string) (Cluster, error) {
+func (c cluster) config(from origin) (Cluster, error) {
 	out := Cluster{
 		Server:                c.Server,
 		TLSServerName:         c.TLSServerName,
@@ -212,12 +211,9 @@ func (c cluster) config(folder string) (Cluster, error) {
 			return Cluster{}, fmt.Errorf("certificate-authority-data: %w", err)
 		}
 	case c.CertificateAuthority != "":
-		path := c.CertificateAuthority
-		if !filepath.IsAbs(path) {
-			if folder == "" {
-				return Cluster{}, fmt.Errorf("certificate-authority: %q is relative, and the kubeconfig has no folder", clip(path))
-			}
-			path = filepath.Join(folder, path)
+		path, err := from.resolve("certificate-authority", c.CertificateAuthority)
+		if err != nil {
+			return Cluster{}, err
 		}
 		if out.CertificateAuthorityData, err = os.ReadFile(path); err != nil {
 			return Cluster{}, fmt.Errorf("certificate-authority: %w", err)

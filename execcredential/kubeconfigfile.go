@@ -1,6 +1,12 @@
 package execcredential
 
-import "go.yaml.in/yaml/v3"
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // kubeconfig is the part of a kubeconfig file that matters here. Other fields are none of this package's business.
 type kubeconfig struct {
@@ -23,6 +29,7 @@ type namedContext struct {
 type namedCluster struct {
 	Name    string  `yaml:"name"`
 	Cluster cluster `yaml:"cluster"`
+	from    origin
 }
 
 type cluster struct {
@@ -44,24 +51,53 @@ type namedExtension struct {
 type namedUser struct {
 	Name string `yaml:"name"`
 	User user   `yaml:"user"`
+	from origin
 }
 
 type user struct {
 	Token                 string     `yaml:"token"`
 	TokenFile             string     `yaml:"tokenFile"`
 	Username              string     `yaml:"username"`
+	Password              string     `yaml:"password"`
 	ClientCertificate     string     `yaml:"client-certificate"`
 	ClientCertificateData string     `yaml:"client-certificate-data"`
 	ClientKey             string     `yaml:"client-key"`
 	ClientKeyData         string     `yaml:"client-key-data"`
+	As                    string     `yaml:"as"`
 	AuthProvider          *yaml.Node `yaml:"auth-provider"`
 	Exec                  *execEntry `yaml:"exec"`
 }
 
-// static is what client-go prefers to a program: a token, a user name, or a certificate with its key.
-func (u user) static() bool {
+// credentials are what client-go prefers to a program: a token, a user name, or a certificate with its key. Without a program, half of it is
+// a mistake that Config.Validate finds.
+func (u user) credentials(from origin) (Static, error) {
 	certificate, key := u.ClientCertificate+u.ClientCertificateData, u.ClientKey+u.ClientKeyData
-	return u.Token != "" || u.TokenFile != "" || u.Username != "" || certificate != "" && key != ""
+	wins := u.Token != "" || u.TokenFile != "" || u.Username != "" || certificate != "" && key != ""
+	if !wins && (u.Exec != nil || u.AuthProvider != nil) {
+		return Static{}, nil
+	}
+	s := Static{Token: u.Token, Username: u.Username, Password: u.Password}
+	for _, f := range []struct {
+		field, path string
+		to          *string
+	}{{"tokenFile", u.TokenFile, &s.TokenFile}, {"client-certificate", u.ClientCertificate, &s.CertificateFile}, {"client-key", u.ClientKey, &s.KeyFile}} {
+		if f.path == "" {
+			continue
+		}
+		path, err := from.resolve(f.field, f.path)
+		if err != nil {
+			return Static{}, err
+		}
+		*f.to = path
+	}
+	var err error
+	if s.CertificateData, err = base64.StdEncoding.DecodeString(u.ClientCertificateData); err != nil {
+		return Static{}, fmt.Errorf("client-certificate-data: %w", err)
+	}
+	if s.KeyData, err = base64.StdEncoding.DecodeString(u.ClientKeyData); err != nil {
+		return Static{}, errors.New("client-key-data is not base64") // the decoder's error is about the key
+	}
+	return s, nil
 }
 
 type execEntry struct {

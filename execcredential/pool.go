@@ -88,7 +88,12 @@ func (p *Pool) Source(c Config) (*Source, error) {
 		c.Cluster = Cluster{} // certificate authorities are large, and the program never sees them
 	}
 	c = c.clone()
-	s := &Source{pool: p, config: &c, provider: newProgram(c, p.options)}
+	s := &Source{pool: p, config: &c}
+	if c.Static.empty() {
+		s.provider = newProgram(c, p.options)
+	} else {
+		s.provider = staticProvider{c.Static, p.options.Clock}
+	}
 	p.sources[key] = p.order.PushFront(&remembered{key, s})
 	if p.order.Len() > p.options.MaxSources {
 		oldest := p.order.Back()

@@ -141,6 +141,7 @@ func TestNoVerbPrintsSecrets(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c", "%U", "%t", "%e", "%z", "%T"} {
 		for name, value := range map[string]any{
 			"config": config, "pointer": &config, "list": []execcredential.Config{config}, "variable": config.Env[0], "variables": config.Env, "cluster": config.Cluster,
+			"static": execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}}, "token": execcredential.Static{Token: "s3cr3t", KeyData: []byte("s3cr3t")},
 			"run": execcredential.Run{Config: config, Source: source}, "source": source, "pool": pool, "transport": transport, "account": execcredential.InOrder(source),
 			"in a struct": struct{ C any }{config},
 		} {

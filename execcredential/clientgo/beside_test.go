@@ -2,12 +2,15 @@ package clientgo_test
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/exectest"
@@ -102,5 +105,56 @@ func TestCertificateBehindWrappersOfTheCaller(t *testing.T) {
 			t.Errorf("body %q, status %d, error %v, want %s", body, status, err, want)
 		}
 		clock.Advance(31 * time.Minute)
+	}
+}
+
+// Several kubeconfigs are one to clientcmd and to the reader of this library, and static users are presented alike.
+func TestKubeconfigsOfSeveralFiles(t *testing.T) {
+	server := newAPIServer(t)
+	certificate, key := server.authority.Issue("jane", start.Add(-time.Hour), start.Add(1000*time.Hour))
+	first, second := t.TempDir(), t.TempDir()
+	for path, content := range map[string]string{
+		filepath.Join(first, "config"): "apiVersion: v1\nkind: Config\ncontexts: [{name: c, context: {user: token, cluster: k}}, {name: file, context: {user: file, cluster: k}}]\n" +
+			"users: [{name: token, user: {token: first}}, {name: both, user: {token: own, tokenFile: token}}]\n",
+		filepath.Join(second, "config"): "apiVersion: v1\nkind: Config\ncurrent-context: c\n" +
+			"contexts: [{name: c, context: {user: certificate, cluster: k}}, {name: certificate, context: {user: certificate, cluster: k}}, {name: both, context: {user: both, cluster: k}}]\n" +
+			"clusters: [{name: k, cluster: {server: '" + server.URL + "', certificate-authority: ca.pem}}]\n" +
+			"users: [{name: token, user: {token: second}}, {name: file, user: {tokenFile: token}}, {name: certificate, user: {client-certificate: cert.pem, client-key: key.pem}}]\n",
+		filepath.Join(first, "token"): "of-first", filepath.Join(second, "token"): "of-second",
+		filepath.Join(second, "ca.pem"): string(server.authority.PEM()), filepath.Join(second, "cert.pem"): certificate, filepath.Join(second, "key.pem"): key,
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	missing := filepath.Join(first, "missing")
+	for _, list := range [][]string{{filepath.Join(first, "config"), missing, filepath.Join(second, "config")}, {filepath.Join(second, "config"), filepath.Join(first, "config")}} {
+		t.Setenv("KUBECONFIG", strings.Join(list, string(os.PathListSeparator)))
+		for _, context := range []string{"", "c", "file", "certificate", "both"} {
+			config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, status, err := get(clientOf(t, config), server.URL)
+			if err != nil || status != 200 {
+				t.Fatalf("client-go: status %d, error %v", status, err)
+			}
+			read, err := execcredential.LoadKubeconfig("", execcredential.Selection{Context: context})
+			if err != nil {
+				t.Fatal(err)
+			}
+			base, err := read.Cluster.Transport()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool, _ := newPool(t, execcredential.Options{})
+			source, err := pool.Source(read)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _, err := get(&http.Client{Transport: source.Transport(base)}, server.URL); got != want {
+				t.Errorf("context %q: the server saw %s, and of client-go %s; error %v", context, got, want, err)
+			}
+		}
 	}
 }
