@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -12,10 +13,13 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -38,6 +42,8 @@ type Config struct {
 	Recorder        tokenrequest.Recorder
 	// Keys carries out what is asked of the ring of keys; its View is not used.
 	Keys keyring.Operator
+	// Resumed is called after somebody has accepted that keys or the storage were lost.
+	Resumed func()
 	// KeyRingChanged is called after the status of the KeyRing was written here.
 	KeyRingChanged func()
 }
@@ -47,6 +53,17 @@ type Server struct {
 	*genericapiserver.GenericAPIServer
 	// KeyRings has the one KeyRing.
 	KeyRings *keyringregistry.REST
+
+	identities *workloadidentity.REST
+}
+
+// HasIdentities reports whether any WorkloadIdentity is stored.
+func (s *Server) HasIdentities(ctx context.Context) (bool, error) {
+	list, err := s.identities.List(request.WithNamespace(ctx, ""), &internalversion.ListOptions{Limit: 1})
+	if err != nil {
+		return false, err
+	}
+	return meta.LenList(list) > 0, nil
 }
 
 // Prepare completes a generic configuration with what is particular to this server: OpenAPI, limits of bodies, and
@@ -96,10 +113,11 @@ func New(config Config) (*Server, error) {
 			}),
 		}},
 		{identityv1alpha1.SchemeGroupVersion, map[string]rest.Storage{
-			"keyrings":            rings,
-			"keyrings/status":     ringStatus,
-			"keyrings/rotation":   &keyringregistry.RotationREST{Commands: commands},
-			"keyrings/revocation": &keyringregistry.RevocationREST{Commands: commands},
+			"keyrings":                rings,
+			"keyrings/status":         ringStatus,
+			"keyrings/rotation":       &keyringregistry.RotationREST{Commands: commands},
+			"keyrings/revocation":     &keyringregistry.RevocationREST{Commands: commands},
+			"keyrings/initialization": &keyringregistry.InitializationREST{Commands: commands, Resumed: config.Resumed},
 		}},
 	} {
 		group := genericapiserver.NewDefaultAPIGroupInfo(served.version.Group, config.Scheme, runtime.NewParameterCodec(config.Scheme), config.Codecs)
@@ -109,5 +127,5 @@ func New(config Config) (*Server, error) {
 			return nil, fmt.Errorf("install API group %s: %w", served.version.Group, err)
 		}
 	}
-	return &Server{GenericAPIServer: server, KeyRings: rings}, nil
+	return &Server{GenericAPIServer: server, KeyRings: rings, identities: identities}, nil
 }

@@ -20,6 +20,8 @@ const (
 	JWKSKey          = "jwks.json"
 	// NextChangeKey is no document: beside them, it says when they change next, in RFC 3339. Empty or absent: not known.
 	NextChangeKey = "next-change"
+	// RevokedKey is no document either: it has the keys that were revoked, and that nobody may publish again.
+	RevokedKey = "revoked-keys.json"
 )
 
 // Documents are the two public documents of an issuer, as the bytes that are served. The value is immutable, and only New
@@ -28,7 +30,7 @@ type Documents struct {
 	issuer        identity.Issuer
 	configuration []byte
 	jwks          []byte
-	keys          []identity.KeyID
+	keys          []publishedKey
 }
 
 // Issuer is whose documents these are.
@@ -47,7 +49,28 @@ func (d Documents) ConfigurationETag() string { return etag(d.configuration) }
 func (d Documents) JWKSETag() string { return etag(d.jwks) }
 
 // KeyIDs are the published keys in the order of the key set; the caller owns the copy.
-func (d Documents) KeyIDs() []identity.KeyID { return slices.Clone(d.keys) }
+func (d Documents) KeyIDs() []identity.KeyID {
+	var ids []identity.KeyID
+	for _, key := range d.keys {
+		ids = append(ids, key.ID)
+	}
+	return ids
+}
+
+// Algorithms are those of the published keys, by ID.
+func (d Documents) Algorithms() map[identity.KeyID]identity.Algorithm {
+	all := map[identity.KeyID]identity.Algorithm{}
+	for _, key := range d.keys {
+		all[key.ID] = key.Algorithm
+	}
+	return all
+}
+
+// Without returns the documents without some keys. That no key is left is an error.
+func (d Documents) Without(ids []identity.KeyID) (Documents, error) {
+	kept := slices.DeleteFunc(slices.Clone(d.keys), func(k publishedKey) bool { return slices.Contains(ids, k.ID) })
+	return New(d.issuer, kept)
+}
 
 // IsZero says whether d holds no documents.
 func (d Documents) IsZero() bool { return d.issuer == "" }

@@ -3,6 +3,7 @@ package discovery
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,6 +32,7 @@ type Handler struct {
 	freshness         freshness
 	recorder          *Recorder
 	current           atomic.Pointer[snapshot]
+	forbidden         atomic.Pointer[[]identity.KeyID]
 }
 
 // snapshot is one state of what is served, replaced whole.
@@ -80,10 +82,20 @@ func (h *Handler) Publish(documents Documents) error {
 	return nil
 }
 
-// Load parses documents from outside and serves them from now on. On an error, which is that of Parse, the documents
-// served stay what they are.
+// Forbid names all keys that are known to be revoked: Load refuses documents with one of them.
+func (h *Handler) Forbid(revoked []identity.KeyID) { h.forbidden.Store(&revoked) }
+
+// Load parses documents from outside and serves them from now on. On an error, which is that of Parse or a *Refusal of a
+// revoked key, the documents served stay what they are.
 func (h *Handler) Load(configuration, jwks []byte) (Documents, error) {
 	documents, err := Parse(h.issuer, configuration, jwks)
+	if forbidden := h.forbidden.Load(); err == nil && forbidden != nil {
+		for i, key := range documents.keys {
+			if slices.Contains(*forbidden, key.ID) {
+				err = refuse(ReasonRevoked, jwksName, fmt.Sprintf("keys[%d].kid", i), "%q was revoked before: older documents were put back", key.ID)
+			}
+		}
+	}
 	if err != nil {
 		h.recorder.refused(ReasonOf(err))
 		return Documents{}, err

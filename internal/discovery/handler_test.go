@@ -340,6 +340,7 @@ credence_discovery_load_refusals_total{reason="key"} 0
 credence_discovery_load_refusals_total{reason="key_set"} 0
 credence_discovery_load_refusals_total{reason="metadata"} 0
 credence_discovery_load_refusals_total{reason="private"} 0
+credence_discovery_load_refusals_total{reason="revoked"} 0
 credence_discovery_load_refusals_total{reason="size"} 0
 credence_discovery_load_refusals_total{reason="unreadable"} 1
 # HELP credence_discovery_requests_total Requests by document and status code.

@@ -45,11 +45,8 @@ func isPublic(member string) bool {
 	return false
 }
 
-// publishedKey is what the checks of the configuration and the documents' readers need of a key.
-type publishedKey struct {
-	id        identity.KeyID
-	algorithm identity.Algorithm
-}
+// publishedKey is a key of a key set, with the kid that it is published under.
+type publishedKey = identity.PublicKey
 
 func parseKeySet(data []byte) ([]publishedKey, *Refusal) {
 	set, refusal := parseObject(jwksName, data)
@@ -74,8 +71,8 @@ func parseKeySet(data []byte) ([]publishedKey, *Refusal) {
 		if refusal != nil {
 			return nil, refusal
 		}
-		if first := slices.IndexFunc(keys, func(k publishedKey) bool { return k.id == key.id }); first >= 0 {
-			return nil, refuse(ReasonKeySet, jwksName, fmt.Sprintf("keys[%d].kid", i), "%q is the kid of keys[%d] already", key.id, first)
+		if first := slices.IndexFunc(keys, func(k publishedKey) bool { return k.ID == key.ID }); first >= 0 {
+			return nil, refuse(ReasonKeySet, jwksName, fmt.Sprintf("keys[%d].kid", i), "%q is the kid of keys[%d] already", key.ID, first)
 		}
 		keys = append(keys, key)
 	}
@@ -112,7 +109,7 @@ func parseKey(path string, data []byte) (publishedKey, *Refusal) {
 	if use, _ := text(key["use"]); use != "sig" {
 		return publishedKey{}, refuse(ReasonKey, jwksName, path+".use", "must be sig (kid %q)", id)
 	}
-	return publishedKey{id: identity.KeyID(id), algorithm: fitting}, nil
+	return publishedKey{ID: identity.KeyID(id), Algorithm: fitting, Key: public}, nil
 }
 
 func checkMembers(path string, key map[string]json.RawMessage) *Refusal {

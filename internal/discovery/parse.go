@@ -26,11 +26,7 @@ func Parse(issuer identity.Issuer, configuration, jwks []byte) (Documents, error
 	if refusal := checkConfiguration(issuer, configuration, keys); refusal != nil {
 		return Documents{}, refusal
 	}
-	documents := Documents{issuer: issuer, configuration: bytes.Clone(configuration), jwks: bytes.Clone(jwks)}
-	for _, key := range keys {
-		documents.keys = append(documents.keys, key.id)
-	}
-	return documents, nil
+	return Documents{issuer: issuer, configuration: bytes.Clone(configuration), jwks: bytes.Clone(jwks), keys: keys}, nil
 }
 
 func checkConfiguration(issuer identity.Issuer, data []byte, keys []publishedKey) *Refusal {
@@ -82,7 +78,7 @@ func checkAlgorithms(document map[string]json.RawMessage, keys []publishedKey) *
 	const member = "id_token_signing_alg_values_supported"
 	var used []string
 	for _, key := range keys {
-		used = append(used, string(key.algorithm))
+		used = append(used, string(key.Algorithm))
 	}
 	used = sortedSet(used)
 	listed, ok := texts(document[member])

@@ -20,11 +20,12 @@ const (
 	ReasonKeySet     Reason = "key_set"    // no keys, too many, or a kid that is missing or used twice
 	ReasonKey        Reason = "key"        // a key that relying parties would refuse
 	ReasonPrivate    Reason = "private"    // a member of a private key
+	ReasonRevoked    Reason = "revoked"    // a key that was revoked before
 )
 
 // Reasons lists every Reason.
 func Reasons() []Reason {
-	return []Reason{ReasonUnreadable, ReasonSize, ReasonJSON, ReasonIssuer, ReasonJWKSURI, ReasonMetadata, ReasonAlgorithms, ReasonKeySet, ReasonKey, ReasonPrivate}
+	return []Reason{ReasonUnreadable, ReasonSize, ReasonJSON, ReasonIssuer, ReasonJWKSURI, ReasonMetadata, ReasonAlgorithms, ReasonKeySet, ReasonKey, ReasonPrivate, ReasonRevoked}
 }
 
 // The two documents by the names that they have in errors and metrics.

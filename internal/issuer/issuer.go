@@ -22,6 +22,8 @@ type Config struct {
 	// Ring returns the keys as they were read last, and the time before they were read, with the monotonic reading of the
 	// clock; a ring that is too old to sign with is refused here. It is called for every token, from many goroutines.
 	Ring func() (ring keys.Ring, readAt time.Time)
+	// Unusable says, in words for any caller, why Ring gives an empty ring. nil: nothing is known of that.
+	Unusable func() error
 	// External signs instead of a ring, with keys that this process does not hold. Exactly one of the two is set.
 	External External
 	// Clock returns the current time.

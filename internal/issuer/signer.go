@@ -50,6 +50,11 @@ func (i *Issuer) permit(algorithm identity.Algorithm) (permit, error) {
 	// Read after the ring: another one may come at any moment, and none is from the future.
 	now := i.config.Clock()
 	key, ok := ring.Signer(algorithm)
+	if !ok && len(ring.Keys) == 0 && i.config.Unusable != nil {
+		if err := i.config.Unusable(); err != nil {
+			return permit{}, fmt.Errorf("%w: %w", ErrNoSigningKey, err)
+		}
+	}
 	if !ok {
 		return permit{}, fmt.Errorf("%w: the ring has no active %s key", ErrNoSigningKey, algorithm)
 	}

@@ -62,18 +62,11 @@ func NewFollower(with Following) *Follower {
 	return &Follower{Following: with, changed: make(chan struct{}, 1), now: make(chan struct{}, 1)}
 }
 
-// Load reads the ring once, and makes the first one where none is stored. It is for the start: an error keeps a program
-// from running with keys that nobody could read. Nothing is done to the ring.
-func (f *Follower) Load(ctx context.Context, generate keys.Generate) error {
+// Load reads the ring once. It is for the start: an error keeps a program from running with keys that nobody could read.
+// Nothing is done to the ring.
+func (f *Follower) Load(ctx context.Context) error {
 	readAt := f.Clock.Now()
 	ring, version, err := f.Store.Load(ctx)
-	if errors.Is(err, keystore.ErrNotFound) {
-		f.Log.WarnContext(ctx, "no signing keys found: making new ones; tokens signed by others before are valid no longer", "store", f.storeName())
-		if _, _, err = keystore.LoadOrBootstrap(ctx, f.Store, generate, f.Clock.Now()); err == nil {
-			readAt = f.Clock.Now()
-			ring, version, err = f.Store.Load(ctx)
-		}
-	}
 	if err != nil {
 		return fmt.Errorf("load signing keys: %w", err)
 	}
@@ -83,6 +76,7 @@ func (f *Follower) Load(ctx context.Context, generate keys.Generate) error {
 
 // Run reads the store again and again until ctx is done. An error is returned only for an Interval that is too short.
 func (f *Follower) Run(ctx context.Context) error {
+	unwatched := ""
 	return keystore.Follow(ctx, nudged{f.Store, f.now}, keystore.Following{
 		Interval: f.Interval, Clock: f.Clock, Random: f.Random,
 		OnRing: func(ring keys.Ring, version string, readAt time.Time) {
@@ -93,6 +87,13 @@ func (f *Follower) Run(ctx context.Context) error {
 			}
 		},
 		OnError: func(err error) { f.fail(ctx, err) },
+		OnUnwatched: func(err error) {
+			if unwatched == err.Error() {
+				return
+			}
+			unwatched = err.Error()
+			f.Log.WarnContext(ctx, "changes of the ring of keys are noticed late: it is read again and again", "store", f.storeName(), "interval", f.Interval.String(), "err", err)
+		},
 	})
 }
 
@@ -136,23 +137,47 @@ func (f *Follower) Failure() error {
 	return f.failure
 }
 
-// Damaged says whether the stored ring was found to be none, or gone, and has not been read since.
+// Damaged reports whether a read found the stored ring missing, invalid or superseded, and none has found a good one since.
 func (f *Follower) Damaged() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.damaged
 }
 
+// Unusable says, in words that any caller may see, why Signing gives no ring; nil if it gives one.
+func (f *Follower) Unusable() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case !f.damaged && f.good != nil:
+		return nil
+	case errors.Is(f.failure, ErrSuperseded):
+		return ErrSuperseded
+	case f.damaged:
+		return errDamaged
+	}
+	return errNotRead
+}
+
+var (
+	errDamaged = errors.New("the stored ring of keys is damaged or gone, and nothing is signed until it is mended")
+	errNotRead = errors.New("the ring of keys has not been read yet")
+)
+
 // storeName names the store without looking into it.
 func (f *Follower) storeName() string {
-	if named, ok := f.Store.(fmt.Stringer); ok {
+	return nameOf(f.Store)
+}
+
+func nameOf(store keystore.Store) string {
+	if named, ok := store.(fmt.Stringer); ok {
 		return named.String()
 	}
-	return fmt.Sprintf("%T", f.Store)
+	return fmt.Sprintf("%T", store)
 }
 
 func unusable(err error) bool {
-	return errors.Is(err, keystore.ErrUnusable) || errors.Is(err, keystore.ErrNotFound)
+	return errors.Is(err, keystore.ErrUnusable) || errors.Is(err, keystore.ErrNotFound) || errors.Is(err, ErrSuperseded)
 }
 
 func (f *Follower) take(ctx context.Context, snapshot Snapshot) {
@@ -178,10 +203,13 @@ func (f *Follower) fail(ctx context.Context, err error) {
 	again := f.failure != nil && f.failure.Error() == err.Error()
 	f.failure = err
 	f.damaged = f.damaged || unusable(err)
-	damaged := f.damaged
+	signing := "no"
+	if f.good != nil && !f.damaged {
+		signing = "until the ring is too old"
+	}
 	f.mu.Unlock()
 	if !again {
-		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", f.storeName(), "err", err, "signing", !damaged)
+		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", f.storeName(), "err", err, "signing", signing)
 	}
 	if f.failing != nil {
 		f.failing(ctx, err)

@@ -154,7 +154,7 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 	if ring, _ := f.Signing(); len(ring.Keys) != 0 || f.Damaged() {
 		t.Error("a follower that has read nothing signs, or knows of damage")
 	}
-	if err := f.Load(t.Context(), keystoretest.RSAOnce()); err != nil {
+	if err := f.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	start(t, f.Run)
@@ -197,20 +197,20 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 	}
 }
 
-func TestFollowerMakesTheFirstRing(t *testing.T) {
+func TestFollowerMakesNoRing(t *testing.T) {
 	directory, err := keystore.OpenDirectory(filepath.Join(t.TempDir(), "keys"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := keyring.NewFollower(following(directory, testingclock.NewFakeClock(keystoretest.Now())))
-	if err := f.Load(t.Context(), keystoretest.RSAOnce()); err != nil {
-		t.Fatal(err)
+	if err := f.Load(t.Context()); !errors.Is(err, keystore.ErrNotFound) {
+		t.Errorf("no ring at start: %v", err)
 	}
-	if ring, _, err := directory.Load(t.Context()); err != nil || len(ring.Keys) != 4 {
-		t.Errorf("stored: %v, %v", ring.Keys, err)
+	if _, _, err := directory.Load(t.Context()); !errors.Is(err, keystore.ErrNotFound) {
+		t.Errorf("stored: %v", err)
 	}
 	broken := &faulty{Store: directory, load: []error{keystore.ErrUnusable}}
-	if err := keyring.NewFollower(following(broken, testingclock.NewFakeClock(keystoretest.Now()))).Load(t.Context(), keystoretest.RSAOnce()); !errors.Is(err, keystore.ErrUnusable) {
+	if err := keyring.NewFollower(following(broken, testingclock.NewFakeClock(keystoretest.Now()))).Load(t.Context()); !errors.Is(err, keystore.ErrUnusable) {
 		t.Errorf("a damaged ring at start: %v", err)
 	}
 }
@@ -280,7 +280,7 @@ func TestKeeperRotatesAndTellsOfWhateverHappens(t *testing.T) {
 		OnRing: told.onRing, OnEvents: told.onEvents,
 	})
 	// Whoever only loads, as one that does not lead, does nothing and tells of nothing.
-	if err := keeper.Follower().Load(t.Context(), keys.NewPrivate); err != nil {
+	if err := keeper.Follower().Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := told.last(); ok || store.saves != 0 {

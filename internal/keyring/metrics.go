@@ -14,9 +14,10 @@ type Recorder struct {
 	now    func() time.Time
 	events *prometheus.CounterVec
 
-	mu      sync.Mutex
-	kept    *Kept
-	damaged bool
+	mu   sync.Mutex
+	kept *Kept
+	// damaged and superseded are unset until the ring was read, or could not be.
+	damaged, superseded *bool
 }
 
 var (
@@ -57,7 +58,17 @@ func (r *Recorder) Damaged(damaged bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.damaged = damaged
+	r.damaged = &damaged
+}
+
+// Superseded records whether the stored ring is older than what is known of it.
+func (r *Recorder) Superseded(superseded bool) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.superseded = &superseded
 }
 
 // Happened counts an event.
@@ -77,13 +88,22 @@ func (r *Recorder) Describe(descs chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. Nothing is told before a ring was looked at: no number would be true.
 func (r *Recorder) Collect(metrics chan<- prometheus.Metric) {
 	r.mu.Lock()
-	kept, damaged := r.kept, r.damaged
+	kept, unusable := r.kept, map[string]*bool{"RingUnusable": r.damaged, "RingSuperseded": r.superseded}
 	r.mu.Unlock()
-	if kept == nil {
-		return
-	}
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	for kind, is := range unusable {
+		value := 0.
+		if is != nil && *is {
+			value = 1
+		}
+		if is != nil || kept != nil {
+			gauge(conditionDesc, value, kind)
+		}
+	}
+	if kept == nil {
+		return
 	}
 	for _, algorithm := range keys.Algorithms() {
 		count := map[keys.State]float64{keys.Active: 0, keys.Spare: 0, keys.Retiring: 0}
@@ -112,10 +132,5 @@ func (r *Recorder) Collect(metrics chan<- prometheus.Metric) {
 	for kind, value := range wrong {
 		gauge(conditionDesc, value, string(kind))
 	}
-	unusable := 0.
-	if damaged {
-		unusable = 1
-	}
-	gauge(conditionDesc, unusable, "RingUnusable")
 	gauge(readDesc, float64(kept.ReadAt.Unix()))
 }

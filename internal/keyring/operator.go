@@ -34,6 +34,8 @@ type Outcome struct {
 	// Before is the ring that the command was decided on, and View what it was decided by.
 	Before keys.Ring
 	View   keys.View
+	// Made is set if no ring was stored, and a new one was made.
+	Made bool
 	keys.Change
 }
 

@@ -34,9 +34,10 @@ type Following struct {
 	// OnRing is given the stored ring after every read, changed or not. readAt is from before the read began: at that time
 	// or later, this was the stored ring.
 	OnRing func(ring keys.Ring, version string, readAt time.Time)
-	// OnError is given each error of Load, among them ErrNotFound and ErrUnusable, and those of a watch, which only make
-	// changes known later.
+	// OnError is given each error of Load, among them ErrNotFound and ErrUnusable.
 	OnError func(error)
+	// OnUnwatched is given the errors of a watch, which only make changes known later. nil: nothing.
+	OnUnwatched func(error)
 }
 
 // watcher is a store that tells when the ring may have changed. Watch returns nil if it just ended.
@@ -141,8 +142,8 @@ func (f *follower) rest(ctx context.Context, pause time.Duration) (due bool) {
 			return false
 		case err := <-f.watchEnded:
 			f.watching = false
-			if err != nil {
-				f.OnError(err)
+			if err != nil && f.OnUnwatched != nil {
+				f.OnUnwatched(err)
 			}
 		}
 	}

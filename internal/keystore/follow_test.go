@@ -96,7 +96,7 @@ func follow(t *testing.T, store keystore.Store, random float64) *following {
 		done <- keystore.Follow(ctx, store, keystore.Following{
 			Interval: interval, Clock: f.clock, Random: func() float64 { return random },
 			OnRing:  func(_ keys.Ring, version string, readAt time.Time) { tell(told{version: version, readAt: readAt}) },
-			OnError: func(err error) { tell(told{err: err}) },
+			OnError: func(err error) { tell(told{err: err}) }, OnUnwatched: func(err error) { tell(told{err: err}) },
 		})
 	}()
 	f.stop = func() {

@@ -68,6 +68,18 @@ func keyScenarios() []scenario {
 		}, map[string]time.Duration{`{type="DocumentsUnread"}`: 15 * time.Minute}},
 		{"CredenceDocumentsUnread", "less than ten minutes", []string{`credence_keys_condition{type="DocumentsUnread",instance="a"} 0x4 1x9 0x10`}, nil},
 
+		{"CredenceRingUnusable", "an older ring", []string{
+			`credence_keys_condition{type="RingUnusable",instance="a"} 0x20`,
+			`credence_keys_condition{type="RingSuperseded",instance="a"} 0x4 1x10`,
+		}, map[string]time.Duration{`{type="RingSuperseded"}`: 6 * time.Minute}},
+		{"CredenceRingUnusable", "a damaged ring", []string{
+			`credence_keys_condition{type="RingUnusable",instance="a"} 0x4 1x10`,
+		}, map[string]time.Duration{`{type="RingUnusable"}`: 6 * time.Minute}},
+		{"CredenceRingUnusable", "for a moment, and no key signs", []string{
+			`credence_keys_condition{type="RingUnusable",instance="a"} 0x4 1 0x10`,
+			`credence_keys_condition{type="NoSigningKey",instance="a"} 1x15`,
+		}, nil},
+
 		{"CredenceRingNotRead", "five minutes", []string{
 			`credence_keys_read_timestamp_seconds{instance="a"} 0+60x5 300x20`,
 		}, map[string]time.Duration{`{}`: 12 * time.Minute}},

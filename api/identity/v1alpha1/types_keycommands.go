@@ -125,3 +125,42 @@ type Exposure struct {
 	// +optional
 	Unbounded bool `json:"unbounded,omitempty"`
 }
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// KeyInitialization starts an issuer from the keys that are stored, or from new ones where none are, although more is known of
+// its past. It is created on keyrings/<name>/initialization and never stored.
+type KeyInitialization struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata may be empty; a name given must be that of the KeyRing.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec says that the loss is accepted, and why.
+	Spec KeyInitializationSpec `json:"spec"`
+	// status is the server's answer.
+	// +optional
+	Status KeyInitializationStatus `json:"status,omitempty"`
+}
+
+// KeyInitializationSpec says that a loss is accepted, and why.
+type KeyInitializationSpec struct {
+	// acceptLoss has to be true: tokens of keys that are lost are refused, and what the storage has forgotten stays forgotten.
+	AcceptLoss bool `json:"acceptLoss"`
+	// reason is why, at most 256 bytes. It is recorded. Required.
+	Reason string `json:"reason"`
+}
+
+// KeyInitializationStatus is the server's answer.
+type KeyInitializationStatus struct {
+	// made is set if no keys were stored, and new ones were made.
+	// +optional
+	Made bool `json:"made,omitempty"`
+	// lost are the IDs of published keys that are not stored any more: their tokens are refused.
+	// +optional
+	// +listType=atomic
+	Lost []string `json:"lost,omitempty"`
+	// revoked are the IDs of keys that were stored, but had been revoked: they stay so.
+	// +optional
+	// +listType=atomic
+	Revoked []string `json:"revoked,omitempty"`
+}

@@ -16,6 +16,21 @@ func (in KeyEvent) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in KeyInitialization) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.KeyInitialization"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in KeyInitializationSpec) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.KeyInitializationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in KeyInitializationStatus) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.KeyInitializationStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in KeyRevocation) OpenAPIModelName() string {
 	return "dev.credence.identity.v1alpha1.KeyRevocation"
 }

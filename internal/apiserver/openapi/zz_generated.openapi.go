@@ -17,89 +17,92 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.ContextObject{}.OpenAPIModelName():               schema_credence_api_authentication_v1alpha1_ContextObject(ref),
-		v1alpha1.TargetSystem{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_TargetSystem(ref),
-		v1alpha1.TokenRequest{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_TokenRequest(ref),
-		v1alpha1.TokenRequestSpec{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref),
-		v1alpha1.TokenRequestStatus{}.OpenAPIModelName():          schema_credence_api_authentication_v1alpha1_TokenRequestStatus(ref),
-		v1alpha1.WorkloadIdentity{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_WorkloadIdentity(ref),
-		v1alpha1.WorkloadIdentityList{}.OpenAPIModelName():        schema_credence_api_authentication_v1alpha1_WorkloadIdentityList(ref),
-		v1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName():        schema_credence_api_authentication_v1alpha1_WorkloadIdentitySpec(ref),
-		v1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName():      schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref),
-		identityv1alpha1.Exposure{}.OpenAPIModelName():            schema_credence_api_identity_v1alpha1_Exposure(ref),
-		identityv1alpha1.KeyEvent{}.OpenAPIModelName():            schema_credence_api_identity_v1alpha1_KeyEvent(ref),
-		identityv1alpha1.KeyRevocation{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRevocation(ref),
-		identityv1alpha1.KeyRevocationSpec{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_KeyRevocationSpec(ref),
-		identityv1alpha1.KeyRevocationStatus{}.OpenAPIModelName(): schema_credence_api_identity_v1alpha1_KeyRevocationStatus(ref),
-		identityv1alpha1.KeyRing{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRing(ref),
-		identityv1alpha1.KeyRingList{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRingList(ref),
-		identityv1alpha1.KeyRingSettings{}.OpenAPIModelName():     schema_credence_api_identity_v1alpha1_KeyRingSettings(ref),
-		identityv1alpha1.KeyRingSpec{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRingSpec(ref),
-		identityv1alpha1.KeyRingStatus{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRingStatus(ref),
-		identityv1alpha1.KeyRotation{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRotation(ref),
-		identityv1alpha1.KeyRotationSpec{}.OpenAPIModelName():     schema_credence_api_identity_v1alpha1_KeyRotationSpec(ref),
-		identityv1alpha1.KeyRotationStatus{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_KeyRotationStatus(ref),
-		identityv1alpha1.KeyStatus{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_KeyStatus(ref),
-		identityv1alpha1.PlannedChange{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_PlannedChange(ref),
-		identityv1alpha1.PublishedDocuments{}.OpenAPIModelName():  schema_credence_api_identity_v1alpha1_PublishedDocuments(ref),
-		identityv1alpha1.RelyingParty{}.OpenAPIModelName():        schema_credence_api_identity_v1alpha1_RelyingParty(ref),
-		identityv1alpha1.RelyingPartyStatus{}.OpenAPIModelName():  schema_credence_api_identity_v1alpha1_RelyingPartyStatus(ref),
-		identityv1alpha1.RequestedRotation{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_RequestedRotation(ref),
-		identityv1alpha1.RevokedKey{}.OpenAPIModelName():          schema_credence_api_identity_v1alpha1_RevokedKey(ref),
-		v1.APIGroup{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():         schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():                 schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                     schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                      schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		version.Info{}.OpenAPIModelName():                         schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.ContextObject{}.OpenAPIModelName():                   schema_credence_api_authentication_v1alpha1_ContextObject(ref),
+		v1alpha1.TargetSystem{}.OpenAPIModelName():                    schema_credence_api_authentication_v1alpha1_TargetSystem(ref),
+		v1alpha1.TokenRequest{}.OpenAPIModelName():                    schema_credence_api_authentication_v1alpha1_TokenRequest(ref),
+		v1alpha1.TokenRequestSpec{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref),
+		v1alpha1.TokenRequestStatus{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_TokenRequestStatus(ref),
+		v1alpha1.WorkloadIdentity{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_WorkloadIdentity(ref),
+		v1alpha1.WorkloadIdentityList{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_WorkloadIdentityList(ref),
+		v1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_WorkloadIdentitySpec(ref),
+		v1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName():          schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref),
+		identityv1alpha1.Exposure{}.OpenAPIModelName():                schema_credence_api_identity_v1alpha1_Exposure(ref),
+		identityv1alpha1.KeyEvent{}.OpenAPIModelName():                schema_credence_api_identity_v1alpha1_KeyEvent(ref),
+		identityv1alpha1.KeyInitialization{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyInitialization(ref),
+		identityv1alpha1.KeyInitializationSpec{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_KeyInitializationSpec(ref),
+		identityv1alpha1.KeyInitializationStatus{}.OpenAPIModelName(): schema_credence_api_identity_v1alpha1_KeyInitializationStatus(ref),
+		identityv1alpha1.KeyRevocation{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_KeyRevocation(ref),
+		identityv1alpha1.KeyRevocationSpec{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRevocationSpec(ref),
+		identityv1alpha1.KeyRevocationStatus{}.OpenAPIModelName():     schema_credence_api_identity_v1alpha1_KeyRevocationStatus(ref),
+		identityv1alpha1.KeyRing{}.OpenAPIModelName():                 schema_credence_api_identity_v1alpha1_KeyRing(ref),
+		identityv1alpha1.KeyRingList{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRingList(ref),
+		identityv1alpha1.KeyRingSettings{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRingSettings(ref),
+		identityv1alpha1.KeyRingSpec{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRingSpec(ref),
+		identityv1alpha1.KeyRingStatus{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_KeyRingStatus(ref),
+		identityv1alpha1.KeyRotation{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRotation(ref),
+		identityv1alpha1.KeyRotationSpec{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRotationSpec(ref),
+		identityv1alpha1.KeyRotationStatus{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRotationStatus(ref),
+		identityv1alpha1.KeyStatus{}.OpenAPIModelName():               schema_credence_api_identity_v1alpha1_KeyStatus(ref),
+		identityv1alpha1.PlannedChange{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_PlannedChange(ref),
+		identityv1alpha1.PublishedDocuments{}.OpenAPIModelName():      schema_credence_api_identity_v1alpha1_PublishedDocuments(ref),
+		identityv1alpha1.RelyingParty{}.OpenAPIModelName():            schema_credence_api_identity_v1alpha1_RelyingParty(ref),
+		identityv1alpha1.RelyingPartyStatus{}.OpenAPIModelName():      schema_credence_api_identity_v1alpha1_RelyingPartyStatus(ref),
+		identityv1alpha1.RequestedRotation{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_RequestedRotation(ref),
+		identityv1alpha1.RevokedKey{}.OpenAPIModelName():              schema_credence_api_identity_v1alpha1_RevokedKey(ref),
+		v1.APIGroup{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():                     schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                         schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                          schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		version.Info{}.OpenAPIModelName():                             schema_k8sio_apimachinery_pkg_version_Info(ref),
 	}
 }
 
@@ -571,6 +574,145 @@ func schema_credence_api_identity_v1alpha1_KeyEvent(ref common.ReferenceCallback
 		},
 		Dependencies: []string{
 			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyInitialization(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyInitialization starts an issuer from the keys that are stored, or from new ones where none are, although more is known of its past. It is created on keyrings/<name>/initialization and never stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata may be empty; a name given must be that of the KeyRing.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec says that the loss is accepted, and why.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.KeyInitializationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the server's answer.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.KeyInitializationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.KeyInitializationSpec{}.OpenAPIModelName(), identityv1alpha1.KeyInitializationStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyInitializationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyInitializationSpec says that a loss is accepted, and why.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"acceptLoss": {
+						SchemaProps: spec.SchemaProps{
+							Description: "acceptLoss has to be true: tokens of keys that are lost are refused, and what the storage has forgotten stays forgotten.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why, at most 256 bytes. It is recorded. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"acceptLoss", "reason"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_KeyInitializationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "KeyInitializationStatus is the server's answer.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"made": {
+						SchemaProps: spec.SchemaProps{
+							Description: "made is set if no keys were stored, and new ones were made.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"lost": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "lost are the IDs of published keys that are not stored any more: their tokens are refused.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"revoked": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "revoked are the IDs of keys that were stored, but had been revoked: they stay so.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -35,6 +37,7 @@ type assembly struct {
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 	log    *slog.Logger
+	begun  *beginning
 }
 
 func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
@@ -44,7 +47,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	}
 	startup, cancel := context.WithTimeout(ctx, startupTimeout)
 	defer cancel()
-	if err := apiserver.CheckHostCluster(startup, a.client.Discovery().RESTClient(), a.issuer, a.published()); err != nil {
+	if err := apiserver.CheckHostCluster(startup, a.client.Discovery().RESTClient(), a.issuer, a.atStart()); err != nil {
 		return nil, err
 	}
 	gardenID := a.o.GardenID
@@ -68,13 +71,16 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	legacyregistry.RawMustRegister(apiserver.RingAge(func() time.Duration { return time.Since(a.readAt()) }))
 	var publisher *publication.Publisher
 	var server *apiserver.Server
+	a.begun = &beginning{now: make(chan struct{}, 1)}
+	a.remember(func() *apiserver.Server { return server })
 	publisher = publication.NewPublisher(places(a.o, a.checked, a.client), func(ctx context.Context) (publication.Issue, error) {
 		return a.issue(ctx, server)
 	}, clock.RealClock{}, a.log)
-	generic.AddReadyzChecks(publisher)
+	generic.AddReadyzChecks(publisher, healthz.NamedCheck("signing-keys", func(*http.Request) error { return a.unready() }))
+	generic.BuildHandlerChainFunc = a.begun.guard(generic.BuildHandlerChainFunc)
 	for name, hook := range map[string]genericapiserver.PostStartHookFunc{
 		"make-key-ring": func(hook genericapiserver.PostStartHookContext) error {
-			go a.ensureKeyRing(hook, server, publisher.Nudge)
+			go a.begin(hook, server, publisher.Nudge)
 			return nil
 		},
 		"follow-signing-keys": func(hook genericapiserver.PostStartHookContext) error {
@@ -82,7 +88,10 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 			return nil
 		},
 		"publish-discovery-documents": func(hook genericapiserver.PostStartHookContext) error {
-			go publisher.Run(hook)
+			go func() {
+				a.awaitKeys(hook)
+				publisher.Run(hook)
+			}()
 			return nil
 		},
 	} {
@@ -96,6 +105,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 		ServiceAccounts: a.client.CoreV1(), Recorder: recorder,
 		Keys:           a.operator(),
 		KeyRingChanged: publisher.Nudge,
+		Resumed:        a.begun.confirmed,
 	})
 	return server, err
 }
@@ -103,14 +113,21 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 // issue is what is published, and when it changes next.
 func (a assembly) issue(ctx context.Context, server *apiserver.Server) (publication.Issue, error) {
 	// A process that slept, or cannot read its keys, must not put back what others have taken away meanwhile.
-	if age := time.Since(a.readAt()); age > keys.DefaultStaleness {
+	if age := time.Since(a.readAt()); !a.readAt().IsZero() && age > keys.DefaultStaleness {
 		return publication.Issue{}, fmt.Errorf("the keys were read %s ago: what is published stays", age.Round(time.Second))
 	}
-	documents, err := discovery.New(a.issuer, a.published())
+	published := a.published()
+	if len(published) == 0 {
+		return a.withoutKeys(ctx)
+	}
+	documents, err := discovery.New(a.issuer, published)
 	if err != nil {
 		return publication.Issue{}, err
 	}
 	issue := publication.Issue{Documents: documents}
+	for _, gone := range a.revoked() {
+		issue.Revoked = append(issue.Revoked, revokedKey(gone))
+	}
 	object, err := server.KeyRings.KeyRing(ctx, identityv1alpha1.WorkloadIdentities)
 	switch {
 	case err != nil:
@@ -120,23 +137,6 @@ func (a assembly) issue(ctx context.Context, server *apiserver.Server) (publicat
 		issue.NextChange = object.Status.NextChange.Time
 	}
 	return issue, nil
-}
-
-// ensureKeyRing makes the one KeyRing, again and again until the storage can be written.
-func (a assembly) ensureKeyRing(ctx context.Context, server *apiserver.Server, made func()) {
-	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		err := server.KeyRings.Ensure(ctx, identityv1alpha1.WorkloadIdentities)
-		if err == nil {
-			made()
-			return
-		}
-		a.log.WarnContext(ctx, "the KeyRing is not there yet", "err", err, "retryIn", pause.String())
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
 }
 
 func places(o *Options, c checked, client kubernetes.Interface) []publication.Place {

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,9 @@ type asleep struct{ age time.Duration }
 
 func (asleep) sign(*issuer.Config)                     {}
 func (asleep) published() []identity.PublicKey         { return nil }
+func (asleep) atStart() []identity.PublicKey           { return nil }
+func (asleep) revoked() []keys.Compromised             { return nil }
+func (asleep) unready() error                          { return errors.New("none signs") }
 func (a asleep) readAt() time.Time                     { return time.Now().Add(-a.age) }
 func (asleep) run(ctx context.Context, changed func()) {}
 func (asleep) operator() keyring.Operator              { return keyring.Operator{} }

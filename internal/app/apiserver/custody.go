@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -20,8 +21,14 @@ import (
 type custody interface {
 	// sign makes an issuer sign with the keys.
 	sign(config *issuer.Config)
+	// atStart are the keys that were found first.
+	atStart() []identity.PublicKey
 	// published are the keys that relying parties are shown.
 	published() []identity.PublicKey
+	// revoked are the keys that may never be shown again.
+	revoked() []keys.Compromised
+	// unready says why no token can be signed; nil if one can.
+	unready() error
 	// readAt is when the keys were read last.
 	readAt() time.Time
 	// run keeps up with the keys until ctx is done, and calls changed whenever they may have changed.
@@ -41,13 +48,16 @@ func takeCustody(ctx context.Context, o *Options, c checked, client kubernetes.I
 	if err != nil {
 		return nil, err
 	}
-	ring := keyring.NewFollower(keyring.Following{
-		Store: store, Interval: o.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: log,
-	})
-	if err := ring.Load(ctx, keys.NewPrivate); err != nil {
-		return nil, err
+	// What nobody can read is an error at start. What it lacks of its past, and whether a first one is made, is known once
+	// the server has its storage.
+	ring, _, err := store.Load(ctx)
+	if err != nil && !errors.Is(err, keystore.ErrNotFound) {
+		return nil, fmt.Errorf("load signing keys: %w", err)
 	}
-	return ownRing{ring}, nil
+	remembering := &keyring.Remembering{Store: store}
+	return ownRing{store: remembering, first: ring, follower: keyring.NewFollower(keyring.Following{
+		Store: remembering, Interval: o.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: log,
+	})}, nil
 }
 
 func openStore(o *Options, c checked, client kubernetes.Interface) (keystore.Store, error) {
@@ -62,14 +72,42 @@ func openStore(o *Options, c checked, client kubernetes.Interface) (keystore.Sto
 }
 
 // ownRing is a ring that this server reads from its store.
-type ownRing struct{ follower *keyring.Follower }
+type ownRing struct {
+	store    *keyring.Remembering
+	first    keys.Ring // as it was at start; empty if there was none
+	follower *keyring.Follower
+}
 
-func (r ownRing) sign(config *issuer.Config) { config.Ring = r.follower.Signing }
+func (r ownRing) sign(config *issuer.Config) {
+	config.Ring, config.Unusable = r.follower.Signing, r.follower.Unusable
+}
+
+func (r ownRing) atStart() []identity.PublicKey { return r.first.Published() }
 
 // published are the keys of the last good ring, whatever the store says by now.
 func (r ownRing) published() []identity.PublicKey {
 	newest, _ := r.follower.Newest()
 	return newest.Ring.Published()
+}
+
+func (r ownRing) revoked() []keys.Compromised {
+	newest, _ := r.follower.Newest()
+	return newest.Ring.Compromised
+}
+
+// unready says why no token of any algorithm can be signed now.
+func (r ownRing) unready() error {
+	ring, readAt := r.follower.Signing()
+	now := time.Now()
+	for _, algorithm := range keys.Algorithms() {
+		if key, ok := ring.Signer(algorithm); ok && key.Terms.MaySign(readAt, now) {
+			return nil
+		}
+	}
+	if err := r.follower.Unusable(); err != nil {
+		return err
+	}
+	return fmt.Errorf("no key may sign: the ring of keys was read last at %s", readAt.UTC().Format(time.RFC3339))
 }
 
 func (r ownRing) readAt() time.Time {
@@ -90,5 +128,5 @@ func (r ownRing) run(ctx context.Context, changed func()) {
 }
 
 func (r ownRing) operator() keyring.Operator {
-	return keyring.Operator{Store: r.follower.Store, Clock: clock.RealClock{}, Generate: keys.NewPrivate, Done: r.follower.Nudge}
+	return keyring.Operator{Store: r.store, Clock: clock.RealClock{}, Generate: keys.NewPrivate, Done: r.follower.Nudge}
 }

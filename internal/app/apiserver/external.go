@@ -101,6 +101,13 @@ func (s *signer) published() []identity.PublicKey {
 	return s.first
 }
 
+func (s *signer) atStart() []identity.PublicKey { return s.published() }
+
+// revoked are none: an external signer has a memory of its own, and withdraws what it likes.
+func (s *signer) revoked() []keys.Compromised { return nil }
+
+func (s *signer) unready() error { return s.follower.Ready() }
+
 func (s *signer) readAt() time.Time {
 	if snapshot, ok := s.follower.Snapshot(); ok {
 		return snapshot.ReadAt

@@ -112,3 +112,17 @@ func (t timeSource) Now() time.Time { return t() }
 
 // Since implements clock.PassiveClock.
 func (t timeSource) Since(past time.Time) time.Duration { return t().Sub(past) }
+
+// initialize lets the ring be used by the one who knows more of its past, and makes one where none is stored.
+func (r directoryRing) initialize(ctx context.Context, reason string, dryRun bool) (made bool, err error) {
+	now := r.operator.Clock.Now()
+	ring, version, err := r.operator.Store.Load(ctx)
+	if made = errors.Is(err, keystore.ErrNotFound); made {
+		ring, err = keys.Bootstrap(r.operator.Generate, now)
+	}
+	if err != nil || dryRun {
+		return made, err
+	}
+	ring.Resumed = &keys.Resuming{At: now.UTC().Truncate(time.Second), Cause: keys.Cause{By: systemUser(), Reason: reason}}
+	return made, r.operator.Store.Save(ctx, ring, version)
+}

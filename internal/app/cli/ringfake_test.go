@@ -50,15 +50,15 @@ func scriptTime() time.Time {
 
 // makeRing AGE [DIR] makes a ring of that age, behind the API or in a folder, and names its keys in variables. Further
 // words: "ring none" takes the ring away, "ring overtaken" lets somebody else's update come before the next one, "ring
-// dashed AGE" makes ES256 keys whose IDs begin with -, "ring exposed" and "ring unread" keep what is revoked published, or
+// dashed AGE" makes ES256 keys whose IDs begin with -, "ring plain AGE" makes none of these, "ring exposed" and "ring unread" keep what is revoked published, or
 // the documents from being read, until the next ring.
 func makeRing(ts *testscript.TestScript, neg bool, args []string) {
 	generate := keys.NewPrivate
-	if len(args) > 1 && args[0] == "dashed" {
-		generate, args = dashed, args[1:]
+	if len(args) > 1 && (args[0] == "dashed" || args[0] == "plain") {
+		generate, args = named(args[0] == "dashed"), args[1:]
 	}
 	if neg || len(args) < 1 || len(args) > 2 {
-		ts.Fatalf("usage: ring [dashed] AGE [DIR]")
+		ts.Fatalf("usage: ring [dashed|plain] AGE [DIR]")
 	}
 	fake := ts.Value(ringKey{}).(*ringFake)
 	fake.mu.Lock()
@@ -90,15 +90,18 @@ func makeRing(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// dashed makes ES256 keys until the ID of one begins with -.
-func dashed(algorithm identity.Algorithm) (crypto.Signer, error) {
-	for {
-		private, err := keys.NewPrivate(algorithm)
-		if err != nil || algorithm != identity.ES256 {
-			return private, err
-		}
-		if id, err := identity.KeyIDOf(private.Public()); err != nil || strings.HasPrefix(string(id), "-") {
-			return private, err
+// named makes keys until the ID of one begins with -, or until it does not. RSA keys are slow to make, and never dashed.
+func named(dashed bool) keys.Generate {
+	return func(algorithm identity.Algorithm) (crypto.Signer, error) {
+		for {
+			private, err := keys.NewPrivate(algorithm)
+			if err != nil {
+				return nil, err
+			}
+			wanted := dashed && algorithm == identity.ES256
+			if id, err := identity.KeyIDOf(private.Public()); err != nil || strings.HasPrefix(string(id), "-") == wanted {
+				return private, err
+			}
 		}
 	}
 }

@@ -20,11 +20,16 @@ func newLook(c checked, client kubernetes.Interface) (look, error) {
 	if c.PublishCheckURL != "" {
 		return publicLook(c)
 	}
-	var place publication.Place = publication.Directory(c.DocumentsDir)
-	if c.DocumentsDir == "" {
-		place = publication.ConfigMap{Client: client.CoreV1(), Namespace: c.documents.Namespace, Name: c.documents.Name}
-	}
+	place := placeOf(c, client)
 	return look{from: place.String(), keys: func(ctx context.Context) ([]identity.KeyID, error) {
 		return place.Keys(ctx, c.issuer)
 	}}, nil
+}
+
+// placeOf is where the documents are written.
+func placeOf(c checked, client kubernetes.Interface) publication.Place {
+	if c.DocumentsDir != "" {
+		return publication.Directory(c.DocumentsDir)
+	}
+	return publication.ConfigMap{Client: client.CoreV1(), Namespace: c.documents.Namespace, Name: c.documents.Name}
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
@@ -68,6 +70,7 @@ func (r *reconciler) surroundings(ctx context.Context) keyring.Surroundings {
 func (r *reconciler) onRing(ctx context.Context, kept keyring.Kept) {
 	r.recorder.Observe(kept)
 	r.recorder.Damaged(false)
+	r.recorder.Superseded(false)
 	if r.ring == nil {
 		return
 	}
@@ -91,10 +94,23 @@ func (r *reconciler) onRing(ctx context.Context, kept keyring.Kept) {
 	}
 }
 
+// remembered is what the KeyRing, and the place where the documents are written, know of the ring.
+func (r *reconciler) remembered(c checked, client kubernetes.Interface) func(context.Context) (keys.Past, error) {
+	return keyring.Outside(c.issuer, func(ctx context.Context) (*v1alpha1.KeyRing, error) {
+		ring, err := r.rings.get(ctx)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return ring, err
+	}, placeOf(c, client))
+}
+
 // onFailure tells that there is no ring to sign with, so that the KeyRing does not go on to say that all is well. An outage of
 // the store is none of that: the ring may be as it was.
-func (r *reconciler) onFailure(ctx context.Context, _ error, damaged bool) {
-	r.recorder.Damaged(damaged)
+func (r *reconciler) onFailure(ctx context.Context, cause error, damaged bool) {
+	superseded := errors.Is(cause, keyring.ErrSuperseded)
+	r.recorder.Damaged(damaged && !superseded)
+	r.recorder.Superseded(superseded)
 	if !damaged {
 		return
 	}
@@ -105,10 +121,14 @@ func (r *reconciler) onFailure(ctx context.Context, _ error, damaged bool) {
 		return // told of when the ring is read
 	}
 	next := ring.DeepCopy()
-	meta.SetStatusCondition(&next.Status.Conditions, metav1.Condition{
+	condition := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RingUnusable", ObservedGeneration: ring.Generation,
 		Message: "no token is signed: the stored ring of keys is damaged or gone; the log of the key controller says what is wrong with it",
-	})
+	}
+	if superseded {
+		condition.Reason, condition.Message = "RingSuperseded", cause.Error()
+	}
+	meta.SetStatusCondition(&next.Status.Conditions, condition)
 	if equality.Semantic.DeepEqual(ring.Status, next.Status) {
 		return
 	}

@@ -57,7 +57,7 @@ func Run(ctx context.Context, config Config) error {
 	recorder := keyring.NewRecorder(registry, time.Now)
 	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder, events: startEvents(ctx, client)}
 	keeper := keyring.NewKeeper(keyring.Keeping{
-		Following: keyring.Following{Store: store, Interval: c.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: c.Log},
+		Following: keyring.Following{Store: &keyring.Remembering{Store: store, Outside: r.remembered(c, client)}, Interval: c.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: c.Log},
 		Settings:  c.Settings, Generate: keys.NewPrivate,
 		Surroundings: r.surroundings, OnRing: r.onRing, OnFailure: r.onFailure, OnEvents: r.onEvents,
 	})
@@ -71,7 +71,7 @@ func Run(ctx context.Context, config Config) error {
 		group.Go(func() error { return pair.Run(ctx) })
 	}
 	// Loaded before the election, so that keys which nobody can read are an error at start, whoever leads.
-	if err := keeper.Follower().Load(ctx, keys.NewPrivate); err != nil {
+	if err := loadFirst(ctx, keeper.Follower()); err != nil {
 		return err
 	}
 	c.Log.Info("key controller started", "issuer", c.issuer, "rotationPeriod", c.Settings.RotationPeriod.String(), "publishPeriod", c.Settings.PublishPeriod.String(), "wait", c.Settings.Wait().String())
@@ -81,6 +81,33 @@ func Run(ctx context.Context, config Config) error {
 	}
 	c.Log.Info("key controller stopped")
 	return nil
+}
+
+// firstRing is how long the API server may take to make the first ring.
+const firstRing = 30 * time.Second
+
+// loadFirst reads the ring, which the API server may be about to make. One that is missing, or that is older than what is
+// known of it, is for the leader to report.
+func loadFirst(ctx context.Context, ring *keyring.Follower) error {
+	limited, cancel := context.WithTimeout(ctx, firstRing)
+	defer cancel()
+	for {
+		err := ring.Load(limited)
+		switch {
+		case err == nil || errors.Is(err, keyring.ErrSuperseded):
+			return nil
+		case errors.Is(err, keystore.ErrUnusable):
+			return err
+		}
+		select {
+		case <-limited.Done():
+			if errors.Is(err, keystore.ErrNotFound) {
+				return ctx.Err()
+			}
+			return err
+		case <-time.After(askAgain):
+		}
+	}
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {

@@ -48,7 +48,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := makeFirst(ctx, config, store); err != nil {
 		return fmt.Errorf("--keys-dir %s: %w", config.KeysDir, err)
 	}
-	if err := keeper.Follower().Load(ctx, keys.NewPrivate); err != nil {
+	if err := keeper.Follower().Load(ctx); err != nil {
 		return fmt.Errorf("--keys-dir %s: %w", config.KeysDir, err)
 	}
 	health, err := listenHealth(ctx, config)

@@ -49,3 +49,12 @@ func (c ConfigMap) Keys(ctx context.Context, issuer identity.Issuer) ([]identity
 	}
 	return keysIn(issuer, []byte(found.Data[discovery.ConfigurationKey]), []byte(found.Data[discovery.JWKSKey]))
 }
+
+// Standing implements Place.
+func (c ConfigMap) Standing(ctx context.Context, issuer identity.Issuer) (Standing, error) {
+	found, err := c.Client.ConfigMaps(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
+	if err != nil {
+		return Standing{}, fmt.Errorf("get %s: %w", c, err)
+	}
+	return standing(issuer, found.Data), nil
+}

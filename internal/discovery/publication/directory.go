@@ -71,6 +71,19 @@ func (d Directory) Keys(_ context.Context, issuer identity.Issuer) ([]identity.K
 	return keysIn(issuer, configuration, jwks)
 }
 
+// Standing implements Place.
+func (d Directory) Standing(_ context.Context, issuer identity.Issuer) (Standing, error) {
+	data := map[string]string{}
+	for _, name := range []string{discovery.ConfigurationKey, discovery.JWKSKey, discovery.RevokedKey} {
+		content, err := os.ReadFile(filepath.Join(string(d), name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Standing{}, err
+		}
+		data[name] = string(content)
+	}
+	return standing(issuer, data), nil
+}
+
 func (d Directory) holds(files map[string]string) bool {
 	for name, want := range files {
 		if have, err := os.ReadFile(filepath.Join(string(d), name)); err != nil || string(have) != want {

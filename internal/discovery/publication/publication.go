@@ -21,6 +21,8 @@ type Issue struct {
 	discovery.Documents
 	// NextChange is zero if it is not known.
 	NextChange time.Time
+	// Revoked are the keys that were revoked. They are kept beside the documents, and are never in them.
+	Revoked []discovery.Revoked
 }
 
 // data is an issue by the names under which it is kept.
@@ -29,11 +31,15 @@ func (i Issue) data() map[string]string {
 	if !i.NextChange.IsZero() {
 		next = i.NextChange.UTC().Format(time.RFC3339)
 	}
-	return map[string]string{
+	data := map[string]string{
 		discovery.ConfigurationKey: string(i.Configuration()),
 		discovery.JWKSKey:          string(i.JWKS()),
 		discovery.NextChangeKey:    next,
 	}
+	if len(i.Revoked) > 0 {
+		data[discovery.RevokedKey] = discovery.EncodeRevoked(i.Revoked)
+	}
+	return data
 }
 
 // Place is where documents are published. Publish does nothing where they stand already, and says whether it did something.
@@ -42,7 +48,31 @@ type Place interface {
 	// Keys are those of the documents that stand there, in their order. Documents that a discovery server would refuse to
 	// serve are an error: they publish nothing.
 	Keys(ctx context.Context, issuer identity.Issuer) ([]identity.KeyID, error)
+	// Standing is what is there, whether or not it can be served.
+	Standing(ctx context.Context, issuer identity.Issuer) (Standing, error)
 	String() string
+}
+
+// Standing is what stands in a place.
+type Standing struct {
+	// Documents are zero where there are none, or none that can be served.
+	Documents discovery.Documents
+	// Revoked are the keys that are remembered as revoked.
+	Revoked []discovery.Revoked
+	// Empty is set where nothing was ever published.
+	Empty bool
+}
+
+// standing reads what a place has by the names under which it is kept. What cannot be read counts as there.
+func standing(issuer identity.Issuer, data map[string]string) Standing {
+	found := Standing{Empty: data[discovery.JWKSKey] == "" && data[discovery.ConfigurationKey] == "" && data[discovery.RevokedKey] == ""}
+	if documents, err := discovery.Parse(issuer, []byte(data[discovery.ConfigurationKey]), []byte(data[discovery.JWKSKey])); err == nil {
+		found.Documents = documents
+	}
+	if revoked, err := discovery.ParseRevoked(data[discovery.RevokedKey]); err == nil {
+		found.Revoked = revoked
+	}
+	return found
 }
 
 func keysIn(issuer identity.Issuer, configuration, jwks []byte) ([]identity.KeyID, error) {

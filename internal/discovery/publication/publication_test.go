@@ -116,6 +116,10 @@ func (*place) String() string { return "the place" }
 
 func (*place) Keys(context.Context, identity.Issuer) ([]identity.KeyID, error) { return nil, nil }
 
+func (*place) Standing(context.Context, identity.Issuer) (publication.Standing, error) {
+	return publication.Standing{}, nil
+}
+
 func (p *place) Publish(context.Context, publication.Issue) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

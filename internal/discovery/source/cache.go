@@ -11,8 +11,11 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 )
 
-// cacheFile holds both documents, so that a rename replaces them together.
-const cacheFile = "last-good-documents.json"
+// cacheFile holds both documents, so that a rename replaces them together; revokedFile the keys that may never be in them.
+const (
+	cacheFile   = "last-good-documents.json"
+	revokedFile = discovery.RevokedKey
+)
 
 // maxCacheBytes holds two of the largest documents: a character takes at most six bytes in a JSON string.
 const maxCacheBytes = 2*6*discovery.MaxDocumentBytes + 1<<10
@@ -54,7 +57,27 @@ func (c documentsCache) save(configuration, jwks []byte) error {
 	if err != nil {
 		return fmt.Errorf("encode documents for the cache: %w", err)
 	}
-	path := filepath.Join(c.folder, cacheFile)
+	return c.replace(cacheFile, data)
+}
+
+// revoked is the list that was saved last, as discovery.ParseRevoked reads it; empty if none was.
+func (c documentsCache) revoked() string {
+	if c.folder == "" {
+		return ""
+	}
+	return readList(filepath.Join(c.folder, revokedFile))
+}
+
+// saveRevoked replaces the list.
+func (c documentsCache) saveRevoked(text string) error {
+	if c.folder == "" || text == "" {
+		return nil
+	}
+	return c.replace(revokedFile, []byte(text))
+}
+
+func (c documentsCache) replace(name string, data []byte) error {
+	path := filepath.Join(c.folder, name)
 	if saved, err := os.ReadFile(path); err == nil && bytes.Equal(saved, data) {
 		return nil
 	}

@@ -89,6 +89,7 @@ type follower struct {
 }
 
 func (f *follower) fromCache() {
+	f.feed.recall(f.source.cache.revoked())
 	configuration, jwks, err := f.source.cache.load()
 	switch {
 	case err != nil:
@@ -163,7 +164,11 @@ func (f *follower) consider(configMap *corev1.ConfigMap) {
 		}
 	}
 	configuration, jwks := []byte(configMap.Data[discovery.ConfigurationKey]), []byte(configMap.Data[discovery.JWKSKey])
-	if !f.feed.offer(found{configuration, jwks, configMap.Data[discovery.NextChangeKey]}) {
+	accepted := f.feed.offer(found{configuration, jwks, configMap.Data[discovery.NextChangeKey], configMap.Data[discovery.RevokedKey]})
+	if err := f.source.cache.saveRevoked(f.feed.remembered()); err != nil {
+		f.source.log.Error("revoked keys are not remembered beyond the end of this process", "error", err)
+	}
+	if !accepted {
 		return
 	}
 	if err := f.source.cache.save(configuration, jwks); err != nil {

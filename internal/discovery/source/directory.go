@@ -28,17 +28,26 @@ func (d Directory) Run(ctx context.Context, publisher Publisher) error {
 		return fmt.Errorf("find documents folder %s: %w", d.Path, err)
 	}
 	configuration, jwks := filepath.Join(folder, discovery.ConfigurationKey), filepath.Join(folder, discovery.JWKSKey)
-	nextChange := filepath.Join(folder, discovery.NextChangeKey)
+	nextChange, revoked := filepath.Join(folder, discovery.NextChangeKey), filepath.Join(folder, discovery.RevokedKey)
 	feed := &feed{publisher: publisher, log: d.Log.With("folder", folder)}
-	newFileWatch(d.Poll, configuration, jwks, nextChange).run(ctx, func() {
+	newFileWatch(d.Poll, configuration, jwks, nextChange, revoked).run(ctx, func() {
 		files, err := readTogether(discovery.MaxDocumentBytes, configuration, jwks)
 		if err != nil {
 			feed.fail(err.Error(), err)
 			return
 		}
-		feed.offer(found{files[0].data, files[1].data, readText(nextChange)})
+		feed.offer(found{files[0].data, files[1].data, readText(nextChange), readList(revoked)})
 	})
 	return nil
+}
+
+// readList returns the text of the list of revoked keys, which need not exist.
+func readList(path string) string {
+	data, err := readBounded(path, discovery.MaxDocumentBytes)
+	if err != nil {
+		return ""
+	}
+	return string(data)
 }
 
 // readText returns the text of a small file that need not exist. One that cannot be read gives no time that could be right.

@@ -3,10 +3,12 @@ package source
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/identity"
 )
 
 // Publisher is what a source gives documents to.
@@ -15,6 +17,8 @@ type Publisher interface {
 	Load(configuration, jwks []byte) (discovery.Documents, error)
 	// Expect says when the documents change next: zero if that is not known, a time that is past if it may be at any moment.
 	Expect(nextChange time.Time)
+	// Forbid names all keys that are known to be revoked; Load refuses documents with one of them.
+	Forbid(revoked []identity.KeyID)
 	// Unreadable is told that the source has no documents to give. What is served stays.
 	Unreadable()
 }
@@ -27,6 +31,8 @@ type found struct {
 	configuration, jwks []byte
 	// nextChange is the text of discovery.NextChangeKey, empty where there is none.
 	nextChange string
+	// revoked is the text of discovery.RevokedKey, empty where there is none.
+	revoked string
 }
 
 // feed passes on what is new: looking at the same documents or failing for the same reason again is no news.
@@ -38,15 +44,56 @@ type feed struct {
 	configuration, jwks []byte
 	offered, accepted   bool
 	failure             string
+	// revoked are all keys that were ever said to be revoked: older documents that are put back do not bring one back.
+	revoked []discovery.Revoked
 }
 
 // offer publishes documents and says whether they are served now.
 func (f *feed) offer(what found) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.remember(what.revoked)
 	accepted := f.load(what)
 	f.publisher.Expect(f.expected(what.nextChange, accepted))
 	return accepted
+}
+
+// recall adds to the keys that are known to be revoked.
+func (f *feed) recall(text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.remember(text)
+}
+
+// remember adds to the keys that are known to be revoked. A list that cannot be read takes none away.
+func (f *feed) remember(text string) {
+	list, err := discovery.ParseRevoked(text)
+	if err != nil {
+		f.log.Warn("the list of revoked keys cannot be read, the last one counts", "error", err)
+		return
+	}
+	known := len(f.revoked)
+	for _, gone := range list {
+		if !slices.ContainsFunc(f.revoked, func(r discovery.Revoked) bool { return r.ID == gone.ID }) {
+			f.revoked = append(f.revoked, gone)
+		}
+	}
+	if len(f.revoked) == known {
+		return
+	}
+	f.offered = false // what was served before may not be any more
+	var ids []identity.KeyID
+	for _, gone := range f.revoked {
+		ids = append(ids, gone.ID)
+	}
+	f.publisher.Forbid(ids)
+}
+
+// remembered is the text of all keys that are known to be revoked.
+func (f *feed) remembered() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return discovery.EncodeRevoked(f.revoked)
 }
 
 func (f *feed) load(what found) bool {

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/identity"
 )
 
 func TestFeedPassesOnNewsAlone(t *testing.T) {
@@ -75,5 +78,40 @@ func TestFeedTellsWhenDocumentsChange(t *testing.T) {
 				t.Errorf("the next change is expected at %s, want %s", published.expected, c.want)
 			}
 		})
+	}
+}
+
+// What was revoked is not served again, whatever is put back.
+func TestRevokedKeysAreNotServedAgain(t *testing.T) {
+	folder := t.TempDir()
+	kept, stolen := newPublicKey(t), newPublicKey(t)
+	before, after := documentsOf(t, kept, stolen), documentsOf(t, kept)
+	id, err := identity.KeyIDOf(stolen)
+	must(t, err)
+	list := discovery.EncodeRevoked([]discovery.Revoked{{ID: id, Algorithm: identity.ES256, At: time.Unix(1_700_000_000, 0).UTC()}})
+	must(t, documentsCache{folder: folder}.saveRevoked(list))
+
+	// In one process, and in the next one, which has the list of the cache alone.
+	for name, first := range map[string]found{
+		"the list of the documents": {configuration: after.Configuration(), jwks: after.JWKS(), revoked: list},
+		"the list of the cache":     {configuration: after.Configuration(), jwks: after.JWKS()},
+	} {
+		handler := discovery.NewHandler(discovery.Settings{Issuer: testIssuer})
+		feed := &feed{publisher: handler, log: silent()}
+		if first.revoked == "" {
+			feed.recall(documentsCache{folder: folder}.revoked())
+		}
+		if !feed.offer(first) {
+			t.Fatalf("%s: good documents are refused", name)
+		}
+		if feed.offer(found{configuration: before.Configuration(), jwks: before.JWKS()}) {
+			t.Errorf("%s: documents with a revoked key are served", name)
+		}
+		if feed.remembered() != list {
+			t.Errorf("%s: remembered are %s", name, feed.remembered())
+		}
+		if !feed.offer(first) {
+			t.Errorf("%s: good documents are refused after bad ones", name)
+		}
 	}
 }

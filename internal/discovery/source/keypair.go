@@ -20,10 +20,12 @@ type Recorder interface {
 }
 
 // KeyPair is a serving certificate with its private key, from two files. The pair in use is always one that matches: a
-// new one that does not, or whose key others can read, is refused and the last good one stays.
+// new one that does not, whose key others can read, or that has expired before the one in use, is refused and the last good
+// one stays.
 type KeyPair struct {
 	certFile, keyFile string
 	poll              time.Duration
+	now               func() time.Time
 	recorder          Recorder
 	log               *slog.Logger
 	current           atomic.Pointer[tls.Certificate]
@@ -31,7 +33,7 @@ type KeyPair struct {
 
 // NewKeyPair loads the pair, or says what is wrong with it.
 func NewKeyPair(certFile, keyFile string, recorder Recorder, log *slog.Logger) (*KeyPair, error) {
-	k := &KeyPair{recorder: recorder, log: log}
+	k := &KeyPair{recorder: recorder, log: log, now: time.Now}
 	var err error
 	if k.certFile, err = filepath.Abs(certFile); err != nil {
 		return nil, fmt.Errorf("find certificate file %s: %w", certFile, err)
@@ -57,6 +59,9 @@ func (k *KeyPair) Run(ctx context.Context) error {
 	refused := ""
 	newFileWatch(k.poll, k.certFile, k.keyFile).run(ctx, func() {
 		pair, err := k.load()
+		if err == nil {
+			err = k.worse(pair)
+		}
 		switch {
 		case err != nil && err.Error() != refused:
 			refused = err.Error()
@@ -69,6 +74,16 @@ func (k *KeyPair) Run(ctx context.Context) error {
 			}
 		}
 	})
+	return nil
+}
+
+// worse says why a pair must not take the place of the one in use: it has expired, and that one has not.
+func (k *KeyPair) worse(pair *tls.Certificate) error {
+	now := k.now()
+	if now.After(pair.Leaf.NotAfter) && now.Before(k.current.Load().Leaf.NotAfter) {
+		return fmt.Errorf("certificate %s expired at %s, and the one in use is valid until %s", k.certFile,
+			pair.Leaf.NotAfter.UTC().Format(time.RFC3339), k.current.Load().Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
 	return nil
 }
 

@@ -173,3 +173,24 @@ func TestNewKeyPairRefuses(t *testing.T) {
 		})
 	}
 }
+
+// The serial number is how long a certificate of newPair is valid from 2023 on.
+func TestKeyPairIsNotReplacedByAnExpiredOne(t *testing.T) {
+	const valid, expired, longer = 4_000_000_000, 5, 4_100_000_000
+	folder := t.TempDir()
+	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	write := func(serial int64) {
+		certificate, key := newPair(t, serial)
+		put(t, certFile, certificate)
+		put(t, keyFile, key)
+	}
+	write(valid)
+	pair, counts := followPair(t, certFile, keyFile)
+	write(expired)
+	eventually(t, "the expired certificate is refused", func() bool { return counts.refused.Load() > 0 })
+	if got := serialOf(t, pair); got != valid {
+		t.Errorf("certificate %d is in use", got)
+	}
+	write(longer)
+	eventually(t, "the next valid certificate is in use", func() bool { return serialOf(t, pair) == longer })
+}

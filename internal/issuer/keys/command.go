@@ -121,7 +121,7 @@ func (r Ring) Revoke(v View, c Command, generate Generate) (Change, error) {
 		return Change{}, r.noSuchKey(c.Key)
 	}
 	if len(r.Compromised) >= maxCompromised {
-		return Change{}, refuse(TooManyKeys, "%d keys have been revoked, and no more can be remembered: the ring must be replaced by a new one", maxCompromised)
+		return Change{}, tooManyRevoked()
 	}
 	e := r.edit(v)
 	key := r.Keys[i]
@@ -143,6 +143,10 @@ func (r Ring) Revoke(v View, c Command, generate Generate) (Change, error) {
 		return Change{}, err
 	}
 	return e.change(), nil
+}
+
+func tooManyRevoked() *Refused {
+	return refuse(TooManyKeys, "%d keys have been revoked, and no more can be remembered: the ring must be replaced by a new one", maxCompromised)
 }
 
 // checkRotation returns the spare that a rotation lets sign.

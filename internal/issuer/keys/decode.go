@@ -40,7 +40,7 @@ func Decode(data []byte, private func(identity.KeyID) ([]byte, error)) (Ring, er
 
 // decodeDocument returns the ring of a document, but for the private keys.
 func decodeDocument(data []byte) (Ring, error) {
-	top, err := decodeObject("", data, "version", "keys", "compromised", "requests", "history")
+	top, err := decodeObject("", data, "version", "keys", "compromised", "requests", "history", "resumed")
 	if err != nil {
 		return Ring{}, err
 	}
@@ -51,7 +51,7 @@ func decodeDocument(data []byte) (Ring, error) {
 	if version < firstVersion || version > documentVersion {
 		return Ring{}, fmt.Errorf("version: %d is unknown, this program reads versions %d to %d", version, firstVersion, documentVersion)
 	}
-	if err := top.onlyFrom(documentVersion, version, "compromised", "requests", "history"); err != nil {
+	if err := top.onlyFrom(documentVersion, version, "compromised", "requests", "history", "resumed"); err != nil {
 		return Ring{}, err
 	}
 	if !top.has("keys") {
@@ -70,6 +70,13 @@ func decodeDocument(data []byte) (Ring, error) {
 	}
 	if ring.History, err = decodeEach(top, "history", MaxHistory, decodeEvent); err != nil {
 		return Ring{}, err
+	}
+	if top.has("resumed") {
+		resumed, err := decodeResuming("resumed", top.members["resumed"])
+		if err != nil {
+			return Ring{}, err
+		}
+		ring.Resumed = &resumed
 	}
 	return ring, nil
 }
@@ -163,6 +170,19 @@ func decodeCompromised(path string, data []byte) (Compromised, error) {
 	}
 	gone.Cause, err = entry.cause()
 	return gone, err
+}
+
+func decodeResuming(path string, data []byte) (Resuming, error) {
+	entry, err := decodeObject(path, data, "at", "by", "reason")
+	if err != nil {
+		return Resuming{}, err
+	}
+	var resumed Resuming
+	if resumed.At, err = entry.time("at"); err != nil {
+		return Resuming{}, err
+	}
+	resumed.Cause, err = entry.cause()
+	return resumed, err
 }
 
 func decodeRequest(path string, data []byte) (Request, error) {

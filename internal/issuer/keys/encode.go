@@ -32,6 +32,7 @@ type document struct {
 	Compromised []documentCompromised `json:"compromised,omitempty"`
 	Requests    []documentRequest     `json:"requests,omitempty"`
 	History     []documentEvent       `json:"history,omitempty"`
+	Resumed     *documentResuming     `json:"resumed,omitempty"`
 }
 
 type documentKey struct {
@@ -67,6 +68,11 @@ type documentEvent struct {
 	Algorithm      identity.Algorithm `json:"algorithm"`
 	ID             identity.KeyID     `json:"kid"`
 	AcceptRefusals bool               `json:"acceptRefusals,omitzero"`
+	documentCause
+}
+
+type documentResuming struct {
+	At time.Time `json:"at"`
 	documentCause
 }
 
@@ -122,6 +128,9 @@ func (r Ring) encodeDocument() ([]byte, error) {
 			At: event.At.UTC(), Kind: event.Kind, Algorithm: event.Algorithm, ID: event.Key,
 			AcceptRefusals: event.AcceptRefusals, documentCause: documentCause(event.Cause),
 		})
+	}
+	if r.Resumed != nil {
+		doc.Resumed = &documentResuming{At: r.Resumed.At.UTC(), documentCause: documentCause(r.Resumed.Cause)}
 	}
 	data, err := json.MarshalIndent(doc, "", "  ")
 	return append(data, '\n'), err

@@ -74,6 +74,9 @@ type Ring struct {
 	Requests []Request
 	// History is what happened last, oldest first; the oldest of more than MaxHistory events are dropped.
 	History []Event
+	// Resumed is set where somebody who works on the store alone has said that this ring is to be used, though others may
+	// remember more of its past. Who knows the past resumes the ring then.
+	Resumed *Resuming
 }
 
 // Algorithms are those of which every ring has keys, in the order in which they are published.

@@ -52,7 +52,7 @@ func (r Ring) edit(v View) *edit {
 	return &edit{
 		ring: Ring{
 			Keys: slices.Clone(r.Keys), Compromised: slices.Clone(r.Compromised),
-			Requests: slices.Clone(r.Requests), History: slices.Clone(r.History),
+			Requests: slices.Clone(r.Requests), History: slices.Clone(r.History), Resumed: r.Resumed,
 		},
 		settings: v.Settings,
 		at:       r.clock(v),

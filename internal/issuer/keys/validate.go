@@ -36,6 +36,14 @@ func (r Ring) Validate() error {
 	if err := r.validateRequests(); err != nil {
 		return err
 	}
+	if r.Resumed != nil {
+		if err := r.Resumed.Cause.validate(); err != nil {
+			return fmt.Errorf("resumed.%w", err)
+		}
+		if r.Resumed.At.IsZero() {
+			return errors.New("resumed.at: missing")
+		}
+	}
 	return r.validateHistory()
 }
 

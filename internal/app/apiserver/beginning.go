@@ -1,0 +1,207 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver"
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/publication"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keystore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+)
+
+const resumeBy = "put a backup back, or accept the loss by credence keys initialize --accept-loss"
+
+// beginning is whether the server may go on with the keys and the storage that it found. Where an issuer has a past, nothing
+// is made anew without being asked.
+type beginning struct {
+	// empty is set while the storage has lost what was in it: nothing is created in it until that is accepted.
+	empty atomic.Pointer[string]
+	now   chan struct{}
+}
+
+// confirmed is called when somebody has accepted the loss.
+func (b *beginning) confirmed() {
+	select {
+	case b.now <- struct{}{}:
+	default:
+	}
+}
+
+// guard keeps identities from being created in a storage that was lost: those that were in it may come back.
+func (b *beginning) guard(build func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
+	return func(next http.Handler, config *genericapiserver.Config) http.Handler {
+		return build(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			info, ok := request.RequestInfoFrom(r.Context())
+			if why := b.empty.Load(); why != nil && ok && info.IsResourceRequest && info.Verb == "create" && info.Resource == "workloadidentities" {
+				w.Header().Set("Retry-After", "10")
+				http.Error(w, *why, http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(w, r)
+		}), config)
+	}
+}
+
+// remember tells the store of keys what is remembered of them.
+func (a assembly) remember(server func() *apiserver.Server) {
+	own, ok := a.custody.(ownRing)
+	if !ok {
+		return
+	}
+	own.store.Outside = keyring.Outside(a.issuer, func(ctx context.Context) (*identityv1alpha1.KeyRing, error) {
+		ring, err := server().KeyRings.KeyRing(ctx, identityv1alpha1.WorkloadIdentities)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return ring, err
+	}, places(a.o, a.checked, a.client)...)
+}
+
+// begin makes the one KeyRing and the first ring where the issuer has no past. Where it has one and something of it is
+// missing, it waits until that is back or the loss is accepted.
+func (a assembly) begin(ctx context.Context, server *apiserver.Server, begun func()) {
+	said := ""
+	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+		err := a.tryBegin(ctx, server)
+		if err == nil {
+			a.begun.empty.Store(nil)
+			begun()
+			return
+		}
+		if text := err.Error(); text != said {
+			said = text
+			a.log.WarnContext(ctx, "the issuer has not begun", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.begun.now:
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error {
+	const name = identityv1alpha1.WorkloadIdentities
+	own, ok := a.custody.(ownRing)
+	if !ok {
+		return server.KeyRings.Ensure(ctx, name)
+	}
+	_, err := server.KeyRings.KeyRing(ctx, name)
+	unknown := apierrors.IsNotFound(err)
+	if err != nil && !unknown {
+		return fmt.Errorf("read the KeyRing: %w", err)
+	}
+	ring, _, err := own.store.Store.Load(ctx)
+	switch {
+	case errors.Is(err, keystore.ErrNotFound):
+		return a.makeFirst(ctx, server, own)
+	case err != nil:
+		return err
+	case ring.Resumed != nil:
+		operator := own.operator()
+		operator.View = func(context.Context) (keys.View, error) { return keys.View{}, nil }
+		if _, err := operator.Resume(ctx, ring.Resumed.Cause, false); err != nil {
+			return err
+		}
+		return server.KeyRings.Ensure(ctx, name)
+	case unknown:
+		why := fmt.Sprintf("the storage of the API server is empty although there are keys: %s", resumeBy)
+		a.begun.empty.Store(&why)
+		return errors.New(why)
+	}
+	return nil
+}
+
+// makeFirst makes the first ring if the issuer has no past. The KeyRing comes first: keys beside an empty storage are what a
+// lost storage looks like.
+func (a assembly) makeFirst(ctx context.Context, server *apiserver.Server, own ownRing) error {
+	past, err := own.store.Past(ctx)
+	if err != nil {
+		return err
+	}
+	identities, err := server.HasIdentities(ctx)
+	if err != nil {
+		return fmt.Errorf("look for identities: %w", err)
+	}
+	published := !past.Empty()
+	for _, place := range places(a.o, a.checked, a.client) {
+		standing, err := place.Standing(ctx, a.issuer)
+		if err != nil {
+			return err
+		}
+		published = published || !standing.Empty
+	}
+	if published || identities {
+		return fmt.Errorf("no signing keys are stored in %s, but the issuer has had keys: %s", own.store, resumeBy)
+	}
+	if err := server.KeyRings.Ensure(ctx, identityv1alpha1.WorkloadIdentities); err != nil {
+		return err
+	}
+	a.log.InfoContext(ctx, "the issuer has no keys and no past: making the first ones", "store", own.store.String())
+	if _, _, err := keystore.LoadOrBootstrap(ctx, own.store.Store, keys.NewPrivate, time.Now()); err != nil {
+		return err
+	}
+	own.follower.Nudge()
+	return nil
+}
+
+// awaitKeys waits a moment for the first reading of the keys, so that nobody is warned of what is only beginning.
+func (a assembly) awaitKeys(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for a.readAt().IsZero() && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// withoutKeys is what is published while there is no ring to publish: what stands there, but for keys that are known to be
+// revoked. Documents may have been put back with the ring.
+func (a assembly) withoutKeys(ctx context.Context) (publication.Issue, error) {
+	stays := fmt.Errorf("there are no keys to publish: %w", a.unready())
+	own, ok := a.custody.(ownRing)
+	if !ok {
+		return publication.Issue{}, stays
+	}
+	past, err := own.store.Past(ctx)
+	if err != nil {
+		return publication.Issue{}, err
+	}
+	issue := publication.Issue{NextChange: time.Unix(0, 0)}
+	var ids []identity.KeyID
+	for _, gone := range past.Revoked {
+		ids = append(ids, gone.ID)
+		issue.Revoked = append(issue.Revoked, revokedKey(gone))
+	}
+	for _, place := range places(a.o, a.checked, a.client) {
+		standing, err := place.Standing(ctx, a.issuer)
+		if err != nil {
+			return publication.Issue{}, err
+		}
+		if slices.ContainsFunc(standing.Documents.KeyIDs(), func(id identity.KeyID) bool { return slices.Contains(ids, id) }) {
+			issue.Documents, err = standing.Documents.Without(ids)
+			return issue, err
+		}
+	}
+	return publication.Issue{}, stays
+}
+
+func revokedKey(gone keys.Compromised) discovery.Revoked {
+	return discovery.Revoked{ID: gone.ID, Algorithm: gone.Algorithm, At: gone.RevokedAt.UTC()}
+}

@@ -1,0 +1,138 @@
+package keys
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// Past is what is remembered of a ring outside of it: in the KeyRing, beside the published documents, by a process.
+type Past struct {
+	// Published are keys that were published, by ID.
+	Published map[identity.KeyID]identity.Algorithm
+	// Revoked are keys that were revoked. By and Reason are empty where they are not known.
+	Revoked []Compromised
+}
+
+// Empty reports whether nothing is remembered.
+func (p Past) Empty() bool { return len(p.Published) == 0 && len(p.Revoked) == 0 }
+
+// Join returns what either remembers. Of two accounts of a revocation the first stays that has a reason.
+func (p Past) Join(other Past) Past {
+	joined := Past{Published: map[identity.KeyID]identity.Algorithm{}}
+	for _, each := range []Past{p, other} {
+		for id, algorithm := range each.Published {
+			joined.Published[id] = algorithm
+		}
+		for _, gone := range each.Revoked {
+			i := slices.IndexFunc(joined.Revoked, func(c Compromised) bool { return c.ID == gone.ID })
+			switch {
+			case i < 0:
+				joined.Revoked = append(joined.Revoked, gone)
+			case joined.Revoked[i].By == "":
+				joined.Revoked[i] = gone
+			}
+		}
+	}
+	return joined
+}
+
+// Past is what a ring remembers of itself.
+func (r Ring) Past() Past {
+	past := Past{Published: map[identity.KeyID]identity.Algorithm{}, Revoked: slices.Clone(r.Compromised)}
+	for _, key := range r.Keys {
+		past.Published[key.ID] = key.Algorithm
+	}
+	return past
+}
+
+// Lacks says what of a past a ring does not know; empty if it knows all. A ring forgets no key that was published lately, and
+// none that was revoked: one that lacks such a key is older than what is remembered, or another one.
+func (r Ring) Lacks(past Past) string {
+	for _, gone := range past.Revoked {
+		if !r.revoked(gone.ID) {
+			return fmt.Sprintf("key %s was revoked at %s, which the stored ring does not know", gone.ID, gone.RevokedAt.UTC().Format(time.RFC3339))
+		}
+	}
+	for _, id := range past.published() {
+		if !r.remembers(id) {
+			return fmt.Sprintf("key %s was published, which the stored ring does not know", id)
+		}
+	}
+	return ""
+}
+
+// published are the IDs of the keys that were published, in alphabetical order.
+func (p Past) published() []identity.KeyID {
+	var ids []identity.KeyID
+	for id := range p.Published {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (r Ring) revoked(id identity.KeyID) bool {
+	return slices.ContainsFunc(r.Compromised, func(c Compromised) bool { return c.ID == id })
+}
+
+// Resume makes a ring that was put back, or made anew, the successor of a past that it does not know: what was revoked
+// leaves it, and what was published and is lost becomes part of its history. Errors are those of Revoke.
+func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, error) {
+	if err := c.validate(); err != nil {
+		return Change{}, refuse(BadCommand, "who asks, and why: %s", err)
+	}
+	v.Settings = v.Settings.withDefaults()
+	change := Change{Ring: r}
+	for _, gone := range past.Revoked {
+		if change.Ring.revoked(gone.ID) {
+			continue
+		}
+		if gone.By == "" {
+			gone.Cause = Cause{By: "unknown", Reason: "revoked before the ring was put back"}
+		}
+		revoked, err := change.Ring.withRevoked(v, gone, generate)
+		if err != nil {
+			return Change{}, err
+		}
+		change = Change{Ring: revoked.Ring, Events: append(change.Events, revoked.Events...), Changed: true}
+	}
+	e := change.Ring.edit(v)
+	for _, id := range past.published() {
+		if !e.ring.remembers(id) {
+			e.record(Removed, Key{ID: id, Algorithm: past.Published[id]}, false, c)
+		}
+	}
+	if e.ring.Resumed != nil {
+		e.ring.Resumed, e.changed = nil, true
+	}
+	last := e.change()
+	return Change{Ring: last.Ring, Events: append(change.Events, last.Events...), Changed: change.Changed || last.Changed}, nil
+}
+
+// withRevoked is the ring without a key that was revoked before, and with the account of that.
+func (r Ring) withRevoked(v View, gone Compromised, generate Generate) (Change, error) {
+	if r.index(gone.ID) < 0 {
+		if len(r.Compromised) >= maxCompromised {
+			return Change{}, tooManyRevoked()
+		}
+		e := r.edit(v)
+		e.ring.Compromised = append(e.ring.Compromised, gone)
+		e.record(Revoked, Key{ID: gone.ID, Algorithm: gone.Algorithm}, false, gone.Cause)
+		return e.change(), nil
+	}
+	reason := gone.Cause
+	if reason.Reason == "" {
+		reason.Reason = "revoked before the ring was put back"
+	}
+	return r.Revoke(v, Command{Key: gone.ID, Cause: reason}, generate)
+}
+
+// Resuming is the consent to go on with a ring that does not know its past.
+type Resuming struct {
+	// At is when it was given, in UTC.
+	At time.Time
+	Cause
+}

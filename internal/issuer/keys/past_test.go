@@ -1,0 +1,105 @@
+package keys
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/identity"
+)
+
+// A ring knows its own past through all that happens to it, and an older one does not.
+func TestOlderRingsLackTheirPast(t *testing.T) {
+	d := newDays(t)
+	d.pass(48 * time.Hour)
+	type step struct {
+		name string
+		do   func()
+	}
+	revoked := d.one(Active).ID
+	for _, s := range []step{
+		{"a rotation", func() {
+			c := command()
+			c.AcceptRefusals = true
+			d.do(d.ring.RotateNow(d.view, c, d.keys.generate))
+		}},
+		{"a revocation", func() {
+			c := command()
+			c.Key, c.Reason, c.AcceptRefusals = revoked, "leaked", true
+			d.do(d.ring.Revoke(d.view, c, d.keys.generate))
+		}},
+	} {
+		before := d.ring
+		s.do()
+		if lacks := d.ring.Lacks(before.Past()); lacks != "" {
+			t.Errorf("after %s the ring lacks its past: %s", s.name, lacks)
+		}
+		if before.Lacks(d.ring.Past()) == "" {
+			t.Errorf("the ring from before %s does not lack what came after it", s.name)
+		}
+	}
+	if lacks := d.ring.Lacks(Past{}); lacks != "" {
+		t.Errorf("without a past: %s", lacks)
+	}
+}
+
+// What was revoked stays so when an older ring is resumed, and the successor knows all that was remembered.
+func TestResume(t *testing.T) {
+	d := newDays(t)
+	d.pass(48 * time.Hour)
+	old := d.ring
+	stolen := d.one(Active)
+	c := command()
+	c.Key, c.Reason, c.AcceptRefusals = stolen.ID, "leaked", true
+	d.do(d.ring.Revoke(d.view, c, d.keys.generate))
+	newest := d.ring.Past()
+	if lacks := old.Lacks(newest); !strings.Contains(lacks, string(stolen.ID)) {
+		t.Errorf("the older ring lacks %q, want the revocation of %s", lacks, stolen.ID)
+	}
+	for name, past := range map[string]Past{
+		"with all accounts": newest,
+		"with kids alone":   {Published: newest.Published, Revoked: []Compromised{{ID: stolen.ID, Algorithm: stolen.Algorithm, RevokedAt: epoch}}},
+	} {
+		resumed, err := old.Resume(d.view, past, Cause{By: "jane", Reason: "a backup"}, d.keys.generate)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if lacks := resumed.Ring.Lacks(newest); lacks != "" || !resumed.Changed {
+			t.Errorf("%s: the resumed ring lacks %q", name, lacks)
+		}
+		if slices.ContainsFunc(resumed.Ring.Keys, func(k Key) bool { return k.ID == stolen.ID }) {
+			t.Errorf("%s: the revoked key is back", name)
+		}
+		if err := resumed.Ring.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// New keys where none are left: the ring is another one, and knows what was lost.
+	fresh, err := Bootstrap(d.keys.generate, d.view.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := fresh.Resume(d.view, newest, Cause{By: "jane", Reason: "all is lost"}, d.keys.generate)
+	if err != nil || made.Ring.Lacks(newest) != "" || len(made.Ring.Keys) != 4 {
+		t.Errorf("a new ring: %v, lacks %q", err, made.Ring.Lacks(newest))
+	}
+	if again, err := made.Ring.Resume(d.view, newest, Cause{By: "jane"}, d.keys.generate); err != nil || again.Changed {
+		t.Errorf("resumed twice: changed %v, %v", again.Changed, err)
+	}
+}
+
+// The account with a reason wins, whoever gives it first.
+func TestPastsJoin(t *testing.T) {
+	const id = identity.KeyID("a")
+	bare := Past{Revoked: []Compromised{{ID: id}}}
+	full := Past{Revoked: []Compromised{{ID: id, Cause: Cause{By: "jane", Reason: "leaked"}}}, Published: map[identity.KeyID]identity.Algorithm{"b": identity.ES256}}
+	for _, joined := range []Past{bare.Join(full), full.Join(bare)} {
+		if len(joined.Revoked) != 1 || joined.Revoked[0].By != "jane" || joined.Published["b"] != identity.ES256 {
+			t.Errorf("joined %+v", joined)
+		}
+	}
+	if !(Past{}).Join(Past{}).Empty() || full.Empty() {
+		t.Error("what is empty is not known")
+	}
+}

@@ -1,0 +1,122 @@
+package keyring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keystore"
+)
+
+// ErrSuperseded says that the stored ring does not know what is remembered of it: an older ring was put back, or another
+// one. Nothing is signed with it until somebody has confirmed that it is the one to use.
+var ErrSuperseded = errors.New("the stored ring of keys is older than what is known of it, and signs nothing: put the newest one back, or use this one by credence keys initialize --accept-loss")
+
+// Remembering is a store that gives no ring which lacks what is remembered of it.
+type Remembering struct {
+	keystore.Store
+	// Outside is what is remembered outside of the store and this process, read before the ring is. While it can not be
+	// read, what was read last counts; before that, no ring is given.
+	Outside func(ctx context.Context) (keys.Past, error)
+
+	mu      sync.Mutex
+	outside *keys.Past
+	// seen is what the last good ring knew.
+	seen keys.Past
+}
+
+// String names the store.
+func (s *Remembering) String() string { return nameOf(s.Store) }
+
+// Load implements keystore.Store.
+func (s *Remembering) Load(ctx context.Context) (keys.Ring, string, error) {
+	past, err := s.Past(ctx)
+	if err != nil {
+		return keys.Ring{}, "", err
+	}
+	ring, version, err := s.Store.Load(ctx)
+	if err != nil {
+		return keys.Ring{}, "", err
+	}
+	if lacks := ring.Lacks(past); lacks != "" {
+		return keys.Ring{}, "", fmt.Errorf("%w (%s)", ErrSuperseded, lacks)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = ring.Past()
+	return ring, version, nil
+}
+
+// Past is all that is remembered of the ring.
+func (s *Remembering) Past(ctx context.Context) (keys.Past, error) {
+	outside, err := s.Outside(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.outside = &outside
+	case s.outside == nil:
+		return keys.Past{}, fmt.Errorf("find out what is remembered of the ring of keys: %w", err)
+	}
+	return s.outside.Join(s.seen), nil
+}
+
+// Watch passes on the watch of the store, if it has one; else it lasts until ctx is done.
+func (s *Remembering) Watch(ctx context.Context, changed func()) error {
+	if store, ok := s.Store.(interface {
+		Watch(ctx context.Context, changed func()) error
+	}); ok {
+		return store.Watch(ctx, changed)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// Resume makes the stored ring the successor of all that is remembered, or a new one where none is stored. Errors are those
+// of Operator.Do.
+func (o Operator) Resume(ctx context.Context, cause keys.Cause, dryRun bool) (Outcome, error) {
+	store, ok := o.Store.(*Remembering)
+	if !ok {
+		return Outcome{}, errors.New("nothing is remembered of this ring of keys")
+	}
+	for range attempts {
+		past, err := store.Past(ctx)
+		if err != nil {
+			return Outcome{}, err
+		}
+		view, err := o.View(ctx)
+		if err != nil {
+			return Outcome{}, err
+		}
+		view.Now = o.Clock.Now()
+		ring, version, err := store.Store.Load(ctx)
+		made := errors.Is(err, keystore.ErrNotFound)
+		if made {
+			ring, err = keys.Bootstrap(o.Generate, view.Now)
+		}
+		if err != nil {
+			return Outcome{}, fmt.Errorf("load the ring of keys: %w", err)
+		}
+		change, err := ring.Resume(view, past, cause, o.Generate)
+		if err != nil {
+			return Outcome{}, err
+		}
+		outcome := Outcome{Before: ring, View: view, Made: made, Change: change}
+		outcome.Changed = outcome.Changed || made
+		if dryRun || !outcome.Changed {
+			return outcome, nil
+		}
+		switch err := store.Store.Save(ctx, change.Ring, version); {
+		case err == nil:
+			if o.Done != nil {
+				o.Done()
+			}
+			return outcome, nil
+		case !errors.Is(err, keystore.ErrConflict):
+			return Outcome{}, fmt.Errorf("save the ring of keys: %w: %w", ErrUnknownOutcome, err)
+		}
+	}
+	return Outcome{}, fmt.Errorf("save the ring of keys: %w, %d times; ask again", keystore.ErrConflict, attempts)
+}

@@ -1,0 +1,76 @@
+package keyring_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keystore/keystoretest"
+)
+
+// remembered is what others know of a ring, or why they cannot be asked.
+type remembered struct {
+	past keys.Past
+	err  error
+}
+
+func (r *remembered) recall(context.Context) (keys.Past, error) { return r.past, r.err }
+
+func TestRememberingStore(t *testing.T) {
+	plain := newStore(t)
+	others := &remembered{err: errors.New("no route to host")}
+	store := &keyring.Remembering{Store: plain, Outside: others.recall}
+	if _, _, err := store.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "no route to host") {
+		t.Errorf("before anybody could be asked: %v", err)
+	}
+	others.err = nil
+	first, version, err := store.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	others.err = errors.New("away")
+	if _, _, err := store.Load(t.Context()); err != nil {
+		t.Errorf("what was asked once does not count: %v", err)
+	}
+	// A ring that this process has seen is known, too.
+	_, next := keystoretest.Rings()
+	if err := plain.Save(t.Context(), next, version); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := store.Load(t.Context()); !errors.Is(err, keyring.ErrSuperseded) {
+		t.Errorf("another ring in place of the one that was seen: %v", err)
+	}
+
+	others.err = nil
+	revoked := first.Keys[0]
+	others.past = keys.Past{Revoked: []keys.Compromised{{ID: revoked.ID, Algorithm: revoked.Algorithm, RevokedAt: keystoretest.Now()}}}
+	operator := keyring.Operator{
+		Store: store, Clock: testingclock.NewFakePassiveClock(keystoretest.Now()), Generate: keystoretest.RSAOnce(),
+		View: func(context.Context) (keys.View, error) { return keys.View{Settings: settings(t)}, nil },
+	}
+	operator.Generate = keys.NewPrivate
+	cause := keys.Cause{By: "jane", Reason: "a backup was put back"}
+	if dry, err := operator.Resume(t.Context(), cause, true); err != nil || !dry.Changed {
+		t.Errorf("dry run: %+v, %v", dry.Events, err)
+	}
+	if _, _, err := store.Load(t.Context()); !errors.Is(err, keyring.ErrSuperseded) {
+		t.Errorf("after a dry run: %v", err)
+	}
+	outcome, err := operator.Resume(t.Context(), cause, false)
+	if err != nil || outcome.Made {
+		t.Fatalf("resume: %v", err)
+	}
+	ring, _, err := store.Load(t.Context())
+	if err != nil {
+		t.Fatalf("a resumed ring: %v", err)
+	}
+	if got, _ := ring.Signer(identity.RS256); got.ID == revoked.ID {
+		t.Error("the revoked key signs")
+	}
+}
