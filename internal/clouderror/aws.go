@@ -27,5 +27,10 @@ func aws() []Explanation {
 		entry("aws", "ValidationError", "A parameter has not the form that STS wants, such as the role's ARN or the session's name.",
 			[]Fact{Config}, []string{"iamRoleARN, and the variables AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME in the container"},
 			"Request ARN is invalid"),
+		entry("aws", "Missing Region", "The SDK has no region, and did not call AWS at all.",
+			[]Fact{Config}, []string{"region in the providerConfig: pods that are created from then on have AWS_REGION and AWS_DEFAULT_REGION", "a container that sets AWS_REGION alone is given neither, and boto3 and version 1 of the AWS CLI read AWS_DEFAULT_REGION"},
+			"You must specify a region", "NoRegionError"),
+		entry("aws", "must match configured OpenID Client ID", "MinIO has the role for another client ID, which is the audience.",
+			[]Fact{Audiences, Config}, []string{"client_id of MinIO's OpenID provider: compare byte for byte", "iamRoleARN: it ends with the SHA-1 of the client ID, in base64 for URLs without padding"}),
 	}
 }

@@ -17,9 +17,11 @@ func TestExplain(t *testing.T) {
 		"api error InvalidIdentityToken: Couldn't retrieve verification key from your identity provider, please reference AssumeRoleWithWebIdentity documentation for requirements": "Couldn't retrieve verification key from your identity provider",
 		`oauth2/google: status code 400: {"error":"invalid_grant","error_description":"The audience in ID Token [x] does not match the expected audience."}`:                        "The audience in ID Token … does not match",
 		`{"error":"invalid_target","error_description":"The target service indicated by the \"audience\" parameters is invalid."}`:                                                  "invalid_target",
-		"Code: AuthenticationFail.OIDCToken.Expired Message: x":                                                  "AuthenticationFail.OIDCToken.Expired",
-		"error validating token: invalid audience (aud) claim: audience claim does not match any bound audience": "invalid audience (aud) claim",
-		"error: You must be logged in to the server (Unauthorized)":                                              "You must be logged in to the server",
+		"botocore.exceptions.NoRegionError: You must specify a region.":                                                                                                             "Missing Region",
+		"api error InvalidParameterValue: STS JWT Token has `azp` claim invalid, `azp` must match configured OpenID Client ID":                                                      "must match configured OpenID Client ID",
+		"Code: AuthenticationFail.OIDCToken.Expired Message: x":                                                                                                                     "AuthenticationFail.OIDCToken.Expired",
+		"error validating token: invalid audience (aud) claim: audience claim does not match any bound audience":                                                                    "invalid audience (aud) claim",
+		"error: You must be logged in to the server (Unauthorized)":                                                                                                                 "You must be logged in to the server",
 	} {
 		got := Explain(text, "")
 		if len(got) == 0 || got[0].Code != want {
