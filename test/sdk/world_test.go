@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	w.sts = sts.New(sts.Settings{
 		Client:     w.client,
 		ShortLived: true,
-		AWS:        []sts.AWSRole{{ARN: awsRole, Trust: trust(awsCloud())}, {ARN: awsRoleOfPython, Trust: trust(awsCloud()), Short: time.Minute}},
+		AWS:        []sts.AWSRole{{ARN: awsRole, Trust: trust(awsCloud())}, {ARN: awsRoleOfPython, Trust: trust(awsCloud()), Short: 9 * time.Minute}},
 		Azure:      []sts.AzureApplication{{Tenant: azureTenant, ClientID: azureClient, Trust: trust(azureCloud())}},
 		Google:     []sts.GoogleProvider{{Name: googleProvider, Trust: trust(googleCloud()), ServiceAccounts: []string{googleAccount}}},
 		Alibaba:    []sts.AlibabaRole{{ARN: alibabaRole, ProviderARN: alibabaProvider, Trust: trust(alibabaCloud())}},

@@ -13,7 +13,7 @@ type AWSRole struct {
 	ARN string
 	Trust
 	// Short is how long short-lived credentials are valid. The SDK for Go uses credentials until the very second at which they
-	// expire; botocore renews them a quarter of an hour before, and refuses those that have expired already.
+	// expire; botocore renews them when they are valid for less than ten minutes, and refuses those that have expired already.
 	Short time.Duration
 }
 
