@@ -94,7 +94,7 @@ func inject(r Request, s settings) Result {
 		return Result{Denial: denial}
 	}
 	additions.gate(r.Pod)
-	return Result{Patch: additions.operations, Warnings: warnings}
+	return Result{Patch: additions.operations, Warnings: bounded(append(unread(r.Pod), warnings...))}
 }
 
 // leftOut begins a warning about an identity that an ephemeral container does not get.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -17,6 +18,8 @@ import (
 const (
 	maxMountPath = 512
 	maxSkipped   = 256
+	// annotationPrefix is that of the annotations by which people choose.
+	annotationPrefix = "identity.credence.dev/"
 )
 
 // settings are what the pod's annotations choose.
@@ -50,6 +53,18 @@ func settingsOf(r Request) (settings, *Denial) {
 	}
 	s.skip = skip
 	return s, nil
+}
+
+// unread warns about annotations that look as if they chose something.
+func unread(pod *corev1.Pod) []string {
+	var warnings []string
+	for key := range pod.Annotations {
+		if name, ours := strings.CutPrefix(key, annotationPrefix); ours && key != v1alpha1.AnnotationMountPath && key != v1alpha1.AnnotationSkipContainers {
+			warnings = append(warnings, fmt.Sprintf("annotation %s%s of the pod has no effect: those of pods are %s and %s", annotationPrefix, abbreviate(name), v1alpha1.AnnotationMountPath, v1alpha1.AnnotationSkipContainers))
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
 }
 
 // Characters that have no meaning to a shell, a kubelet's $(VARIABLE), or the files of any SDK.
