@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,8 @@ type api struct {
 	keys   rest.Interface // identity.credence.dev/v1alpha1
 	host   string
 	http   *http.Client // with the credentials of the user
+
+	authorities *x509.CertPool // those that the kubeconfig has for the server, and of this machine; nil if it has none
 }
 
 func (a *api) serviceAccountUID(ctx context.Context, namespace, name string) (types.UID, error) {

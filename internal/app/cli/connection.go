@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/x509"
 	"fmt"
 	"io"
 	"strings"
@@ -188,5 +189,12 @@ func newAPI(config *rest.Config) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api{core: core, tokens: tokens, keys: keys, host: config.Host, http: transport}, nil
+	opened := &api{core: core, tokens: tokens, keys: keys, host: config.Host, http: transport}
+	if err := rest.LoadTLSFiles(config); err == nil && len(config.CAData) > 0 {
+		if opened.authorities, err = x509.SystemCertPool(); err != nil {
+			opened.authorities = x509.NewCertPool()
+		}
+		opened.authorities.AppendCertsFromPEM(config.CAData)
+	}
+	return opened, nil
 }

@@ -37,8 +37,8 @@ failed (the last attempt did, for the reason shown with -o json); unreadable.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	provider.CacheFolderFlag(cmd.Flags(), &s.cacheFolder)
-	cmd.Flags().StringVarP(&s.output, "output", "o", "table", "How to print it: table or json")
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&s.output, "output", "o", "table", "How to print it: table, json or yaml")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -72,7 +72,7 @@ type keptFailure struct {
 }
 
 func (s *credentialStatus) run(cmd *cobra.Command) error {
-	if err := oneOf(cmd, "output", s.output, "table", "json"); err != nil {
+	if err := oneOf(cmd, "output", s.output, "table", "json", "yaml"); err != nil {
 		return err
 	}
 	folder, err := keptIn(s.cacheFolder)
@@ -87,8 +87,8 @@ func (s *credentialStatus) run(cmd *cobra.Command) error {
 	for _, kept := range list {
 		shown = append(shown, show(kept, s.now()))
 	}
-	if s.output == "json" {
-		return printJSON(s.out, map[string]any{"folder": folder, "credentials": shown})
+	if s.output != "table" {
+		return printObject(s.out, s.output, map[string]any{"folder": folder, "credentials": shown})
 	}
 	if len(shown) == 0 {
 		_, err := fmt.Fprintf(s.out, "Nothing is kept in %s.\n", folder)

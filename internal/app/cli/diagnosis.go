@@ -26,6 +26,8 @@ type finding struct {
 // diagnosis is what all checks found, in their order.
 type diagnosis struct {
 	findings []finding
+	// unreachable says that no API server answered, so that nothing else was checked.
+	unreachable bool
 }
 
 func (d *diagnosis) add(check, verdict, hint, format string, arguments ...any) {
@@ -56,12 +58,12 @@ func (d *diagnosis) print(w io.Writer, output string) error {
 	for _, verdict := range []string{verdictPass, verdictWarn, verdictFail, verdictSkipped} {
 		counts[verdict] = d.count(verdict)
 	}
-	if output == "json" {
+	if output != "text" {
 		verdict := "ok"
 		if counts[verdictFail] > 0 {
 			verdict = "problems"
 		}
-		return printJSON(w, struct {
+		return printObject(w, output, struct {
 			Verdict string         `json:"verdict"` // ok or problems
 			Counts  map[string]int `json:"counts"`
 			Checks  []finding      `json:"checks"`

@@ -47,13 +47,13 @@ be reached, so that nothing is known.`,
 	cmd.Flags().StringVar(&c.from, "from", "", "The https URL of a server that has what should be published; URL/jwks is the key set")
 	cmd.Flags().StringVar(&c.documentsDir, "documents-dir", "", "A folder with what should be published")
 	cmd.Flags().StringVar(&c.caFile, "ca-file", "", caFileHelp)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "What to print: text or json")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "What to print: text, json or yaml")
 	completeFlag(cmd, "issuer", cobra.NoFileCompletions)
 	completeFlag(cmd, "from", cobra.NoFileCompletions)
 	completeFlag(cmd, "documents-dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	})
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -96,7 +96,7 @@ func documentAt(address string) string { return address[strings.LastIndex(addres
 // public returns where the public documents are, and whose they are.
 func (c *discoveryCheck) public(cmd *cobra.Command, argument string) (documentsPlace, *http.Client, error) {
 	var where documentsPlace
-	if err := oneOf(cmd, "output", c.output, "text", "json"); err != nil {
+	if err := oneOf(cmd, "output", c.output, "text", "json", "yaml"); err != nil {
 		return where, nil, err
 	}
 	location, err := identity.ParseIssuer(argument)
@@ -179,8 +179,8 @@ type comparisonReport struct {
 }
 
 func (c *discoveryCheck) print(result comparisonReport) error {
-	if c.output == "json" {
-		return printJSON(c.out, result)
+	if c.output != "text" {
+		return printObject(c.out, c.output, result)
 	}
 	var text strings.Builder
 	if result.Same {

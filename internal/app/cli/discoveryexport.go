@@ -63,10 +63,10 @@ Exit codes: 0 written or the same already, 1 the documents are refused or missin
 	cmd.Flags().StringVar(&e.issuer, "issuer", "", "The https URL of the issuer; required")
 	cmd.Flags().StringVar(&e.from, "from", "", "The https URL to fetch from, which stands for the issuer's: URL/jwks is the key set; default: the issuer's")
 	cmd.Flags().StringVar(&e.caFile, "ca-file", "", caFileHelp)
-	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text or json")
+	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text, json or yaml")
 	completeFlag(cmd, "issuer", cobra.NoFileCompletions)
 	completeFlag(cmd, "from", cobra.NoFileCompletions)
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -85,8 +85,8 @@ func (e *discoveryExport) run(cmd *cobra.Command, folder string) error {
 	if err != nil {
 		return &failure{line: "error: " + err.Error(), hint: "check the folder, its rights and its space, and run the command again", code: exitRefused, err: err}
 	}
-	if e.output == "json" {
-		return printJSON(e.out, struct {
+	if e.output != "text" {
+		return printObject(e.out, e.output, struct {
 			Issuer identity.Issuer  `json:"issuer"`
 			Keys   []identity.KeyID `json:"keys"`
 			Files  []siteFile       `json:"files"`
@@ -97,7 +97,7 @@ func (e *discoveryExport) run(cmd *cobra.Command, folder string) error {
 
 func (e *discoveryExport) place(cmd *cobra.Command) (documentsPlace, error) {
 	var where documentsPlace
-	err := oneOf(cmd, "output", e.output, "text", "json")
+	err := oneOf(cmd, "output", e.output, "text", "json", "yaml")
 	if err != nil {
 		return where, err
 	}

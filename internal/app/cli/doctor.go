@@ -5,14 +5,20 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 )
 
 // doctor is "doctor": it checks the whole way from the API to the mounted token, and explains errors of clouds.
 type doctor struct {
 	*terminal
 	connection *connection
+	// ownAuthorities says that --ca-file names those of the issuer.
+	ownAuthorities bool
 	// resolve looks up the addresses of a host.
 	resolve func(ctx context.Context, host string) ([]net.IP, error)
 
@@ -27,10 +33,16 @@ func newDoctorCommand(terminal *terminal, connection *connection) *cobra.Command
 		Use:   "doctor [IDENTITY]",
 		Short: "Check the whole way from the API to the mounted token, and explain errors of clouds",
 		Long: `Check the API and its clock, the webhooks and the agent, the issuer's documents as
-relying parties see them, the keys, what target systems take of each identity, and
-every Secret that carries a token: none expired, overdue, or orphaned. With
-IDENTITY, only that one of the namespace is looked at. What you may not look at is
-skipped. A warning does not change the exit code. Nothing is changed.
+relying parties see them, the keys, labels and annotations that have no effect, what
+target systems take of each identity, and every Secret that carries a token: none
+expired, overdue, or orphaned. With -n, only that namespace is looked at, and with
+IDENTITY only that one of the namespace. What you may not look at is skipped, and so
+is what can not work as an API is not available. A warning does not change the exit
+code. Nothing is changed.
+
+Without --ca-file the issuer's certificate is checked with the authorities of this
+machine, as clouds do with theirs; one that only the authority in the kubeconfig
+vouches for is a warning.
 
 With --error, nothing is checked: the error by which a cloud, a cluster or Vault
 refused a token is explained, by its code or from a whole message. With IDENTITY,
@@ -38,7 +50,8 @@ the values to compare are those of the identity. - reads the message from standa
 input.
 
 Exit codes: 0 no check failed, or the error was explained; 1 a check failed, or
-nothing is known of the error; 2 wrong usage.`,
+nothing is known of the error; 2 wrong usage; 3 the API server could not be reached,
+so that nothing was checked.`,
 		Example: `  credence doctor
   credence doctor my-app -n my-team
 
@@ -61,7 +74,7 @@ nothing is known of the error; 2 wrong usage.`,
 	cmd.Flags().StringVar(&d.errorText, "error", "", "A code or a message of a cloud to explain, or - for standard input")
 	cmd.Flags().StringVar(&d.caFile, "ca-file", "", caFileHelp)
 	cmd.Flags().StringVar(&d.identityKubeconfig, "identity-kubeconfig", "", identityKubeconfigHelp)
-	cmd.Flags().StringVarP(&d.output, "output", "o", "text", "What to print: text or json")
+	cmd.Flags().StringVarP(&d.output, "output", "o", "text", "What to print: text, json or yaml")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -69,12 +82,12 @@ nothing is known of the error; 2 wrong usage.`,
 		return connection.completeNames(cmd.Context(), (*api).workloadIdentityNames, "")
 	}
 	completeFlag(cmd, "error", cobra.NoFileCompletions)
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (d *doctor) run(cmd *cobra.Command, names []string) error {
-	if err := oneOf(cmd, "output", d.output, "text", "json"); err != nil {
+	if err := oneOf(cmd, "output", d.output, "text", "json", "yaml"); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("error") {
@@ -84,7 +97,8 @@ func (d *doctor) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	home, err := d.connection.namespace()
+	d.ownAuthorities = cmd.Flags().Changed("ca-file")
+	home, err := d.connection.home(cmd)
 	if err != nil {
 		return err
 	}
@@ -92,18 +106,32 @@ func (d *doctor) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	found := d.examine(cmd.Context(), both, home, names, client)
+	where := selection{home: home, names: names}
+	if cmd.Flags().Changed("namespace") || len(names) > 0 {
+		where.namespace = home
+	}
+	found := d.examine(cmd.Context(), both, where, client)
 	if err := found.print(d.out, d.output); err != nil {
 		return err
 	}
-	if found.count(verdictFail) > 0 {
+	switch {
+	case found.unreachable:
+		return &failure{code: exitOutage}
+	case found.count(verdictFail) > 0:
 		return &failure{code: exitRefused}
 	}
 	return nil
 }
 
-// examine makes the checks in the order of a token's way.
-func (d *doctor) examine(ctx context.Context, both clusters, home string, names []string, client *http.Client) *diagnosis {
+// selection is where the doctor looks.
+type selection struct {
+	home      string // the namespace of the kubeconfig, or of -n
+	namespace string // the only one to look at; empty: all
+	names     []string
+}
+
+// examine makes the checks in the order of a token's way. What can not work, as a part before it does not, is skipped.
+func (d *doctor) examine(ctx context.Context, both clusters, where selection, client *http.Client) *diagnosis {
 	found := &diagnosis{}
 	defer d.waitingFor("the checks")()
 	if !d.checkReach(ctx, found, "api", both.workload) {
@@ -112,12 +140,25 @@ func (d *doctor) examine(ctx context.Context, both clusters, home string, names 
 	if both.identity != both.workload && !d.checkReach(ctx, found, "identity-api", both.identity) {
 		return found
 	}
-	checkAPIServices(ctx, found, both.identity)
+	missing := checkAPIServices(ctx, found, both.identity)
 	checkWebhooks(ctx, found, both.workload)
 	d.checkAgent(ctx, found, both.workload)
-	ring := d.checkKeys(ctx, found, both.identity)
-	known := d.checkIdentities(ctx, found, both, home, names)
-	d.checkIssuers(ctx, found, known, ring, client)
+	checkAnnotations(ctx, found, both.workload, where.namespace, where.home)
+	var ring *identityv1alpha1.KeyRing
+	var known *fleet
+	const unavailable = "nothing can be checked while %s is not available"
+	if group := identityv1alpha1.SchemeGroupVersion; slices.Contains(missing, group) {
+		found.skip("keys", unavailable, group)
+	} else {
+		ring = d.checkKeys(ctx, found, both.identity)
+	}
+	if group := v1alpha1.SchemeGroupVersion; slices.Contains(missing, group) {
+		found.skip("identities", unavailable, group)
+		found.skip("tokens", unavailable, group)
+	} else {
+		known = d.checkIdentities(ctx, found, both, where)
+	}
+	d.checkIssuers(ctx, found, known, ring, client, both.identity.authorities)
 	if known != nil {
 		d.checkTokens(found, known)
 	}

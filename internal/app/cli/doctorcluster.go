@@ -35,6 +35,7 @@ func (d *doctor) checkReach(ctx context.Context, found *diagnosis, name string, 
 	}
 	response, err := cluster.http.Do(request)
 	if err != nil {
+		found.unreachable = true
 		found.add(name, verdictFail, "check that it runs, and can be reached from here", "%v", err)
 		return false
 	}
@@ -45,6 +46,7 @@ func (d *doctor) checkReach(ctx context.Context, found *diagnosis, name string, 
 		found.add(name, verdictFail, "log in again, or choose other credentials by --kube-context or --user", "%s takes the credentials of the kubeconfig for nobody's", cluster.host)
 		return false
 	case response.StatusCode >= http.StatusInternalServerError:
+		found.unreachable = true
 		found.add(name, verdictFail, "look at the log of the API server", "%s answers %s", cluster.host, response.Status)
 		return false
 	}
@@ -73,8 +75,8 @@ func (d *doctor) checkClock(found *diagnosis, name, date string) {
 	}
 }
 
-// checkAPIServices sees whether the cluster forwards requests to Credence's API.
-func checkAPIServices(ctx context.Context, found *diagnosis, cluster *api) {
+// checkAPIServices sees whether the cluster forwards requests to Credence's API, and returns the group versions that it does not.
+func checkAPIServices(ctx context.Context, found *diagnosis, cluster *api) (missing []schema.GroupVersion) {
 	for _, group := range []schema.GroupVersion{v1alpha1.SchemeGroupVersion, identityv1alpha1.SchemeGroupVersion} {
 		name := group.Version + "." + group.Group
 		var service struct {
@@ -84,10 +86,11 @@ func checkAPIServices(ctx context.Context, found *diagnosis, cluster *api) {
 		}
 		err := cluster.raw(ctx, &service, "/apis/apiregistration.k8s.io/v1/apiservices/"+name)
 		if skipped(found, "apiservice", "get apiservices", err) {
-			return
+			return missing
 		}
 		if err != nil {
 			found.add("apiservice", verdictFail, "install Credence in this cluster, or choose another one by --kube-context", "%s: %v", name, err)
+			missing = append(missing, group)
 			continue
 		}
 		available := slices.IndexFunc(service.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Available" })
@@ -97,10 +100,12 @@ func checkAPIServices(ctx context.Context, found *diagnosis, cluster *api) {
 				reason = service.Status.Conditions[available].Message
 			}
 			found.add("apiservice", verdictFail, "see whether credence-server apiserver runs, and its log", "%s is not available: %s", name, reason)
+			missing = append(missing, group)
 			continue
 		}
 		found.pass("apiservice", "%s is available", name)
 	}
+	return missing
 }
 
 // webhookConfigurations is the part of a list of them that is looked at.

@@ -44,13 +44,13 @@ func (d *doctor) explainError(cmd *cobra.Command, names []string) error {
 			code: exitRefused,
 		}
 	}
-	if d.output == "json" {
+	if d.output != "text" {
 		report := struct {
 			Explanations []clouderror.Explanation `json:"explanations"`
 			// Identity has the values to compare.
 			Identity *comparedIdentity `json:"identity,omitempty"`
 		}{explanations, compared(identity)}
-		return printJSON(d.out, report)
+		return printObject(d.out, d.output, report)
 	}
 	return d.printExplanations(explanations, compared(identity))
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
@@ -21,13 +22,10 @@ import (
 )
 
 // checkIdentities reads the identities and where they are, and holds each to what its target system takes.
-func (d *doctor) checkIdentities(ctx context.Context, found *diagnosis, both clusters, home string, names []string) *fleet {
-	namespace := ""
-	if len(names) > 0 {
-		namespace = home
-	}
-	known, err := both.survey(ctx, namespace, names, home)
-	if apierrors.IsForbidden(err) && len(names) == 0 {
+func (d *doctor) checkIdentities(ctx context.Context, found *diagnosis, both clusters, where selection) *fleet {
+	home, names := where.home, where.names
+	known, err := both.survey(ctx, where.namespace, names, home)
+	if apierrors.IsForbidden(err) && where.namespace == "" {
 		if known, err = both.survey(ctx, home, names, home); err == nil {
 			known.note(fmt.Sprintf("only the identities of namespace %s were looked at: you may not list those of all namespaces", home))
 		}
@@ -88,7 +86,7 @@ func checkLimits(found *diagnosis, identity *deliveredIdentity) {
 }
 
 // checkIssuers looks at the issuer as relying parties do.
-func (d *doctor) checkIssuers(ctx context.Context, found *diagnosis, known *fleet, ring *v1alpha1.KeyRing, client *http.Client) {
+func (d *doctor) checkIssuers(ctx context.Context, found *diagnosis, known *fleet, ring *v1alpha1.KeyRing, client *http.Client, authorities *x509.CertPool) {
 	var issuers []string
 	if known != nil {
 		for _, identity := range known.identities {
@@ -107,6 +105,11 @@ func (d *doctor) checkIssuers(ctx context.Context, found *diagnosis, known *flee
 	// There is one for life; more than a few would be a mistake elsewhere.
 	for _, issuer := range issuers[:min(len(issuers), 3)] {
 		report := conformance.Run(ctx, conformance.Options{Issuer: issuer, Client: client, Clock: d.now})
+		if !d.ownAuthorities && authorities != nil && foreignAuthority(report) {
+			found.add("issuer", verdictWarn, "clouds trust public authorities alone: give it a certificate of one, or give clouds its keys by hand (docs/howto/static-hosting.md)",
+				"%s: its certificate is of an authority that this machine does not know, and that the kubeconfig has", issuer)
+			report = conformance.Run(ctx, conformance.Options{Issuer: issuer, Client: trusting(authorities), Clock: d.now})
+		}
 		for _, check := range report.Checks {
 			for _, finding := range check.Findings {
 				if check.Verdict == conformance.Warn || check.Verdict == conformance.Fail {
@@ -119,6 +122,12 @@ func (d *doctor) checkIssuers(ctx context.Context, found *diagnosis, known *flee
 		}
 		d.checkPublicName(ctx, found, issuer)
 	}
+}
+
+func foreignAuthority(report conformance.Report) bool {
+	return slices.ContainsFunc(report.Checks, func(check conformance.Check) bool {
+		return slices.ContainsFunc(check.Findings, func(f conformance.Finding) bool { return f.Diagnosis == "unknown-authority" })
+	})
 }
 
 // checkPublicName sees whether a public name leads to an address that only this network knows.

@@ -108,14 +108,14 @@ server could not be reached.`,
 	}
 	cmd.Flags().StringVarP(&e.file, "filename", "f", "", "A file with the objects, or - for standard input")
 	cmd.Flags().StringVar(&e.identityKubeconfig, "identity-kubeconfig", "", identityKubeconfigHelp)
-	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text or json")
+	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text, json or yaml")
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return kindNames(), cobra.ShellCompDirectiveNoFileComp
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -148,7 +148,7 @@ func kindAndName(cmd *cobra.Command, args []string) (explainedKind, string, erro
 }
 
 func (e *explain) run(cmd *cobra.Command, args []string) error {
-	if err := oneOf(cmd, "output", e.output, "text", "json"); err != nil {
+	if err := oneOf(cmd, "output", e.output, "text", "json", "yaml"); err != nil {
 		return err
 	}
 	home, err := e.connection.home(cmd)

@@ -10,8 +10,8 @@ import (
 
 // printExplained prints explanations, as text or as JSON.
 func printExplained[T interface{ write(*strings.Builder) }](out io.Writer, format string, explanations []T) error {
-	if format == "json" {
-		return printJSON(out, struct {
+	if format != "text" {
+		return printObject(out, format, struct {
 			Pods []T `json:"pods"`
 		}{explanations})
 	}

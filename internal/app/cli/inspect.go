@@ -25,7 +25,7 @@ verifies nothing: anybody can write a token that says anything.
   credence token inspect /var/run/secrets/workload-identity/my-app/token`,
 		Args: exactlyOne("a TOKEN, the path of a FILE with a slash in it, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := oneOf(cmd, "output", output, "text", "json"); err != nil {
+			if err := oneOf(cmd, "output", output, "text", "json", "yaml"); err != nil {
 				return err
 			}
 			token, err := terminal.readToken(args[0])
@@ -36,14 +36,14 @@ verifies nothing: anybody can write a token that says anything.
 			if err != nil {
 				return &failure{line: "error: " + err.Error(), code: exitRefused, err: err}
 			}
-			if output == "json" {
-				return printJSON(terminal.out, inspectionReport(inspection))
+			if output != "text" {
+				return printObject(terminal.out, output, inspectionReport(inspection))
 			}
 			return printInspection(terminal.out, inspection, terminal.now(), cmd.Root().DisplayName())
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "What to print: text or json")
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "What to print: text, json or yaml")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -87,4 +88,29 @@ func rightToList(what, namespace string, err error) string {
 		}
 	}
 	return fmt.Sprintf("you lack the verb \"list\" on %s %s", what, where)
+}
+
+// eachMetadata reads the metadata of objects page by page, of one namespace or of all (empty).
+func (a *api) eachMetadata(ctx context.Context, namespace, resource string, visit func(*metav1.PartialObjectMetadata)) error {
+	for next := ""; ; {
+		request := a.core.Get().MaxRetries(0).Namespace(namespace).Resource(resource).Param("limit", strconv.Itoa(objectsPerPage)).
+			SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json")
+		if next != "" {
+			request.Param("continue", next)
+		}
+		answer, err := rawAnswer(request.Do(ctx))
+		if err != nil {
+			return err
+		}
+		var page metav1.PartialObjectMetadataList
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return fmt.Errorf("read the list of %s: %w", resource, err)
+		}
+		for i := range page.Items {
+			visit(&page.Items[i])
+		}
+		if next = page.Continue; next == "" {
+			return nil
+		}
+	}
 }

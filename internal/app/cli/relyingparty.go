@@ -54,10 +54,10 @@ because the issuer could not be reached or answered with an error of its own.`,
 	cmd.Flags().StringVar(&c.token, "token", "", "A token of the issuer, - for standard input, or a file that holds it; default: no token is checked")
 	cmd.Flags().StringVar(&c.audience, "audience", "", "The audience that the token must be for; default: any")
 	cmd.Flags().StringVar(&c.caFile, "ca-file", "", caFileHelp)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "What to print: text or json")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "What to print: text, json or yaml")
 	completeFlag(cmd, "issuer", cobra.NoFileCompletions)
 	completeFlag(cmd, "audience", cobra.NoFileCompletions)
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -69,8 +69,8 @@ func (c *relyingPartyCheck) run(cmd *cobra.Command) error {
 	stop := c.waitingFor("the issuer's documents")
 	report := conformance.Run(cmd.Context(), options)
 	stop()
-	if c.output == "json" {
-		err = printJSON(c.out, conformanceReport(report))
+	if c.output != "text" {
+		err = printObject(c.out, c.output, conformanceReport(report))
 	} else {
 		err = printConformance(c.out, report)
 	}
@@ -91,7 +91,7 @@ func (c *relyingPartyCheck) run(cmd *cobra.Command) error {
 
 func (c *relyingPartyCheck) options(cmd *cobra.Command) (conformance.Options, error) {
 	options := conformance.Options{Issuer: c.issuer, Audience: c.audience, Clock: c.now}
-	if err := oneOf(cmd, "output", c.output, "text", "json"); err != nil {
+	if err := oneOf(cmd, "output", c.output, "text", "json", "yaml"); err != nil {
 		return options, err
 	}
 	switch flags := cmd.Flags(); {

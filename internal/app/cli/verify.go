@@ -51,8 +51,8 @@ the issuer's documents could not be read.`,
 	cmd.Flags().StringVar(&v.issuer, "issuer", "", "The https URL of the issuer that the token must be of; default: the one that the token names")
 	cmd.Flags().StringVar(&v.audience, "audience", "", "The audience that the token must be for; default: any")
 	cmd.Flags().StringVar(&v.caFile, "ca-file", "", "A PEM file of the certificate authorities to trust for the issuer; default: those of this machine")
-	cmd.Flags().StringVarP(&v.output, "output", "o", "text", "What to print: text or json")
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&v.output, "output", "o", "text", "What to print: text, json or yaml")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (v *verify) run(cmd *cobra.Command, argument string) error {
 
 func (v *verify) options(cmd *cobra.Command) (relyingparty.Options, error) {
 	options := relyingparty.Options{Audience: v.audience, Clock: v.now}
-	if err := oneOf(cmd, "output", v.output, "text", "json"); err != nil {
+	if err := oneOf(cmd, "output", v.output, "text", "json", "yaml"); err != nil {
 		return options, err
 	}
 	if cmd.Flags().Changed("audience") && v.audience == "" {
@@ -135,8 +135,8 @@ func outageFailure(outage error) *failure {
 }
 
 func (v *verify) print(result relyingparty.Result, outage error) error {
-	if v.output == "json" {
-		return printJSON(v.out, verdict(result, outage))
+	if v.output != "text" {
+		return printObject(v.out, v.output, verdict(result, outage))
 	}
 	if result.Valid() {
 		return printValid(v.out, result, v.now())

@@ -15,17 +15,17 @@ func newVersionCommand(terminal *terminal) *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := oneOf(cmd, "output", output, "text", "json"); err != nil {
+			if err := oneOf(cmd, "output", output, "text", "json", "yaml"); err != nil {
 				return err
 			}
-			if output == "json" {
-				return printJSON(terminal.out, version.Read())
+			if output != "text" {
+				return printObject(terminal.out, output, version.Read())
 			}
 			_, err := fmt.Fprintln(terminal.out, "credence", version.Read())
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "What to print: text or json")
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "What to print: text, json or yaml")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -35,14 +35,14 @@ server knows of it. No right is needed for it.`,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
 	}
 	cmd.Flags().StringVarP(&w.output, "output", "o", "text", "How to print it: text or json (the whole SelfSubjectReview)")
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 const selfSubjectReviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 func (w *whoami) run(cmd *cobra.Command) error {
-	if err := oneOf(cmd, "output", w.output, "text", "json"); err != nil {
+	if err := oneOf(cmd, "output", w.output, "text", "json", "yaml"); err != nil {
 		return err
 	}
 	api, err := w.connection.open(w.errOut)
@@ -59,8 +59,8 @@ func (w *whoami) run(cmd *cobra.Command) error {
 	if err := json.Unmarshal(body, &review); err != nil || review.Status.UserInfo.Username == "" {
 		return &failure{line: "error: the answer of the API server does not say who you are", code: exitOutage}
 	}
-	if w.output == "json" {
-		return printJSON(w.out, review)
+	if w.output != "text" {
+		return printObject(w.out, w.output, review)
 	}
 	return w.print(api.host, review.Status.UserInfo)
 }
