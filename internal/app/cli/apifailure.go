@@ -110,7 +110,9 @@ var rbacRefusal = regexp.MustCompile(`User "([^"]*)" cannot ([a-z]+) resource "(
 // missingRight says which verb on which resource would help. Kubernetes names it; where the refusal is worded otherwise,
 // all that a token needs are named.
 func (r tokenRequest) missingRight(message string) string {
-	if m := rbacRefusal.FindStringSubmatch(message); m != nil {
+	if m := rbacRefusal.FindStringSubmatch(message); m != nil && r.namespace == "" {
+		return fmt.Sprintf("user %q lacks the verb %q on %q (API group %q) in all namespaces: look at one namespace by -n in place of -A, or ask for a ClusterRole and ClusterRoleBinding that give it", m[1], m[2], m[3], m[4])
+	} else if m != nil {
 		return fmt.Sprintf("user %q lacks the verb %q on %q (API group %q) in namespace %q: ask for a Role and RoleBinding that give it",
 			m[1], m[2], m[3], m[4], r.namespace)
 	}

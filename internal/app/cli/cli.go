@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/credence-id/credence/internal/version"
 )
 
 // Options are what the command tree needs besides the streams. The zero value is fit for use.
@@ -43,7 +45,9 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached, 4
 person must log in first.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       version.Read().String(),
 	}
+	root.SetVersionTemplate("credence {{.Version}}\n")
 	if plugin, ok := pluginName(options.Program); ok {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: plugin}
 	}

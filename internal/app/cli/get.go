@@ -89,10 +89,10 @@ func (g *get) run(cmd *cobra.Command, names []string) error {
 	found, err := both.survey(cmd.Context(), namespace, names, home)
 	stop()
 	if err != nil {
-		request := tokenRequest{namespace: home, program: cmd.Root().DisplayName()}
+		request := tokenRequest{namespace: namespace, program: cmd.Root().DisplayName()}
 		return request.failure("read identities", err)
 	}
-	if err := g.print(found); err != nil {
+	if err := g.print(found, namespace, cmd.CommandPath()); err != nil {
 		return err
 	}
 	for _, note := range found.notes {
@@ -113,7 +113,7 @@ func (c *connection) openBoth(warnings io.Writer, identityKubeconfig string) (cl
 	return clusters{identity: identity, workload: workload}, err
 }
 
-func (g *get) print(found *fleet) error {
+func (g *get) print(found *fleet, namespace, command string) error {
 	if g.output == "json" || g.output == "yaml" {
 		identities := found.identities
 		if identities == nil {
@@ -126,7 +126,11 @@ func (g *get) print(found *fleet) error {
 		}{identities, found.notes})
 	}
 	if len(found.identities) == 0 {
-		_, err := fmt.Fprintln(g.errOut, "no identities found")
+		text := "no identities found\n"
+		if namespace != "" {
+			text = fmt.Sprintf("no identities found in namespace %s\nhint: list those of all namespaces by: %s -A\n", namespace, command)
+		}
+		_, err := io.WriteString(g.errOut, text)
 		return err
 	}
 	return g.printTable(found)

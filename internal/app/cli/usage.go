@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,13 +19,13 @@ func printUsage(cmd *cobra.Command) error {
 		section("Examples", strings.ReplaceAll(cmd.Example, "credence ", cmd.Root().DisplayName()+" "))
 	}
 	if cmd.HasAvailableSubCommands() {
-		var lines strings.Builder
-		for _, sub := range cmd.Commands() {
-			if sub.IsAvailableCommand() || sub.Name() == "help" {
+		for _, group := range groupsOf(cmd) {
+			var lines strings.Builder
+			for _, sub := range group.commands {
 				fmt.Fprintf(&lines, "  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short)
 			}
+			section(group.title, lines.String())
 		}
-		section("Commands", lines.String())
 	}
 	if flags := cmd.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
 		section("Flags", flags.FlagUsages())
@@ -32,6 +33,40 @@ func printUsage(cmd *cobra.Command) error {
 	fmt.Fprintf(&text, "\nUse \"%s options\" for the flags that say which cluster to talk to.\n", cmd.Root().DisplayName())
 	_, err := fmt.Fprint(cmd.OutOrStdout(), strings.TrimPrefix(text.String(), "\n"))
 	return err
+}
+
+// commandGroup is a part of a list of commands.
+type commandGroup struct {
+	title    string
+	names    []string
+	commands []*cobra.Command
+}
+
+// groupsOf arranges the subcommands of a command: those of the root by what they are about.
+func groupsOf(cmd *cobra.Command) []commandGroup {
+	groups := []commandGroup{{title: "Commands"}}
+	if !cmd.HasParent() {
+		groups = []commandGroup{
+			{title: "Identities and tokens", names: []string{"get", "explain", "doctor", "trust", "token"}},
+			{title: "Keys and documents", names: []string{"keys", "discovery", "relying-party"}},
+			{title: "Accounts of Windows pods", names: []string{"gmsa"}},
+			{title: "Credentials of clients", names: []string{"login", "logout", "whoami", "kubeconfig", "credential"}},
+			{title: "A plane on this machine", names: []string{"up", "status", "down"}},
+			{title: "Other commands"},
+		}
+	}
+	last := len(groups) - 1
+	for _, sub := range cmd.Commands() {
+		if !sub.IsAvailableCommand() && sub.Name() != "help" {
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g commandGroup) bool { return slices.Contains(g.names, sub.Name()) })
+		if at < 0 {
+			at = last
+		}
+		groups[at].commands = append(groups[at].commands, sub)
+	}
+	return slices.DeleteFunc(groups, func(g commandGroup) bool { return len(g.commands) == 0 })
 }
 
 func newOptionsCommand(terminal *terminal) *cobra.Command {
