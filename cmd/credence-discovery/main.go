@@ -3,22 +3,8 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/credence-id/credence/internal/app/discovery"
+	"github.com/credence-id/credence/internal/app/serving"
 )
 
-func main() {
-	command := discovery.NewCommand()
-	command.SilenceErrors = true
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := command.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "credence-discovery:", err)
-		os.Exit(1)
-	}
-}
+func main() { serving.Main(discovery.NewCommand()) }

@@ -29,7 +29,7 @@ const leaseName = "credence-agent"
 func Run(ctx context.Context, config Config) error {
 	config, err := config.complete()
 	if err != nil {
-		return err
+		return serving.Usage(err)
 	}
 	// What the libraries below log goes where ours does.
 	logger := logr.FromSlogHandler(config.Log.Handler())

@@ -12,6 +12,7 @@ import (
 
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver"
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/publication"
 	"github.com/credence-id/credence/internal/identity"
@@ -68,6 +69,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	legacyregistry.RawMustRegister(serving.BuildInfo())
 	legacyregistry.RawMustRegister(apiserver.RingAge(func() time.Duration { return time.Since(a.readAt()) }))
 	var publisher *publication.Publisher
 	var server *apiserver.Server

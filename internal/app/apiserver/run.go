@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/apiserver/storage"
+	"github.com/credence-id/credence/internal/app/serving"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
@@ -21,7 +22,7 @@ const startupTimeout = 30 * time.Second
 func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs serializer.CodecFactory, log *slog.Logger) error {
 	c, err := o.check()
 	if err != nil {
-		return err
+		return serving.Usage(err)
 	}
 	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath)
 	if err != nil {

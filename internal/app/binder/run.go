@@ -29,7 +29,7 @@ type Config struct {
 // Run makes RoleBindings until ctx is done. An error is a configuration that cannot work.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Health.Check(); err != nil {
-		return err
+		return serving.Usage(err)
 	}
 	// What the libraries below log goes where ours does.
 	logger := logr.FromSlogHandler(config.Log.Handler())

@@ -30,7 +30,7 @@ const requestTimeout = 10 * time.Second
 func Run(ctx context.Context, config Config) error {
 	c, err := config.check()
 	if err != nil {
-		return err
+		return serving.Usage(err)
 	}
 	clientConfig, err := clientConfig(c.Kubeconfig)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/discovery"
 )
 
@@ -33,7 +34,7 @@ on change. The server has no signing key, and needs no Kubernetes API to start.`
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if config.MaxAge == 0 { // in a Config it stands for the default
-				return errors.New("--max-age 0s must be whole seconds, at least 1s")
+				return serving.Usage(errors.New("--max-age 0s must be whole seconds, at least 1s"))
 			}
 			// The heap is a few megabytes, so garbage would be collected many times a second under load.
 			if os.Getenv("GOGC") == "" {

@@ -24,11 +24,11 @@ import (
 func Run(ctx context.Context, config Config) error {
 	config = config.complete()
 	if err := config.validate(); err != nil {
-		return err
+		return serving.Usage(err)
 	}
 	issuer, err := identity.ParseIssuer(config.Issuer)
 	if err != nil {
-		return fmt.Errorf("--issuer: %w", err)
+		return serving.Usage(fmt.Errorf("--issuer: %w", err))
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

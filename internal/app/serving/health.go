@@ -2,6 +2,7 @@ package serving
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
+	"github.com/credence-id/credence/internal/version"
 )
 
 // HealthPort is where a program shows its health, and with which certificate: the values of its flags.
@@ -49,7 +51,7 @@ func (p HealthPort) Open(ctx context.Context, handler http.Handler, log *slog.Lo
 	return New("health", listener, handler, pair, log), pair, nil
 }
 
-// NewHealth returns the handler of /livez, /readyz and /metrics. ready is asked at every request: its error is why the program
+// NewHealth returns the handler of /livez, /readyz, /version and /metrics, which have credence_build_info besides those of registry. ready is asked at every request: its error is why the program
 // is not ready, and is shown to whoever asks.
 func NewHealth(ready func() error, registry prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
@@ -61,8 +63,23 @@ func NewHealth(ready func() error, registry prometheus.Gatherer) http.Handler {
 		}
 		answer(w, http.StatusOK, "ok")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(version.Read())
+	})
+	build := prometheus.NewRegistry()
+	build.MustRegister(BuildInfo())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{build, registry}, promhttp.HandlerOpts{}))
 	return mux
+}
+
+// BuildInfo is a metric that is always 1, whose labels say which build is running.
+func BuildInfo() prometheus.Collector {
+	info := version.Read()
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "credence_build_info", Help: "1, with the version and the commit that the program was built from.",
+		ConstLabels: prometheus.Labels{"version": info.Version, "revision": info.Revision, "goversion": info.GoVersion},
+	}, func() float64 { return 1 })
 }
 
 func answer(w http.ResponseWriter, code int, text string) {

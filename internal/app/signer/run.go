@@ -27,7 +27,7 @@ import (
 func Run(ctx context.Context, config Config) error {
 	config, err := config.check()
 	if err != nil {
-		return err
+		return serving.Usage(err)
 	}
 	store, err := keystore.OpenDirectory(config.KeysDir)
 	if err != nil {

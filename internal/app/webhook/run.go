@@ -46,7 +46,7 @@ type program struct {
 func assemble(ctx context.Context, config Config) (*program, error) {
 	c, err := config.check()
 	if err != nil {
-		return nil, err
+		return nil, serving.Usage(err)
 	}
 	clusters, err := connect(c)
 	if err != nil {

@@ -1,0 +1,79 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/version"
+)
+
+// exitUsage is the exit code of flags and arguments that can't be used: what starts servers need not try again.
+const exitUsage = 2
+
+// UsageError is an error in flags or arguments.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usage makes an error one of flags or arguments; nil stays nil.
+func Usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UsageError{err}
+}
+
+// Main runs the program of a command tree until it is told to end, and ends the process.
+func Main(root *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, root)
+	stop()
+	os.Exit(code)
+}
+
+// run returns the exit code of the program. Every command has --version.
+func run(ctx context.Context, root *cobra.Command) int {
+	complete(root)
+	ran, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(root.ErrOrStderr(), "%s: %v\n", root.Name(), err)
+	if _, usage := errors.AsType[*UsageError](err); !usage {
+		return 1
+	}
+	fmt.Fprintf(root.ErrOrStderr(), "hint: see %s --help\n", ran.CommandPath())
+	return exitUsage
+}
+
+func complete(command *cobra.Command) {
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.Version = version.Read().String()
+	command.SetVersionTemplate("{{.DisplayName}} {{.Version}}\n")
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usage(err) })
+	check := command.Args
+	if check == nil {
+		check = cobra.ArbitraryArgs
+		if command.HasSubCommands() {
+			command.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
+			check = func(command *cobra.Command, args []string) error {
+				if len(args) > 0 {
+					return fmt.Errorf("unknown command %q for %q", args[0], command.CommandPath())
+				}
+				return nil
+			}
+		}
+	}
+	command.Args = func(command *cobra.Command, args []string) error { return Usage(check(command, args)) }
+	for _, sub := range command.Commands() {
+		complete(sub)
+	}
+}
