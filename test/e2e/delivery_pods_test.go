@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,6 +49,10 @@ func TestFilesOfAPodStayAsTheyWere(t *testing.T) {
 				refused(t, fmt.Sprintf("%s, by pods/%s", what, subresource), err, "stay as they were")
 			}
 		}
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Annotations: map[string]string{annotation: `{"token_url":"https://evil.example"}`}}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
+		refused(t, "another file, by pods/binding", core.Pods(namespace).Bind(t.Context(), binding, metav1.CreateOptions{}), "stay as they were")
+		err := core.RESTClient().Post().Namespace(namespace).Resource("bindings").Body(binding).Do(t.Context()).Error()
+		refused(t, "another file, by bindings", err, "stay as they were")
 	}
 	if files != 1 {
 		t.Errorf("the pod has the annotations %v, want one with a file", pod.Annotations)
