@@ -23,6 +23,16 @@ type Denial struct {
 	Code    int32
 	Reason  metav1.StatusReason
 	Message string
+	// Field is the path of the field that is refused; it may be empty.
+	Field string
+	// Others are further reasons to refuse the same object, which may be shown with this one.
+	Others []*Denial
+}
+
+// At is the Denial of a field.
+func (d *Denial) At(field string) *Denial {
+	d.Field = field
+	return d
 }
 
 // Forbidden is a Denial of what is not allowed, or does not exist.

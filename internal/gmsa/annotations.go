@@ -67,7 +67,7 @@ func Unchanged(old, now map[string]string) *admission.Denial {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if _, ours := AnnotationOf(key); ours && old[key] != now[key] {
 			return admission.BadRequest(fmt.Sprintf("%s of a pod that exists can't be %s: it says which Active Directory account its containers run as; create the pod anew",
-				annotationPath(key), change(old[key], now[key])))
+				annotationPath(key), change(old[key], now[key]))).At(annotationPath(key))
 		}
 	}
 	return nil

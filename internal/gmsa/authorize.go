@@ -29,47 +29,67 @@ type Request struct {
 	UserUses       map[string]Use
 }
 
-// Authorize admits a pod with these references, or refuses it. The order is kept, so that nobody learns from a refusal what is
-// in a credential spec that they may not use: contents without a name (422), who may use it (403), and only then whether there
-// is such an object, whether contents are filled in, and whether they are the object's (422).
+// Authorize admits a pod with these references, or refuses it with the first of its Denials, and the others.
 func Authorize(r Request) admission.Result {
-	for _, reference := range r.References {
-		if reference.Name == "" && reference.Contents != "" {
-			return admission.Result{Denial: nameless(reference)}
+	return admission.Result{Denial: first(r.denials())}
+}
+
+func first(denials []*admission.Denial) *admission.Denial {
+	if len(denials) == 0 {
+		return nil
+	}
+	denials[0].Others = denials[1:]
+	return denials[0]
+}
+
+// denials are all reasons to refuse. Their order is kept, so that a refusal does not show what is in a credential spec to those who
+// may not use it: contents without a name (422), who may use it (403), and only then, of those that may be used, whether there is
+// such an object, whether contents are filled in, and whether they are the object's (422).
+func (r Request) denials() []*admission.Denial {
+	var denials []*admission.Denial
+	add := func(denial *admission.Denial) bool {
+		if denial != nil {
+			denials = append(denials, denial)
 		}
+		return denial != nil
 	}
 	for _, reference := range r.References {
-		if denial := r.unauthorized(reference); denial != nil {
-			return admission.Result{Denial: denial}
+		if reference.Name == "" && reference.Contents != "" {
+			add(nameless(reference))
+		}
+	}
+	withheld := map[string]bool{}
+	for _, reference := range r.References {
+		if reference.Name != "" && add(r.unauthorized(reference)) {
+			withheld[reference.Name] = true
 		}
 	}
 	for _, reference := range r.UserReferences {
 		if reference.Name == "" { // nobody can be asked whether they may use it
-			return admission.Result{Denial: nameless(reference)}
-		}
-		if denial := r.unauthorizedUser(reference); denial != nil {
-			return admission.Result{Denial: denial}
+			add(nameless(reference))
+		} else if add(r.unauthorizedUser(reference)) {
+			withheld[reference.Name] = true
 		}
 	}
 	for _, reference := range r.References {
-		if denial := r.unlike(reference); denial != nil {
-			return admission.Result{Denial: denial}
+		if reference.Name != "" && !withheld[reference.Name] {
+			add(r.unlike(reference))
 		}
 	}
-	return admission.Result{}
+	return denials
 }
 
 func nameless(r Reference) *admission.Denial {
-	return admission.Invalid(fmt.Sprintf("%s is set, and %s is not: name the GMSACredentialSpec, and leave the contents out: they are filled in", r.ContentsPath, r.NamePath))
+	return admission.Invalid(fmt.Sprintf("%s is set, and %s is not: name the GMSACredentialSpec, and leave the contents out: they are filled in", r.ContentsPath, r.NamePath)).At(r.ContentsPath)
 }
 
 func (r Request) unauthorized(reference Reference) *admission.Denial {
 	if r.ServiceAccount == "" {
-		return admission.Forbidden(fmt.Sprintf("%s: a pod without a service account may not use GMSACredentialSpec %q", reference.NamePath, reference.Name))
+		return admission.Forbidden(fmt.Sprintf("%s: a pod without a service account may not use GMSACredentialSpec %q", reference.NamePath, reference.Name)).At(reference.NamePath)
 	}
 	if use := r.Uses[reference.Name]; !use.Allowed {
 		return admission.Forbidden(fmt.Sprintf("%s: service account %q of namespace %q may not use GMSACredentialSpec %q%s: it needs a RoleBinding there, or a ClusterRoleBinding, to a role with verb use on gmsacredentialspecs of windows.k8s.io",
-			reference.NamePath, r.ServiceAccount, r.Namespace, reference.Name, detail(use)))
+			reference.NamePath, r.ServiceAccount, r.Namespace, reference.Name, detail(use))).At(reference.NamePath)
 	}
 	return nil
 }
@@ -77,7 +97,7 @@ func (r Request) unauthorized(reference Reference) *admission.Denial {
 func (r Request) unauthorizedUser(reference Reference) *admission.Denial {
 	if use := r.UserUses[reference.Name]; !use.Allowed {
 		return admission.Forbidden(fmt.Sprintf("%s: user %q may not use GMSACredentialSpec %q in namespace %q%s: in this cluster who creates the workload needs verb use on gmsacredentialspecs of windows.k8s.io, as its service account does",
-			reference.NamePath, r.User, reference.Name, r.Namespace, detail(use)))
+			reference.NamePath, r.User, reference.Name, r.Namespace, detail(use))).At(reference.NamePath)
 	}
 	return nil
 }
@@ -96,16 +116,16 @@ func (r Request) unlike(reference Reference) *admission.Denial {
 		return denial
 	}
 	if reference.Contents == "" {
-		return admission.Invalid(fmt.Sprintf("%s names GMSACredentialSpec %q, and %s was not filled in: the container would run without it; something changed the pod after credence had seen it", reference.NamePath, reference.Name, reference.ContentsPath))
+		return admission.Invalid(fmt.Sprintf("%s names GMSACredentialSpec %q, and %s was not filled in: the container would run without it; something changed the pod after credence had seen it", reference.NamePath, reference.Name, reference.ContentsPath)).At(reference.ContentsPath)
 	}
 	err := Same(reference.Contents, spec.Contents)
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, errDiffers):
-		return admission.Invalid(fmt.Sprintf("%s is not what GMSACredentialSpec %q holds: leave it out, it is filled in; the pod has %s, the object has %s", reference.ContentsPath, reference.Name, shown(reference.Contents), shown(spec.Contents)))
+		return admission.Invalid(fmt.Sprintf("%s is not what GMSACredentialSpec %q holds: leave it out, it is filled in; the pod has %s, the object has %s", reference.ContentsPath, reference.Name, shown(reference.Contents), shown(spec.Contents))).At(reference.ContentsPath)
 	}
-	return admission.Invalid(fmt.Sprintf("%s can't be compared with GMSACredentialSpec %q, %v: leave it out, it is filled in; the pod has %s, the object has %s", reference.ContentsPath, reference.Name, err, shown(reference.Contents), shown(spec.Contents)))
+	return admission.Invalid(fmt.Sprintf("%s can't be compared with GMSACredentialSpec %q, %v: leave it out, it is filled in; the pod has %s, the object has %s", reference.ContentsPath, reference.Name, err, shown(reference.Contents), shown(spec.Contents))).At(reference.ContentsPath)
 }
 
 // maxShown is how much of contents a message repeats; most have less than 1 KiB.

@@ -107,9 +107,20 @@ func TestExpand(t *testing.T) {
 		add("/metadata/annotations/pod.alpha.windows.kubernetes.io~1gmsa-credential-spec", "a-pod"),
 		add("/metadata/annotations/two.container.alpha.windows.kubernetes.io~1gmsa-credential-spec", "a-two"),
 	}
-	result := gmsa.Expand(gmsa.References(everywhere(), true), specs)
+	uses := map[string]gmsa.Use{}
+	for name := range specs {
+		uses[name] = gmsa.Use{Allowed: true}
+	}
+	request := gmsa.Request{ServiceAccount: "web", References: gmsa.References(everywhere(), true), Specs: specs, Uses: uses}
+	result := gmsa.Expand(request)
 	if diff := cmp.Diff(admission.Result{Patch: want}, result); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Contents are for those alone who may use the object.
+	uses["init"], uses["debug"] = gmsa.Use{}, gmsa.Use{}
+	result = gmsa.Expand(request)
+	if d := result.Denial; d == nil || d.Code != http.StatusForbidden || d.Field != "spec.initContainers[0].securityContext.windowsOptions.gmsaCredentialSpecName" || len(d.Others) != 1 || len(result.Patch) > 0 {
+		t.Errorf("without the right: %+v", result)
 	}
 }
 
@@ -178,6 +189,29 @@ func TestAuthorize(t *testing.T) {
 				t.Errorf("who may not use it learns what is in it: %s", denial.Message)
 			}
 		})
+	}
+}
+
+// All reasons are known at once, but for what is in an object that may not be used.
+func TestAuthorizeHasAllReasons(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "a", SecurityContext: named("", "{}")}, {Name: "b", SecurityContext: named("other", "{}")}, {Name: "c", SecurityContext: named("mine", "{}")}, {Name: "d", SecurityContext: named("gone", contents)},
+	}}}
+	denial := gmsa.Authorize(gmsa.Request{Namespace: "ns", ServiceAccount: "sa", References: gmsa.References(pod, false),
+		Specs: map[string]gmsa.Spec{"other": {Exists: true, Contents: contents}, "mine": {Exists: true, Contents: contents}},
+		Uses:  map[string]gmsa.Use{"mine": {Allowed: true}, "gone": {Allowed: true}},
+	}).Denial
+	if denial == nil {
+		t.Fatal("admitted")
+	}
+	var got []string
+	for _, d := range append([]*admission.Denial{denial}, denial.Others...) {
+		got = append(got, fmt.Sprint(d.Code, " ", d.Field))
+	}
+	const options = "].securityContext.windowsOptions.gmsaCredentialSpec"
+	want := []string{"422 spec.containers[0" + options, "403 spec.containers[1" + options + "Name", "422 spec.containers[2" + options, "422 spec.containers[3" + options + "Name"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

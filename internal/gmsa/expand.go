@@ -15,26 +15,35 @@ type Spec struct {
 	Fault    string
 }
 
-// Expand fills in the contents of references that have a name alone; others stay as they are. specs has what is known of each
-// name. It refuses (422) a name without an object, or whose object is of no use.
-func Expand(references []Reference, specs map[string]Spec) admission.Result {
-	var result admission.Result
-	for _, r := range Unresolved(references) {
-		spec := specs[r.Name]
-		if denial := spec.unusable(r); denial != nil {
-			return admission.Result{Denial: denial}
+// Expand fills in the contents of those references of a request that have a name alone; others stay as they are. It refuses names
+// without an object (422), names that the service account may not use (403), and objects of no use (422).
+func Expand(r Request) admission.Result {
+	var patch []admission.Operation
+	var denials []*admission.Denial
+	for _, reference := range Unresolved(r.References) {
+		spec := r.Specs[reference.Name]
+		denial := spec.unusable(reference)
+		if spec.Exists && !r.Uses[reference.Name].Allowed {
+			denial = r.unauthorized(reference)
 		}
-		result.Patch = append(result.Patch, admission.Operation{Op: "add", Path: r.pointer, Value: spec.Contents})
+		if denial != nil {
+			denials = append(denials, denial)
+			continue
+		}
+		patch = append(patch, admission.Operation{Op: "add", Path: reference.pointer, Value: spec.Contents})
 	}
-	return result
+	if len(denials) > 0 {
+		return admission.Result{Denial: first(denials)}
+	}
+	return admission.Result{Patch: patch}
 }
 
 func (s Spec) unusable(r Reference) *admission.Denial {
 	switch {
 	case !s.Exists:
-		return admission.Invalid(fmt.Sprintf("%s: there is no GMSACredentialSpec %q: correct the name, or ask a cluster admin for it", r.NamePath, r.Name))
+		return admission.Invalid(fmt.Sprintf("%s: there is no GMSACredentialSpec %q: correct the name, or ask a cluster admin for it", r.NamePath, r.Name)).At(r.NamePath)
 	case s.Fault != "":
-		return admission.Invalid(fmt.Sprintf("%s: GMSACredentialSpec %q can't be used: %s: a cluster admin must correct it", r.NamePath, r.Name, s.Fault))
+		return admission.Invalid(fmt.Sprintf("%s: GMSACredentialSpec %q can't be used: %s: a cluster admin must correct it", r.NamePath, r.Name, s.Fault)).At(r.NamePath)
 	}
 	return nil
 }

@@ -24,10 +24,10 @@ func Names(references []Reference) ([]string, *admission.Denial) {
 			continue
 		}
 		if faults := validation.IsDNS1123Subdomain(r.Name); len(faults) > 0 {
-			return nil, admission.Invalid(fmt.Sprintf("%s: %.80q is no name of a GMSACredentialSpec: %s", r.NamePath, r.Name, strings.Join(faults, "; ")))
+			return nil, admission.Invalid(fmt.Sprintf("%s: %.80q is no name of a GMSACredentialSpec: %s", r.NamePath, r.Name, strings.Join(faults, "; "))).At(r.NamePath)
 		}
 		if len(names) == MaxNames {
-			return nil, admission.Invalid(fmt.Sprintf("%s: %q is one too many: %d different GMSACredentialSpecs can be named, however often each: split the pod", r.NamePath, r.Name, MaxNames))
+			return nil, admission.Invalid(fmt.Sprintf("%s: %q is one too many: %d different GMSACredentialSpecs can be named, however often each: split the pod", r.NamePath, r.Name, MaxNames)).At(r.NamePath)
 		}
 		seen[r.Name] = true
 		names = append(names, r.Name)

@@ -61,7 +61,7 @@ func TestAccountsWithOneOfTheGuards(t *testing.T) {
 		taken = append(taken, binding)
 	}
 	eventually(t, func() error {
-		if err := create(windowsPod(gmsaOf(other, ""))); err == nil || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+		if err := create(windowsPod(gmsaOf(other, credentialContents))); err == nil || strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 			return fmt.Errorf("the policy still decides: %w", err)
 		}
 		return nil
@@ -148,7 +148,7 @@ func accountsByWebhook(t *testing.T, p plane, namespace, other string, spec func
 		"contents alone":              {windowsPod(nil, withInit(gmsaOf("", "{}"))), 422, []string{"spec.initContainers[0].securityContext.windowsOptions.gmsaCredentialSpec is set"}},
 	} {
 		_, err := pods.Create(t.Context(), test.pod, dryRun)
-		refusedWith(t, name, err, test.code, append(test.says, "authorizer.gmsa.credence.dev")...)
+		refusedWith(t, name, err, test.code, append(test.says, ".gmsa.credence.dev")...)
 		if err != nil && test.code == 403 && strings.Contains(err.Error(), "WebApplication1") {
 			t.Errorf("%s: the refusal shows what is in it: %v", name, err)
 		}

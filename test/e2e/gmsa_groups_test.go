@@ -26,5 +26,5 @@ func TestAccountsByGroups(t *testing.T) {
 	grant(ours, "system:serviceaccounts:"+namespace)
 	// The second right counts once the API server knows it, and then it knows the first.
 	eventually(t, func() error { return create(ours) })
-	refusedWith(t, "a right of everybody", create(everybodys), 403, "may not use GMSACredentialSpec "+everybodys)
+	refusedWith(t, "a right of everybody", create(everybodys), 403, `may not use GMSACredentialSpec "`+everybodys+`"`)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -194,7 +195,7 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 		says    string
 	}{
 		"contents without a name": {gmsaOf("", credentialContents), 422, "gmsaCredentialSpecName"},
-		"no right":                {gmsaOf(namespace, ""), 403, "may not use GMSACredentialSpec " + namespace},
+		"no right":                {gmsaOf(namespace, ""), 403, `may not use GMSACredentialSpec "` + namespace + `"`},
 		"no such object":          {gmsaOf("other", ""), 422, `spec.ephemeralContainers[1].securityContext.windowsOptions.gmsaCredentialSpecName: there is no GMSACredentialSpec "other"`},
 		"other contents":          {gmsaOf(spec("debug"), "{}"), 422, "spec.ephemeralContainers[1].securityContext.windowsOptions.gmsaCredentialSpec is not what"},
 	} {
@@ -239,9 +240,9 @@ func TestAccountsThatAPodMayNotHave(t *testing.T) {
 		code int32
 		says []string
 	}{
-		"no right":                     {windowsPod(gmsaOf(other, "")), 403, []string{"service account default of namespace " + namespace + " may not use GMSACredentialSpec " + other}},
-		"no right, for a container":    {windowsPod(nil, withContainer(gmsaOf(other, ""))), 403, []string{"may not use GMSACredentialSpec " + other}},
-		"no right, for an init":        {windowsPod(nil, withInit(gmsaOf(other, ""))), 403, []string{"may not use GMSACredentialSpec " + other}},
+		"no right":                     {windowsPod(gmsaOf(other, "")), 403, []string{`service account "default" of namespace "` + namespace + `" may not use GMSACredentialSpec "` + other + `"`}},
+		"no right, for a container":    {windowsPod(nil, withContainer(gmsaOf(other, ""))), 403, []string{`may not use GMSACredentialSpec "` + other + `"`}},
+		"no right, for an init":        {windowsPod(nil, withInit(gmsaOf(other, ""))), 403, []string{`may not use GMSACredentialSpec "` + other + `"`}},
 		"no right to the second":       {windowsPod(gmsaOf(spec("mine"), ""), withContainer(gmsaOf(other, ""))), 403, []string{other}},
 		"no right, contents known":     {windowsPod(gmsaOf(other, credentialContents)), 403, []string{other}},
 		"contents alone":               {windowsPod(gmsaOf("", credentialContents)), 422, []string{"spec: securityContext.windowsOptions.gmsaCredentialSpec is set, and gmsaCredentialSpecName is not"}},
@@ -258,11 +259,25 @@ func TestAccountsThatAPodMayNotHave(t *testing.T) {
 		_, err := pods.Create(t.Context(), test.pod, metav1.CreateOptions{})
 		refusedWith(t, name, err, test.code, test.says...)
 	}
+	// Programs find each reason by the path of its field.
+	_, err := pods.Create(t.Context(), windowsPod(gmsaOf(other, ""), withContainer(gmsaOf(spec("none"), "")), withInit(gmsaOf(other, ""))), metav1.CreateOptions{})
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		t.Fatalf("a refusal without details: %v", err)
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		fields = append(fields, cause.Field)
+	}
+	const at = "securityContext.windowsOptions.gmsaCredentialSpecName"
+	if want := []string{"spec." + at, "spec.initContainers[0]." + at, "spec.containers[1]." + at}; !slices.Equal(fields, want) {
+		t.Errorf("fields of the causes %q, want %q", fields, want)
+	}
 	// A label of the namespace changes nothing.
 	if _, err := shared.client(t).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, []byte(`{"metadata":{"labels":{"windows.k8s.io/disabled":"true","gmsa-webhook":"disabled"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pods.Create(t.Context(), windowsPod(gmsaOf(other, "")), metav1.CreateOptions{})
+	_, err = pods.Create(t.Context(), windowsPod(gmsaOf(other, "")), metav1.CreateOptions{})
 	refusedWith(t, "a namespace that wants out", err, 403, other)
 }
 
@@ -294,7 +309,7 @@ func TestManyAccountsOfOnePod(t *testing.T) {
 	withContainer(gmsaOf(namespace, ""))(last)
 	shared.createSpec(t, namespace)
 	_, err = pods.Create(t.Context(), last, dry)
-	refusedWith(t, "the 28th, without a right", err, 403, "may not use GMSACredentialSpec "+namespace)
+	refusedWith(t, "the 28th, without a right", err, 403, `may not use GMSACredentialSpec "`+namespace+`"`)
 	if _, err := pods.Create(t.Context(), pod(26, 4), dry); err != nil {
 		t.Errorf("26 accounts in 104 places: %v", err)
 	}

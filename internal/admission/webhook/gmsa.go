@@ -19,6 +19,8 @@ type GMSA struct {
 	// and at pods, which Controllers alone may make for others.
 	RequireUser bool
 	Controllers []string
+	// Enforcement is what becomes of refusals.
+	Enforcement Enforcement
 	// Hostname returns a new host name of at most gmsa.MaxHostname characters; nil: pods keep what they have.
 	Hostname func() string
 }

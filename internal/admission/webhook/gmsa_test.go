@@ -25,6 +25,7 @@ func gmsaCluster() *cluster {
 	c := newCluster()
 	c.specs["webapp1"] = gmsa.Spec{Exists: true, Contents: webapp1}
 	c.allowed["system:serviceaccount:orchard:web/webapp1@orchard"] = true
+	c.allowed["system:serviceaccount:orchard:web/cherry@orchard"] = true // of which there is no object
 	return c
 }
 
@@ -81,7 +82,7 @@ func TestAccountsAreFilledInAndAdmitted(t *testing.T) {
 	if again := ask(t, handler, webhook.MutatePath, gmsaReview("", after)); !again.Allowed || again.Patch != nil {
 		t.Errorf("the second time: %+v", again)
 	}
-	if c.reads.Load() != 0 || c.reviews.Load() != 0 {
+	if c.reads.Load() != 0 || c.reviews.Load() != 1 {
 		t.Errorf("filling in asked the API %d times for an object, and %d times for a right", c.reads.Load(), c.reviews.Load())
 	}
 	if response := ask(t, handler, webhook.ValidatePath, gmsaReview("", after)); !response.Allowed || response.AuditAnnotations["credential-specs"] != "webapp1" {
@@ -102,6 +103,7 @@ func TestAccountsAreRefused(t *testing.T) {
 		"no such object":         {nil, webhook.MutatePath, gmsaReview("", windowsPod("cherry", "")), 422, `spec.securityContext.windowsOptions.gmsaCredentialSpecName: there is no GMSACredentialSpec "cherry"`},
 		"a name that is none":    {nil, webhook.MutatePath, gmsaReview("", windowsPod("../x", "")), 422, "no name of a GMSACredentialSpec"},
 		"that name to validate":  {nil, webhook.ValidatePath, gmsaReview("", windowsPod("../x", webapp1)), 422, "no name of a GMSACredentialSpec"},
+		"no right to contents":   {func(c *cluster) { clear(c.allowed) }, webhook.MutatePath, gmsaReview("", windowsPod("webapp1", "")), 403, `service account "web" of namespace "orchard" may not use GMSACredentialSpec "webapp1" (told so)`},
 		"no right":               {func(c *cluster) { clear(c.allowed) }, webhook.ValidatePath, gmsaReview("", pod), 403, `service account "web" of namespace "orchard" may not use GMSACredentialSpec "webapp1" (told so)`},
 		"contents without name":  {nil, webhook.ValidatePath, gmsaReview("", windowsPod("", webapp1)), 422, "gmsaCredentialSpecName is not"},
 		"not filled in":          {nil, webhook.ValidatePath, gmsaReview("", windowsPod("webapp1", "")), 422, "was not filled in"},

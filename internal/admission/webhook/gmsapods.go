@@ -24,11 +24,11 @@ func (a *managedAccounts) expand(ctx context.Context, r *request[podObject]) (an
 	if denial != nil {
 		return refused(denial), nil
 	}
-	specs, err := a.known(ctx, names)
-	if err != nil {
+	q := gmsa.Request{Namespace: r.Namespace, ServiceAccount: r.Object.Spec.ServiceAccountName, References: references}
+	if err := a.find(ctx, &q, names); err != nil {
 		return answer{}, err
 	}
-	result := gmsa.Expand(references, specs)
+	result := gmsa.Expand(q)
 	if result.Denial == nil && added == nil && a.Hostname != nil {
 		result.Patch = append(result.Patch, gmsa.Hostname(pod, references, a.Hostname())...)
 	}
@@ -65,16 +65,11 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 	if denial != nil {
 		return refused(denial), nil
 	}
-	var err error
-	if q.ServiceAccount != "" {
-		if q.Uses, err = a.may(ctx, accountSubject(q.Namespace, q.ServiceAccount), q.Namespace, names); err != nil {
-			return answer{}, err
-		}
-	}
-	if q.UserUses, err = a.may(ctx, subjectOf(user.Username, user.userDetails), q.Namespace, userNames); err != nil {
+	if err := a.find(ctx, &q, names); err != nil {
 		return answer{}, err
 	}
-	if q.Specs, err = a.known(ctx, names); err != nil {
+	var err error
+	if q.UserUses, err = a.may(ctx, subjectOf(user.Username, user.userDetails), q.Namespace, userNames); err != nil {
 		return answer{}, err
 	}
 	if err := a.afresh(ctx, q); err != nil {
@@ -85,6 +80,17 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 		decision.audit = map[string]string{"credential-specs": strings.Join(names, ",")}
 	}
 	return decision, nil
+}
+
+// find completes a Request by what its service account may use of names, and by what there is.
+func (a *managedAccounts) find(ctx context.Context, q *gmsa.Request, names []string) (err error) {
+	if q.ServiceAccount != "" {
+		if q.Uses, err = a.may(ctx, accountSubject(q.Namespace, q.ServiceAccount), q.Namespace, names); err != nil {
+			return err
+		}
+	}
+	q.Specs, err = a.known(ctx, names)
+	return err
 }
 
 // broughtAlong says what a review of a pod brings along: all of it (nil), ephemeral containers, or nothing that concerns

@@ -56,16 +56,10 @@ func (a *managedAccounts) foresee(ctx context.Context, r *request[json.RawMessag
 	if denial != nil {
 		return admission.Result{Denial: denial}, nil
 	}
-	specs, err := a.known(ctx, names)
-	if err != nil {
+	q := gmsa.Request{Namespace: r.Namespace, ServiceAccount: workload.Pod.Spec.ServiceAccountName, References: references}
+	if err := a.find(ctx, &q, names); err != nil {
 		return admission.Result{}, err
 	}
-	if result := gmsa.Expand(references, specs); result.Denial != nil {
-		return result, nil
-	}
-	q := gmsa.Request{Namespace: r.Namespace, ServiceAccount: workload.Pod.Spec.ServiceAccountName, References: gmsa.Filled(references, specs), Specs: specs}
-	if q.Uses, err = a.may(ctx, accountSubject(q.Namespace, q.ServiceAccount), q.Namespace, names); err != nil {
-		return admission.Result{}, err
-	}
+	q.References = gmsa.Filled(references, q.Specs)
 	return gmsa.Authorize(q), nil
 }

@@ -27,7 +27,7 @@ const (
 const (
 	admitted  outcome = iota // as it is
 	patched                  // with additions
-	warned                   // with warnings alone
+	warned                   // with warnings alone, or with a refusal that is only reported
 	denied                   // refused, with the reason
 	failure                  // nothing could be decided
 	malformed                // no review
@@ -49,7 +49,7 @@ func (a answer) outcome() outcome {
 		return denied
 	case len(a.patch) > 0:
 		return patched
-	case len(a.warnings) > 0:
+	case len(a.warnings) > 0 || a.reported:
 		return warned
 	}
 	return admitted

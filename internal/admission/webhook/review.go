@@ -76,18 +76,39 @@ type answer struct {
 	code     int32 // 0: admitted
 	reason   metav1.StatusReason
 	message  string
+	causes   []metav1.StatusCause
 	patch    []admission.Operation // empty: none
 	warnings []string
 	// audit are annotations of the API server's audit event, by key.
 	audit map[string]string
+	// reported says that it would be a refusal if refusals were enforced.
+	reported bool
 }
 
 func answerOf(result admission.Result) answer {
 	a := answer{patch: result.Patch, warnings: result.Warnings}
 	if result.Denial != nil {
-		a.code, a.reason, a.message = result.Denial.Code, result.Denial.Reason, result.Denial.Message
+		a.code, a.reason, a.message, a.causes = result.Denial.Code, result.Denial.Reason, result.Denial.Message, causesOf(result.Denial)
 	}
 	return a
+}
+
+// maxCauses bounds how many reasons an answer has.
+const maxCauses = 20
+
+// causesOf are the reasons of a Denial that are about a field, for programs that show them beside it.
+func causesOf(denial *admission.Denial) []metav1.StatusCause {
+	var causes []metav1.StatusCause
+	for _, d := range append([]*admission.Denial{denial}, denial.Others...) {
+		kind := metav1.CauseTypeFieldValueInvalid
+		if d.Code == http.StatusForbidden {
+			kind = metav1.CauseTypeForbidden
+		}
+		if d.Field != "" && len(causes) < maxCauses {
+			causes = append(causes, metav1.StatusCause{Type: kind, Message: d.Message, Field: d.Field})
+		}
+	}
+	return causes
 }
 
 func refused(denial *admission.Denial) answer { return answerOf(admission.Result{Denial: denial}) }
@@ -107,6 +128,9 @@ func (a answer) encode(version string, uid types.UID) ([]byte, error) {
 	response := &admissionv1.AdmissionResponse{UID: uid, Allowed: a.code == 0, Warnings: a.warnings, AuditAnnotations: a.audit}
 	if a.code != 0 {
 		response.Result = &metav1.Status{Status: metav1.StatusFailure, Code: a.code, Reason: a.reason, Message: a.message}
+		if len(a.causes) > 0 {
+			response.Result.Details = &metav1.StatusDetails{Causes: a.causes}
+		}
 	}
 	if len(a.patch) > 0 {
 		patch, err := json.Marshal(a.patch)

@@ -89,9 +89,9 @@ func New(needs Needs) http.Handler {
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
 	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(facts)))
 	accounts := newManagedAccounts(needs, uses)
-	mux.Handle(MutatePath, handler(needs, mutateHandler, accounts.expand))
-	mux.Handle(ValidatePath, handler(needs, validateHandler, accounts.authorize))
-	mux.Handle(CredentialSpecsPath, handler(needs, credentialSpecsHandler, credentialSpecReview))
-	mux.Handle(GMSATemplatesPath, handler(needs, gmsaTemplatesHandler, accounts.template))
+	mux.Handle(MutatePath, handler(needs, mutateHandler, enforced(needs.GMSA.Enforcement, accounts.expand)))
+	mux.Handle(ValidatePath, handler(needs, validateHandler, enforced(needs.GMSA.Enforcement, accounts.authorize)))
+	mux.Handle(CredentialSpecsPath, handler(needs, credentialSpecsHandler, enforced(needs.GMSA.Enforcement, credentialSpecReview)))
+	mux.Handle(GMSATemplatesPath, handler(needs, gmsaTemplatesHandler, enforced(needs.GMSA.Enforcement, accounts.template)))
 	return mux
 }

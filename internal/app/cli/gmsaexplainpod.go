@@ -24,9 +24,10 @@ type gmsaExplanation struct {
 	ServiceAccount string `json:"serviceAccount"`
 	// Verdict is admitted, refused, or unaffected where the pod names no credential spec.
 	Verdict string `json:"verdict"`
-	// Code and Reason are those of the refusal.
+	// Code and Reason are those of the refusal, Others further reasons for it.
 	Code            int32           `json:"code,omitempty"`
 	Reason          string          `json:"reason,omitempty"`
+	Others          []string        `json:"others,omitempty"`
 	CredentialSpecs []credspecInPod `json:"credentialSpecs"`
 	Containers      []accountOfOne  `json:"containers"`
 	Notes           []string        `json:"notes,omitempty"`
@@ -77,10 +78,14 @@ func explainGMSA(ctx context.Context, facts *gmsaFacts, subject podSubject) (*gm
 	if len(references) > 0 {
 		x.Verdict = podAdmitted
 		specs, unknown := x.decide(ctx, facts, references)
+		uses := map[string]gmsa.Use{}
+		for name := range specs { // whether it may is decided already
+			uses[name] = gmsa.Use{Allowed: true}
+		}
 		for name := range unknown {
 			specs[name] = gmsa.Spec{Exists: true, Contents: unknownContents}
 		}
-		if filled := gmsa.Expand(references, specs); filled.Denial == nil {
+		if filled := gmsa.Expand(gmsa.Request{ServiceAccount: x.ServiceAccount, References: references, Specs: specs, Uses: uses}); filled.Denial == nil {
 			changed, err := applied(pod, filled.Patch)
 			if err != nil {
 				return nil, err
@@ -88,9 +93,7 @@ func explainGMSA(ctx context.Context, facts *gmsaFacts, subject podSubject) (*gm
 			pod = changed
 		}
 	}
-	if x.Verdict != podRefused {
-		x.refusedByServer(subject.pod)
-	}
+	x.refusedByServer(subject.pod)
 	if len(references) > 0 {
 		x.containers(pod)
 	}
@@ -154,13 +157,21 @@ func assumed(specs map[string]gmsa.Spec, unknown map[string]bool, references []g
 func (x *gmsaExplanation) refuse(denial *admission.Denial) {
 	if denial != nil {
 		x.Verdict, x.Code, x.Reason = podRefused, denial.Code, denial.Message
+		for _, other := range denial.Others {
+			x.Others = append(x.Others, other.Message)
+		}
 	}
 }
 
 // refusedByServer adds what the API server itself refuses.
 func (x *gmsaExplanation) refusedByServer(pod *corev1.Pod) {
-	if errs := securitycontext.Validate(&pod.Spec, field.NewPath("spec"), securitycontext.Cluster{}); len(errs) > 0 {
-		x.Verdict, x.Code, x.Reason = podRefused, 422, "by the API server: "+errs[0].Field+": "+errs[0].Detail
+	for _, err := range securitycontext.Validate(&pod.Spec, field.NewPath("spec"), securitycontext.Cluster{}) {
+		reason := "by the API server: " + err.Field + ": " + err.Detail
+		if x.Verdict == podRefused {
+			x.Others = append(x.Others, reason)
+			continue
+		}
+		x.Verdict, x.Code, x.Reason = podRefused, 422, reason
 	}
 }
 

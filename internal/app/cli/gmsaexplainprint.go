@@ -19,6 +19,9 @@ func (x *gmsaExplanation) details(text *strings.Builder) {
 	if x.Reason != "" {
 		fmt.Fprintf(text, "  why         %s\n", oneLine(x.Reason))
 	}
+	for _, other := range x.Others {
+		fmt.Fprintf(text, "  and         %s\n", oneLine(other))
+	}
 	if x.ServiceAccount != "" {
 		fmt.Fprintf(text, "  account     %s\n", oneLine(x.ServiceAccount))
 	}
