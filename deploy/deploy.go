@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -23,6 +25,7 @@ type Option string
 const (
 	GMSAAnnotations Option = "gmsa-annotations"  // --feature-gates=WindowsGMSAAnnotations=true of the webhook
 	GMSARequireUser Option = "gmsa-require-user" // --gmsa-require-user of the webhook
+	ReviewPaths     Option = "review-paths"      // the webhook without --client-ca-file
 )
 
 // Manifests returns the objects to apply, ordered: what is always installed, and what belongs to options. Each call returns new
@@ -33,8 +36,48 @@ func Manifests(options ...Option) ([]*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("list manifests: %w", err)
 	}
 	for _, option := range options {
-		names = append(names, "options/"+string(option)+".yaml")
+		names = append(names, option.file())
 	}
+	return read(names)
+}
+
+// Others returns the objects of the options that are not chosen.
+func Others(chosen ...Option) ([]*unstructured.Unstructured, error) {
+	names, err := fs.Glob(files, "options/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("list manifests: %w", err)
+	}
+	return read(slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(chosen, func(o Option) bool { return o.file() == name })
+	}))
+}
+
+// Reported changes those of objects that decide about group managed service accounts: refusals become what actions say (Warn, Audit), and
+// a webhook that does not answer hinders nothing.
+func Reported(objects []*unstructured.Unstructured, actions ...string) error {
+	for _, object := range objects {
+		switch object.GetKind() {
+		case "ValidatingAdmissionPolicyBinding":
+			if strings.HasPrefix(object.GetName(), "credence-gmsa") {
+				if err := unstructured.SetNestedStringSlice(object.Object, actions, "spec", "validationActions"); err != nil {
+					return fmt.Errorf("change %s: %w", object.GetName(), err)
+				}
+			}
+		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			webhooks, _ := object.Object["webhooks"].([]any)
+			for _, each := range webhooks {
+				if webhook, ok := each.(map[string]any); ok && strings.Contains(fmt.Sprint(webhook["name"]), ".gmsa") {
+					webhook["failurePolicy"] = "Ignore"
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (o Option) file() string { return "options/" + string(o) + ".yaml" }
+
+func read(names []string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for _, name := range names {
 		content, err := files.ReadFile(name)

@@ -47,6 +47,10 @@ const (
 	// AnnotationMountPath, on a pod, is the folder below which each identity has a folder of its name; without it,
 	// /var/run/secrets/workload-identity.
 	AnnotationMountPath = "identity.credence.dev/mount-path"
+	// AnnotationReviewPathBefore and AnnotationReviewPathSince, on a webhook configuration whose paths are secret, are the secret of
+	// before, and since when there is another one (RFC 3339).
+	AnnotationReviewPathBefore = "identity.credence.dev/review-path-before"
+	AnnotationReviewPathSince  = "identity.credence.dev/review-path-since"
 	// GateToken is the scheduling gate of a pod whose tokens do not exist yet.
 	GateToken = "identity.credence.dev/token"
 )

@@ -21,6 +21,8 @@ import (
 // manifests are the objects that components need in the cluster.
 type manifests struct {
 	objects []*unstructured.Unstructured
+	// others belong to options that were chosen for another run, and are taken away.
+	others []*unstructured.Unstructured
 	// sum stands for the objects and the cluster; applied says that just these were applied to it before.
 	sum     string
 	applied bool
@@ -35,17 +37,26 @@ func (i installation) loadManifests() (manifests, error) {
 	if err != nil {
 		return manifests{}, fmt.Errorf("read the certificate authority: %w", err)
 	}
+	if actions := i.reported(); len(actions) > 0 {
+		if err := deploy.Reported(objects, actions...); err != nil {
+			return manifests{}, err
+		}
+	}
 	for _, object := range objects {
 		if err := cluster.PointWebhooks(object, i.config.Port+webhookPort, authority); err != nil {
 			return manifests{}, err
 		}
+	}
+	others, err := deploy.Others(i.options()...)
+	if err != nil {
+		return manifests{}, err
 	}
 	content, err := json.Marshal(objects)
 	if err != nil {
 		return manifests{}, fmt.Errorf("encode manifests: %w", err)
 	}
 	sum := sha256.Sum256(append(content, authority...))
-	loaded := manifests{objects: objects, sum: hex.EncodeToString(sum[:])}
+	loaded := manifests{objects: objects, others: others, sum: hex.EncodeToString(sum[:])}
 	// A file that is missing or cannot be read only costs the time of applying first.
 	last, _ := os.ReadFile(i.appliedManifestsFile())
 	loaded.applied = strings.TrimSpace(string(last)) == loaded.sum
@@ -62,12 +73,30 @@ func (i installation) options() []deploy.Option {
 	if strings.Contains(given, " --gmsa-require-user ") || strings.Contains(given, " --gmsa-require-user=true ") {
 		options = append(options, deploy.GMSARequireUser)
 	}
+	if strings.Contains(given, " --client-ca-file= ") {
+		options = append(options, deploy.ReviewPaths)
+	}
 	return options
+}
+
+// reported are the actions of admission policies that belong to --gmsa-enforcement; none: refusals are enforced.
+func (i installation) reported() []string {
+	actions := map[string][]string{"--gmsa-enforcement=Warn": {"Warn", "Audit"}, "--gmsa-enforcement=Audit": {"Audit"}}
+	var last []string
+	for _, argument := range i.extra["webhook"] {
+		if strings.HasPrefix(argument, "--gmsa-enforcement=") {
+			last = actions[argument]
+		}
+	}
+	return last
 }
 
 func (s *starter) apply(ctx context.Context, m manifests) error {
 	end := s.tracker.Begin("manifests", "applying namespace, roles and bindings")
 	if err := s.admin.Apply(ctx, m.objects); err != nil {
+		return err
+	}
+	if err := s.admin.Remove(ctx, m.others); err != nil {
 		return err
 	}
 	if err := home.Keep(s.appliedManifestsFile(), []byte(m.sum+"\n"), 0o600); err != nil {

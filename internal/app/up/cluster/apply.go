@@ -44,6 +44,29 @@ func (c *Client) apply(ctx context.Context, object *unstructured.Unstructured) (
 	return applied, err
 }
 
+// Remove deletes those of objects that Apply has made. What somebody else has installed stays.
+func (c *Client) Remove(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, object := range objects {
+		var found *unstructured.Unstructured
+		err := repeat(ctx, temporary, func() (err error) {
+			found, err = c.resource(object).Get(ctx, object.GetName(), metav1.GetOptions{})
+			return err
+		})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err == nil && slices.ContainsFunc(found.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == fieldManager }) {
+			err = repeat(ctx, temporary, func() error {
+				return c.resource(object).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
+			})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("remove %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	return nil
+}
+
 func rank(object *unstructured.Unstructured) int {
 	if object.GetKind() == "Namespace" {
 		return 0

@@ -1,0 +1,194 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// again stops a plane, and starts it with other arguments.
+func (p plane) again(t *testing.T, args ...string) {
+	t.Helper()
+	for _, command := range [][]string{{"down", "--dir", p.Dir}, append([]string{"up", "--dir", p.Dir, "--detach"}, args...)} {
+		if out, err := exec.CommandContext(t.Context(), program("credence"), command...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", command[0], err, out)
+		}
+	}
+}
+
+// What belongs to a flag is installed with it, and goes with it; without --gmsa-require-user a webhook that is down stops nothing that
+// it would never refuse; and a cluster without the webhook can have policies in its place.
+func TestOptionsOfAccounts(t *testing.T) {
+	p := newPlane(t, "--arg", "webhook=--gmsa-require-user", "--arg", "webhook=--feature-gates=WindowsGMSAAnnotations=true", "--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=")
+	configurations := func() []string {
+		return strings.Fields(p.must(t, "", "kubectl", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,validatingadmissionpolicies", "-o", "name"))
+	}
+	optional := []string{"credence-gmsa-require-user", "zz-credence-gmsa-annotations", "credence-gmsa-annotations", "credence:webhook:review-paths", "credence-review-paths"}
+	has := func(name string) bool {
+		return slices.ContainsFunc(configurations(), func(found string) bool { return strings.HasSuffix(found, "/"+name) })
+	}
+	for _, name := range optional {
+		if !has(name) {
+			t.Errorf("%s was not installed", name)
+		}
+	}
+	p.must(t, "", "kubectl", "create", "clusterrole", "somebodys", "--verb=get", "--resource=pods")
+	p.again(t)
+	for _, name := range optional {
+		if has(name) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	if !has("somebodys") || !has("zz-credence-gmsa") {
+		t.Error("more was taken away than belongs to flags")
+	}
+	namespace, spec := p.credentialSpecs(t, "mine")
+	p.again(t, "--arg", "webhook=--gmsa-enforcement=Warn")
+	t.Run("Warn", func(t *testing.T) { refusalsThatAreReported(t, p, namespace, spec("mine")) })
+	p.again(t)
+	t.Run("webhook that is down", func(t *testing.T) { whatAWebhookThatIsDownAllows(t, p, namespace, spec("mine")) })
+	t.Run("no webhook", func(t *testing.T) { accountsWithoutTheWebhook(t, p, namespace, spec("mine")) })
+}
+
+func whatAWebhookThatIsDownAllows(t *testing.T, p plane, namespace, spec string) {
+	pods := p.client(t).CoreV1().Pods(namespace)
+	running, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec, "")), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signalWebhook(t, p, syscall.SIGSTOP)
+	defer signalWebhook(t, p, syscall.SIGCONT)
+	labels := map[string]string{"app": "iis"}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "iis"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: windowsPod(gmsaOf(spec, "")).Spec}}}
+	if _, err := p.client(t).AppsV1().Deployments(namespace).Create(t.Context(), deployment, dryRun); err != nil {
+		t.Errorf("a Deployment: %v", err)
+	}
+	if _, err := pods.Patch(t.Context(), running.Name, types.StrategicMergePatchType, []byte(`{"spec":{"containers":[{"name":"iis","image":"next"}]}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Errorf("another image: %v", err)
+	}
+	if _, err := pods.UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		t.Errorf("a debug container: %v", err)
+	}
+	_, err = pods.UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", gmsaOf(spec, "")), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+	refused(t, "a debug container with an account", err, "failed calling webhook")
+}
+
+func accountsWithoutTheWebhook(t *testing.T, p plane, namespace, spec string) {
+	p.must(t, "", "kubectl", "delete", "mutatingwebhookconfiguration/zz-credence-gmsa", "validatingwebhookconfiguration/credence-gmsa")
+	pods := p.client(t).CoreV1().Pods(namespace)
+	create := func(pod *corev1.Pod) (*corev1.Pod, error) { return pods.Create(t.Context(), pod, dryRun) }
+	// The policies of 62-gmsa-guards.yaml alone do not compare contents.
+	eventually(t, func() error { _, err := create(windowsPod(gmsaOf(spec, `{"made":"up"}`))); return err })
+	p.must(t, "", "kubectl", "apply", "--server-side", "-f", "../../deploy/options/gmsa-without-webhook.yaml")
+	eventually(t, func() error {
+		if _, err := create(windowsPod(gmsaOf(spec, `{"made":"up"}`))); err == nil {
+			return errors.New("contents are not compared yet")
+		}
+		_, err := create(windowsPod(gmsaOf(spec, "")))
+		return err
+	})
+	pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec, ""), withInit(gmsaOf(spec, "")), withContainer(gmsaOf(spec, credentialContents)), withContainer(gmsaOf(spec, ""))), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, err = pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "debug", gmsaOf(spec, "")), metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for place, options := range map[string]*corev1.WindowsSecurityContextOptions{
+		"the pod": pod.Spec.SecurityContext.WindowsOptions, "an init container": pod.Spec.InitContainers[0].SecurityContext.WindowsOptions,
+		"a container": pod.Spec.Containers[1].SecurityContext.WindowsOptions, "another": pod.Spec.Containers[2].SecurityContext.WindowsOptions,
+		"an ephemeral container": pod.Spec.EphemeralContainers[0].SecurityContext.WindowsOptions,
+	} {
+		if got := ptr.Deref(options.GMSACredentialSpec, ""); got != credentialContents {
+			t.Errorf("%s has %s", place, got)
+		}
+	}
+	for name, test := range map[string]struct {
+		pod  *corev1.Pod
+		code int32
+		says string
+	}{
+		"other contents":             {windowsPod(gmsaOf(spec, `{"made":"up"}`)), 422, "is not what GMSACredentialSpec " + spec},
+		"other contents, in an init": {windowsPod(gmsaOf(spec, ""), withInit(gmsaOf(spec, "{}"))), 422, "is not what GMSACredentialSpec " + spec},
+		"no such object":             {windowsPod(gmsaOf("none", "")), 403, "may not use GMSACredentialSpec none"},
+		"contents without a name":    {windowsPod(gmsaOf("", "{}")), 422, "gmsaCredentialSpecName is not"},
+	} {
+		_, err := create(test.pod)
+		refusedWith(t, name, err, test.code, test.says, "ValidatingAdmissionPolicy")
+	}
+	_, err = pods.UpdateEphemeralContainers(t.Context(), pod.Name, debugContainer(pod, "more", gmsaOf(spec, "{}")), metav1.UpdateOptions{})
+	refusedWith(t, "an ephemeral container", err, 422, "is not what GMSACredentialSpec "+spec)
+
+	// Texts are those of the object, whatever is in them.
+	const odd = `a "quoted\" \\ <&> ü`
+	p.must(t, `{"credspec":{"ActiveDirectoryConfig":{"HostAccountConfig":{"PortableCcgVersion":"1","PluginGUID":"{CCC2A336-D7F3-4818-A213-272B7924213E}","PluginInput":`+fmt.Sprintf("%q", odd)+`}}}}`,
+		"kubectl", "patch", "gmsacredentialspec", spec, "--type", "merge", "--patch-file", "/dev/stdin")
+	eventually(t, func() error {
+		pod, err := create(windowsPod(gmsaOf(spec, "")))
+		if err != nil {
+			return err
+		}
+		want := strings.Replace(credentialContents, `"contoso.com"}]}`, `"contoso.com"}],"HostAccountConfig":{"PluginGUID":"{CCC2A336-D7F3-4818-A213-272B7924213E}","PluginInput":`+fmt.Sprintf("%q", odd)+`,"PortableCcgVersion":"1"}}`, 1)
+		if got := *pod.Spec.SecurityContext.WindowsOptions.GMSACredentialSpec; got != want {
+			return fmt.Errorf("filled in is %s, want %s", got, want)
+		}
+		return nil
+	})
+	if _, err := create(windowsPod(nil)); err != nil {
+		t.Errorf("a pod without an account: %v", err)
+	}
+	p.must(t, "", "kubectl", "delete", "gmsacredentialspecs", "--all")
+	eventually(t, func() error {
+		_, err := create(windowsPod(gmsaOf(spec, "")))
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "was not filled in") {
+			return fmt.Errorf("without any object: %w", err)
+		}
+		_, err = create(windowsPod(nil))
+		return err
+	})
+}
+
+// In a staged installation what would be refused is admitted, and said: by the webhook and by the policies, which are asked in turn.
+func refusalsThatAreReported(t *testing.T, p plane, namespace, spec string) {
+	client, heard := p.warnedClient(t, p.config(t))
+	pods := client.CoreV1().Pods(namespace)
+	create := func(what string, pod *corev1.Pod, says ...string) {
+		t.Helper()
+		if _, err := pods.Create(t.Context(), pod, dryRun); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		got := heard.take()
+		for _, want := range says {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: warned of %q, want %q in it", what, got, want)
+			}
+		}
+		if len(says) == 0 && got != "" {
+			t.Errorf("%s: warned of %q", what, got)
+		}
+	}
+	create("fine", windowsPod(gmsaOf(spec, "")))
+	create("no such object", windowsPod(gmsaOf("none", "")), `would be refused: spec.securityContext.windowsOptions.gmsaCredentialSpecName: there is no GMSACredentialSpec "none"`, "ValidatingAdmissionPolicy 'credence-gmsa'")
+	create("contents without a name", windowsPod(gmsaOf("", "{}")), "would be refused: ", "ValidatingAdmissionPolicy 'credence-gmsa'")
+	if _, stderr, code := p.command(t, "", "kubectl", "patch", "gmsacredentialspec", spec, "--type", "merge", "-p", `{"credspec":{"CmsPlugins":[]}}`, "--dry-run=server"); code != 0 || !strings.Contains(stderr, "would be refused: credspec.CmsPlugins") {
+		t.Errorf("an object that can never work: exit code %d, %s", code, stderr)
+	}
+	signalWebhook(t, p, syscall.SIGSTOP)
+	defer signalWebhook(t, p, syscall.SIGCONT)
+	if _, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec, credentialContents)), dryRun); err != nil {
+		t.Errorf("while the webhook is down: %v", err)
+	}
+}
