@@ -67,9 +67,18 @@ func (s *Server) Patient(timeout time.Duration) *Server {
 	return s
 }
 
-// RequireClients lets nobody in without a certificate of these authorities.
-func (s *Server) RequireClients(authorities *x509.CertPool) *Server {
+// RequireClients refuses connections without a certificate of these authorities, with this common name if there is one.
+func (s *Server) RequireClients(authorities *x509.CertPool, name string) *Server {
 	s.http.TLSConfig.ClientAuth, s.http.TLSConfig.ClientCAs = tls.RequireAndVerifyClientCert, authorities
+	if name != "" {
+		// Of resumed sessions too, unlike VerifyPeerCertificate.
+		s.http.TLSConfig.VerifyConnection = func(state tls.ConnectionState) error {
+			if got := state.PeerCertificates[0].Subject.CommonName; got != name {
+				return fmt.Errorf("a client certificate of %q is not accepted", got)
+			}
+			return nil
+		}
+	}
 	return s
 }
 

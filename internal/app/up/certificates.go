@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,6 +51,13 @@ func (i installation) issueCertificates(authority *pki.Authority, now time.Time)
 			}
 			made += fresh
 		}
+		if c.caller != nil {
+			_, fresh, err := ensurePair(authority, *c.caller, i.callerCertificateFile(c.name), i.callerKeyFile(c.name), now)
+			if err != nil {
+				return made, err
+			}
+			made += fresh
+		}
 		if c.client != nil {
 			pair, fresh, err := ensurePair(authority, *c.client, i.clientCertificateFile(c.name), i.clientKeyFile(c.name), now)
 			if err != nil {
@@ -87,6 +95,35 @@ func (i installation) writeComponentConfig(c component, pair pki.Pair, authority
 	return writeKubeconfig(i.kubeconfigFile(c.name), c.name,
 		&clientcmdapi.Cluster{Server: i.clusterURL(), CertificateAuthorityData: authority.PEM()},
 		&clientcmdapi.AuthInfo{ClientCertificateData: pair.Certificate, ClientKeyData: pair.Key})
+}
+
+// writeAdmission writes with which certificate the API server calls admission webhooks. It reads these files as it starts, and the
+// certificate when it first calls one, by when certify has made it.
+func (i installation) writeAdmission() error {
+	callers := clientcmdapi.NewConfig()
+	// Of any host: a certificate is shown to those alone that ask for one.
+	callers.AuthInfos["*"] = &clientcmdapi.AuthInfo{ClientCertificate: i.callerCertificateFile("webhook"), ClientKey: i.callerKeyFile("webhook")}
+	data, err := clientcmd.Write(*callers)
+	if err != nil {
+		return fmt.Errorf("encode kubeconfig of admission webhooks: %w", err)
+	}
+	kubeconfig := i.dir.Path("pki", "admission.kubeconfig")
+	if err := home.Keep(kubeconfig, data, 0o600); err != nil {
+		return err
+	}
+	configuration := map[string]any{"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration"}
+	var plugins []any
+	for _, plugin := range []string{"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"} {
+		plugins = append(plugins, map[string]any{"name": plugin, "configuration": map[string]any{
+			"apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration", "kubeConfigFile": kubeconfig,
+		}})
+	}
+	configuration["plugins"] = plugins
+	data, err = json.Marshal(configuration) // which is YAML
+	if err != nil {
+		return fmt.Errorf("encode AdmissionConfiguration: %w", err)
+	}
+	return home.Keep(i.admissionFile(), data, 0o600)
 }
 
 // writeAdminConfig writes the kubeconfig for people: the cluster's own, under the name credence.

@@ -44,8 +44,9 @@ type component struct {
 	ports     []port
 	// readiness is the offset of the port whose /readyz answers 200 once the component is ready.
 	readiness int
-	// serving is the certificate that it shows, client the one with which it is known to the cluster; nil: none is made.
-	serving, client *pki.Request
+	// serving is the certificate that it shows, client the one with which it is known to the cluster, and caller the one with
+	// which the API server is known to it; nil: none is made.
+	serving, client, caller *pki.Request
 }
 
 type port struct {
@@ -70,6 +71,9 @@ const (
 // publishedDocuments is the ConfigMap through which the apiserver hands its public documents to discovery.
 const publishedDocuments = cluster.Namespace + "/credence-discovery"
 
+// webhookCaller is the user that the API server is when it calls admission webhooks; it has no rights.
+const webhookCaller = "credence:webhook-caller"
+
 // components is everything that runs, in the order in which it is shown. One more component is one more entry.
 var components = []component{
 	{
@@ -79,6 +83,7 @@ var components = []component{
 				"--dir", i.dir.Path("devcluster"),
 				"--port", i.port(clusterPort),
 				"--controller-manager-port", i.port(controllerManagerPort),
+				"--apiserver-arg=--admission-control-config-file=" + i.admissionFile(),
 			}, i.nodeArguments()...)
 		},
 		ports:     []port{{clusterPort, "kube-apiserver"}, {controllerManagerPort, "kube-controller-manager"}},
@@ -175,12 +180,15 @@ var components = []component{
 				"--tls-cert-file", i.certificateFile("webhook"),
 				"--tls-private-key-file", i.keyFile("webhook"),
 				"--kubeconfig", i.kubeconfigFile("webhook"),
+				"--client-ca-file", i.dir.CAFile(),
+				"--client-name", webhookCaller,
 			}
 		},
 		ports:     []port{{webhookPort, "the admission webhook"}, {webhookHealthPort, "the webhook's health"}},
 		readiness: webhookHealthPort,
 		serving:   serving("credence-webhook", "credence-webhook."+cluster.Namespace+".svc"),
 		client:    serviceAccount("credence-webhook"),
+		caller:    &pki.Request{CommonName: webhookCaller},
 	},
 	{
 		name: "discovery", program: "credence-discovery", phase: byItself,
@@ -238,6 +246,12 @@ func (i installation) clientKeyFile(name string) string { return i.dir.Path("pki
 func (i installation) kubeconfigFile(name string) string {
 	return i.dir.Path("pki", name, "kubeconfig")
 }
+
+func (i installation) callerCertificateFile(name string) string {
+	return i.dir.Path("pki", name, "caller.crt")
+}
+func (i installation) callerKeyFile(name string) string { return i.dir.Path("pki", name, "caller.key") }
+func (i installation) admissionFile() string            { return i.dir.Path("pki", "admission.yaml") }
 
 func (i installation) authorityFile() string    { return i.dir.Path("devcluster", "pki", "ca.crt") }
 func (i installation) authorityKeyFile() string { return i.dir.Path("devcluster", "pki", "ca.key") }

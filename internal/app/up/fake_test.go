@@ -54,6 +54,7 @@ func runFake(program string, arguments []string) error {
 		"dir", "port", "controller-manager-port", "node-port", "secure-port", "bind-address", "tls-cert-file", "tls-private-key-file",
 		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "etcd-data-dir", "keys-dir", "issuer",
 		"publish-configmap", "audit-log-path", "audit-log-maxsize", "audit-log-maxbackup", "documents-configmap", "documents-cache", "health-port",
+		"apiserver-arg", "client-ca-file", "client-name",
 	} {
 		set[known] = flags.String(known, "", "")
 	}

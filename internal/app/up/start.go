@@ -59,6 +59,9 @@ func (s *starter) startEarly(ctx context.Context, group *errgroup.Group) error {
 	if err != nil {
 		return err
 	}
+	if err := s.writeAdmission(); err != nil {
+		return err
+	}
 	isReady := map[string]func(string){}
 	for _, c := range inPhase(ground) {
 		if isReady[c.name], err = s.launch(c); err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -16,6 +17,7 @@ const requestTimeout = 10 * time.Second
 // clusters are the two that the webhook asks, which may be one.
 type clusters struct {
 	workload kubernetes.Interface
+	objects  dynamic.Interface // of the same cluster, of kinds whose unknown fields must be kept
 	identity *rest.Config
 	specs    *rest.Config // of the cluster whose pods are admitted
 }
@@ -39,7 +41,11 @@ func connect(c Config) (clusters, error) {
 	if err != nil {
 		return clusters{}, fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
-	return clusters{client, identity, specs}, nil
+	objects, err := dynamic.NewForConfig(specs)
+	if err != nil {
+		return clusters{}, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	return clusters{client, objects, identity, specs}, nil
 }
 
 func clientConfig(kubeconfig, flag string) (*rest.Config, error) {

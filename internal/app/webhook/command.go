@@ -23,7 +23,8 @@ func NewCommand() *cobra.Command {
   /credentialspecs  refuses GMSACredentialSpecs that can never work, and warns of those that rarely do
   /gmsa-templates   warns of workloads whose pods will be refused for one
 
-Nothing is written to any cluster. What can not be found out is answered with code 500, and never taken for a refusal.`,
+Without --client-ca-file these paths are secret: /SECRET/pods and so on. The webhook writes them
+into its webhook configurations, and answers at no others. Nothing else is written to any cluster. What can not be found out is answered with code 500, and never taken for a refusal.`,
 		Example: `  credence-server webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key --bind-address ::`,
 		Args:    cobra.NoArgs,
 
@@ -42,7 +43,9 @@ Nothing is written to any cluster. What can not be found out is answered with co
 	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics, with the same certificate; 0: none")
 	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve with (required)")
 	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key (required)")
-	flags.StringVar(&config.ClientCAFile, "client-ca-file", "", "PEM file of the certificate authorities of the API server's client certificate: reviews from nobody else are answered (default: no certificate is asked for)")
+	flags.StringVar(&config.ClientCAFile, "client-ca-file", "", "PEM file of the certificate authorities of the API server's client certificate: connections without one are refused (default: no certificate is asked for, and reviews are answered at secret paths alone, which the webhook writes into its configurations)")
+	flags.StringVar(&config.ClientName, "client-name", "", "common name of the API server's client certificate: others of --client-ca-file are refused (default: any)")
+	flags.DurationVar(&config.ReviewPathPeriod, "review-path-period", defaultPathPeriod, "after what time the secret paths of reviews are replaced, without --client-ca-file")
 	flags.StringVar(&config.AgentUser, "agent-user", defaultAgentUser, "user that alone may write Secrets with a service account as context")
 	finish = config.GMSA.addFlags(flags)
 	return command

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
+
+	"github.com/credence-id/credence/internal/admission/webhook"
 )
 
 // Config is what the webhook needs. The certificate is required; everything else works at its zero value.
@@ -18,6 +21,10 @@ type Config struct {
 	TLSCertFile       string
 	TLSPrivateKeyFile string
 	ClientCAFile      string // PEM of the authorities whose client certificates are let in; empty: no certificate is asked for
+	ClientName        string // common name of these certificates; empty: any
+
+	// ReviewPathPeriod is after what time the secret paths are replaced that reviews are answered at without ClientCAFile; 0: 10 minutes.
+	ReviewPathPeriod time.Duration
 
 	AgentUser string // empty: that of deploy/base
 
@@ -29,6 +36,8 @@ type Config struct {
 const (
 	defaultBindAddress = "127.0.0.1"
 	defaultPort        = 9443
+	defaultPathPeriod  = 10 * time.Minute
+	minPathPeriod      = 10 * time.Second
 	defaultAgentUser   = "system:serviceaccount:credence-system:credence-agent"
 )
 
@@ -40,12 +49,25 @@ func (c Config) check() (Config, error) {
 	if c.AgentUser == "" {
 		c.AgentUser = defaultAgentUser
 	}
+	if c.ReviewPathPeriod == 0 {
+		c.ReviewPathPeriod = defaultPathPeriod
+	}
+	if c.GMSA.Enforcement == "" {
+		c.GMSA.Enforcement = string(webhook.Deny)
+	}
+	if _, err := webhook.ParseEnforcement(c.GMSA.Enforcement); err != nil {
+		return c, fmt.Errorf("--gmsa-enforcement %w", err)
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
 	switch {
 	case c.TLSCertFile == "" || c.TLSPrivateKeyFile == "":
 		return c, errors.New("--tls-cert-file and --tls-private-key-file are required: the API server speaks to webhooks over TLS alone")
+	case c.ReviewPathPeriod < minPathPeriod:
+		return c, fmt.Errorf("--review-path-period %s is too short: give %s or more", c.ReviewPathPeriod, minPathPeriod)
+	case c.ClientName != "" && c.ClientCAFile == "":
+		return c, errors.New("--client-name needs --client-ca-file: the authorities of the certificates that have this name")
 	case net.ParseIP(c.BindAddress) == nil:
 		return c, fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", c.BindAddress)
 	case c.Port < 0 || c.Port > 65535:

@@ -71,7 +71,7 @@ func TestReadinessWaitsForCredentialSpecs(t *testing.T) {
 		c.Kubeconfig, c.HealthPort = kubeconfig(t, a, "one", cluster.URL), freePort(t)
 		health = "https://127.0.0.1:" + strconv.Itoa(c.HealthPort)
 	})
-	client := client(t, a)
+	client := client(t, a, a.issue(t, "client"))
 	ready := func() (int, string) {
 		response, err := client.Get(health + "/readyz")
 		must(t, err)
@@ -137,7 +137,7 @@ func TestReviewsInFlightAreAnswered(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.run(ctx) }()
 	answered := make(chan string, 1)
-	client := client(t, a)
+	client := client(t, a, a.issue(t, "client"))
 	go func() {
 		response, err := client.Post("https://"+p.reviews.Address().String()+"/mutate", "application/json", strings.NewReader(
 			`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","resource":{"version":"v1","resource":"pods"},"operation":"CREATE","object":{"spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"late"}}}}}}`))

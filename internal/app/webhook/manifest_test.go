@@ -2,11 +2,13 @@ package webhook
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -70,13 +72,15 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		"templates.identity.credence.dev":          {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 		"expander.gmsa.credence.dev":               {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"authorizer.gmsa.credence.dev":             {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
-		"expander.gmsa-annotations.credence.dev":   {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
-		"authorizer.gmsa-annotations.credence.dev": {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"expander.gmsa-annotations.credence.dev":   {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods"}},
+		"authorizer.gmsa-annotations.credence.dev": {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods"}},
 		"updates.gmsa-annotations.credence.dev":    {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/status", "pods/resize", "bindings", "pods/binding"}},
-		"templates.gmsa-annotations.credence.dev":  {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"templates.gmsa-annotations.credence.dev":  {webhook.GMSATemplatesPath, admissionregistrationv1.Ignore, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 		"revisions.gmsa-require-user.credence.dev": {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"controllerrevisions"}},
 		"credentialspecs.gmsa.credence.dev":        {webhook.CredentialSpecsPath, admissionregistrationv1.Fail, nil, nil, []string{"gmsacredentialspecs"}},
-		"templates.gmsa.credence.dev":              {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"programs.gmsa-require-user.credence.dev":  {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"templates.gmsa-require-user.credence.dev": {webhook.GMSATemplatesPath, admissionregistrationv1.Fail, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"templates.gmsa.credence.dev":              {webhook.GMSATemplatesPath, admissionregistrationv1.Ignore, nil, nil, []string{"replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 	} {
 		h, found := hooks[name]
 		if !found {
@@ -88,7 +92,7 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 			resources = append(resources, rule.Resources...)
 		}
 		service := h.ClientConfig.Service
-		if service == nil || service.Path == nil || *service.Path != want.path || h.FailurePolicy != want.policy || h.SideEffects != admissionregistrationv1.SideEffectClassNone ||
+		if service == nil || service.Path == nil || *service.Path != want.path || webhook.PathOf(name) != want.path || h.FailurePolicy != want.policy || h.SideEffects != admissionregistrationv1.SideEffectClassNone ||
 			!maps.Equal(h.NamespaceSelector.MatchLabels, want.namespaces) || !maps.Equal(h.ObjectSelector.MatchLabels, want.labels) || !slices.Equal(resources, want.resources) {
 			t.Errorf("%s is not what it must be: %+v", name, h)
 		}
@@ -99,7 +103,30 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 			t.Errorf("%s has no match conditions: every pod of the cluster would be sent to it", name)
 		}
 	}
-	if len(hooks) != 12 {
-		t.Errorf("%d webhooks are installed, want 12", len(hooks))
+	if len(hooks) != 14 {
+		t.Errorf("%d webhooks are installed, want 14", len(hooks))
+	}
+}
+
+// Without client certificates the webhook writes the paths of all configurations, and its role names them.
+func TestTheRoleOfReviewPathsNamesAllConfigurations(t *testing.T) {
+	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser, deploy.ReviewPaths)
+	must(t, err)
+	installed, granted := map[string][]string{}, map[string][]string{}
+	for _, object := range objects {
+		switch kind := object.GetKind(); {
+		case kind == "MutatingWebhookConfiguration" || kind == "ValidatingWebhookConfiguration":
+			resource := strings.ToLower(kind) + "s"
+			installed[resource] = append(installed[resource], object.GetName())
+		case object.GetName() == "credence:webhook:review-paths" && kind == "ClusterRole":
+			var role rbacv1.ClusterRole
+			must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role))
+			for _, rule := range role.Rules {
+				granted[rule.Resources[0]] = rule.ResourceNames
+			}
+		}
+	}
+	if answered := webhook.Configurations(); !reflect.DeepEqual(answered, installed) || !reflect.DeepEqual(answered, granted) {
+		t.Errorf("answered %v, installed %v, granted %v", answered, installed, granted)
 	}
 }

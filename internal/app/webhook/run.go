@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -41,6 +42,7 @@ type program struct {
 	reviews    *serving.Server
 	health     *serving.Server // nil: none
 	pair       *source.KeyPair
+	paths      *webhook.Paths // nil: the API server shows a certificate
 }
 
 func assemble(ctx context.Context, config Config) (*program, error) {
@@ -81,11 +83,15 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 		Now:             time.Now,
 	})
 	p := &program{config: c, identities: identities, specs: specs, pair: pair}
+	if c.ClientCAFile == "" {
+		p.paths = webhook.NewPaths(clusters.objects, c.ReviewPathPeriod, time.Now, rand.Reader, c.Log)
+		handler = p.paths.Handler(handler)
+	}
 	listener, err := listen(ctx, c.BindAddress, c.Port, "--port")
 	if err != nil {
 		return nil, err
 	}
-	if p.reviews, err = newServer(listener, handler, pair, c.ClientCAFile, c.Log); err != nil {
+	if p.reviews, err = newServer(listener, handler, pair, c); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	if c.HealthPort == 0 {
@@ -97,8 +103,17 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	}
 	// It is ready once it knows what there is, and stays so while it listens: through an outage of an API its answers say what
 	// is wrong, which an endpoint that is gone could not.
-	p.health = serving.New("health", healthListener, serving.NewHealth(specs.Ready, registry), pair, c.Log)
+	p.health = serving.New("health", healthListener, serving.NewHealth(p.ready, registry), pair, c.Log)
 	return p, nil
+}
+
+func (p *program) ready() error {
+	if p.paths != nil {
+		if err := p.paths.Ready(); err != nil {
+			return err
+		}
+	}
+	return p.specs.Ready()
 }
 
 func listen(ctx context.Context, address string, port int, flag string) (net.Listener, error) {
@@ -114,6 +129,9 @@ func (p *program) run(ctx context.Context) error {
 	group.Go(func() error { return p.identities.Run(ctx) })
 	group.Go(func() error { return p.specs.Run(ctx) })
 	group.Go(func() error { return p.pair.Run(ctx) })
+	if p.paths != nil {
+		group.Go(func() error { return p.paths.Run(ctx) })
+	}
 	group.Go(func() error { return p.reviews.Run(ctx) })
 	if p.health != nil {
 		group.Go(func() error { return p.health.Run(ctx) })

@@ -46,7 +46,7 @@ func kubeconfig(t testing.TB, a *authority, name, server string) string {
 // start runs the program against an API, and returns the URL that it answers at.
 func start(t *testing.T, a *authority, change func(*Config)) string {
 	t.Helper()
-	c := Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), Log: slog.New(slog.DiscardHandler)}
+	c := Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), ClientCAFile: a.file("ca.crt"), Log: slog.New(slog.DiscardHandler)}
 	a.issue(t, "server")
 	change(&c)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -93,7 +93,7 @@ func TestPodsOfTwoClusters(t *testing.T) {
 		c.Kubeconfig = kubeconfig(t, a, "workload", workload.URL)
 		c.IdentityKubeconfig = kubeconfig(t, a, "identity", identity.URL)
 	})
-	client := client(t, a)
+	client := client(t, a, a.issue(t, "client"))
 	if got := review(t, client, url, ""); !got.Allowed || !strings.Contains(string(got.Patch), "/var/run/secrets/workload-identity/banana") {
 		t.Errorf("%+v", got)
 	}
@@ -111,7 +111,7 @@ func TestRefusalFromTheCluster(t *testing.T) {
 	cluster := httptest.NewServer(&api{})
 	t.Cleanup(cluster.Close)
 	url := start(t, a, func(c *Config) { c.Kubeconfig = kubeconfig(t, a, "one", cluster.URL) })
-	if got := review(t, client(t, a), url, ""); got.Allowed || got.Result.Code != 403 || !strings.Contains(got.Result.Message, "told so") {
+	if got := review(t, client(t, a, a.issue(t, "client")), url, ""); got.Allowed || got.Result.Code != 403 || !strings.Contains(got.Result.Message, "told so") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -121,12 +121,12 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 	cluster := httptest.NewServer(&api{allowed: true})
 	t.Cleanup(cluster.Close)
 	url := start(t, a, func(c *Config) {
-		c.Kubeconfig, c.ClientCAFile = kubeconfig(t, a, "one", cluster.URL), a.file("ca.crt")
+		c.Kubeconfig, c.ClientName = kubeconfig(t, a, "one", cluster.URL), "client"
 	})
 	if got := review(t, client(t, a, a.issue(t, "client")), url, ""); !got.Allowed {
 		t.Errorf("%+v", got)
 	}
-	for name, client := range map[string]*http.Client{"no certificate": client(t, a), "another authority": client(t, a, foreign.issue(t, "client"))} {
+	for name, client := range map[string]*http.Client{"no certificate": client(t, a), "another authority": client(t, a, foreign.issue(t, "client")), "another name": client(t, a, a.issue(t, "other"))} {
 		if response, err := client.Post(url+"/pods", "application/json", strings.NewReader("{}")); err == nil {
 			response.Body.Close()
 			t.Errorf("%s: HTTP %d, want no answer", name, response.StatusCode)
@@ -149,6 +149,9 @@ func TestCheck(t *testing.T) {
 		"address":        {func(c *Config) { c.BindAddress = "localhost" }, "is not an IP address"},
 		"port":           {func(c *Config) { c.Port = -1 }, "--port -1"},
 		"health port":    {func(c *Config) { c.HealthPort = 70000 }, "--health-port 70000"},
+		"enforcement":    {func(c *Config) { c.GMSA.Enforcement = "warn" }, `--gmsa-enforcement "warn" is not allowed`},
+		"path period":    {func(c *Config) { c.ReviewPathPeriod = 1 }, "--review-path-period 1ns is too short"},
+		"client name":    {func(c *Config) { c.ClientName = "x" }, "--client-name needs --client-ca-file"},
 		"same port":      {func(c *Config) { c.HealthPort = 9443 }, "same as --port"},
 	} {
 		config := complete()

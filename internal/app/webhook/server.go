@@ -3,7 +3,6 @@ package webhook
 import (
 	"crypto/x509"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -17,16 +16,16 @@ import (
 const reviewTimeout = 35 * time.Second
 
 // newServer is the listener of reviews, which may ask for a client certificate.
-func newServer(listener net.Listener, handler http.Handler, pair *source.KeyPair, clientCAFile string, log *slog.Logger) (*serving.Server, error) {
-	server := serving.New("webhook", listener, handler, pair, log).Patient(reviewTimeout)
-	if clientCAFile == "" {
+func newServer(listener net.Listener, handler http.Handler, pair *source.KeyPair, c Config) (*serving.Server, error) {
+	server := serving.New("webhook", listener, handler, pair, c.Log).Patient(reviewTimeout)
+	if c.ClientCAFile == "" {
 		return server, nil
 	}
-	authorities, err := authoritiesOf(clientCAFile)
+	authorities, err := authoritiesOf(c.ClientCAFile)
 	if err != nil {
 		return nil, fmt.Errorf("--client-ca-file: %w", err)
 	}
-	return server.RequireClients(authorities), nil
+	return server.RequireClients(authorities, c.ClientName), nil
 }
 
 func authoritiesOf(file string) (*x509.CertPool, error) {

@@ -1,0 +1,202 @@
+package webhook
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	// readPathsEvery is how often the configurations are read; a path that is not known has them read sooner.
+	readPathsEvery = 10 * time.Second
+	// readPathsPause is the least time between two reads, however many unknown paths are asked for.
+	readPathsPause = time.Second
+	// secretBytes is how many random bytes a path has.
+	secretBytes = 32
+)
+
+// Paths are the paths of reviews where the API server shows no certificate: /<secret>/pods in place of /pods. A secret is known to
+// those alone who may read the webhook configurations, where Paths writes it and from time to time another one. All replicas read
+// it there.
+type Paths struct {
+	client dynamic.Interface
+	period time.Duration
+	now    func() time.Time
+	random io.Reader
+	log    *slog.Logger
+	reads  *live[struct{}, struct{}]
+
+	// found is what each configuration had when it was last read.
+	found    map[string]pathState
+	accepted atomic.Pointer[map[[sha256.Size]byte]bool]
+	state    atomic.Pointer[error] // of the last read
+}
+
+var errPathsNotRead = errors.New("the webhook configurations have not been read yet")
+
+// NewPaths returns the Paths of the cluster of client. Each secret is replaced after a period, and answered for a while beside the
+// next one.
+func NewPaths(client dynamic.Interface, period time.Duration, now func() time.Time, random io.Reader, log *slog.Logger) *Paths {
+	p := &Paths{client: client, period: period, now: now, random: random, log: log, found: map[string]pathState{}}
+	p.accepted.Store(&map[[sha256.Size]byte]bool{})
+	p.state.Store(&errPathsNotRead)
+	var last time.Time
+	p.reads = newLive(func(ctx context.Context, _ struct{}) (struct{}, error) {
+		select {
+		case <-time.After(readPathsPause - p.now().Sub(last)):
+		case <-ctx.Done():
+			return struct{}{}, context.Cause(ctx)
+		}
+		last = p.now()
+		err := p.read(ctx)
+		p.state.Store(&err)
+		return struct{}{}, err
+	})
+	return p
+}
+
+// Run keeps the paths until ctx is done.
+func (p *Paths) Run(ctx context.Context) error {
+	tick := time.NewTicker(readPathsEvery)
+	defer tick.Stop()
+	for {
+		if _, err := p.reads.get(ctx, struct{}{}); err != nil && ctx.Err() == nil {
+			p.log.ErrorContext(ctx, "the paths of reviews can't be kept: reviews are refused once they are replaced", "error", err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Ready returns nil where the last read found all configurations that exist to have paths that are answered.
+func (p *Paths) Ready() error { return *p.state.Load() }
+
+// Handler answers with next what is asked for at a secret path, and anything else with 404.
+func (p *Paths) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secret, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		if !p.known(r.Context(), secret) {
+			http.NotFound(w, r)
+			return
+		}
+		http.StripPrefix("/"+secret, next).ServeHTTP(w, r)
+	})
+}
+
+// known reports whether a secret is one of a configuration. One that is not known may have been written a moment ago, by another
+// replica: it waits for the next read.
+func (p *Paths) known(ctx context.Context, secret string) bool {
+	if !isSecret(secret) {
+		return false
+	}
+	key := sha256.Sum256([]byte(secret)) // so that the time of a comparison shows nothing
+	if (*p.accepted.Load())[key] {
+		return true
+	}
+	if _, err := p.reads.get(ctx, struct{}{}); err != nil {
+		return false
+	}
+	return (*p.accepted.Load())[key]
+}
+
+func isSecret(text string) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	return err == nil && len(raw) == secretBytes
+}
+
+// Configurations are those whose webhooks are answered here, by resource. One that is not installed is passed over.
+func Configurations() map[string][]string {
+	return map[string][]string{
+		"mutatingwebhookconfigurations":   {"credence-webhook", "zz-credence-gmsa", "zz-credence-gmsa-annotations"},
+		"validatingwebhookconfigurations": {"credence-templates", "credence-gmsa", "credence-gmsa-annotations", "credence-gmsa-require-user"},
+	}
+}
+
+// read reads all configurations, gives those new paths that are due, and accepts what it found. Of one that can't be read, what was
+// found before is still accepted.
+func (p *Paths) read(ctx context.Context) error {
+	var failed []error
+	for resource, names := range Configurations() {
+		configurations := p.client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource})
+		for _, name := range names {
+			found, err := p.keep(ctx, configurations, name)
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s %s: %w", resource, name, err))
+			}
+			if found != nil {
+				p.found[resource+"/"+name] = *found
+			} else if err == nil {
+				delete(p.found, resource+"/"+name)
+			}
+		}
+	}
+	accepted := map[[sha256.Size]byte]bool{}
+	for found := range maps.Values(p.found) {
+		for _, secret := range found.answered(p.now(), p.period) {
+			accepted[sha256.Sum256([]byte(secret))] = true
+		}
+	}
+	p.accepted.Store(&accepted)
+	return errors.Join(failed...)
+}
+
+// keep returns what one configuration has, or nil where that can't be known or there is none, and gives it a new path where that is due.
+func (p *Paths) keep(ctx context.Context, configurations dynamic.ResourceInterface, name string) (*pathState, error) {
+	object, err := configurations.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, explained(err)
+	}
+	has, ours := pathsOf(object)
+	if !ours {
+		return nil, nil
+	}
+	next, due := has.next(p.now(), p.period, p.secret)
+	if !due {
+		return &has, nil
+	}
+	next.write(object)
+	_, err = configurations.Update(ctx, object, metav1.UpdateOptions{FieldManager: "credence-webhook"})
+	switch {
+	case err == nil:
+		p.log.InfoContext(ctx, "the path of reviews was replaced", "configuration", name)
+		return &next, nil
+	case apierrors.IsConflict(err): // another replica was faster: its secret is read once it is asked for
+		return &has, nil
+	}
+	return &has, explained(err)
+}
+
+func explained(err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("install deploy/options/review-paths.yaml, or give --client-ca-file: %w", err)
+	}
+	return err
+}
+
+func (p *Paths) secret() string {
+	raw := make([]byte, secretBytes)
+	if _, err := io.ReadFull(p.random, raw); err != nil {
+		panic(fmt.Sprintf("read random bytes: %v", err)) // crypto/rand ends the program itself
+	}
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
