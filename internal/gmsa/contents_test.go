@@ -65,11 +65,12 @@ func FuzzAuthorize(f *testing.F) {
 			if denial != nil {
 				continue
 			}
-			specs := map[string]gmsa.Spec{}
+			specs, uses := map[string]gmsa.Spec{}, map[string]gmsa.Use{}
 			for _, name := range names {
+				uses[name] = gmsa.Use{Allowed: true}
 				specs[name] = gmsa.Spec{Exists: true, Contents: contents}
 			}
-			gmsa.Expand(references, specs)
+			gmsa.Expand(gmsa.Request{ServiceAccount: "web", References: references, Specs: specs, Uses: uses})
 			result := gmsa.Authorize(gmsa.Request{Namespace: "n", ServiceAccount: "s", References: references, Specs: specs})
 			if len(references) > 0 && result.Denial == nil {
 				t.Fatalf("admitted without a right: %s", body)
