@@ -6,14 +6,13 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
 // expand fills in the contents of the GMSACredentialSpecs that a pod names.
-func (a *managedAccounts) expand(ctx context.Context, r *request[podObject]) (answer, error) {
+func (a *managedAccounts) expand(ctx context.Context, r *request[accountObject]) (answer, error) {
 	added, concerns, refusal := broughtAlong(r)
 	if refusal != nil || !concerns {
 		return refused(refusal), nil
@@ -36,7 +35,7 @@ func (a *managedAccounts) expand(ctx context.Context, r *request[podObject]) (an
 }
 
 // authorize admits a pod with its group managed service accounts, or refuses it.
-func (a *managedAccounts) authorize(ctx context.Context, r *request[podObject]) (answer, error) {
+func (a *managedAccounts) authorize(ctx context.Context, r *request[accountObject]) (answer, error) {
 	if denial, decided := a.annotationsOnly(r); decided {
 		if denial != nil || !a.userAnswers(r.UserInfo.Username) || !anotherProgram(r) {
 			return refused(denial), nil
@@ -95,7 +94,7 @@ func (a *managedAccounts) find(ctx context.Context, q *gmsa.Request, names []str
 
 // broughtAlong says what a review of a pod brings along: all of it (nil), ephemeral containers, or nothing that concerns
 // group managed service accounts.
-func broughtAlong(r *request[podObject]) (added []string, concerns bool, refusal *admission.Denial) {
+func broughtAlong(r *request[accountObject]) (added []string, concerns bool, refusal *admission.Denial) {
 	if !isPod(r) {
 		return nil, false, admission.BadRequest("this webhook is for pods, not for " + r.about())
 	}
@@ -104,7 +103,7 @@ func broughtAlong(r *request[podObject]) (added []string, concerns bool, refusal
 	case r.Operation == admissionv1.Create && r.SubResource == "":
 		return nil, true, nil
 	case r.Operation == admissionv1.Update && r.SubResource == "ephemeralcontainers" && r.OldObject != nil:
-		added = addedTo(&r.Object.Spec, &r.OldObject.Spec)
+		added = r.Object.added(r.OldObject)
 		return added, len(added) > 0, nil
 	case r.Operation == admissionv1.Update && r.OldObject != nil: // the API server itself lets none of these fields be changed
 		return nil, false, nil
@@ -112,29 +111,21 @@ func broughtAlong(r *request[podObject]) (added []string, concerns bool, refusal
 	return nil, false, admission.BadRequest("this webhook is for CREATE and UPDATE of pods, not for " + string(r.Operation) + " of " + r.about())
 }
 
-func isPod(r *request[podObject]) bool {
+func isPod[T any](r *request[T]) bool {
 	return r.Resource.Group == "" && r.Resource.Resource == "pods"
 }
 
-// anotherProgram says whether an update of a pod changes an image, the one thing of its containers that can be changed.
-func anotherProgram(r *request[podObject]) bool {
+// anotherProgram says whether an update of a pod changes an image.
+func anotherProgram(r *request[accountObject]) bool {
 	if r.OldObject == nil || r.SubResource != "" {
 		return false
 	}
-	images := func(spec *corev1.PodSpec) (images []string) {
-		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-			for i := range containers {
-				images = append(images, containers[i].Image)
-			}
-		}
-		return images
-	}
-	return !slices.Equal(images(&r.Object.Spec), images(&r.OldObject.Spec))
+	return !slices.Equal(r.Object.images(), r.OldObject.images())
 }
 
 // annotationsOnly decides about requests that can change nothing of an account but by annotations: updates of pods, and
 // bindings, whose annotations become those of the pod.
-func (a *managedAccounts) annotationsOnly(r *request[podObject]) (denial *admission.Denial, decided bool) {
+func (a *managedAccounts) annotationsOnly(r *request[accountObject]) (denial *admission.Denial, decided bool) {
 	binding := r.Resource.Group == "" && (r.Resource.Resource == "bindings" || isPod(r) && r.SubResource == "binding")
 	switch {
 	case binding && r.Operation == admissionv1.Create && r.Object != nil:
