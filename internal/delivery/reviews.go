@@ -22,7 +22,7 @@ func (a AccessReviews) MayUse(ctx context.Context, account types.NamespacedName,
 	review, err := a.Client.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   "system:serviceaccount:" + account.Namespace + ":" + account.Name,
 		UID:    string(uid),
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace, "system:authenticated"},
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "use", Group: v1alpha1.GroupName, Version: "v1alpha1", Resource: "workloadidentities",
 			Namespace: identity.Namespace, Name: identity.Name,

@@ -89,7 +89,7 @@ func (f *facts) identity(ctx context.Context, namespace, account, name string) (
 		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
 	}
 	known.Allowed, known.Detail, err = f.uses.may(ctx, use{
-		user: accountSubject(namespace, account, "system:authenticated"), namespace: namespace, group: v1alpha1.GroupName, resource: "workloadidentities", name: name,
+		user: accountSubject(namespace, account), namespace: namespace, group: v1alpha1.GroupName, resource: "workloadidentities", name: name,
 	})
 	return known, err
 }

@@ -134,7 +134,7 @@ func (c *cluster) Review(_ context.Context, spec authorizationv1.SubjectAccessRe
 		return authorizationv1.SubjectAccessReviewStatus{}, err
 	}
 	a := spec.ResourceAttributes
-	right := a.Verb == "use" && a.Group == v1alpha1.GroupName && a.Resource == "workloadidentities" && a.Namespace == "orchard" && len(spec.Groups) == 3
+	right := a.Verb == "use" && a.Group == v1alpha1.GroupName && a.Resource == "workloadidentities" && a.Namespace == "orchard" && len(spec.Groups) == 2
 	if a.Group == windowsv1.GroupName {
 		return authorizationv1.SubjectAccessReviewStatus{Allowed: a.Verb == "use" && a.Resource == windowsv1.ResourceName && c.allowed[spec.User+"/"+a.Name+"@"+a.Namespace], Reason: "told so"}, nil
 	}

@@ -44,9 +44,10 @@ func subjectOf(name string, details userDetails) subject {
 	return subject{name: name, more: string(more)}
 }
 
-// accountSubject is a service account, with the groups that Kubernetes gives it, and more of them.
-func accountSubject(namespace, account string, groups ...string) subject {
-	return subjectOf("system:serviceaccount:"+namespace+":"+account, userDetails{Groups: append([]string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}, groups...)})
+// accountSubject is a service account in the groups by which admission policies know it: a right of all who are authenticated would
+// be one of every pod.
+func accountSubject(namespace, account string) subject {
+	return subjectOf("system:serviceaccount:"+namespace+":"+account, userDetails{Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}})
 }
 
 // uses says who may use what. That one may is remembered for a moment; that one may not, never: whoever grants the right is to

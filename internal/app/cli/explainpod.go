@@ -272,9 +272,9 @@ func (x *podExplanation) readIdentity(ctx context.Context, both clusters, name s
 	return known, useDenied, nil
 }
 
-// mayUse asks whether a service account may use an identity, with the groups that Kubernetes gives it.
+// mayUse asks whether a service account may use an identity.
 func (a *api) mayUse(ctx context.Context, namespace, account, identity string) (authorizationv1.SubjectAccessReviewStatus, error) {
-	return a.review(ctx, namespace, account, []string{"system:authenticated"}, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: v1alpha1.GroupName, Resource: "workloadidentities", Name: identity})
+	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: v1alpha1.GroupName, Resource: "workloadidentities", Name: identity})
 }
 
 // review asks whether a service account, in further groups than those of service accounts, has a right.

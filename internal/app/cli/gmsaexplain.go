@@ -250,8 +250,7 @@ func (f *gmsaFacts) use(ctx context.Context, namespace, account, name string) gm
 	return use
 }
 
-// mayUseAccount asks whether a service account may use a GMSACredentialSpec, in the groups by which the webhook and the policies
-// know it.
+// mayUseAccount asks whether a service account may use a GMSACredentialSpec.
 func (a *api) mayUseAccount(ctx context.Context, namespace, account, spec string) (authorizationv1.SubjectAccessReviewStatus, error) {
 	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: windowsv1.GroupName, Version: windowsv1.SchemeGroupVersion.Version, Resource: windowsv1.ResourceName, Name: spec})
 }

@@ -51,14 +51,10 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
 			if err != nil {
 				return ContextFacts{}, err
 			}
-			info := serviceaccount.UserInfo(namespace, name, string(account.UID))
 			return ContextFacts{
 				UID: account.UID,
-				User: &user.DefaultInfo{
-					Name:   info.GetName(),
-					UID:    info.GetUID(),
-					Groups: append(info.GetGroups(), user.AllAuthenticated),
-				},
+				// Not in the group of all who are authenticated: a right of theirs would be one of every service account.
+				User: serviceaccount.UserInfo(namespace, name, string(account.UID)),
 				Context: &issuer.Context{ServiceAccount: &issuer.ServiceAccount{
 					Namespace: namespace, Name: name, UID: string(account.UID),
 				}},

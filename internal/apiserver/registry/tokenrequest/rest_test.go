@@ -180,7 +180,7 @@ func TestReviews(t *testing.T) {
 					t.Errorf("%s: %s of %+v", name, review, who)
 				}
 			} else if who.GetName() != account || who.GetUID() != "uid-of-account" ||
-				strings.Join(who.GetGroups(), " ") != "system:serviceaccounts system:serviceaccounts:ns system:authenticated" {
+				strings.Join(who.GetGroups(), " ") != "system:serviceaccounts system:serviceaccounts:ns" {
 				t.Errorf("%s: %s of %+v", name, review, who)
 			}
 			return slices.Contains(test.allowed, review), nil
