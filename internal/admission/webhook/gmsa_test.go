@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/gmsa"
@@ -138,6 +139,22 @@ func TestAccountsAreRefused(t *testing.T) {
 				t.Errorf("the log has contents of the pod: %s", log)
 			}
 		})
+	}
+}
+
+// Programs find the field of a refusal beside its message, as they do in refusals of the API server.
+func TestRefusalsNameTheirFields(t *testing.T) {
+	response := ask(t, gmsaCluster().handler(), webhook.MutatePath, gmsaReview("", windowsPod("cherry", "", ephemeral(map[string]any{"name": "e", "securityContext": windowsOptions("plum", "")}))))
+	if response.Allowed || response.Result.Details == nil {
+		t.Fatalf("%+v", response)
+	}
+	const at = "securityContext.windowsOptions.gmsaCredentialSpecName"
+	want := []metav1.StatusCause{
+		{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec." + at, Message: `there is no GMSACredentialSpec "cherry": correct the name, or ask a cluster admin for it`},
+		{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.ephemeralContainers[0]." + at, Message: `there is no GMSACredentialSpec "plum": correct the name, or ask a cluster admin for it`},
+	}
+	if diff := cmp.Diff(want, response.Result.Details.Causes); diff != "" {
+		t.Errorf("causes (-want +got):\n%s", diff)
 	}
 }
 

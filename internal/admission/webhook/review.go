@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionv1beta1 "k8s.io/api/admission/v1beta1"
@@ -105,7 +106,9 @@ func causesOf(denial *admission.Denial) []metav1.StatusCause {
 			kind = metav1.CauseTypeForbidden
 		}
 		if d.Field != "" && len(causes) < maxCauses {
-			causes = append(causes, metav1.StatusCause{Type: kind, Message: d.Message, Field: d.Field})
+			// kubectl prints the field before the message.
+			message := strings.TrimLeft(strings.TrimPrefix(d.Message, d.Field), ": ")
+			causes = append(causes, metav1.StatusCause{Type: kind, Message: message, Field: d.Field})
 		}
 	}
 	return causes
