@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -32,7 +33,7 @@ type gmsaWorld struct {
 	*world
 	ours, noop       int // processes
 	oursURL, noopURL string
-	// reviewer asks them as kube-apiserver does: over TLS and HTTP/1.1, with a connection for each request in flight.
+	// reviewer asks them as kube-apiserver does: with its certificate, over TLS and HTTP/1.1, with a connection for each request in flight.
 	reviewer *http.Client
 	audit    *audit
 	stops    []func()
@@ -52,7 +53,14 @@ func newGMSAWorld(ctx context.Context, p plane) (_ *gmsaWorld, err error) {
 	if w.reviewer, err = relyingParty(p.CAFile); err != nil {
 		return nil, err
 	}
-	w.reviewer.Transport.(*http.Transport).MaxIdleConnsPerHost = slices.Max(gmsaConcurrencies)
+	transport := w.reviewer.Transport.(*http.Transport)
+	transport.MaxIdleConnsPerHost = slices.Max(gmsaConcurrencies)
+	caller := filepath.Join(p.dir, "pki", "webhook", "caller")
+	certificate, err := tls.LoadX509KeyPair(caller+".crt", caller+".key")
+	if err != nil {
+		return nil, err
+	}
+	transport.TLSClientConfig.Certificates = []tls.Certificate{certificate}
 	if w.audit, err = followAudit(p, webhookUser); err != nil {
 		return nil, err
 	}
