@@ -134,7 +134,7 @@ func TestClientRowsOnOneCPU(t *testing.T) {
 		all[key] = values
 	}
 	rows, err := clientRows(all, 1)
-	if err != nil || len(rows) != 2+len(clientFigures) {
+	if err != nil || len(rows) != 3+len(clientFigures) {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 }

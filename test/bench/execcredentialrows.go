@@ -54,19 +54,22 @@ func clientRows(all figures, cpus int) ([]row, error) {
 // cachedRows compare a request with client-go's and one copy of a request, which an http.RoundTripper has to make before it
 // changes anything, and client-go does not; and what more CPUs bring with what they bring to the copy, which shares nothing.
 func cachedRows(m *medians, cpus int) []row {
-	beside := func(what, metric string, cpus int) row {
+	beside := func(what, unit, metric string, cpus int) row {
 		took := func(library string) float64 { return m.of("CachedRequest/"+library, cpus, metric) }
 		return row{
-			what: what + onCPUs(cpus), unit: "ns", ours: took(libraryOurs),
+			what: what, unit: unit, ours: took(libraryOurs),
 			peer: "client-go and one clone", theirs: took(libraryPeer) + took(libraryClone), target: atMost(1),
 		}
 	}
 	const request, cpu = "cached request, ", "CPU per cached request, "
-	rows := []row{beside(request, "ns/op", 1), beside(cpu, "cpu-ns/op", 1)}
+	rows := []row{
+		beside("allocations per cached request, with the copy", "B", "B/op", 1),
+		beside(request+onCPUs(1), "ns", "ns/op", 1), beside(cpu+onCPUs(1), "ns", "cpu-ns/op", 1),
+	}
 	if cpus == 1 {
 		return rows
 	}
-	return append(rows, beside(request, "ns/op", cpus), beside(cpu, "cpu-ns/op", cpus), row{
+	return append(rows, beside(request+onCPUs(cpus), "ns", "ns/op", cpus), beside(cpu+onCPUs(cpus), "ns", "cpu-ns/op", cpus), row{
 		what: request + onCPUs(cpus) + ": times as fast as on 1", ours: m.faster("CachedRequest/"+libraryOurs, cpus),
 		peer: "clone", theirs: m.faster("CachedRequest/"+libraryClone, cpus), target: atLeast(0.9),
 	})
