@@ -121,7 +121,7 @@ func TestWhatKeepsAnAccountFromItsSecrets(t *testing.T) {
 		want    string
 	}{
 		"no such identity": {nil, func(w *world) { delete(w.identities, "ns/banana") }, "IdentityMissing WorkloadIdentity ns/banana does not exist"},
-		"not allowed":      {nil, func(w *world) { w.denied["ns/web"] = true }, "UseDenied service account ns/web may not use the WorkloadIdentity ns/banana, so it gets no tokens: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it, for instance with: kubectl create rolebinding"},
+		"not allowed":      {nil, func(w *world) { w.denied["system:serviceaccount:ns:web"] = true }, "UseDenied service account ns/web may not use the WorkloadIdentity ns/banana, so it gets no tokens: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it, for instance with: kubectl create rolebinding"},
 		"agent forbidden": {nil, func(w *world) {
 			delete(w.identities, "ns/banana")
 			w.down = apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), "banana", nil)
@@ -207,7 +207,7 @@ func TestUseWithdrawn(t *testing.T) {
 	w.lookAtAccount()
 	key := "ns/" + tokensecret.NameFor("web", "banana")
 	w.look(key)
-	w.denied["ns/web"] = true
+	w.denied["system:serviceaccount:ns:web"] = true
 	w.pass(45 * time.Minute)
 	w.look(key)
 	if len(w.tokens) != 1 || storedToken(w.secret(key)) == nil {

@@ -24,7 +24,7 @@ func (r *requestor) stand(w *work, f failure) time.Duration {
 // retry tries again after a while.
 func (r *requestor) retry(w *work, f failure) time.Duration {
 	r.tell(w, f)
-	return r.ledger.failed(w.key, w.want.Digest, r.clock.Now(), longestWait(f.cause), r.random)
+	return r.ledger.failed(w.key, w.attempt(), r.clock.Now(), longestWait(f.cause), r.random)
 }
 
 // longestWait bounds the wait after failures. What a cluster could not answer must be tried again soon after it can, and costs it

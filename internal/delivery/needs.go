@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // Identities finds identities of the identity cluster. Its errors are those of the API.
@@ -30,7 +31,15 @@ type Keys interface {
 	Revoked(keyID string) bool
 }
 
-// Reviews asks the workload cluster what service accounts may do. An error is an outage, not a denial.
+// Reviews reviews what users of the workload cluster may do. An error is an outage, not a denial.
 type Reviews interface {
-	MayUse(ctx context.Context, account types.NamespacedName, accountUID types.UID, identity types.NamespacedName) (bool, error)
+	MayUse(ctx context.Context, user tokensecret.User, identity types.NamespacedName) (bool, error)
+}
+
+// accountUser is a service account as a user.
+func accountUser(account types.NamespacedName, uid types.UID) tokensecret.User {
+	return tokensecret.User{
+		Name: "system:serviceaccount:" + account.Namespace + ":" + account.Name, UID: string(uid),
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace},
+	}
 }

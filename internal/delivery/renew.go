@@ -24,7 +24,7 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 		return r.stand(w, failure{WriteFailed, "SecretImmutable", "no token can be written into the Secret, as it is immutable: delete it, and create it without immutable: true"})
 	}
 	now := r.clock.Now()
-	if wait := r.ledger.wait(w.key, w.want.Digest, now); wait > 0 {
+	if wait := r.ledger.wait(w.key, w.attempt(), now); wait > 0 {
 		return wait
 	}
 	if wait := r.ledger.get(w.key).tokens.hold(now, r.random); wait > 0 {
@@ -37,7 +37,9 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 	if denied, err := r.denied(ctx, w); err != nil {
 		return r.retry(w, failure{ReviewFailed, "ReviewFailed", err.Error()})
 	} else if denied != "" {
-		r.onAccount(w, "UseDenied", denied)
+		if tokensecret.ServiceAccountContext(w.request.Context) {
+			r.onAccount(w, "UseDenied", denied)
+		}
 		return r.retry(w, failure{UseDenied, "UseDenied", denied})
 	}
 	m := r.unwritten(w)
@@ -70,6 +72,11 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 	return max(renewAt.Sub(r.now()), time.Second)
 }
 
+// attempt is what a failure is remembered for: with another one, the next attempt is made at once.
+func (w *work) attempt() string {
+	return w.want.Digest + w.secret.Annotations[v1alpha1.AnnotationRequester]
+}
+
 // minted is a token that is to be written.
 type minted struct {
 	token   identity.Token
@@ -95,13 +102,25 @@ func (w *work) expiry() time.Time {
 	return w.token.Expiry
 }
 
-// denied says why the service account that is the context may not use the identity; empty if it may.
+// denied returns why the user on whose behalf the token is asked for may not use the identity; empty if they may. It is the service
+// account that is the context, or else the user who labelled the Secret, if that is known.
 func (r *requestor) denied(ctx context.Context, w *work) (string, error) {
 	if !tokensecret.ServiceAccountContext(w.request.Context) {
-		return "", nil
+		user, known := tokensecret.RequestedBy(w.secret)
+		if !known {
+			return "", nil
+		}
+		allowed, err := r.reviews.MayUse(ctx, user, w.request.Identity)
+		if err != nil || allowed {
+			return "", err
+		}
+		return fmt.Sprintf("%s, on whose behalf the Secret is filled, may no longer use the WorkloadIdentity %s, so no new token is written: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it again, "+
+			"for instance with: kubectl create rolebinding NAME -n %s --clusterrole=credence:workloadidentities:user --user=%s; or a user who may use it takes the Secret over: "+
+			"kubectl annotate secret %s -n %s --overwrite %s=me",
+			user.Name, w.request.Identity, w.request.Identity.Namespace, user.Name, w.key.Name, w.key.Namespace, v1alpha1.AnnotationRequester), nil
 	}
 	account := types.NamespacedName{Namespace: w.request.Context.Namespace, Name: w.request.Context.Name}
-	allowed, err := r.reviews.MayUse(ctx, account, w.request.Context.UID, w.request.Identity)
+	allowed, err := r.reviews.MayUse(ctx, accountUser(account, w.request.Context.UID), w.request.Identity)
 	if err != nil || allowed {
 		return "", err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 var start0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -46,6 +47,7 @@ type world struct {
 	downIn     map[string]error       // what requests for tokens of a namespace are answered with
 	tokens     []identityTokenAsked   // in order
 	refused    []types.NamespacedName // asked for and not given, as downIn has it
+	reviewed   []tokensecret.User     // in order
 	denied     map[string]bool        // accounts that may not use identities
 	revoked    map[string]bool        // keys
 	keyID      string                 // that signs
@@ -130,8 +132,9 @@ func (*world) Retain(func(string) bool) {}
 func (w *world) Revoked(keyID string) bool { return w.revoked[keyID] }
 
 // MayUse implements Reviews.
-func (w *world) MayUse(_ context.Context, account types.NamespacedName, _ types.UID, _ types.NamespacedName) (bool, error) {
-	return !w.denied[account.String()], nil
+func (w *world) MayUse(_ context.Context, user tokensecret.User, _ types.NamespacedName) (bool, error) {
+	w.reviewed = append(w.reviewed, user)
+	return !w.denied[user.Name], nil
 }
 
 // Token implements Tokens.

@@ -22,6 +22,14 @@ const (
 	// AnnotationOrphaned is since when the identity does not exist any more: RFC 3339, UTC. The agent writes it.
 	AnnotationOrphaned = "workloadidentity.authentication.gardener.cloud/identity-missing-since"
 
+	// AnnotationRequester and those below it hold the user who has a Secret filled, as the API server authenticated them: name, uid,
+	// groups (one in each line) and extra values (key=value in each line, several values of a key separated by tabs). The webhook
+	// writes them, and a policy compares them with the request.
+	AnnotationRequester       = "workloadidentity.authentication.gardener.cloud/requested-by"
+	AnnotationRequesterUID    = "workloadidentity.authentication.gardener.cloud/requested-by-uid"
+	AnnotationRequesterGroups = "workloadidentity.authentication.gardener.cloud/requested-by-groups"
+	AnnotationRequesterExtra  = "workloadidentity.authentication.gardener.cloud/requested-by-extra"
+
 	// AnnotationOperation, with the value OperationRenewToken, asks for a new token at once, on a Secret that carries one or
 	// on the resource that refers to the identity. It is removed once the new token is written.
 	AnnotationOperation = "gardener.cloud/operation"

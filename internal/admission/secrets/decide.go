@@ -18,8 +18,10 @@ type Request struct {
 	Secret *corev1.Secret
 	// Old is the Secret as it is; nil where it is created.
 	Old *corev1.Secret
-	// User is who writes it, Agent the user that alone may make Secrets for pods.
-	User, Agent string
+	// User is the user who writes it.
+	User tokensecret.User
+	// Agent is the name of the user that alone may make Secrets for pods.
+	Agent string
 	// Adapters finds the adapter of a type of target system.
 	Adapters func(targetType string) target.Adapter
 }
@@ -30,10 +32,14 @@ func Decide(r Request) Result {
 	if !tokensecret.Labelled(r.Secret) {
 		return Result{}
 	}
+	requester, denial := r.requester()
+	if denial != nil {
+		return Result{Denial: denial}
+	}
 	request, err := tokensecret.Parse(r.Secret)
 	if err != nil {
 		if r.asksTheSame() {
-			return Result{}
+			return Result{Patch: requester}
 		}
 		return Result{Denial: admission.Invalid(fmt.Sprintf("%s: correct it, or take the label %s off the Secret", err, v1alpha1.LabelPurpose))}
 	}
@@ -43,7 +49,7 @@ func Decide(r Request) Result {
 	injected, denial := injection(r.Secret, request, r.Adapters)
 	if denial != nil {
 		if r.rendersTheSame() {
-			return Result{}
+			return Result{Patch: requester}
 		}
 		return Result{Denial: denial}
 	}
@@ -51,12 +57,12 @@ func Decide(r Request) Result {
 	if r.Secret.Immutable != nil && *r.Secret.Immutable {
 		warnings = append(warnings, "the Secret is immutable: no token can be written into it; create it without immutable: true")
 	}
-	return Result{Patch: difference(r.Secret, injected, r.before()), Warnings: warnings}
+	return Result{Patch: append(requester, difference(r.Secret, injected, r.before())...), Warnings: warnings}
 }
 
 // authority keeps contexts of service accounts, and the names of the Secrets that carry them, to the agent.
 func (r Request) authority(request tokensecret.Request) *Denial {
-	if r.User == r.Agent || r.asksTheSame() {
+	if r.User.Name == r.Agent || r.asksTheSame() {
 		return nil
 	}
 	if tokensecret.ServiceAccountContext(request.Context) {

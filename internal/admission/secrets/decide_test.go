@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/secrets"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 const (
@@ -89,8 +90,8 @@ func both(changes ...func(*corev1.Secret)) func(*corev1.Secret) {
 func written(t *testing.T, r secrets.Request) (map[string][]byte, secrets.Result) {
 	t.Helper()
 	r.Adapters, r.Agent = adapters, agent
-	if r.User == "" {
-		r.User = "jane"
+	if r.User.Name == "" {
+		r.User = jane
 	}
 	before := r.Secret.DeepCopy()
 	result := secrets.Decide(r)
@@ -167,7 +168,7 @@ func TestKeys(t *testing.T) {
 		"a service account's": {secret: secret(annotated(v1alpha1.AnnotationContextObject, account)), user: agent, want: with(map[string]string{"chart": "berth=7\nfile=/var/run/secrets/workload-identity/banana/token"})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, result := written(t, secrets.Request{Secret: test.secret, Old: test.old, User: test.user})
+			data, result := written(t, secrets.Request{Secret: test.secret, Old: test.old, User: tokensecret.User{Name: test.user}})
 			if result.Denial != nil {
 				t.Fatalf("refused: %s", result.Denial.Message)
 			}
@@ -247,6 +248,6 @@ func FuzzDecide(f *testing.F) {
 		change := both(annotated(v1alpha1.AnnotationName, name), annotated(v1alpha1.AnnotationNamespace, namespace), config(text),
 			annotated(v1alpha1.AnnotationContextObject, context), func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider] = provider })
 		written(t, secrets.Request{Secret: secret(change)})
-		written(t, secrets.Request{Secret: secret(change), Old: secret(both(change, config(before))), User: agent})
+		written(t, secrets.Request{Secret: secret(change), Old: secret(both(change, config(before))), User: tokensecret.User{Name: agent}})
 	})
 }

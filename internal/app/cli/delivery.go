@@ -22,6 +22,8 @@ type delivery struct {
 	Missing bool `json:"missing,omitempty"`
 	// ServiceAccount is the account whose pods the Secret is for; empty if it is for other use.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
+	// RequestedBy is the user on whose behalf a Secret for other use is filled; empty in Secrets that were labelled before that was kept.
+	RequestedBy string `json:"requestedBy,omitempty"`
 	// Pods is how many pods that have not ended mount the Secret, absent where nobody may look; PodNames the first of them.
 	Pods     *int     `json:"pods,omitempty"`
 	PodNames []string `json:"podNames,omitempty"`
@@ -68,6 +70,9 @@ func deliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *delive
 		if owner.APIVersion == "v1" && owner.Kind == "ServiceAccount" {
 			d.ServiceAccount = owner.Name
 		}
+	}
+	if user, known := tokensecret.RequestedBy(secret); known {
+		d.RequestedBy = user.Name
 	}
 	d.Renews = timestamp(secret.Annotations[v1alpha1.AnnotationRenewTimestamp])
 	d.OrphanedSince = timestamp(secret.Annotations[v1alpha1.AnnotationOrphaned])

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	authenticationv1alpha1 "github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/relyingparty/conformance"
 	"github.com/credence-id/credence/internal/targets"
@@ -158,7 +159,7 @@ func (d *doctor) checkPublicName(ctx context.Context, found *diagnosis, issuer s
 
 // checkTokens looks at every Secret that carries a token.
 func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
-	var all, expired, overdue, empty, absent, unkept, orphaned, broken, foreign []string
+	var all, expired, overdue, empty, absent, unkept, orphaned, broken, foreign, unnamed []string
 	for _, identity := range known.identities {
 		for _, t := range identity.Deliveries {
 			name := t.Namespace + "/" + t.Secret
@@ -179,6 +180,9 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 			case t.Renews == nil:
 				unkept = append(unkept, name)
 			}
+			if t.RequestedBy == "" && t.ServiceAccount == "" && !t.Missing && t.Problem == "" {
+				unnamed = append(unnamed, name)
+			}
 			if t.issuer != "" && identity.Issuer != "" && t.issuer != identity.Issuer {
 				foreign = append(foreign, name)
 			}
@@ -198,6 +202,8 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 	report(unkept, verdictWarn, agent, "have a token and no time of its renewal, as if no agent kept them")
 	report(foreign, verdictFail, "renew it: kubectl annotate secret NAME -n NAMESPACE gardener.cloud/operation=renew-workload-identity-token", "are of another issuer than the identity's")
 	report(orphaned, verdictWarn, "create the identity anew, and its trust as well, or delete the Secret", "are of identities that do not exist any more")
+	report(unnamed, verdictWarn, "have a user who may use the identity take it over: kubectl annotate secret NAME -n NAMESPACE --overwrite "+authenticationv1alpha1.AnnotationRequester+"=me",
+		"do not hold the user who labelled them, so that no right is reviewed when they are renewed")
 	if known.waitingCount > 0 {
 		found.add("pods", verdictWarn, agent, "%s until a token exists: %s", plural(known.waitingCount, "pod waits", "pods wait"), some(known.waiting))
 	}

@@ -36,9 +36,9 @@ nowhere has a line too, and so has one that Secrets ask for and that does not ex
 The Secrets are looked for in all namespaces. Where you may not list them, or pods,
 or Events, the rest is shown, and standard error says what was left out.
 
--o wide adds the context that each token names, audiences, subject, and times in
-full. Where the agent delivers from one cluster into another, --kubeconfig is the
-cluster of the workloads, and --identity-kubeconfig that of the identities.`,
+-o wide adds the user on whose behalf a Secret is filled, the context that each
+token names, audiences, subject, and times in full. Where the agent delivers from
+one cluster into another, --kubeconfig is the cluster of the workloads, and --identity-kubeconfig that of the identities.`,
 		Example: `  credence get -n my-team
   credence get my-app -n my-team -o wide
   credence get -A -o json
@@ -143,7 +143,7 @@ func (g *get) printTable(found *fleet) error {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
 	if wide {
-		header = append(header, "CONTEXT", "AUDIENCES", "SUBJECT")
+		header = append(header, "REQUESTED BY", "CONTEXT", "AUDIENCES", "SUBJECT")
 	}
 	rows := [][]string{append(header, "LAST FAILURE")}
 	for _, identity := range found.identities {
@@ -178,11 +178,11 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 		row = append(row, d.Namespace+"/"+d.Secret, orDash(d.ServiceAccount), podCount(d), g.expiry(d, wide), g.renewal(d, wide))
 	}
 	if wide {
-		context := "-"
+		requestedBy, context := "-", "-"
 		if d != nil {
-			context = d.Context
+			requestedBy, context = orDash(d.RequestedBy), d.Context
 		}
-		row = append(row, context, strings.Join(identity.Audiences, ","), orDash(identity.Subject))
+		row = append(row, requestedBy, context, strings.Join(identity.Audiences, ","), orDash(identity.Subject))
 	}
 	return append(row, g.mishap(d, failure, wide))
 }

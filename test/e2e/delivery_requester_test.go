@@ -1,0 +1,210 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// Once the user who labelled a Secret may not use the identity any more, no token is written, until another user takes it over.
+func TestUseTakenFromTheRequester(t *testing.T) {
+	namespace := shared.namespace(t)
+	shared.awsIdentity(t, namespace, "banana", "dev")
+	shared.letAgent(t, namespace)
+	shared.admin(t, namespace, "jane")
+	bob := shared.admin(t, namespace, "bob").CoreV1().Secrets(namespace)
+	shared.letUse(t, namespace, "jane")
+	config := rest.CopyConfig(shared.as(t, "jane", "fruit"))
+	config.Impersonate.Extra = map[string][]string{"example.com/scopes": {"read", "write"}, "example.com/team": {"orchard"}}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jane := client.CoreV1().Secrets(namespace)
+	forged := tokenSecret("s", namespace, "banana")
+	forged.Annotations[v1alpha1.AnnotationRequester], forged.Annotations[v1alpha1.AnnotationRequesterGroups] = "system:admin", "system:masters"
+	eventually(t, func() error { _, err := jane.Create(t.Context(), forged, metav1.CreateOptions{}); return err })
+	got, first := shared.awaitToken(t, namespace, "s", nil)
+	user, _ := tokensecret.RequestedBy(got)
+	if user.Name != "jane" || strings.Join(user.Groups, " ") != "fruit system:authenticated" || len(user.Extra) != 2 || len(user.Extra["example.com/scopes"]) != 2 {
+		t.Errorf("the Secret is filled on behalf of %+v, want jane", user)
+	}
+
+	// Who may not use the identity changes other things of the Secret, and leaves the user as it was.
+	secrets := shared.client(t).CoreV1().Secrets(namespace)
+	for what, patch := range map[string]string{
+		"a note":             string(annotate("note", "x")),
+		"jane's groups":      string(annotate(v1alpha1.AnnotationRequesterGroups, "system:masters")),
+		"no user":            `{"metadata":{"annotations":{"` + v1alpha1.AnnotationRequester + `":null}}}`,
+		"no user and groups": `{"metadata":{"annotations":{"` + v1alpha1.AnnotationRequester + `":null,"` + v1alpha1.AnnotationRequesterGroups + `":null}}}`,
+	} {
+		_, err := bob.Patch(t.Context(), "s", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		allowed(t, what, err)
+		now, err := secrets.Get(t.Context(), "s", metav1.GetOptions{})
+		if kept, _ := tokensecret.RequestedBy(now); err != nil || fmt.Sprint(kept) != fmt.Sprint(user) {
+			t.Errorf("%s: the Secret is filled on behalf of %+v, %v", what, kept, err)
+		}
+	}
+	takeOver := annotate(v1alpha1.AnnotationRequester, "me")
+	_, err = bob.Patch(t.Context(), "s", types.MergePatchType, takeOver, metav1.PatchOptions{})
+	refused(t, "taking it over without the right", err, "bob may not have tokens")
+
+	// The right goes; renewals end.
+	if err := shared.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shared.letAgent(t, namespace)
+	eventually(t, func() error {
+		if _, err := secrets.Patch(t.Context(), "s", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, warning := range shared.warnings(t, namespace) {
+			if strings.Contains(warning, "Secret/s UseDenied: jane, on whose behalf") {
+				return nil
+			}
+		}
+		return fmt.Errorf("no Event says that jane may not: %q", shared.warnings(t, namespace))
+	})
+	_, last := shared.awaitToken(t, namespace, "s", nil)
+	if out := shared.must(t, "", "kubectl", "credence", "get", "-n", namespace, "-o", "wide"); !strings.Contains(out, "REQUESTED BY") || !strings.Contains(out, "jane") || !strings.Contains(out, "UseDenied") {
+		t.Errorf("credence get shows\n%s", out)
+	}
+
+	// Bob gets it, and takes the Secret over.
+	shared.bind(t, namespace, "admin", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "bob"})
+	shared.letUse(t, namespace, "bob")
+	eventually(t, func() error {
+		_, err := bob.Patch(t.Context(), "s", types.MergePatchType, takeOver, metav1.PatchOptions{})
+		return err
+	})
+	got, now := shared.awaitToken(t, namespace, "s", func(c carried) bool { return c.ID != last.ID })
+	if user, _ := tokensecret.RequestedBy(got); user.Name != "bob" {
+		t.Errorf("the Secret is filled on behalf of %+v, want bob", user)
+	}
+	if first.ID == now.ID {
+		t.Error("the first token is there again")
+	}
+}
+
+// A service account of a controller labels a Secret, with the extra values of its token.
+func TestAServiceAccountLabelsASecret(t *testing.T) {
+	namespace := shared.namespace(t)
+	root := shared.client(t)
+	shared.awsIdentity(t, namespace, "banana", "dev")
+	shared.letAgent(t, namespace)
+	for _, role := range []string{"admin", "credence:workloadidentities:user"} {
+		shared.bind(t, namespace, role, rbacv1.Subject{Kind: "ServiceAccount", Name: "gitops", Namespace: namespace})
+	}
+	eventually(t, func() error {
+		_, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "gitops"}}, metav1.CreateOptions{})
+		return err
+	})
+	bound, err := root.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "gitops", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(shared.config(t))
+	config.BearerToken = bound.Status.Token
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		_, err := client.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("s", namespace, "banana"), metav1.CreateOptions{})
+		return err
+	})
+	got, _ := shared.awaitToken(t, namespace, "s", nil)
+	if user, _ := tokensecret.RequestedBy(got); user.Name != "system:serviceaccount:"+namespace+":gitops" || user.UID == "" || len(user.Extra) == 0 {
+		t.Errorf("the Secret is filled on behalf of %+v, want the service account with its extra values", user)
+	}
+}
+
+// Whatever webhooks make of a Secret, it is not filled on behalf of anybody but the user who labels it.
+func TestARequesterThatAWebhookForges(t *testing.T) {
+	namespace := shared.namespace(t)
+	root := shared.client(t)
+	forge := func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		var secret corev1.Secret
+		if err := json.Unmarshal(review.Request.Object.Raw, &secret); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{
+			UID: review.Request.UID, Allowed: true, PatchType: ptr.To(admissionv1.PatchTypeJSONPatch),
+			Patch: []byte(fmt.Sprintf(`[{"op":"add","path":"/metadata/annotations/%s","value":%q}]`, strings.ReplaceAll(secret.Annotations["forge"], "/", "~1"), secret.Annotations["as"])),
+		}
+		_ = json.NewEncoder(w).Encode(review)
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(forge))
+	defer server.Close()
+	shared.mutatingWebhook(t, namespace, server, registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}})
+	create := func(annotation, value string) error {
+		secret := tokenSecret("s", namespace, "banana")
+		secret.Annotations["forge"], secret.Annotations["as"] = annotation, value
+		_, err := root.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	eventually(t, func() error {
+		if err := create(v1alpha1.AnnotationRequester, "eve"); err == nil {
+			return fmt.Errorf("a Secret on behalf of eve was admitted")
+		}
+		return nil
+	})
+	const words = "must hold the user who makes the request"
+	for annotation, value := range map[string]string{
+		v1alpha1.AnnotationRequester: "eve", v1alpha1.AnnotationRequesterUID: "1", v1alpha1.AnnotationRequesterGroups: "fruit", v1alpha1.AnnotationRequesterExtra: "a=b",
+	} {
+		refused(t, "another "+annotation, create(annotation, value), words)
+	}
+	refused(t, "no user", create(v1alpha1.AnnotationRequester, ""), words)
+	allowed(t, "another annotation", create("note", "x"))
+}
+
+// mutatingWebhook has a server change objects of a namespace, after all other webhooks.
+func (p plane) mutatingWebhook(t *testing.T, namespace string, server *httptest.Server, rule registrationv1.Rule) {
+	t.Helper()
+	webhooks := p.client(t).AdmissionregistrationV1().MutatingWebhookConfigurations()
+	name := "z-e2e-" + namespace
+	t.Cleanup(func() { _ = webhooks.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}) })
+	if _, err := webhooks.Create(t.Context(), &registrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Webhooks: []registrationv1.MutatingWebhook{{
+			Name: "e2e.example.com",
+			ClientConfig: registrationv1.WebhookClientConfig{
+				URL:      ptr.To(server.URL),
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			Rules:                   []registrationv1.RuleWithOperations{{Operations: []registrationv1.OperationType{registrationv1.Create}, Rule: rule}},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
+			ReinvocationPolicy:      ptr.To(registrationv1.IfNeededReinvocationPolicy),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
