@@ -19,7 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// accounts keeps one Secret for each identity that a service account gives its pods, and none besides.
+// accounts keeps one Secret for each identity that a service account gives its pods, and besides only those that pods still mount.
 type accounts struct {
 	client     client.Client
 	live       client.Reader
@@ -34,7 +34,9 @@ type accounts struct {
 	// serves reports whether the agent has the Secrets of a namespace.
 	serves   func(namespace string) bool
 	failures *ledger
-	log      *slog.Logger
+	// pods lists the pods of a service account that have not ended.
+	pods func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error)
+	log  *slog.Logger
 }
 
 // Reconcile looks at one service account. It never returns an error of somebody else's making: waits are its own.
@@ -70,11 +72,16 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 		return reconcile.Result{RequeueAfter: a.unserved(account)}, nil
 	}
 	problems := a.create(ctx, account, wanted, kept)
-	problems = append(problems, a.remove(ctx, account, wanted, kept)...)
+	unreleased, waiting := a.release(ctx, account, wanted, kept)
+	problems = append(problems, unreleased...)
 	if err := a.asked(ctx, account, kept, wanted); err != nil {
 		problems = append(problems, problem{"RenewalNotFinished", err.Error()})
 	}
-	return reconcile.Result{RequeueAfter: a.report(account, problems)}, nil
+	after := a.report(account, problems)
+	if after == 0 && waiting {
+		after = releasedLook
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 // problem is why a service account does not have all Secrets that it should.

@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -107,21 +106,4 @@ func newSecret(account *metav1.PartialObjectMetadata, wi *v1alpha1.WorkloadIdent
 		},
 		Type: corev1.SecretTypeOpaque,
 	}
-}
-
-// remove deletes the Secrets of identities that the account does not name any more.
-func (a *accounts) remove(ctx context.Context, account *metav1.PartialObjectMetadata, wanted []string, kept map[string]*corev1.Secret) []problem {
-	var problems []problem
-	for name, secret := range kept {
-		if slices.Contains(wanted, name) {
-			continue
-		}
-		err := a.client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
-			problems = append(problems, problem{"SecretNotDeleted", fmt.Sprintf("delete Secret %s, which is not needed any more: %v", secret.Name, err)})
-			continue
-		}
-		a.log.InfoContext(ctx, "Secret deleted: the service account does not name its identity any more", "secret", secret.Namespace+"/"+secret.Name, "serviceAccount", account.Name)
-	}
-	return problems
 }

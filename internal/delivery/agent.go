@@ -140,7 +140,8 @@ func (a *Agent) assemble(config Config) {
 	}
 	a.accounts = &accounts{
 		client: a.manager.GetClient(), live: a.manager.GetAPIReader(), identities: config.Identities, reviews: config.Reviews,
-		clock: config.Clock, random: config.Random, events: config.Events, asks: asks, queue: a.secrets.add, failures: newLedger(), serves: a.serves, log: config.Log,
+		clock: config.Clock, random: config.Random, events: config.Events, asks: asks, queue: a.secrets.add, failures: newLedger(), serves: a.serves,
+		pods: podsOf(a.manager.GetAPIReader()), log: config.Log,
 	}
 	a.gates = &gates{client: a.manager.GetClient(), recorder: recorder}
 }

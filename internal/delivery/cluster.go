@@ -62,6 +62,9 @@ func own(ctx context.Context, reader client.Reader, secret metav1.Object, reques
 	} else if err != nil || found.UID != uid {
 		return fmt.Sprintf("the service account %s with the uid %s does not exist", account, uid), nil
 	}
+	if secret.GetAnnotations()[v1alpha1.AnnotationReleased] != "" {
+		return "", nil // pods still mount it
+	}
 	wanted, err := tokensecret.ParseIdentities(found.Annotations[v1alpha1.AnnotationAccountIdentities])
 	if err != nil {
 		return "", nil // a slip is no wish to lose what there is; the account is told of it

@@ -135,7 +135,7 @@ func (r *requestor) authority(ctx context.Context, w *work) (string, error) {
 		return "", nil
 	}
 	wrong, err := own(ctx, r.client, w.secret, w.request)
-	if wrong != "" || err != nil {
+	if wrong != "" || err != nil || w.secret.Annotations[v1alpha1.AnnotationReleased] != "" {
 		return wrong, err
 	}
 	on, err := enabled(ctx, r.client, w.key.Namespace)

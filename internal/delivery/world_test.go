@@ -47,6 +47,7 @@ type world struct {
 	downIn     map[string]error       // what requests for tokens of a namespace are answered with
 	tokens     []identityTokenAsked   // in order
 	refused    []types.NamespacedName // asked for and not given, as downIn has it
+	pods       []corev1.Pod           // of the account
 	reviewed   []tokensecret.User     // in order
 	denied     map[string]bool        // accounts that may not use identities
 	revoked    map[string]bool        // keys
@@ -99,6 +100,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	w.accounts = &accounts{
 		client: w.client, live: w.client, identities: w, reviews: w, clock: w.clock, random: random, events: events, asks: asks,
 		queue: w.queue, serves: func(namespace string) bool { return namespace != w.unserved }, failures: newLedger(), log: slog.New(slog.DiscardHandler),
+		pods: func(context.Context, types.NamespacedName) ([]corev1.Pod, error) { return w.pods, nil },
 	}
 	w.gates = &gates{client: w.client, recorder: recorder}
 	return w

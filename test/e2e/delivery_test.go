@@ -274,7 +274,10 @@ func TestPodGetsItsIdentity(t *testing.T) {
 		t.Error("the annotation went before there was a new token")
 	}
 
-	// It does not name the identity any more: the Secret goes. It goes itself: so do its Secrets, by their owner.
+	// It does not name the identity any more, and no pod mounts it: the Secret goes.
+	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, ""), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

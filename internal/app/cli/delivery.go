@@ -34,6 +34,8 @@ type delivery struct {
 	Context string `json:"context"`
 	// OrphanedSince is since when the identity does not exist any more.
 	OrphanedSince *time.Time `json:"orphanedSince,omitempty"`
+	// ReleasedSince is since when the service account does not name the identity any more, while pods still mount the Secret.
+	ReleasedSince *time.Time `json:"releasedSince,omitempty"`
 	// Problem is what is wrong with the Secret itself.
 	Problem     string  `json:"problem,omitempty"`
 	LastFailure *mishap `json:"lastFailure,omitempty"`
@@ -76,6 +78,7 @@ func deliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *delive
 	}
 	d.Renews = timestamp(secret.Annotations[v1alpha1.AnnotationRenewTimestamp])
 	d.OrphanedSince = timestamp(secret.Annotations[v1alpha1.AnnotationOrphaned])
+	d.ReleasedSince = timestamp(secret.Annotations[v1alpha1.AnnotationReleased])
 	token := secret.Data[v1alpha1.SecretToken]
 	if len(token) == 0 {
 		return identity, d

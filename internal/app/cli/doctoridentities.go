@@ -159,7 +159,7 @@ func (d *doctor) checkPublicName(ctx context.Context, found *diagnosis, issuer s
 
 // checkTokens looks at every Secret that carries a token.
 func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
-	var all, expired, overdue, empty, absent, unkept, orphaned, broken, foreign, unnamed []string
+	var all, expired, overdue, empty, absent, unkept, orphaned, broken, foreign, unnamed, released []string
 	for _, identity := range known.identities {
 		for _, t := range identity.Deliveries {
 			name := t.Namespace + "/" + t.Secret
@@ -183,6 +183,9 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 			if t.RequestedBy == "" && t.ServiceAccount == "" && !t.Missing && t.Problem == "" {
 				unnamed = append(unnamed, name)
 			}
+			if t.ReleasedSince != nil {
+				released = append(released, name+" (since "+d.ago(*t.ReleasedSince)+")")
+			}
 			if t.issuer != "" && identity.Issuer != "" && t.issuer != identity.Issuer {
 				foreign = append(foreign, name)
 			}
@@ -204,6 +207,8 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 	report(orphaned, verdictWarn, "create the identity anew, and its trust as well, or delete the Secret", "are of identities that do not exist any more")
 	report(unnamed, verdictWarn, "have a user who may use the identity take it over: kubectl annotate secret NAME -n NAMESPACE --overwrite "+authenticationv1alpha1.AnnotationRequester+"=me",
 		"do not hold the user who labelled them, so that no right is reviewed when they are renewed")
+	report(released, verdictWarn, "name the identity again, or let these pods end: new ones do not get it; to stop delivery at once, take the right to use it away from the service account",
+		"are of identities that their service account does not name any more, and stay for the pods that mount them")
 	if known.waitingCount > 0 {
 		found.add("pods", verdictWarn, agent, "%s until a token exists: %s", plural(known.waitingCount, "pod waits", "pods wait"), some(known.waiting))
 	}

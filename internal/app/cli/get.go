@@ -230,6 +230,8 @@ func (g *get) renewal(d *delivery, wide bool) string {
 		return "-"
 	case !d.Renews.After(g.now()):
 		return g.word(*d.Renews, wide) + " (overdue)"
+	case d.ReleasedSince != nil:
+		return g.word(*d.Renews, wide) + " (released)"
 	default:
 		return g.word(*d.Renews, wide)
 	}

@@ -1,0 +1,105 @@
+package delivery
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+func mountingPod(name, secret string) corev1.Pod {
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{
+		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: secret}}}}}}}},
+	}}
+}
+
+// An identity that is taken off an account, or whose namespace loses its label, stays for the pods that have it.
+func TestReleasedIdentitiesServeTheirPods(t *testing.T) {
+	key := tokensecret.NameFor("web", "banana")
+	for name, take := range map[string]func(*world){
+		"the annotation goes": func(w *world) {
+			w.editAccount(func(a *corev1.ServiceAccount) { delete(a.Annotations, v1alpha1.AnnotationAccountIdentities) })
+		},
+		"the identity is taken off it": func(w *world) {
+			w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry" })
+		},
+		"the label goes": func(w *world) {
+			namespace := &corev1.Namespace{}
+			if err := w.client.Get(t.Context(), types.NamespacedName{Name: "ns"}, namespace); err != nil {
+				t.Fatal(err)
+			}
+			namespace.Labels = nil
+			if err := w.client.Update(t.Context(), namespace); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
+			w.addIdentity("ns", "banana", "u1")
+			w.addIdentity("ns", "cherry", "u2")
+			w.lookAtAccount()
+			w.look("ns/" + key)
+			w.pods = []corev1.Pod{mountingPod("a", key), mountingPod("b", key), mountingPod("c", "another")}
+			take(w)
+			if again := w.lookAtAccount(); again != releasedLook {
+				t.Errorf("looked at again after %s, want %s", again, releasedLook)
+			}
+			if since := w.secret("ns/" + key).Annotations[v1alpha1.AnnotationReleased]; since != "2026-01-02T03:00:00Z" {
+				t.Errorf("released since %q", since)
+			}
+			for _, words := range []string{"IdentityReleased the account gives new pods no tokens of WorkloadIdentity ns/banana any more, but 2 pods still need them", "this pod keeps them", "this pod keeps them"} {
+				if event := w.event(); !strings.Contains(event, words) || !strings.Contains(event, "to stop delivery at once, take the right to use it away") {
+					t.Errorf("the Event says %q", event)
+				}
+			}
+			// It is renewed as before, and nothing is told again.
+			for range 3 {
+				w.pass(45 * time.Minute)
+				w.look("ns/" + key)
+				w.lookAtAccount()
+			}
+			if event := w.event(); len(w.tokens) != 4 || event != "" {
+				t.Errorf("%d tokens, want 4; the Event says %q", len(w.tokens), event)
+			}
+			// Without the right it is not.
+			w.denied["system:serviceaccount:ns:web"] = true
+			w.pass(45 * time.Minute)
+			w.look("ns/" + key)
+			if len(w.tokens) != 4 {
+				t.Error("renewed without the right to use the identity")
+			}
+			w.pods = []corev1.Pod{mountingPod("c", "another")}
+			w.lookAtAccount()
+			if names := strings.Join(w.secretNames(), " "); strings.Contains(names, key) {
+				t.Errorf("Secrets %s after the last pod", names)
+			}
+		})
+	}
+}
+
+func TestAnIdentityThatComesBackIsNotReleased(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	key := tokensecret.NameFor("web", "banana")
+	w.lookAtAccount()
+	w.pods = []corev1.Pod{mountingPod("a", key)}
+	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "" })
+	w.lookAtAccount()
+	before := w.secret("ns/" + key)
+	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "banana" })
+	if again := w.lookAtAccount(); again != 0 {
+		t.Errorf("looked at again after %s", again)
+	}
+	after := w.secret("ns/" + key)
+	if _, marked := after.Annotations[v1alpha1.AnnotationReleased]; marked || before.UID != after.UID || before.Annotations[v1alpha1.AnnotationReleased] == "" {
+		t.Errorf("before %v, after %v", before.Annotations, after.Annotations)
+	}
+}
