@@ -6,7 +6,11 @@ import (
 	"fmt"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/relyingparty"
 	"github.com/go-jose/go-jose/v4"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationv1client "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	restclient "k8s.io/client-go/rest"
 )
 
@@ -45,6 +49,17 @@ func CheckHostCluster(ctx context.Context, client restclient.Interface, issuer i
 		}
 	}
 	return nil
+}
+
+// HostTrusts reports whether the cluster which hosts this server takes tokens of the issuer for those of its users, as an
+// AuthenticationConfiguration of its API server may have it: who may create an identity can then be such a user.
+func HostTrusts(ctx context.Context, client authenticationv1client.TokenReviewInterface, issuer identity.Issuer) (bool, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: relyingparty.UnsignedToken(string(issuer))}}
+	answer, err := client.Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("review a token of the issuer: %w", err)
+	}
+	return relyingparty.TrustsIssuer(answer.Status.Authenticated, answer.Status.Error), nil
 }
 
 func fetch(ctx context.Context, client restclient.Interface, path string, into any) error {

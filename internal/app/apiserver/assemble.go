@@ -51,6 +51,13 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	if err := apiserver.CheckHostCluster(startup, a.client.Discovery().RESTClient(), a.issuer, a.atStart()); err != nil {
 		return nil, err
 	}
+	// The cluster's configuration may mean it so: it is reported, and prevents nothing.
+	switch trusts, err := apiserver.HostTrusts(startup, a.client.AuthenticationV1().TokenReviews(), a.issuer); {
+	case err != nil:
+		a.log.WarnContext(ctx, "whether the cluster trusts the issuer of workload identities is not known", "err", err)
+	case trusts:
+		a.log.WarnContext(ctx, "the cluster trusts the issuer of workload identities: who may create identities and their tokens can be a user of the cluster; remove the issuer from the AuthenticationConfiguration of its API server unless that is meant", "issuer", string(a.issuer))
+	}
 	gardenID := a.o.GardenID
 	if gardenID == "" {
 		namespace, err := a.client.CoreV1().Namespaces().Get(startup, metav1.NamespaceSystem, metav1.GetOptions{})

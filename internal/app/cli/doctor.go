@@ -159,6 +159,7 @@ func (d *doctor) examine(ctx context.Context, both clusters, where selection, cl
 		known = d.checkIdentities(ctx, found, both, where)
 	}
 	d.checkIssuers(ctx, found, known, ring, client, both.identity.authorities)
+	checkHost(ctx, found, both.identity, ring)
 	if known != nil {
 		d.checkTokens(found, known)
 	}

@@ -134,6 +134,8 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path[0] == "subjectaccessreviews":
 		f.review(w, r)
+	case path[0] == "tokenreviews":
+		answer(w, http.StatusCreated, map[string]any{"status": map[string]string{"error": f.setting("review-error")}})
 	case r.Method == http.MethodPost && path[0] == "pods":
 		refuse(w, metav1.Status{
 			Code: 403, Reason: "Forbidden", Details: &metav1.StatusDetails{Kind: "pods"},

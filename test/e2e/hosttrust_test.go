@@ -1,0 +1,48 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A cluster whose own API server trusts the issuer is noticed: by doctor, and when the server starts.
+func TestHostThatTrustsTheIssuer(t *testing.T) {
+	if out, _, _ := shared.command(t, "", "credence", "doctor", "--ca-file", shared.CAFile); !strings.Contains(out, "the cluster does not take tokens") {
+		t.Errorf("doctor of a cluster that does not trust the issuer:\n%s", out)
+	}
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "authentication.yaml")
+	port, err := freePorts(portsPerPlane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It is noticed whatever audience the cluster wants, and while it cannot read the documents of the issuer.
+	configuration := fmt.Sprintf(`apiVersion: apiserver.config.k8s.io/v1
+kind: AuthenticationConfiguration
+anonymous: {enabled: true, conditions: [{path: /readyz}, {path: /livez}, {path: /healthz}]}
+jwt:
+- issuer: {url: "https://127.0.0.1:%d/workload-identity", audiences: [another]}
+  claimMappings: {username: {claim: sub, prefix: "workload:"}}
+`, port+2)
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { shared.must(t, "", "credence", "down", "--dir", dir) })
+	shared.must(t, "", "credence", "up", "--dir", dir, "--port", fmt.Sprint(port), "--detach", "--arg", "devcluster=--authentication-config="+file)
+	p, err := readPlane(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, _, _ := p.command(t, "", "credence", "doctor", "--ca-file", p.CAFile); !strings.Contains(out, "the cluster trusts "+p.Issuer) {
+		t.Errorf("doctor of a cluster that trusts the issuer:\n%s", out)
+	}
+	log, err := os.ReadFile(filepath.Join(p.Dir, "logs", "apiserver.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(log), "the cluster trusts the issuer of workload identities") {
+		t.Errorf("the log of the API server:\n%s", log)
+	}
+}
