@@ -30,12 +30,7 @@ func RememberCertificates(next authenticator.Request, proxy *authenticatorfactor
 		if !byCertificate(r) || saysMore(r.Header, proxy) {
 			return next.AuthenticateRequest(r)
 		}
-		digest := sha256.New()
-		for _, certificate := range r.TLS.PeerCertificates {
-			_, _ = digest.Write(certificate.Raw) // a hash takes everything
-		}
-		var key [sha256.Size]byte
-		digest.Sum(key[:0])
+		key := digest(r)
 		if response, ok := remembered.Get(key); ok {
 			return response.(*authenticator.Response), true, nil
 		}
@@ -47,6 +42,16 @@ func RememberCertificates(next authenticator.Request, proxy *authenticatorfactor
 		}
 		return response, ok, err
 	})
+}
+
+// digest identifies the certificates of a request's connection.
+func digest(r *http.Request) (key [sha256.Size]byte) {
+	digest := sha256.New()
+	for _, certificate := range r.TLS.PeerCertificates {
+		_, _ = digest.Write(certificate.Raw) // a hash takes everything
+	}
+	digest.Sum(key[:0])
+	return key
 }
 
 // saysMore says whether who calls may follow from more than the certificate: a token, or what a front proxy says. The names

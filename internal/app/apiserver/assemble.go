@@ -194,7 +194,9 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	}
 	generic.AuditPolicyRuleEvaluator = apiserver.CapAudit(generic.AuditPolicyRuleEvaluator)
 	generic.AuditBackend = apiserver.BoundAudit(generic.AuditBackend)
-	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(apiserver.RememberCertificates(generic.Authentication.Authenticator, generic.Authentication.RequestHeaderConfig, clock.RealClock{}))
+	proxy := generic.Authentication.RequestHeaderConfig
+	remembering := apiserver.RememberCertificates(generic.Authentication.Authenticator, proxy, clock.RealClock{})
+	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(apiserver.RememberFrontProxy(remembering, proxy, clock.RealClock{}))
 	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer)
 	return generic, nil
 }
