@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -23,6 +24,9 @@ const maxSocketPath = 103
 // startTimeout is how long etcd may take until it answers; replaying a large log takes seconds.
 const startTimeout = time.Minute
 
+// slowAfter is how long etcd may take to start before that is logged.
+const slowAfter = 10 * time.Second
+
 // Etcd is a running server.
 type Etcd struct {
 	server  *embed.Etcd
@@ -33,7 +37,8 @@ type Etcd struct {
 }
 
 // Start runs etcd on the data in dir, which it creates with mode 0700 if it is missing. Stop must be called.
-func Start(ctx context.Context, dir string) (*Etcd, error) {
+// log is told of a start that takes long.
+func Start(ctx context.Context, dir string, log *slog.Logger) (*Etcd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd data directory: %w", err)
 	}
@@ -48,23 +53,63 @@ func Start(ctx context.Context, dir string) (*Etcd, error) {
 		e.release()
 		return nil, err
 	}
-	server, err := embed.StartEtcd(e.config(dir))
-	if err != nil {
-		e.release()
-		return nil, fmt.Errorf("start embedded etcd in %s: %w", dir, err)
-	}
-	e.server = server
+	ready := make(chan error, 1)
 	deadline, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- e.start(dir) }()
+	slow := time.NewTimer(slowAfter)
+	defer slow.Stop()
+	for {
+		select {
+		case err := <-started:
+			if err != nil {
+				e.release()
+				return nil, err
+			}
+			started = nil
+			go e.wait(ready)
+		case err := <-ready:
+			if err != nil {
+				e.Stop()
+				return nil, fmt.Errorf("embedded etcd in %s ended: %w", dir, err)
+			}
+			return e, nil
+		case <-slow.C:
+			log.Warn("the embedded etcd has not started yet: it has a large log to read, or its log is damaged", "log", walOf(dir))
+		case <-deadline.Done():
+			// What did not start cannot be stopped. Its lock goes with the process.
+			if started == nil {
+				e.Stop()
+			}
+			return nil, fmt.Errorf("embedded etcd in %s did not start: %w; if its log in %s is damaged, restore a copy of the folder", dir, deadline.Err(), walOf(dir))
+		}
+	}
+}
+
+// walOf is where etcd keeps its log.
+func walOf(dir string) string { return filepath.Join(dir, "data", "member", "wal") }
+
+// start may block for good, or panic, if the log was cut.
+func (e *Etcd) start(dir string) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("start embedded etcd in %s: its log in %s is damaged (%v): restore a copy of the folder", dir, walOf(dir), cause)
+		}
+	}()
+	if e.server, err = embed.StartEtcd(e.config(dir)); err != nil {
+		return fmt.Errorf("start embedded etcd in %s: %w", dir, err)
+	}
+	return nil
+}
+
+// wait reports when the server answers, or why it never will.
+func (e *Etcd) wait(ready chan<- error) {
 	select {
-	case <-server.Server.ReadyNotify():
-		return e, nil
-	case err := <-server.Err():
-		e.Stop()
-		return nil, fmt.Errorf("embedded etcd in %s ended: %w", dir, err)
-	case <-deadline.Done():
-		e.Stop()
-		return nil, fmt.Errorf("embedded etcd in %s was not ready: %w", dir, deadline.Err())
+	case <-e.server.Server.ReadyNotify():
+		ready <- nil
+	case err := <-e.server.Err():
+		ready <- err
 	}
 }
 

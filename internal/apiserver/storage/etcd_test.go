@@ -1,11 +1,14 @@
 package storage_test
 
 import (
+	"context"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/credence-id/credence/internal/apiserver/storage"
 )
@@ -14,7 +17,7 @@ func TestStart(t *testing.T) {
 	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	for name, dir := range map[string]string{"short path": t.TempDir(), "long path": long} {
 		t.Run(name, func(t *testing.T) {
-			etcd, err := storage.Start(t.Context(), dir)
+			etcd, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +34,7 @@ func TestStart(t *testing.T) {
 				t.Fatalf("nobody listens: %v", err)
 			}
 			_ = connection.Close()
-			if _, err := storage.Start(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {
+			if _, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {
 				t.Errorf("a second start on the same folder: %v", err)
 			}
 			if connection, err = net.Dial("unix", socket); err != nil {
@@ -40,7 +43,7 @@ func TestStart(t *testing.T) {
 				_ = connection.Close()
 			}
 			etcd.Stop()
-			again, err := storage.Start(t.Context(), dir)
+			again, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatalf("after a stop: %v", err)
 			}
@@ -54,7 +57,32 @@ func TestStartInAFile(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := storage.Start(t.Context(), file); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := storage.Start(t.Context(), file, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("etcd in a file: %v", err)
+	}
+}
+
+// A log that was cut, as by a full disk or a copy that ended early, is an error that names it, never a start without end.
+func TestStartWithACutLog(t *testing.T) {
+	for _, size := range []int64{0, 100, 300} {
+		dir := t.TempDir()
+		etcd, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		etcd.Stop()
+		logs, err := filepath.Glob(filepath.Join(dir, "data", "member", "wal", "*.wal"))
+		if err != nil || len(logs) == 0 {
+			t.Fatalf("no log in %s: %v", dir, err)
+		}
+		if err := os.Truncate(logs[0], size); err != nil {
+			t.Fatal(err)
+		}
+		// Those that block do so for good: the shorter this is, the shorter the test.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := storage.Start(ctx, dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), filepath.Dir(logs[0])) {
+			t.Errorf("cut to %d bytes: %v, want an error that names the log", size, err)
+		}
 	}
 }

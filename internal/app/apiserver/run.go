@@ -36,7 +36,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if o.EtcdDataDir != "" {
-		etcd, err := storage.Start(ctx, o.EtcdDataDir)
+		etcd, err := storage.Start(ctx, o.EtcdDataDir, log)
 		if err != nil {
 			return err
 		}
