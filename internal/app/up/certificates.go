@@ -37,7 +37,11 @@ func (i installation) authority(now time.Time) (*pki.Authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authority: %w", err)
 	}
-	return pki.Load(certificate, key, now)
+	authority, err := pki.Load(certificate, key, now)
+	if err != nil {
+		return nil, fmt.Errorf("%w: restore %s and %s, or remove the folder %s to begin anew", err, i.authorityFile(), i.authorityKeyFile(), i.dir)
+	}
+	return authority, nil
 }
 
 // issueCertificates gives every component the certificates of the table, and a kubeconfig if it is a client. Those that
