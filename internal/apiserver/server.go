@@ -100,7 +100,8 @@ func New(config Config) (*Server, error) {
 		storage map[string]rest.Storage
 	}{
 		{v1alpha1.SchemeGroupVersion, map[string]rest.Storage{
-			"workloadidentities": identities,
+			"workloadidentities":          identities,
+			"workloadidentities/delivery": workloadidentity.NewDeliveryREST(identities, clock.RealClock{}),
 			"workloadidentities/token": tokenrequest.NewREST(tokenrequest.Config{
 				Identities: identities,
 				Tokens:     config.Tokens,

@@ -21,6 +21,7 @@ import (
 
 	"github.com/credence-id/credence/internal/delivery/bindings"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/delivery/secretwatch"
 )
 
@@ -32,8 +33,10 @@ type Config struct {
 	Tokens     Tokens
 	Keys       Keys
 	Reviews    Reviews
-	Events     Events
-	Registry   prometheus.Registerer
+	// Reports, if not nil, takes reports for the status of identities.
+	Reports  reports.Sender
+	Events   Events
+	Registry prometheus.Registerer
 
 	// OneCluster says that the identities are of the workload cluster too, so that its service accounts can be contexts.
 	OneCluster bool
@@ -138,6 +141,9 @@ func (a *Agent) assemble(config Config) {
 		accountDone: func(account types.NamespacedName) { a.services.add(account, 0) },
 		log:         config.Log,
 	}
+	if config.Reports != nil {
+		a.requestor.reports = reports.New(config.Reports, config.Clock, config.Log)
+	}
 	a.accounts = &accounts{
 		client: a.manager.GetClient(), live: a.manager.GetAPIReader(), identities: config.Identities, reviews: config.Reviews,
 		clock: config.Clock, random: config.Random, events: config.Events, asks: asks, queue: a.secrets.add, failures: newLedger(), serves: a.serves,
@@ -154,6 +160,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 	}()
 	go a.retain(ctx)
+	if a.requestor.reports != nil {
+		go a.requestor.reports.Run(ctx)
+	}
 	if err := a.manager.Start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run the controllers: %w", err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/relyingparty"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -40,6 +41,7 @@ type requestor struct {
 	ledger   *ledger
 	outage   *outage
 	asks     *asks
+	reports  *reports.Reporter // nil: none
 	// accountDone is told of an account all of whose Secrets may have what it asked for.
 	accountDone func(types.NamespacedName)
 	log         *slog.Logger
@@ -88,12 +90,24 @@ func (r *requestor) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if !w.waits {
 		r.outage.forget(w.key)
 	}
+	r.report(w)
 	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 func (r *requestor) forget(key types.NamespacedName) {
 	r.ledger.forget(key)
 	r.outage.forget(key)
+	r.reports.Remove(key)
+}
+
+// report tells of a Secret in the status of its identity.
+func (r *requestor) report(w *work) {
+	if w.identity == nil {
+		r.reports.Remove(w.key)
+		return
+	}
+	e := r.ledger.get(w.key)
+	r.reports.Set(w.key, reports.Secret{Identity: w.request.Identity, UID: w.identity.UID, Expiry: e.expiry, Reason: e.told.reason, Message: e.told.message})
 }
 
 // keep returns after how long the Secret is looked at again; 0: when something changes.

@@ -157,11 +157,21 @@ func (f *Follower) newNamespace(name string) *namespace {
 	_ = followed.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) { followed.settle() })
 	_, _ = followed.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		// Those of the first list too: somebody may have been told meanwhile that there is none.
-		AddFunc:    func(object any, _ bool) { f.tell(object) },
-		UpdateFunc: func(_, object any) { f.tell(object) },
+		AddFunc: func(object any, _ bool) { f.tell(object) },
+		UpdateFunc: func(before, object any) {
+			if !onlyReported(before, object) {
+				f.tell(object)
+			}
+		},
 		DeleteFunc: f.tell,
 	})
 	return followed
+}
+
+// onlyReported reports whether nothing has changed of an identity but what is reported of its delivery, and labels.
+func onlyReported(before, after any) bool {
+	a, b := before.(*v1alpha1.WorkloadIdentity), after.(*v1alpha1.WorkloadIdentity)
+	return a.UID == b.UID && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil)
 }
 
 func (f *Follower) tell(object any) {

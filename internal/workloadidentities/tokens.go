@@ -44,3 +44,14 @@ func (i *Issuer) Token(ctx context.Context, name types.NamespacedName, uid types
 	}
 	return identity.NewToken(answer.Status.Token), nil
 }
+
+// Report sends how tokens of the identity with this uid are delivered. Its errors are those of the API; it is tried once.
+func (i *Issuer) Report(ctx context.Context, name types.NamespacedName, uid types.UID, report v1alpha1.DeliveryReportSpec) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return i.client.rest.Post().MaxRetries(0).Namespace(name.Namespace).Resource(resource).Name(name.Name).SubResource("delivery").Body(&v1alpha1.DeliveryReport{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "DeliveryReport"},
+		ObjectMeta: metav1.ObjectMeta{UID: uid},
+		Spec:       report,
+	}).Do(ctx).Error()
+}

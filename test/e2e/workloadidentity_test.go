@@ -94,13 +94,13 @@ func TestKubectl(t *testing.T) {
 	wi := shared.create(t, namespace, "one", "aws", "audience-a", "audience-b")
 	t.Run("columns", func(t *testing.T) {
 		header, row, _ := strings.Cut(kubectl("", "get", "wi", "one"), "\n")
-		if got, want := strings.Fields(header), []string{"NAME", "SUBJECT", "TARGET", "AGE"}; !cmp.Equal(got, want) {
+		if got, want := strings.Fields(header), []string{"NAME", "READY", "DELIVERED", "EXPIRES", "TARGET", "AGE"}; !cmp.Equal(got, want) {
 			t.Errorf("columns %v, want %v", got, want)
 		}
-		if got := strings.Fields(row); got[0] != "one" || got[1] != wi.Status.Sub || got[2] != "aws" {
+		if got := strings.Fields(row); !cmp.Equal(got[:5], []string{"one", "True", "-", "-", "aws"}) {
 			t.Errorf("row %q", row)
 		}
-		if wide := kubectl("", "get", "credence", "-o", "wide"); !strings.Contains(wide, "AUDIENCES") || !strings.Contains(wide, "audience-a,audience-b") {
+		if wide := kubectl("", "get", "credence", "-o", "wide"); !strings.Contains(wide, "AUDIENCES") || !strings.Contains(wide, "audience-a,audience-b") || !strings.Contains(wide, wi.Status.Sub) {
 			t.Errorf("get -o wide of the category credence prints\n%s", wide)
 		}
 	})

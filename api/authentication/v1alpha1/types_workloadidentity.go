@@ -15,7 +15,7 @@ type WorkloadIdentity struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// spec says for whom the identity's tokens are meant.
 	Spec WorkloadIdentitySpec `json:"spec"`
-	// status is set by the server at creation; what a client sends here is ignored.
+	// status is set by the server; what a client sends here is ignored.
 	// +optional
 	Status WorkloadIdentityStatus `json:"status,omitempty"`
 }
@@ -41,7 +41,8 @@ type TargetSystem struct {
 	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty"`
 }
 
-// WorkloadIdentityStatus is what a relying party must be told to trust the identity. It never changes.
+// WorkloadIdentityStatus is what a relying party must be told to trust the identity, which never changes, and how its tokens are
+// delivered.
 type WorkloadIdentityStatus struct {
 	// sub is the sub claim of every token: gardener.cloud:workloadidentity:<namespace>:<name>:<uid>, at most 255 ASCII
 	// characters.
@@ -50,6 +51,16 @@ type WorkloadIdentityStatus struct {
 	// issuer is the iss claim of every token: the https URL whose discovery documents carry the public keys.
 	// +optional
 	Issuer string `json:"issuer,omitempty"`
+	// conditions are Ready and Delivered.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// deliveries are the last reports of agents that keep Secrets with tokens of the identity, at most 16.
+	// +optional
+	// +listType=map
+	// +listMapKey=reporter
+	Deliveries []Delivery `json:"deliveries,omitempty"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

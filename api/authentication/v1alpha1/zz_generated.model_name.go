@@ -11,6 +11,26 @@ func (in ContextObject) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Delivery) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.Delivery"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DeliveryFailure) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.DeliveryFailure"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DeliveryReport) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.DeliveryReport"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DeliveryReportSpec) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.DeliveryReportSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TargetSystem) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.TargetSystem"
 }

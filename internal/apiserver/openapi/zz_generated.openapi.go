@@ -18,6 +18,10 @@ import (
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
 		v1alpha1.ContextObject{}.OpenAPIModelName():                   schema_credence_api_authentication_v1alpha1_ContextObject(ref),
+		v1alpha1.Delivery{}.OpenAPIModelName():                        schema_credence_api_authentication_v1alpha1_Delivery(ref),
+		v1alpha1.DeliveryFailure{}.OpenAPIModelName():                 schema_credence_api_authentication_v1alpha1_DeliveryFailure(ref),
+		v1alpha1.DeliveryReport{}.OpenAPIModelName():                  schema_credence_api_authentication_v1alpha1_DeliveryReport(ref),
+		v1alpha1.DeliveryReportSpec{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_DeliveryReportSpec(ref),
 		v1alpha1.TargetSystem{}.OpenAPIModelName():                    schema_credence_api_authentication_v1alpha1_TargetSystem(ref),
 		v1alpha1.TokenRequest{}.OpenAPIModelName():                    schema_credence_api_authentication_v1alpha1_TokenRequest(ref),
 		v1alpha1.TokenRequestSpec{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref),
@@ -156,6 +160,181 @@ func schema_credence_api_authentication_v1alpha1_ContextObject(ref common.Refere
 				Required: []string{"apiVersion", "kind", "name", "uid"},
 			},
 		},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_Delivery(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Delivery is how tokens of an identity are delivered, as one agent has reported it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"reporter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reporter is the user name that the agent was authenticated with.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reportTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reportTime is when the server took the report.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"secrets": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away. Required.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"delivered": {
+						SchemaProps: spec.SchemaProps{
+							Description: "delivered is how many of them have a token: at most secrets. Required.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"expires": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expires is when the first of these tokens expires; unset if there is none.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"failure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failure is why a Secret has no new token; unset if none fails.",
+							Ref:         ref(v1alpha1.DeliveryFailure{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"reporter", "reportTime", "secrets", "delivered"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.DeliveryFailure{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_DeliveryFailure(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeliveryFailure is why a Secret has no new token.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is a word in CamelCase, at most 64 characters long, as in the agent's Events. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "message is what is wrong, and what to do: at most 1024 characters.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"reason"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_DeliveryReport(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeliveryReport is what an agent sends of the delivery of an identity's tokens. The server keeps the last one of each user in the status of the identity.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata may have the name of the identity; a uid in it is a precondition.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is what is reported.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.DeliveryReportSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.DeliveryReportSpec{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_DeliveryReportSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeliveryReportSpec is how tokens of an identity are delivered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"secrets": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away. Required.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"delivered": {
+						SchemaProps: spec.SchemaProps{
+							Description: "delivered is how many of them have a token: at most secrets. Required.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"expires": {
+						SchemaProps: spec.SchemaProps{
+							Description: "expires is when the first of these tokens expires; unset if there is none.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"failure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "failure is why a Secret has no new token; unset if none fails.",
+							Ref:         ref(v1alpha1.DeliveryFailure{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"secrets", "delivered"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.DeliveryFailure{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -331,7 +510,7 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentity(ref common.Ref
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "status is set by the server at creation; what a client sends here is ignored.",
+							Description: "status is set by the server; what a client sends here is ignored.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName()),
 						},
@@ -441,7 +620,7 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkloadIdentityStatus is what a relying party must be told to trust the identity. It never changes.",
+				Description: "WorkloadIdentityStatus is what a relying party must be told to trust the identity, which never changes, and how its tokens are delivered.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"sub": {
@@ -458,9 +637,53 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref comm
 							Format:      "",
 						},
 					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready and Delivered.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"deliveries": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"reporter",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "deliveries are the last reports of agents that keep Secrets with tokens of the identity, at most 16.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Delivery{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.Delivery{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 

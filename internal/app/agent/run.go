@@ -128,7 +128,7 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 		return nil, err
 	}
 	p.agent, err = delivery.New(delivery.Config{
-		Workload: c.workload, Identities: p.identities, Tokens: issuer, Keys: p.keys,
+		Workload: c.workload, Identities: p.identities, Tokens: issuer, Reports: issuer, Keys: p.keys,
 		Reviews:  delivery.AccessReviews{Client: c.workloadClient.AuthorizationV1().SubjectAccessReviews()},
 		Events:   delivery.StartEvents(ctx, c.workloadClient, c.identityClient),
 		Registry: registry, Namespaces: config.Namespaces, OneCluster: config.IdentityKubeconfig == "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,

@@ -40,6 +40,8 @@ type deliveredIdentity struct {
 	Missing     bool        `json:"missing,omitempty"`
 	LastFailure *mishap     `json:"lastFailure,omitempty"`
 	Deliveries  []*delivery `json:"deliveries"`
+	// Reports are what agents have reported in the status of the identity.
+	Reports []v1alpha1.Delivery `json:"reports,omitempty"`
 
 	config []byte // spec.targetSystem.providerConfig
 }
@@ -58,6 +60,7 @@ func (c clusters) survey(ctx context.Context, namespace string, names []string, 
 		i := &deliveredIdentity{
 			Namespace: wi.Namespace, Name: wi.Name, Type: wi.Spec.TargetSystem.Type, Deliveries: []*delivery{},
 			Issuer: wi.Status.Issuer, Subject: wi.Status.Sub, Audiences: wi.Spec.Audiences,
+			Reports: wi.Status.Deliveries,
 		}
 		if config := wi.Spec.TargetSystem.ProviderConfig; config != nil {
 			i.config = config.Raw

@@ -34,7 +34,8 @@ No token is printed. Each line is one Secret; an identity that is delivered
 nowhere has a line too, and so has one that Secrets ask for and that does not exist.
 
 The Secrets are looked for in all namespaces. Where you may not list them, or pods,
-or Events, the rest is shown, and standard error says what was left out.
+or Events, the rest is shown, with what the identity's status has of its Secrets, and
+standard error says what was left out.
 
 -o wide adds the user on whose behalf a Secret is filled, the context that each
 token names, audiences, subject, and times in full. Where the agent delivers from
@@ -169,6 +170,9 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 	}
 	failure := identity.LastFailure
 	switch {
+	case d == nil && !found.seen && len(identity.Reports) > 0:
+		row = append(row, g.reported(identity, wide)...)
+		failure = reportedFailure(identity)
 	case d == nil && !found.seen:
 		row = append(row, "?", "?", "?", "?", "?")
 	case d == nil:
@@ -185,6 +189,32 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 		row = append(row, requestedBy, context, strings.Join(identity.Audiences, ","), orDash(identity.Subject))
 	}
 	return append(row, g.mishap(d, failure, wide))
+}
+
+// reported is what the status of an identity has of its Secrets, for those who may not list these.
+func (g *get) reported(identity *deliveredIdentity, wide bool) []string {
+	var secrets, delivered int32
+	var soonest *metav1.Time
+	for _, report := range identity.Reports {
+		secrets, delivered = secrets+report.Secrets, delivered+report.Delivered
+		if report.Expires != nil && (soonest == nil || report.Expires.Before(soonest)) {
+			soonest = report.Expires
+		}
+	}
+	d := &delivery{}
+	if soonest != nil {
+		d.Expires = &soonest.Time
+	}
+	return []string{fmt.Sprintf("(%d of %d)", delivered, secrets), "?", "?", g.expiry(d, wide), "?"}
+}
+
+func reportedFailure(identity *deliveredIdentity) *mishap {
+	for _, report := range identity.Reports {
+		if report.Failure != nil {
+			return &mishap{Time: report.ReportTime.Time, Reason: report.Failure.Reason, Message: report.Failure.Message}
+		}
+	}
+	return identity.LastFailure
 }
 
 func podCount(d *delivery) string {

@@ -3,10 +3,12 @@ package workloadidentity
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,11 +18,14 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/utils/clock"
 )
 
 // REST serves the resource workloadidentities.
 type REST struct {
 	*genericregistry.Store
+	clock clock.PassiveClock
 }
 
 var (
@@ -42,13 +47,13 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer i
 		UpdateStrategy:            s,
 		DeleteStrategy:            s,
 		ResetFieldsStrategy:       s,
-		TableConvertor:            table{},
+		TableConvertor:            table{clock.RealClock{}},
 		StorageVersioner:          v1alpha1.SchemeGroupVersion,
 	}
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
 		return nil, fmt.Errorf("set up storage of workloadidentities: %w", err)
 	}
-	return &REST{Store: store}, nil
+	return &REST{Store: store, clock: clock.RealClock{}}, nil
 }
 
 // ShortNames implements rest.ShortNamesProvider.
@@ -56,6 +61,53 @@ func (*REST) ShortNames() []string { return []string{"wi"} }
 
 // Categories implements rest.CategoriesProvider.
 func (*REST) Categories() []string { return []string{"credence"} }
+
+// Get implements rest.Getter. Conditions are as they are now: no event comes when a token expires.
+func (r *REST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	obj, err := r.Store.Get(ctx, name, options)
+	if err == nil {
+		settle(obj.(*v1alpha1.WorkloadIdentity), r.clock.Now())
+	}
+	return obj, err
+}
+
+// List implements rest.Lister, in the same way.
+func (r *REST) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	obj, err := r.Store.List(ctx, options)
+	if err == nil {
+		list := obj.(*v1alpha1.WorkloadIdentityList)
+		for i := range list.Items {
+			settle(&list.Items[i], r.clock.Now())
+		}
+	}
+	return obj, err
+}
+
+// Delete implements rest.GracefulDeleter. Whoever deletes an identity that is in use is told so.
+func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	return r.Store.Delete(ctx, name, func(ctx context.Context, obj runtime.Object) error {
+		if text := inUse(obj.(*v1alpha1.WorkloadIdentity), r.clock.Now()); text != "" {
+			warning.AddWarning(ctx, "", text)
+		}
+		if validate == nil {
+			return nil
+		}
+		return validate(ctx, obj)
+	}, options)
+}
+
+// inUse is what a person must know who deletes an identity; empty if no Secret is known to ask for its tokens.
+func inUse(wi *v1alpha1.WorkloadIdentity, now time.Time) string {
+	d := sum(wi, now)
+	if d.Secrets == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("WorkloadIdentity %s/%s is in use: %d Secrets ask for its tokens, which pods mount or other software reads; they get no more", wi.Namespace, wi.Name, d.Secrets)
+	if d.Expires != nil {
+		text += ", and the first of their tokens expires at " + d.Expires.UTC().Format(time.RFC3339)
+	}
+	return text
+}
 
 // Identity returns the WorkloadIdentity of a name in the namespace of the request, or the API error that says why there is
 // none. It comes from the watch cache, and is shared: nobody may change it. One that the cache does not have is looked for in

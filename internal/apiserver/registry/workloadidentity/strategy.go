@@ -47,13 +47,14 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	if subject, err := identity.NewSubject(wi.Namespace, wi.Name, string(wi.UID)); err == nil {
 		wi.Status.Sub = string(subject)
 	}
+	settle(wi, wi.CreationTimestamp.Time)
 }
 
 func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	return validate(obj.(*v1alpha1.WorkloadIdentity))
 }
 
-// PrepareForUpdate keeps the status: it never changes after creation.
+// PrepareForUpdate keeps the status: subject and issuer never change, and the rest is reported.
 func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newWI, oldWI := obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity)
 	newWI.Status = oldWI.Status

@@ -136,9 +136,11 @@ func TestTypeIsImmutable(t *testing.T) {
 func TestStatusIsTheServers(t *testing.T) {
 	s := strategy{issuer: "https://issuer.example"}
 	wi := valid()
-	wi.Status = v1alpha1.WorkloadIdentityStatus{Sub: "forged", Issuer: "https://forged.example"}
+	wi.Status = v1alpha1.WorkloadIdentityStatus{Sub: "forged", Issuer: "https://forged.example", Deliveries: []v1alpha1.Delivery{{Reporter: "forged"}}}
 	s.PrepareForCreate(t.Context(), wi)
-	want := v1alpha1.WorkloadIdentityStatus{Sub: "gardener.cloud:workloadidentity:garden-local:banana:" + uid, Issuer: "https://issuer.example"}
+	want := v1alpha1.WorkloadIdentityStatus{
+		Sub: "gardener.cloud:workloadidentity:garden-local:banana:" + uid, Issuer: "https://issuer.example", Conditions: wi.Status.Conditions,
+	}
 	if diff := cmp.Diff(want, wi.Status); diff != "" {
 		t.Errorf("status after creation (-want +got):\n%s", diff)
 	}

@@ -1,0 +1,57 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Conditions of WorkloadIdentities.
+const (
+	// ConditionReady is True unless a delivery of the identity's tokens fails, or the identity is being deleted.
+	ConditionReady = "Ready"
+	// ConditionDelivered is True if every Secret that asks for the identity's tokens has a valid one, and Unknown if none was reported.
+	ConditionDelivered = "Delivered"
+)
+
+// Delivery is how tokens of an identity are delivered, as one agent has reported it.
+type Delivery struct {
+	// reporter is the user name that the agent was authenticated with.
+	Reporter string `json:"reporter"`
+	// reportTime is when the server took the report.
+	ReportTime metav1.Time `json:"reportTime"`
+	// DeliveryReportSpec is what was reported.
+	DeliveryReportSpec `json:",inline"`
+}
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// DeliveryReport is what an agent sends of the delivery of an identity's tokens. The server keeps the last one of each user in the
+// status of the identity.
+type DeliveryReport struct {
+	metav1.TypeMeta `json:",inline"`
+	// metadata may have the name of the identity; a uid in it is a precondition.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// spec is what is reported.
+	Spec DeliveryReportSpec `json:"spec"`
+}
+
+// DeliveryReportSpec is how tokens of an identity are delivered.
+type DeliveryReportSpec struct {
+	// secrets is how many Secrets ask for tokens of the identity: 0 to 1000000. 0 takes the reporter's entry away. Required.
+	Secrets int32 `json:"secrets"`
+	// delivered is how many of them have a token: at most secrets. Required.
+	Delivered int32 `json:"delivered"`
+	// expires is when the first of these tokens expires; unset if there is none.
+	// +optional
+	Expires *metav1.Time `json:"expires,omitempty"`
+	// failure is why a Secret has no new token; unset if none fails.
+	// +optional
+	Failure *DeliveryFailure `json:"failure,omitempty"`
+}
+
+// DeliveryFailure is why a Secret has no new token.
+type DeliveryFailure struct {
+	// reason is a word in CamelCase, at most 64 characters long, as in the agent's Events. Required.
+	Reason string `json:"reason"`
+	// message is what is wrong, and what to do: at most 1024 characters.
+	// +optional
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,189 @@
+package workloadidentity
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+const (
+	// reportEvery is how often the entry of one reporter may change.
+	reportEvery = time.Minute
+	// maxReporters bounds the entries of an identity.
+	maxReporters = 16
+	// maxReporter bounds the user name of an entry.
+	maxReporter = 512
+	maxSecrets  = 1_000_000
+	maxMessage  = 1024
+)
+
+// DeliveryREST serves the subresource workloadidentities/delivery: reports that change the caller's own entry in the status of an
+// identity, and nothing else of it.
+type DeliveryREST struct {
+	store *genericregistry.Store
+	clock clock.PassiveClock
+}
+
+var (
+	_ rest.NamedCreater                   = &DeliveryREST{}
+	_ rest.GroupVersionKindProvider       = &DeliveryREST{}
+	_ rest.SubresourceObjectMetaPreserver = &DeliveryREST{}
+)
+
+// NewDeliveryREST returns the subresource of identities.
+func NewDeliveryREST(identities *REST, clock clock.PassiveClock) *DeliveryREST {
+	store := *identities.Store
+	store.UpdateStrategy = deliveryStrategy{store.UpdateStrategy}
+	return &DeliveryREST{store: &store, clock: clock}
+}
+
+// New implements rest.Storage.
+func (*DeliveryREST) New() runtime.Object { return &v1alpha1.DeliveryReport{} }
+
+// Destroy implements rest.Storage.
+func (*DeliveryREST) Destroy() {}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (*DeliveryREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return v1alpha1.SchemeGroupVersion.WithKind("DeliveryReport")
+}
+
+// PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate implements rest.SubresourceObjectMetaPreserver: a uid in the report is a
+// precondition.
+func (*DeliveryREST) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
+
+// Create takes a report. One that differs in nothing from the last one costs no write.
+func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	report, ok := obj.(*v1alpha1.DeliveryReport)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a DeliveryReport", obj))
+	}
+	user, ok := request.UserFrom(ctx)
+	if !ok || user.GetName() == "" || len(user.GetName()) > maxReporter || !utf8.ValidString(user.GetName()) {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("deliveries are reported by users whose name is 1 to %d bytes long", maxReporter))
+	}
+	if report.Name != "" && report.Name != name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name %q is not the name in the URL, %q", report.Name, name))
+	}
+	report = report.DeepCopy()
+	report.Name, report.ManagedFields = name, nil
+	if admit != nil {
+		if err := admit(ctx, report.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+	if errs := validateReport(report.Spec); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("DeliveryReport").GroupKind(), name, errs)
+	}
+	update := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		wi := old.DeepCopyObject().(*v1alpha1.WorkloadIdentity)
+		if report.UID != "" && report.UID != wi.UID {
+			return nil, apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), name, fmt.Errorf("its uid is %s, the report is of %s", wi.UID, report.UID))
+		}
+		return wi, record(wi, user.GetName(), report.Spec, r.clock.Now())
+	})
+	updated, _, err := r.store.Update(ctx, name, update, nil, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{DryRun: options.DryRun})
+	if err != nil {
+		return nil, err
+	}
+	report.UID = updated.(*v1alpha1.WorkloadIdentity).UID
+	return report, nil
+}
+
+// record changes the entry of one reporter, unless that is too soon or there are too many.
+func record(wi *v1alpha1.WorkloadIdentity, reporter string, report v1alpha1.DeliveryReportSpec, now time.Time) error {
+	deliveries := wi.Status.Deliveries
+	i := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return d.Reporter == reporter })
+	entry := v1alpha1.Delivery{Reporter: reporter, ReportTime: metav1.NewTime(now.Truncate(time.Second)), DeliveryReportSpec: report}
+	if i >= 0 {
+		if equality.Semantic.DeepEqual(deliveries[i].DeliveryReportSpec, report) {
+			return nil
+		}
+		// One from the future is of a clock that was wrong.
+		if wait := deliveries[i].ReportTime.Add(reportEvery).Sub(now); wait > 0 && wait <= reportEvery {
+			return apierrors.NewTooManyRequests(fmt.Sprintf("%s may report once in %s", reporter, reportEvery), int(math.Ceil(wait.Seconds())))
+		}
+	}
+	switch {
+	case report.Secrets == 0 && i < 0:
+		return nil
+	case report.Secrets == 0:
+		wi.Status.Deliveries = slices.Delete(deliveries, i, i+1)
+	case i >= 0:
+		deliveries[i] = entry
+	case len(deliveries) < maxReporters:
+		wi.Status.Deliveries = append(deliveries, entry)
+	default:
+		place := slices.IndexFunc(deliveries, func(d v1alpha1.Delivery) bool { return gone(d, now) })
+		if place < 0 {
+			return apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), wi.Name, fmt.Errorf("%d others report deliveries of it already", maxReporters))
+		}
+		deliveries[place] = entry
+	}
+	settle(wi, now)
+	return nil
+}
+
+var reasonForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
+
+func validateReport(report v1alpha1.DeliveryReportSpec) field.ErrorList {
+	var errs field.ErrorList
+	spec := field.NewPath("spec")
+	if report.Secrets < 0 || report.Secrets > maxSecrets {
+		errs = append(errs, field.Invalid(spec.Child("secrets"), report.Secrets, fmt.Sprintf("must be 0 to %d", maxSecrets)))
+	}
+	if report.Delivered < 0 || report.Delivered > report.Secrets {
+		errs = append(errs, field.Invalid(spec.Child("delivered"), report.Delivered, "must be 0 to the number of secrets"))
+	}
+	if (report.Expires != nil) != (report.Delivered > 0) {
+		errs = append(errs, field.Invalid(spec.Child("expires"), report.Expires, "must be set where tokens are delivered, and nowhere else"))
+	}
+	if report.Failure == nil {
+		return errs
+	}
+	if !reasonForm.MatchString(report.Failure.Reason) {
+		errs = append(errs, field.Invalid(spec.Child("failure", "reason"), abbreviate(report.Failure.Reason), "must be a word in CamelCase, at most 64 characters long"))
+	}
+	if message := report.Failure.Message; utf8.RuneCountInString(message) > maxMessage || !utf8.ValidString(message) {
+		errs = append(errs, field.Invalid(spec.Child("failure", "message"), abbreviate(message), fmt.Sprintf("must be at most %d characters of UTF-8", maxMessage)))
+	}
+	return errs
+}
+
+// deliveryStrategy lets conditions and deliveries change, and nothing else.
+type deliveryStrategy struct{ rest.RESTUpdateStrategy }
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
+func (deliveryStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	newWI, oldWI := obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity)
+	status := newWI.Status
+	oldWI.DeepCopyInto(newWI)
+	newWI.Status.Conditions, newWI.Status.Deliveries = status.Conditions, status.Deliveries
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy: reports are validated, and identities from before a rule are reported like others.
+func (deliveryStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
+}
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy.
+func (deliveryStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
