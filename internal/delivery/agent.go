@@ -149,7 +149,7 @@ func (a *Agent) assemble(config Config) {
 		clock: config.Clock, random: config.Random, events: config.Events, asks: asks, queue: a.secrets.add, failures: newLedger(), serves: a.serves,
 		pods: podsOf(a.manager.GetAPIReader()), log: config.Log,
 	}
-	a.gates = &gates{client: a.manager.GetClient(), recorder: recorder}
+	a.gates = &gates{client: a.manager.GetClient(), clock: config.Clock, events: config.Events, secrets: ledger, accounts: a.accounts.failures, recorder: recorder}
 }
 
 // Run runs the controllers until ctx is done.

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -20,8 +22,15 @@ import (
 // gates removes the scheduling gate of pods all of whose tokens exist.
 type gates struct {
 	client   client.Client
+	clock    clock.PassiveClock
+	events   Events
+	secrets  *ledger // what was told last of Secrets
+	accounts *ledger // and of service accounts
 	recorder *Recorder
 }
+
+// untold is for how long a pod waits before an Event reports it: most tokens are there at once.
+const untold = 10 * time.Second
 
 // Reconcile looks at one pod.
 func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
@@ -40,7 +49,7 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			return reconcile.Result{}, err
 		}
 		if err != nil || len(secret.Data[v1alpha1.SecretToken]) == 0 {
-			return reconcile.Result{}, nil // told when it is filled
+			return reconcile.Result{RequeueAfter: g.waits(&pod, name, err == nil)}, nil // told when it is filled
 		}
 	}
 	err := g.client.Patch(ctx, &pod, client.RawPatch(types.JSONPatchType, removal(&pod, index)))
@@ -51,6 +60,23 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		g.recorder.gates.Inc()
 	}
 	return reconcile.Result{}, err
+}
+
+// waits writes an Event on a pod that waits for a token, and returns after how long the next is due.
+func (g *gates) waits(pod *corev1.Pod, secret string, exists bool) time.Duration {
+	if early := untold - g.clock.Since(pod.CreationTimestamp.Time); early > 0 {
+		return early
+	}
+	what, why := "has no token yet", g.secrets.get(types.NamespacedName{Namespace: pod.Namespace, Name: secret}).told.message
+	if !exists {
+		what, why = "does not exist yet", g.accounts.get(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}).told.message
+	}
+	if why == "" {
+		why = "the agent has seen nothing that is in the way; see credence explain pod " + pod.Name + " -n " + pod.Namespace
+	}
+	g.events.workload.Eventf(reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeWarning, "WaitingForToken",
+		"the pod is not scheduled, as its Secret %s %s: %s", secret, what, why)
+	return again
 }
 
 // gateOf returns the position of our gate, or -1.

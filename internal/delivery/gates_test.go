@@ -1,7 +1,9 @@
 package delivery
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,5 +51,42 @@ func TestGates(t *testing.T) {
 	}
 	if n := gates(); n != 1 {
 		t.Errorf("%d gates after another look", n)
+	}
+}
+
+// A pod that waits for longer than a moment has an Event that says what for.
+func TestAPodThatWaitsIsToldWhy(t *testing.T) {
+	secret := tokensecret.NameFor("web", "banana")
+	pod := mountingPod("p", secret)
+	pod.CreationTimestamp = metav1.NewTime(start0)
+	pod.Spec.ServiceAccountName, pod.Spec.SchedulingGates = "web", []corev1.PodSchedulingGate{{Name: v1alpha1.GateToken}}
+	w := newWorld(t, &pod, enabledNamespace("ns"), account("ns", "web", "banana"))
+	look := func() time.Duration {
+		result, err := w.gates.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "p"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.RequeueAfter
+	}
+	w.lookAtAccount()
+	w.event() // on the account
+	if after := look(); after != untold || w.event() != "" {
+		t.Errorf("looked at again after %s, want %s and no Event yet", after, untold)
+	}
+	w.pass(untold)
+	if after := look(); after != again {
+		t.Errorf("looked at again after %s, want %s", after, again)
+	}
+	if event := w.event(); !strings.Contains(event, "WaitingForToken") || !strings.Contains(event, secret+" does not exist yet: IdentityMissing: WorkloadIdentity ns/banana does not exist") {
+		t.Errorf("the Event says %q", event)
+	}
+	w.addIdentity("ns", "banana", "u1")
+	w.lookAtAccount()
+	w.down = tooMany(0)
+	w.look("ns/" + secret)
+	w.event() // on the Secret
+	look()
+	if event := w.event(); !strings.Contains(event, "has no token yet: the identity cluster takes no more requests") {
+		t.Errorf("the Event says %q", event)
 	}
 }

@@ -73,10 +73,10 @@ func gatedOnly(object any) (any, error) {
 		return object, nil
 	}
 	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp,
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 	}}
 	if gateOf(pod) >= 0 {
-		small.Spec.SchedulingGates, small.Spec.Volumes = pod.Spec.SchedulingGates, pod.Spec.Volumes
+		small.Spec.SchedulingGates, small.Spec.Volumes, small.Spec.ServiceAccountName = pod.Spec.SchedulingGates, pod.Spec.Volumes, pod.Spec.ServiceAccountName
 	}
 	return small, nil
 }

@@ -102,7 +102,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 		queue: w.queue, serves: func(namespace string) bool { return namespace != w.unserved }, failures: newLedger(), log: slog.New(slog.DiscardHandler),
 		pods: func(context.Context, types.NamespacedName) ([]corev1.Pod, error) { return w.pods, nil },
 	}
-	w.gates = &gates{client: w.client, recorder: recorder}
+	w.gates = &gates{client: w.client, clock: w.clock, events: events, secrets: ledger, accounts: w.accounts.failures, recorder: recorder}
 	return w
 }
 

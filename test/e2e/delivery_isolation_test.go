@@ -57,6 +57,7 @@ func TestOneNamespaceHoldsUpNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, g := p.namespace(t), p.namespace(t)
 			for namespace, secrets := range map[string]int{b: bad, g: good} {
+				p.enable(t, namespace)
 				p.awsIdentity(t, namespace, "banana", "dev")
 				p.letAgent(t, namespace)
 				fill(t, p, namespace, secrets)

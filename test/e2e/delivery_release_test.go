@@ -62,9 +62,9 @@ func (p plane) staysWhileMounted(t *testing.T, namespace, name string, pod *core
 func TestAnIdentityTakenOffAnAccount(t *testing.T) {
 	namespace := shared.accountWithIdentities(t, "banana")
 	pod, before := shared.podWithToken(t, namespace, "banana")
-	if _, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Patch(t.Context(), "web", types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationAccountIdentities+`":null}}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
+	_, warning, code := shared.command(t, "", "kubectl", "annotate", "serviceaccount", "web", "-n", namespace, v1alpha1.AnnotationAccountIdentities+"-")
+	if code != 0 || !strings.Contains(warning, "new pods of service account web get no tokens of banana any more") {
+		t.Errorf("exit code %d, the user is not warned: %s", code, warning)
 	}
 	shared.staysWhileMounted(t, namespace, tokensecret.NameFor("web", "banana"), pod, before)
 }

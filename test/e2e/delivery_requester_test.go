@@ -28,6 +28,7 @@ import (
 // Once the user who labelled a Secret may not use the identity any more, no token is written, until another user takes it over.
 func TestUseTakenFromTheRequester(t *testing.T) {
 	namespace := shared.namespace(t)
+	shared.enable(t, namespace)
 	shared.awsIdentity(t, namespace, "banana", "dev")
 	shared.letAgent(t, namespace)
 	shared.admin(t, namespace, "jane")
@@ -109,6 +110,7 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 func TestAServiceAccountLabelsASecret(t *testing.T) {
 	namespace := shared.namespace(t)
 	root := shared.client(t)
+	shared.enable(t, namespace)
 	shared.awsIdentity(t, namespace, "banana", "dev")
 	shared.letAgent(t, namespace)
 	for _, role := range []string{"admin", "credence:workloadidentities:user"} {
