@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coreos/go-oidc/v3/oidc"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -73,6 +74,36 @@ func TestRevokedKeyStaysPublished(t *testing.T) {
 	shown := p.must(t, "", "kubectl", "get", "configmap", "credence-discovery", "-n", "credence-system", "-o", "jsonpath={.data.jwks\\.json}")
 	if strings.Contains(shown, spare) {
 		t.Errorf("the revoked key is published:\n%s", shown)
+	}
+	p.probe(t)
+}
+
+// probe: a relying party that keeps its keys until it meets an unknown one accepts a revoked key until it is shown a probe.
+func (p plane) probe(t *testing.T) {
+	t.Helper()
+	namespace := p.namespace(t)
+	p.create(t, namespace, "one", "aws", "team")
+	ctx := oidc.ClientContext(t.Context(), p.publicClient(t))
+	provider, err := oidc.NewProvider(ctx, p.Issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier := provider.Verifier(&oidc.Config{ClientID: "team"})
+	issued := token(t, p.config(t), namespace, "one", `{}`).Status.Token
+	if _, err := verifier.Verify(ctx, issued); err != nil {
+		t.Fatalf("a good token: %v", err)
+	}
+	header, _ := claims(t, issued)
+	p.must(t, "", "credence", "keys", "revoke", header.KeyID, "--reason", "leaked", "--yes", "--accept-refusals", "--ca-file", p.CAFile)
+	if _, err := verifier.Verify(ctx, issued); err != nil {
+		t.Fatalf("the relying party needs no probe: %v", err)
+	}
+	shown := strings.TrimSpace(p.must(t, "", "credence", "keys", "probe", "--audience", "team"))
+	if _, err := verifier.Verify(ctx, shown); err == nil {
+		t.Error("a probe is accepted")
+	}
+	if _, err := verifier.Verify(ctx, issued); err == nil {
+		t.Error("a token of the revoked key is accepted after a probe")
 	}
 }
 

@@ -28,7 +28,7 @@ credence:keyrings:viewer and credence:keyrings:operator.`,
 	}
 	cmd.AddCommand(
 		newKeysListCommand(terminal, connection), newKeysRotateCommand(terminal, connection), newKeysRevokeCommand(terminal, connection),
-		newKeysHistoryCommand(terminal, connection), newKeysAcknowledgeCommand(terminal, connection), newKeysInitializeCommand(terminal, connection),
+		newKeysHistoryCommand(terminal, connection), newKeysAcknowledgeCommand(terminal, connection), newKeysInitializeCommand(terminal, connection), newKeysProbeCommand(terminal, connection),
 	)
 	return asGroup(cmd)
 }

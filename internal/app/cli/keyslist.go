@@ -120,6 +120,7 @@ func remarks(ring *v1alpha1.KeyRing, now time.Time) []string {
 		}
 		lines = append(lines, line)
 	}
+	lines = append(lines, full(ring, now)...)
 	for _, party := range ring.Status.RelyingParties {
 		if len(party.MissingKeys) > 0 {
 			lines = append(lines, fmt.Sprintf("relying party %s has not been given: %s", party.Name, strings.Join(party.MissingKeys, ", ")))
@@ -136,6 +137,36 @@ func remarks(ring *v1alpha1.KeyRing, now time.Time) []string {
 			}
 			lines = append(lines, line)
 		}
+	}
+	return lines
+}
+
+// full names the algorithms of which no more keys may be published, and from when a rotation has room again.
+func full(ring *v1alpha1.KeyRing, now time.Time) []string {
+	var lines []string
+	for _, algorithm := range algorithmNames() {
+		published, spares := 0, 0
+		var free *metav1.Time
+		for _, key := range ring.Status.Keys {
+			if key.Algorithm != algorithm {
+				continue
+			}
+			published++
+			if key.State == string(keys.Spare) {
+				spares++
+			}
+			if at := key.RemovableAt; at != nil && (free == nil || at.Before(free)) {
+				free = at
+			}
+		}
+		if published < keys.MaxPerAlgorithm || spares > 1 {
+			continue
+		}
+		line := fmt.Sprintf("%s: %d keys are published, and no more may be: no rotation", algorithm, published)
+		if free != nil {
+			line += " before the first is removed " + instant(free, now, "-")
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -19,6 +19,8 @@ type revocation struct {
 	cost    []v1alpha1.Exposure
 	command func(name string) string // what a user types to run another command on the same ring
 	dryRun  bool
+	// inFolder is set for a ring in a folder, whose issuer is not known.
+	inFolder bool
 }
 
 // try finds out what would come of the revocation.
@@ -78,7 +80,11 @@ func (r *revocation) print(w io.Writer, now time.Time) error {
 		}
 	}
 	if !none(r.status.Refusals) {
-		if _, err := fmt.Fprintf(w, "Valid tokens of key %s can be refused:\n", oneLine(r.status.ActiveKey)); err != nil {
+		why := ""
+		if r.status.ActiveKey == activeKey(r.seen, r.status.Algorithm) {
+			why = ", and those of the revoked key are replaced by such ones"
+		}
+		if _, err := fmt.Fprintf(w, "Valid tokens of key %s can be refused%s:\n", oneLine(r.status.ActiveKey), why); err != nil {
 			return err
 		}
 		if err := printExposures(w, r.status.Refusals, refused); err != nil {
@@ -92,7 +98,14 @@ func (r *revocation) print(w io.Writer, now time.Time) error {
 	if _, err := fmt.Fprintln(w, "Tokens of the revoked key can still be accepted:"); err != nil {
 		return err
 	}
-	return printExposures(w, r.status.Accepted, accepted)
+	if err := printExposures(w, r.status.Accepted, accepted); err != nil {
+		return err
+	}
+	if r.inFolder {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "Those that fetch the keys when they meet an unknown one (M0; M1 once the max-age is over) do so when they are shown a token of %s --audience AUDIENCE.\n", r.command("probe"))
+	return err
 }
 
 // signer says which key signs.

@@ -86,7 +86,7 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 		return err
 	}
 	revocation := &revocation{
-		seen: seen, command: r.commands(cmd), dryRun: true,
+		seen: seen, command: r.commands(cmd), dryRun: true, inFolder: api == nil,
 		spec: v1alpha1.KeyRevocationSpec{Key: id, Reason: r.reason, AcceptRefusals: r.acceptRefusals},
 	}
 	if err := revocation.try(cmd.Context(), ring); err != nil {

@@ -203,7 +203,7 @@ func TestRotateNowMakesRoom(t *testing.T) {
 		d.do(d.ring.RotateNow(d.view, urgent, d.keys.generate))
 	}
 	d.pass(0)
-	if n := d.ring.count(identity.ES256); n != maxPerAlgorithm {
+	if n := d.ring.count(identity.ES256); n != MaxPerAlgorithm {
 		t.Fatalf("%d keys, want a full ring", n)
 	}
 	_, err := d.ring.RotateNow(d.view, urgent, d.keys.generate)

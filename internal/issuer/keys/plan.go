@@ -277,7 +277,7 @@ func (r Ring) request(algorithm identity.Algorithm) (Request, bool) {
 // retiring key of a full ring is confirmed.
 func (r Ring) freeAt(algorithm identity.Algorithm, s Settings) (at time.Time, known bool) {
 	// A rotation adds a spare, unless there is another one.
-	if r.count(algorithm) < maxPerAlgorithm || r.count(algorithm, Spare) > 1 {
+	if r.count(algorithm) < MaxPerAlgorithm || r.count(algorithm, Spare) > 1 {
 		return time.Time{}, true
 	}
 	for _, key := range r.Keys {
@@ -326,7 +326,7 @@ func noSigningKey(algorithm identity.Algorithm, spare Key, v View) Condition {
 }
 
 func capReached(algorithm identity.Algorithm, free time.Time) Condition {
-	message := fmt.Sprintf("rotation is due, but %d %s keys are published and no more may be", maxPerAlgorithm, algorithm)
+	message := fmt.Sprintf("rotation is due, but %d %s keys are published and no more may be", MaxPerAlgorithm, algorithm)
 	if !free.IsZero() {
 		message += fmt.Sprintf(": it waits until the first of them is removed at %s", free.UTC().Format(time.RFC3339))
 	}

@@ -28,8 +28,8 @@ const (
 // MaxPublished is how many keys a ring has at most. Some relying parties read no more than ten (Oracle's API gateway).
 const MaxPublished = 8
 
-// maxPerAlgorithm gives each algorithm its share, so that none can keep another from rotating.
-const maxPerAlgorithm = MaxPublished / 2
+// MaxPerAlgorithm gives each algorithm its share, so that none can keep another from rotating.
+const MaxPerAlgorithm = MaxPublished / 2
 
 // Key is one signing key of a ring. However it is printed or logged, it shows everything but its private part.
 type Key struct {

@@ -68,7 +68,7 @@ func (s Settings) Complete() (Settings, error) {
 			s.RotationPeriod, s.Wait(), s.PublishPeriod, s.Staleness, s.ClockSkew)
 	}
 	// At each rotation of one algorithm there are the active key, the spare, and all that retired within the retention.
-	if retiring := int64(s.Retention()/s.RotationPeriod) + 1; retiring+2 > maxPerAlgorithm {
+	if retiring := int64(s.Retention()/s.RotationPeriod) + 1; retiring+2 > MaxPerAlgorithm {
 		return s, fmt.Errorf("rotation period %s is too short for keys that stay published for %s after they have signed (maximum token lifetime %s, leeway %s, staleness %s, three times the clock skew %s): "+
 			"%d keys of each of %d algorithms would be published at once, at most %d in all are allowed",
 			s.RotationPeriod, s.Retention(), s.MaxLifetime, s.Leeway, s.Staleness, s.ClockSkew, retiring+2, len(Algorithms()), MaxPublished)

@@ -148,7 +148,7 @@ func (e *edit) replenish(algorithm identity.Algorithm, generate Generate) error 
 	if _, signs := e.ring.Signer(algorithm); signs {
 		wanted = 1
 	}
-	for e.ring.count(algorithm, Spare) < wanted && e.ring.count(algorithm) < maxPerAlgorithm {
+	for e.ring.count(algorithm, Spare) < wanted && e.ring.count(algorithm) < MaxPerAlgorithm {
 		key, err := newKey(generate, algorithm, Spare, time.Time{})
 		if err != nil {
 			return fmt.Errorf("generate spare %s key: %w", algorithm, err)

@@ -55,8 +55,8 @@ func (r Ring) validateCounts(algorithm identity.Algorithm) error {
 	if r.count(algorithm, Spare) == 0 {
 		return fmt.Errorf("keys: no key with algorithm %s and state %s, at least 1 is needed", algorithm, Spare)
 	}
-	if n := r.count(algorithm); n > maxPerAlgorithm {
-		return fmt.Errorf("keys: %d keys with algorithm %s, at most %d are published", n, algorithm, maxPerAlgorithm)
+	if n := r.count(algorithm); n > MaxPerAlgorithm {
+		return fmt.Errorf("keys: %d keys with algorithm %s, at most %d are published", n, algorithm, MaxPerAlgorithm)
 	}
 	return nil
 }

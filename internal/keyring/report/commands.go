@@ -56,8 +56,10 @@ func Revocation(before, after keys.Ring, view keys.View, revoked identity.KeyID)
 		return status
 	}
 	status.ActiveKey = string(active.ID)
-	if spare := slices.IndexFunc(before.Keys, func(k keys.Key) bool { return k.ID == active.ID && k.State == keys.Spare }); spare >= 0 {
-		status.Refusals = Exposures(before.Keys[spare].RefusedFor(view))
+	// Also where the key signed already: tokens of the revoked one are replaced by its tokens, which may be too new for some.
+	replaces := status.LastExpiry != nil
+	if i := slices.IndexFunc(before.Keys, func(k keys.Key) bool { return k.ID == active.ID && (k.State == keys.Spare || replaces) }); i >= 0 {
+		status.Refusals = Exposures(before.Keys[i].RefusedFor(view))
 	}
 	return status
 }
