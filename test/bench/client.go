@@ -50,6 +50,13 @@ func newClient(p plane) (*client, error) {
 	}, nil
 }
 
+// fresh is the same client with a TLS connection for each request.
+func (c *client) fresh() *client {
+	transport := c.http.Transport.(*http.Transport).Clone()
+	transport.DisableKeepAlives = true
+	return &client{http: &http.Client{Transport: transport, Timeout: c.http.Timeout}, cluster: c.cluster, aggregated: c.aggregated}
+}
+
 // post creates an object and returns the answer.
 func (c *client) post(ctx context.Context, url string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
