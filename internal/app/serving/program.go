@@ -57,7 +57,7 @@ func run(ctx context.Context, root *cobra.Command) int {
 func complete(command *cobra.Command) {
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.Version = version.Read().String()
-	command.SetVersionTemplate("{{.DisplayName}} {{.Version}}\n")
+	command.SetVersionTemplate("{{.Root.Name}} {{.Version}}\n")
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usage(err) })
 	check := command.Args
 	if check == nil {

@@ -15,7 +15,7 @@ func TestExitCodes(t *testing.T) {
 		text string
 	}{
 		"serve":              {0, ""},
-		"serve --version":    {0, "serve "},
+		"serve --version":    {0, "server "},
 		"--version":          {0, "server "},
 		"serve --port 99999": {2, "server: --port 99999 is not a port\nhint: see server serve --help\n"},
 		"serve --port x":     {2, `invalid argument "x"`},
