@@ -275,22 +275,24 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
 	namespace := shared.namespace(t)
 	root, agent := shared.client(t), shared.clientAs(t, agentUser, agentGroup)
-	if _, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := root.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p"},
-		Spec: corev1.PodSpec{
-			ServiceAccountName: "web",
-			SchedulingGates:    []corev1.PodSchedulingGate{{Name: "other.example/gate"}, {Name: v1alpha1.GateToken}},
-			Containers:         []corev1.Container{{Name: "c", Image: "busybox:1"}},
-			// So that the real agent leaves the gate where it is.
-			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-				Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "credence-token-never"}}}}}}}},
-		},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	// The agent gets no token of the identity, and leaves the gate where it is.
+	shared.enable(t, namespace)
+	shared.awsIdentity(t, namespace, "banana", "dev")
+	shared.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: namespace})
+	eventually(t, func() error {
+		_, err := root.CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}, metav1.CreateOptions{})
+		return err
+	})
+	pod := podOf("web")
+	pod.GenerateName, pod.Name, pod.Spec.SchedulingGates = "", "p", []corev1.PodSchedulingGate{{Name: "other.example/gate"}}
+	eventually(t, func() error {
+		created, err := root.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+		if err == nil && len(created.Spec.SchedulingGates) != 2 {
+			err = fatal{fmt.Errorf("created with the gates %v", created.Spec.SchedulingGates)}
+		}
+		return err
+	})
 	pods := agent.CoreV1().Pods(namespace)
 	const gate = `{"op":"remove","path":"/spec/schedulingGates/1"}`
 	for what, patch := range map[string]string{
