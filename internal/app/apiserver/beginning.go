@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -46,8 +47,12 @@ func (b *beginning) guard(build func(http.Handler, *genericapiserver.Config) htt
 		return build(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			info, ok := request.RequestInfoFrom(r.Context())
 			if why := b.empty.Load(); why != nil && ok && info.IsResourceRequest && info.Verb == "create" && info.Resource == "workloadidentities" {
+				status := apierrors.NewServiceUnavailable(*why).Status()
+				status.APIVersion, status.Kind = "v1", "Status"
 				w.Header().Set("Retry-After", "10")
-				http.Error(w, *why, http.StatusServiceUnavailable)
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				_ = json.NewEncoder(w).Encode(status) // the caller is gone if it fails
 				return
 			}
 			next.ServeHTTP(w, r)
