@@ -22,7 +22,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-17s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
-build: ## Build every program into bin/ (about 7 minutes the first time, on 2 cores; then seconds)
+build: ## Build every program into bin/ (about 10 minutes the first time, on 2 cores; then seconds)
 	@mkdir -p $(BIN)
 	@echo "building Credence"
 	@hack/build.sh $(BIN) "-s -w" ./cmd/...
