@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	auditinternal "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
 )
@@ -12,6 +13,9 @@ import (
 // maxAudited bounds the object of a request, and that of an answer, in an audit event, in bytes: an identity with everything
 // that its target system takes has a quarter of it.
 const maxAudited = 16 << 10
+
+// maxAddresses bounds the addresses that an event gives as those of its caller: all but the last are what the caller sent.
+const maxAddresses = 16
 
 // truncated marks events that lack a part of what their level has, as the API machinery marks them.
 const truncated = "audit.k8s.io/truncated"
@@ -39,6 +43,11 @@ func (b boundBackend) ProcessEvents(events ...*auditinternal.Event) bool {
 
 // boundEvent shares with the event given what it does not change.
 func boundEvent(event auditinternal.Event) *auditinternal.Event {
+	// The caller chooses the ID, the verb of a path that is not a resource, and all addresses but the last.
+	event.AuditID, event.Verb = types.UID(abbreviate(string(event.AuditID))), abbreviate(event.Verb)
+	if extra := len(event.SourceIPs) - maxAddresses; extra > 0 {
+		event.SourceIPs = event.SourceIPs[extra:]
+	}
 	event.RequestURI = abbreviate(event.RequestURI)
 	event.UserAgent = abbreviate(event.UserAgent)
 	if event.ObjectRef != nil {
