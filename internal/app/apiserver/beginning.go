@@ -25,6 +25,12 @@ import (
 
 const resumeBy = "put a backup back, or accept the loss by credence keys initialize --accept-loss"
 
+// creating are the verbs that can create an object: a server-side apply is a patch.
+var creating = []string{"create", "patch"}
+
+// resumedFor is how long the consent that is stored in a ring counts: a backup keeps it, and must not give it again.
+const resumedFor = 24 * time.Hour
+
 // beginning is whether the server may go on with the keys and the storage that it found. Where an issuer has a past, nothing
 // is made anew without being asked.
 type beginning struct {
@@ -46,7 +52,7 @@ func (b *beginning) guard(build func(http.Handler, *genericapiserver.Config) htt
 	return func(next http.Handler, config *genericapiserver.Config) http.Handler {
 		return build(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			info, ok := request.RequestInfoFrom(r.Context())
-			if why := b.empty.Load(); why != nil && ok && info.IsResourceRequest && info.Verb == "create" && info.Resource == "workloadidentities" {
+			if why := b.empty.Load(); why != nil && ok && info.IsResourceRequest && slices.Contains(creating, info.Verb) && info.Resource == "workloadidentities" {
 				status := apierrors.NewServiceUnavailable(*why).Status()
 				status.APIVersion, status.Kind = "v1", "Status"
 				w.Header().Set("Retry-After", "10")
@@ -116,12 +122,13 @@ func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error 
 		return a.makeFirst(ctx, server, own)
 	case err != nil:
 		return err
-	case ring.Resumed != nil:
+	case ring.Resumed != nil && time.Since(ring.Resumed.At) < resumedFor:
 		operator := own.operator()
 		operator.View = func(context.Context) (keys.View, error) { return keys.View{}, nil }
 		if _, err := operator.Resume(ctx, ring.Resumed.Cause, false); err != nil {
 			return err
 		}
+		a.log.WarnContext(ctx, "the loss of keys was accepted in the key store", "by", ring.Resumed.By, "reason", ring.Resumed.Reason, "at", ring.Resumed.At)
 		return server.KeyRings.Ensure(ctx, name)
 	case unknown:
 		why := fmt.Sprintf("the storage of the API server is empty although there are keys: %s", resumeBy)
@@ -158,7 +165,9 @@ func (a assembly) makeFirst(ctx context.Context, server *apiserver.Server, own o
 	}
 	a.log.InfoContext(ctx, "the issuer has no keys and no past: making the first ones", "store", own.store.String())
 	if _, _, err := keystore.LoadOrBootstrap(ctx, own.store.Store, keys.NewPrivate, time.Now()); err != nil {
-		return err
+		why := fmt.Sprintf("the first signing keys could not be made: %v", err)
+		a.begun.empty.Store(&why) // identities without keys would be a past
+		return errors.New(why)
 	}
 	own.follower.Nudge()
 	return nil

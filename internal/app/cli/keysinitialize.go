@@ -88,7 +88,7 @@ func (i *initialize) inFolder(ctx context.Context, ring directoryRing) error {
 	if err != nil {
 		return directoryFailure("initialize the ring of keys", err)
 	}
-	line := "The stored keys are used, once the program that signs with them reads them."
+	line := "The stored keys are used when credence-server apiserver starts again, within a day."
 	if made {
 		line = "New keys were made; they are used once the program that signs with them reads them."
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
@@ -57,7 +58,7 @@ func (r *revoke) awaitWithdrawal(ctx context.Context, ring keyRing, client *http
 func look(ctx context.Context, ring keyRing, client *http.Client, id string) withdrawal {
 	object, err := ring.read(ctx)
 	if err != nil {
-		return withdrawal{unknown: listFailure(err)}
+		return withdrawal{unknown: strings.TrimPrefix(asFailure(err).line, "error: ")}
 	}
 	documents := object.Status.Documents
 	switch {
