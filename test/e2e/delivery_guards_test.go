@@ -231,6 +231,14 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 	elsewhere.Annotations[v1alpha1.AnnotationNamespace] = "kube-system"
 	_, err = secrets.Create(t.Context(), elsewhere, metav1.CreateOptions{})
 	refused(t, "an identity of another namespace", err, others)
+	kept := owned(fmt.Sprintf(context, "web", namespace))
+	kept.Finalizers = []string{"e2e.example/x"}
+	_, err = secrets.Create(t.Context(), kept, metav1.CreateOptions{})
+	refused(t, "a Secret with a finalizer", err, others)
+	fixed := owned(fmt.Sprintf(context, "web", namespace))
+	fixed.Immutable = new(true)
+	_, err = secrets.Create(t.Context(), fixed, metav1.CreateOptions{})
+	refused(t, "an immutable Secret", err, others)
 	_, err = secrets.Create(t.Context(), owned(fmt.Sprintf(context, "web", namespace)), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	allowed(t, "its own Secret", err)
 

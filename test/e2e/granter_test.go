@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestGranter tries out what a platform team may do with the role that is handed out to it, and what it may not.
@@ -35,4 +36,11 @@ func TestGranter(t *testing.T) {
 	_, err = create(elsewhere, "credence:workloadidentities:user")
 	refused(t, "another namespace", err, "cannot create resource")
 	refused(t, "to delete bindings", client.RoleBindings(namespace).Delete(t.Context(), binding.Name, metav1.DeleteOptions{}), "cannot delete resource")
+	for what, patch := range map[string]string{
+		"an owner":    `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`,
+		"a finalizer": `{"metadata":{"finalizers":["e2e.example/x"]}}`,
+	} {
+		_, err = client.RoleBindings(namespace).Patch(t.Context(), binding.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, "to give a binding "+what, err, "only a user that may delete it")
+	}
 }
