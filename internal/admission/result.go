@@ -24,9 +24,9 @@ type Denial struct {
 	Reason  metav1.StatusReason
 	Message string
 	// Field is the path of the field that is refused; it may be empty.
-	Field string
+	Field string `json:",omitempty"`
 	// Others are further reasons to refuse the same object, which may be shown with this one.
-	Others []*Denial
+	Others []*Denial `json:",omitempty"`
 }
 
 // At is the Denial of a field.
