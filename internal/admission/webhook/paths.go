@@ -43,7 +43,13 @@ type Paths struct {
 	// found is what each configuration had when it was last read.
 	found    map[string]pathState
 	accepted atomic.Pointer[map[[sha256.Size]byte]bool]
-	state    atomic.Pointer[error] // of the last read
+	last     atomic.Pointer[pathsRead]
+}
+
+// pathsRead is what came of the last read.
+type pathsRead struct {
+	err  error     // why the path of a configuration is not known
+	good time.Time // of the last read after which all were known; zero: there was none
 }
 
 var errPathsNotRead = errors.New("the webhook configurations have not been read yet")
@@ -53,7 +59,7 @@ var errPathsNotRead = errors.New("the webhook configurations have not been read 
 func NewPaths(client dynamic.Interface, period time.Duration, now func() time.Time, random io.Reader, log *slog.Logger) *Paths {
 	p := &Paths{client: client, period: period, now: now, random: random, log: log, found: map[string]pathState{}}
 	p.accepted.Store(&map[[sha256.Size]byte]bool{})
-	p.state.Store(&errPathsNotRead)
+	p.last.Store(&pathsRead{err: errPathsNotRead})
 	var last time.Time
 	p.reads = newLive(func(ctx context.Context, _ struct{}) (struct{}, error) {
 		select {
@@ -62,9 +68,13 @@ func NewPaths(client dynamic.Interface, period time.Duration, now func() time.Ti
 			return struct{}{}, context.Cause(ctx)
 		}
 		last = p.now()
-		err := p.read(ctx)
-		p.state.Store(&err)
-		return struct{}{}, err
+		unknown, unwritten := p.read(ctx)
+		good := last
+		if unknown != nil {
+			good = p.last.Load().good
+		}
+		p.last.Store(&pathsRead{unknown, good})
+		return struct{}{}, errors.Join(unknown, unwritten)
 	})
 	return p
 }
@@ -75,7 +85,7 @@ func (p *Paths) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if _, err := p.reads.get(ctx, struct{}{}); err != nil && ctx.Err() == nil {
-			p.log.ErrorContext(ctx, "the paths of reviews can't be kept: reviews are refused once they are replaced", "error", err)
+			p.log.ErrorContext(ctx, "paths of reviews can't be read or replaced: those that are known are still answered", "error", err)
 		}
 		select {
 		case <-tick.C:
@@ -85,8 +95,15 @@ func (p *Paths) Run(ctx context.Context) error {
 	}
 }
 
-// Ready returns nil where the last read found all configurations that exist to have paths that are answered.
-func (p *Paths) Ready() error { return *p.state.Load() }
+// Ready returns nil once all configurations that exist were found to have paths that are answered, until another replica may have
+// replaced one since: a read that fails now and then does not take all replicas away at once.
+func (p *Paths) Ready() error {
+	last := p.last.Load()
+	if !last.good.IsZero() && p.now().Sub(last.good) < overlap(p.period) {
+		return nil
+	}
+	return last.err
+}
 
 // Handler answers with next what is asked for at a secret path, and anything else with 404.
 func (p *Paths) Handler(next http.Handler) http.Handler {
@@ -110,9 +127,7 @@ func (p *Paths) known(ctx context.Context, secret string) bool {
 	if (*p.accepted.Load())[key] {
 		return true
 	}
-	if _, err := p.reads.get(ctx, struct{}{}); err != nil {
-		return false
-	}
+	_, _ = p.reads.get(ctx, struct{}{}) // Run logs why one can't be read; another may have been
 	return (*p.accepted.Load())[key]
 }
 
@@ -130,15 +145,19 @@ func Configurations() map[string][]string {
 }
 
 // read reads all configurations, gives those new paths that are due, and accepts what it found. Of one that can't be read, what was
-// found before is still accepted.
-func (p *Paths) read(ctx context.Context) error {
-	var failed []error
+// found before is still accepted. It returns why the paths of some are not known, and why known ones could not be replaced.
+func (p *Paths) read(ctx context.Context) (unknown, unwritten error) {
 	for resource, names := range Configurations() {
 		configurations := p.client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource})
 		for _, name := range names {
 			found, err := p.keep(ctx, configurations, name)
 			if err != nil {
-				failed = append(failed, fmt.Errorf("%s %s: %w", resource, name, err))
+				err = fmt.Errorf("%s %s: %w", resource, name, err)
+			}
+			if found != nil && found.current != "" {
+				unwritten = errors.Join(unwritten, err)
+			} else {
+				unknown = errors.Join(unknown, err)
 			}
 			if found != nil {
 				p.found[resource+"/"+name] = *found
@@ -154,10 +173,11 @@ func (p *Paths) read(ctx context.Context) error {
 		}
 	}
 	p.accepted.Store(&accepted)
-	return errors.Join(failed...)
+	return unknown, unwritten
 }
 
-// keep returns what one configuration has, or nil where that can't be known or there is none, and gives it a new path where that is due.
+// keep returns what one configuration has, or nil where that can't be known or there is none, and gives it a new path where that is
+// due; an error beside what it has is why that failed.
 func (p *Paths) keep(ctx context.Context, configurations dynamic.ResourceInterface, name string) (*pathState, error) {
 	object, err := configurations.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

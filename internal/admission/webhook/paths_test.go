@@ -22,6 +22,7 @@ type configurations struct {
 	mu       sync.Mutex
 	objects  map[string]map[string]any
 	readOnly bool
+	down     bool
 }
 
 func (c *configurations) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +35,9 @@ func (c *configurations) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	object, found := c.objects[r.URL.Path]
 	switch {
+	case c.down:
+		refuse(500, "InternalError")
+		return
 	case !found:
 		refuse(404, "NotFound")
 		return
@@ -206,4 +210,49 @@ func TestAPathThatCanNotBeWrittenIsSaid(t *testing.T) {
 		t.Errorf("ready: %v", err)
 	}
 	w.answers(t, 0, "/mutate", false)
+}
+
+// A read that fails makes no replica unready as long as no path can have been replaced that it does not know.
+func TestReadyThroughFailedReads(t *testing.T) {
+	w := newPathsWorld(t)
+	replica := w.replicas[0]
+	fail := func() {
+		w.now = w.now.Add(readPathsPause)
+		if _, err := replica.reads.get(t.Context(), struct{}{}); err == nil {
+			t.Fatal("the read has not failed")
+		}
+	}
+	w.down = true
+	fail()
+	if replica.Ready() == nil {
+		t.Error("ready before a path is known")
+	}
+	w.down = false
+	w.read(t, 0)
+	w.down = true
+	fail()
+	if err := replica.Ready(); err != nil {
+		t.Errorf("after a read that failed: %v", err)
+	}
+	w.answers(t, 0, w.path(), true)
+	w.now = w.now.Add(time.Minute)
+	if err := replica.Ready(); err == nil || !strings.Contains(err.Error(), "zz-credence-gmsa") {
+		t.Errorf("after a minute without one that did not: %v", err)
+	}
+	w.down = false
+	w.read(t, 0)
+	if err := replica.Ready(); err != nil {
+		t.Errorf("after a good read: %v", err)
+	}
+
+	// A path that is known, and can't be replaced.
+	w.readOnly = true
+	for range 3 {
+		w.now = w.now.Add(10 * time.Minute)
+		fail()
+		if err := replica.Ready(); err != nil {
+			t.Errorf("with a path that can't be replaced: %v", err)
+		}
+		w.answers(t, 0, w.path(), true)
+	}
 }
