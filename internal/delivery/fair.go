@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,71 +17,101 @@ const (
 	slowLook = 2 * time.Second
 	// longestLook bounds how long one object can take: a webhook may take 30 seconds.
 	longestLook = 40 * time.Second
+	// slowFor is how long a namespace counts as slow after an object of it was: others of it may be quick meanwhile.
+	slowFor = 2 * longestLook
 )
 
-// fair keeps one namespace from taking all workers of a controller, for instance because a webhook for its objects hangs: all
-// namespaces whose last object was slow share some of the workers, and the others stay free.
+// fair keeps one namespace from taking all workers of a controller, for instance because a webhook for its objects hangs: none has
+// the last worker, all namespaces that had a slow object lately share some of the workers, and the others stay free.
 type fair struct {
 	reconcile.Reconciler
 	clock clock.PassiveClock
-	// most is how many workers slow namespaces share.
-	most int
+	// most is how many workers slow namespaces share, each how many any namespace has.
+	most, each int
 	// add queues an object.
 	add func(key types.NamespacedName, after time.Duration)
 
-	mu     sync.Mutex
-	slow   map[string]struct{}    // namespaces
-	busy   int                    // workers with objects of slow namespaces
-	parked []types.NamespacedName // in order, each once
+	mu      sync.Mutex
+	slow    map[string]time.Time   // namespaces, and until when
+	running map[string]int         // workers, by namespace
+	parked  []types.NamespacedName // in order, each once
 }
 
 func newFair(inner reconcile.Reconciler, clock clock.PassiveClock, concurrency int, add func(types.NamespacedName, time.Duration)) *fair {
-	return &fair{Reconciler: inner, clock: clock, most: max(1, concurrency/2), add: add, slow: map[string]struct{}{}}
+	return &fair{Reconciler: inner, clock: clock, most: max(1, concurrency/2), each: max(1, concurrency-1), add: add, slow: map[string]time.Time{}, running: map[string]int{}}
 }
 
 // Reconcile implements reconcile.Reconciler.
 func (f *fair) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	slow, ok := f.enter(request.NamespacedName)
-	if !ok {
+	if !f.enter(request.NamespacedName) {
 		return reconcile.Result{}, nil
 	}
 	began := f.clock.Now()
-	defer func() { f.leave(request.Namespace, slow, f.clock.Since(began)) }()
+	defer func() { f.leave(request.Namespace, f.clock.Since(began)) }()
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
 	return f.Reconciler.Reconcile(ctx, request)
 }
 
-// enter reports whether an object is of a slow namespace, and whether it has a worker. If not, it is queued when it may have one.
-func (f *fair) enter(key types.NamespacedName) (slow, ok bool) {
+// enter reports whether an object has a worker. If not, it is queued when it may have one.
+func (f *fair) enter(key types.NamespacedName) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, slow = f.slow[key.Namespace]; !slow {
-		return false, true
-	}
-	if f.busy >= f.most {
+	f.forget()
+	if !f.free(key.Namespace, f.running) {
 		if !slices.Contains(f.parked, key) {
 			f.parked = append(f.parked, key)
 		}
-		return true, false
+		return false
 	}
-	f.busy++
-	return true, true
+	f.running[key.Namespace]++
+	return true
 }
 
-func (f *fair) leave(namespace string, slow bool, took time.Duration) {
+// leave ends a look, and queues the objects that may have workers now.
+func (f *fair) leave(namespace string, took time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if took >= slowLook {
-		f.slow[namespace] = struct{}{}
-	} else {
-		delete(f.slow, namespace)
+		f.slow[namespace] = f.clock.Now().Add(slowFor)
 	}
-	if slow {
-		f.busy--
+	if f.running[namespace]--; f.running[namespace] == 0 {
+		delete(f.running, namespace)
 	}
-	if f.busy < f.most && len(f.parked) > 0 {
-		f.add(f.parked[0], 0)
-		f.parked = f.parked[1:]
+	if len(f.parked) == 0 {
+		return
 	}
+	f.forget()
+	running := maps.Clone(f.running)
+	f.parked = slices.DeleteFunc(f.parked, func(key types.NamespacedName) bool {
+		if !f.free(key.Namespace, running) {
+			return false
+		}
+		running[key.Namespace]++
+		f.add(key, 0)
+		return true
+	})
+}
+
+// forget forgets which namespaces were slow some time ago.
+func (f *fair) forget() {
+	now := f.clock.Now()
+	maps.DeleteFunc(f.slow, func(_ string, until time.Time) bool { return !now.Before(until) })
+}
+
+// free reports whether there is a worker for one more object of a namespace where these run.
+func (f *fair) free(namespace string, running map[string]int) bool {
+	if running[namespace] >= f.each {
+		return false
+	}
+	if _, slow := f.slow[namespace]; !slow {
+		return true
+	}
+	busy := 0 // also with what began before its namespace was slow
+	for namespace, n := range running {
+		if _, slow := f.slow[namespace]; slow {
+			busy += n
+		}
+	}
+	return busy < f.most
 }

@@ -237,7 +237,67 @@ func TestSlowNamespacesLeaveWorkers(t *testing.T) {
 	if !slices.Equal(names, []string{"three", "four"}) {
 		t.Errorf("queued again: %v, want each that was parked, in order", names)
 	}
-	if len(f.slow) != 0 || f.busy != 0 {
-		t.Errorf("still slow: %v, %d busy", f.slow, f.busy)
+	clock.SetTime(clock.Now().Add(slowFor))
+	look("g", "s")
+	<-ended
+	if len(f.slow) != 0 || len(f.running) != 0 || len(f.parked) != 0 {
+		t.Errorf("still slow: %v, %v run, parked: %v", f.slow, f.running, f.parked)
+	}
+}
+
+// Some objects of a namespace are quick, others hang: however many there are, one worker is left to others from the beginning, and
+// half of them once one was slow.
+func TestSlowAndQuickObjectsOfOneNamespace(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(start0)
+	queued := 0
+	hung, ended := make(chan func()), make(chan bool)
+	inner := reconcile.Func(func(_ context.Context, request reconcile.Request) (reconcile.Result, error) {
+		if request.Name[0] == 'h' {
+			done := make(chan struct{})
+			hung <- func() { close(done) }
+			<-done
+		}
+		return reconcile.Result{RequeueAfter: time.Minute}, nil
+	})
+	f := newFair(inner, clock, 4, func(types.NamespacedName, time.Duration) { queued++ })
+	start := func(namespace, name string) {
+		go func() {
+			result, _ := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+			ended <- result.RequeueAfter > 0
+		}()
+	}
+	looked := func(namespace, name string) bool { start(namespace, name); return <-ended }
+	var ends []func()
+	hang := func(name string) { start("b", name); ends = append(ends, <-hung) }
+	end := func() { ends[0](); ends = ends[1:]; <-ended }
+	hang("h1")
+	hang("h2")
+	hang("h3")
+	if looked("b", "h4") {
+		t.Fatal("one namespace has all workers")
+	}
+	if !looked("g", "s") {
+		t.Fatal("no worker is left to another namespace")
+	}
+	clock.SetTime(clock.Now().Add(10 * time.Second))
+	end() // two run that began before the namespace was slow: these are all that it may have
+	if looked("b", "h5") || looked("b", "quick") || queued != 0 {
+		t.Fatal("what began before a namespace was slow is not counted")
+	}
+	end()
+	if queued != 1 || !looked("b", "quick") {
+		t.Fatalf("%d were queued for the free worker, want 1, and a quick one looked at", queued)
+	}
+	hang("h4")
+	if looked("b", "h6") {
+		t.Fatal("a quick look has made a slow namespace count as quick")
+	}
+	end()
+	end()
+	// What is parked is not lost, also where it is the time that has passed.
+	clock.SetTime(clock.Now().Add(slowFor))
+	looked("b", "quick")
+	if queued < 4 || len(f.parked) != 0 || len(f.running) != 0 || len(f.slow) != 0 {
+		t.Errorf("%d queued, parked: %v, %v run, slow: %v", queued, f.parked, f.running, f.slow)
 	}
 }
