@@ -120,13 +120,17 @@ func (l *ledger) wrote(key types.NamespacedName, version string, expiry, now tim
 	l.change(key, func(e *entry) { *e = entry{expiry: expiry, tokens: e.tokens.after(now), version: version} })
 }
 
-// stale says whether a resource version of a Secret is older than what was written last: the cache is behind.
-func (l *ledger) stale(key types.NamespacedName, version string) bool {
-	written := l.get(key).version
-	if written == "" {
+// longestLag is for how long after a write a cache may be behind. Resource versions that are older after that are those of a cluster
+// that was restored from a backup.
+const longestLag = time.Minute
+
+// stale reports whether a resource version of a Secret is older than what was written last: the cache is behind.
+func (l *ledger) stale(key types.NamespacedName, version string, now time.Time) bool {
+	e := l.get(key)
+	if e.version == "" || now.Sub(e.tokens.last) >= longestLag {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(version, written)
+	order, err := resourceversion.CompareResourceVersion(version, e.version)
 	return err == nil && order < 0
 }
 

@@ -82,7 +82,7 @@ func (r *requestor) Reconcile(ctx context.Context, request reconcile.Request) (r
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
-	if r.ledger.stale(request.NamespacedName, secret.ResourceVersion) {
+	if r.ledger.stale(request.NamespacedName, secret.ResourceVersion, r.clock.Now()) {
 		return reconcile.Result{RequeueAfter: cacheLag}, nil // what was written is shown in a moment, and is told of
 	}
 	w := &work{secret: &secret, key: request.NamespacedName, token: storedToken(&secret)}
