@@ -79,6 +79,8 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	w.lookAtAccount()
 	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry" })
 	w.lookAtAccount()
+	w.pass(releasedLook)
+	w.lookAtAccount()
 	if names := w.secretNames(); len(names) != 1 || names[0] != tokensecret.NameFor("web", "cherry") {
 		t.Errorf("Secrets %v, want that of cherry", names)
 	}
@@ -96,6 +98,8 @@ func TestSecretsOfAnAccount(t *testing.T) {
 		t.Errorf("%d tokens were asked for, want one", len(w.tokens))
 	}
 	w.editAccount(func(a *corev1.ServiceAccount) { delete(a.Annotations, v1alpha1.AnnotationAccountIdentities) })
+	w.lookAtAccount()
+	w.pass(releasedLook)
 	w.lookAtAccount()
 	if names := w.secretNames(); len(names) != 0 {
 		t.Errorf("Secrets %v, want none", names)

@@ -22,8 +22,8 @@ import (
 const releasedLook = time.Minute
 
 // release sees to the Secrets of identities that the account does not name any more: one that pods mount stays, marked, and is kept
-// fresh, as these pods would otherwise be left with a token that expires. Without pods it is deleted. waiting reports whether
-// one stays.
+// fresh, as these pods would otherwise be left with a token that expires. Without pods it is deleted at a later look than the one that
+// marked it: a pod may just have been admitted, and not be there yet. waiting reports whether one stays.
 func (a *accounts) release(ctx context.Context, account *metav1.PartialObjectMetadata, wanted []string, kept map[string]*corev1.Secret) (problems []problem, waiting bool) {
 	var pods []corev1.Pod
 	listed := false
@@ -42,19 +42,23 @@ func (a *accounts) release(ctx context.Context, account *metav1.PartialObjectMet
 			listed = true
 		}
 		users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !slices.Contains(tokenSecrets(&pod), secret.Name) })
-		if len(users) == 0 {
+		since, err := time.Parse(time.RFC3339, secret.Annotations[v1alpha1.AnnotationReleased])
+		marked := err == nil
+		if len(users) == 0 && marked && a.clock.Since(since) >= releasedLook {
 			problems = append(problems, a.remove(ctx, account, secret)...)
 			continue
 		}
 		waiting = true
-		if secret.Annotations[v1alpha1.AnnotationReleased] != "" {
+		if marked {
 			continue
 		}
 		if err := a.mark(ctx, secret, a.clock.Now().UTC().Format(time.RFC3339)); err != nil {
-			problems = append(problems, problem{"SecretNotMarked", fmt.Sprintf("mark Secret %s, which pods still mount: %v", secret.Name, err)})
+			problems = append(problems, problem{"SecretNotMarked", fmt.Sprintf("mark Secret %s as released: %v", secret.Name, err)})
 			continue
 		}
-		a.tellReleased(account, name, users)
+		if len(users) > 0 {
+			a.tellReleased(account, name, users)
+		}
 	}
 	return problems, waiting
 }

@@ -103,3 +103,31 @@ func TestAnIdentityThatComesBackIsNotReleased(t *testing.T) {
 		t.Errorf("before %v, after %v", before.Annotations, after.Annotations)
 	}
 }
+
+// A pod that is admitted while its account loses the identity shows up after the look that finds none.
+func TestAPodThatIsAdmittedMeanwhileKeepsItsSecret(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	key := tokensecret.NameFor("web", "banana")
+	w.lookAtAccount()
+	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "" })
+	for range 2 { // the mark is a change, which has the account looked at again
+		if again := w.lookAtAccount(); again != releasedLook || w.secret("ns/" + key).Annotations[v1alpha1.AnnotationReleased] == "" {
+			t.Errorf("without pods it is looked at again after %s, marked %v", again, w.secret("ns/"+key).Annotations)
+		}
+	}
+	if event := w.event(); event != "" {
+		t.Errorf("the Event says %q", event)
+	}
+	w.pods = []corev1.Pod{mountingPod("a", key)}
+	w.pass(releasedLook)
+	w.lookAtAccount()
+	if w.look("ns/" + key); storedToken(w.secret("ns/"+key)) == nil {
+		t.Error("the pod gets no token")
+	}
+	w.pods = nil
+	w.lookAtAccount()
+	if names := w.secretNames(); len(names) != 0 {
+		t.Errorf("Secrets %v, want none", names)
+	}
+}

@@ -281,7 +281,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 	if _, err := accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, ""), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	waitFor(t, 3*time.Minute, func() error { // a minute after it was marked
 		if _, err := shared.client(t).CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Secret is still there: %v", err)
 		}
