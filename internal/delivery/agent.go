@@ -69,6 +69,7 @@ type Agent struct {
 	secrets   queue // of the requestor
 	services  queue // of the accounts
 	pods      queue // of the gates
+	served    queue // of bindings.Release
 	ready     chan struct{}
 }
 

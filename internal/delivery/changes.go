@@ -32,8 +32,10 @@ func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 	}
 }
 
-// namespaceServed is told of a namespace whose Secrets can be read from now on: its service accounts have waited.
+// namespaceServed is told of a namespace whose Secrets can be read from now on: its service accounts have waited, and it may have lost
+// its label meanwhile.
 func (a *Agent) namespaceServed(name string) {
+	a.served.add(types.NamespacedName{Name: name}, 0)
 	namespace := newNamespace()
 	namespace.Name = name
 	for _, request := range a.accountsIn(context.Background(), namespace) {

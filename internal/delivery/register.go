@@ -110,7 +110,7 @@ func (a *Agent) register(config Config) error {
 		return err
 	}
 	if a.watch != nil {
-		if err := (&bindings.Release{Serves: a.serves, Log: config.Log}).Register(a.manager); err != nil {
+		if err := (&bindings.Release{Serves: a.serves, Log: config.Log}).Register(a.manager, source.Func(a.served.start)); err != nil {
 			return err
 		}
 	}

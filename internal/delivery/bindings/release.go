@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
@@ -31,8 +32,9 @@ type Release struct {
 	bindings rbacv1client.RoleBindingsGetter
 }
 
-// Register adds it to the controllers of the agent, whose cache has metadata of namespaces, and labelled Secrets.
-func (r *Release) Register(m manager.Manager) error {
+// Register adds it to the controllers of the agent, whose cache has metadata of namespaces, and labelled Secrets. From served come the
+// namespaces that Serves reports from now on.
+func (r *Release) Register(m manager.Manager, served source.Source) error {
 	bindings, err := rbacv1client.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("make client for RoleBindings: %w", err)
@@ -46,6 +48,7 @@ func (r *Release) Register(m manager.Manager) error {
 			CreateFunc: func(event.CreateEvent) bool { return false },
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 		})).
+		WatchesRawSource(served).
 		Complete(r)
 }
 
@@ -56,7 +59,7 @@ func (r *Release) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if delivered(namespace) || namespace.DeletionTimestamp != nil || !r.Serves(namespace.Name) {
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, nil // one that is not served is looked at again once it is
 	}
 	// Asked of the API: the cache may not show yet what was written last.
 	secrets := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
