@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -10,18 +11,19 @@ import (
 )
 
 // requester is what makes a Secret hold the user who has it filled: whoever labels it, changes which identity it asks for, or
-// takes it over by writing another name into the annotation. All other requests leave the user as it was.
+// takes it over by writing another name into the annotation. All other requests leave the user as it was. What is this user already
+// stays: the API server may ask a second time, about what the first answer made.
 func (r Request) requester() ([]Operation, *Denial) {
 	if r.User.Name == r.Agent {
 		return nil, nil
 	}
 	have := tokensecret.Requester(r.Secret)
-	var want map[string]string
-	if named := have[v1alpha1.AnnotationRequester]; r.asksTheSame() && (named == "" || named == r.Old.Annotations[v1alpha1.AnnotationRequester]) {
-		want = tokensecret.Requester(r.Old)
-	} else {
-		var err error
-		if want, err = tokensecret.FormatRequester(r.User); err != nil {
+	named := have[v1alpha1.AnnotationRequester]
+	want, err := tokensecret.FormatRequester(r.User)
+	if err != nil || !maps.Equal(have, want) {
+		if r.asksTheSame() && (named == "" || named == r.Old.Annotations[v1alpha1.AnnotationRequester]) {
+			want = tokensecret.Requester(r.Old)
+		} else if err != nil {
 			return nil, admission.Invalid(fmt.Sprintf("%s: the user who asks for tokens is kept on the Secret; have another user label it", err))
 		}
 	}

@@ -16,6 +16,8 @@ import (
 var (
 	jane = tokensecret.User{Name: "jane", UID: "u-jane", Groups: []string{"fruit", "system:authenticated"}, Extra: map[string][]string{"example.com/scopes": {"a", "b"}, "x": {""}}}
 	bob  = tokensecret.User{Name: "bob"}
+	// promoted is jane with other groups.
+	promoted = tokensecret.User{Name: "jane", UID: "u-jane", Groups: []string{"fruit", "vegetables"}}
 )
 
 // The user who has a Secret filled is the one who labelled it, until another takes it over.
@@ -49,6 +51,8 @@ func TestRequester(t *testing.T) {
 		"taken over for somebody else":         {secret(of(jane)), secret(of(tokensecret.User{Name: "eve"})), bob, bob},
 		"replaced without":                     {secret(nil), secret(of(jane)), bob, jane},
 		"other groups":                         {secret(both(of(jane), annotated(v1alpha1.AnnotationRequesterGroups, "system:masters"))), secret(of(jane)), jane, jane},
+		"taken over by the same name":          {secret(both(of(jane), annotated(v1alpha1.AnnotationRequester, "me"))), secret(of(jane)), promoted, promoted},
+		"the same name, something else":        {secret(both(of(jane), annotated("note", "x"))), secret(of(jane)), promoted, jane},
 		"one of before, something else":        {secret(annotated("note", "x")), secret(nil), bob, tokensecret.User{}},
 		"one of before, taken over":            {secret(annotated(v1alpha1.AnnotationRequester, "me")), secret(nil), bob, bob},
 		"the agent":                            {secret(of(jane)), secret(of(jane)), tokensecret.User{Name: agent}, jane},
