@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -74,7 +75,11 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 
 // attempt is what a failure is remembered for: with another one, the next attempt is made at once.
 func (w *work) attempt() string {
-	return w.want.Digest + w.secret.Annotations[v1alpha1.AnnotationRequester]
+	requester := sha256.New()
+	for _, annotation := range tokensecret.RequesterAnnotations() {
+		fmt.Fprintf(requester, "%q", w.secret.Annotations[annotation])
+	}
+	return w.want.Digest + string(requester.Sum(nil))
 }
 
 // minted is a token that is to be written.

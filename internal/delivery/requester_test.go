@@ -43,6 +43,14 @@ func TestTheRequesterIsReviewedAtEachRenewal(t *testing.T) {
 	if event := w.event(); event != "" {
 		t.Errorf("one more Event: %q", event)
 	}
+	// With other groups it is tried at once, and not again.
+	before := len(w.reviewed)
+	w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationRequesterGroups] = "fruit\nvegetables" })
+	w.look("ns/s")
+	w.look("ns/s")
+	if n := len(w.reviewed) - before; n != 1 {
+		t.Errorf("reviewed %d times with other groups, want once", n)
+	}
 	// Another user takes it over: at once.
 	w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationRequester] = "bob" })
 	w.look("ns/s")
