@@ -32,6 +32,8 @@ type reconciler struct {
 	events   events
 	log      *slog.Logger
 	recorder *keyring.Recorder
+	// past is all that is remembered of the ring.
+	past func(context.Context) (keys.Past, error)
 
 	// ring is the KeyRing as it was read for the ring that is looked at; nil if it could not be.
 	ring      *v1alpha1.KeyRing
@@ -106,7 +108,8 @@ func (r *reconciler) remembered(c checked, client kubernetes.Interface) func(con
 }
 
 // onFailure tells that there is no ring to sign with, so that the KeyRing does not go on to say that all is well. An outage of
-// the store is none of that: the ring may be as it was.
+// the store is none of that: the ring may be as it was. Of a superseded ring the KeyRing is given all that is remembered: the
+// API server may have been restarted since, with a KeyRing that was put back together with the ring.
 func (r *reconciler) onFailure(ctx context.Context, cause error, damaged bool) {
 	superseded := errors.Is(cause, keyring.ErrSuperseded)
 	r.recorder.Damaged(damaged && !superseded)
@@ -121,6 +124,11 @@ func (r *reconciler) onFailure(ctx context.Context, cause error, damaged bool) {
 		return // told of when the ring is read
 	}
 	next := ring.DeepCopy()
+	if superseded {
+		if past, err := r.past(ctx); err == nil {
+			report.Remember(&next.Status, past)
+		}
+	}
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RingUnusable", ObservedGeneration: ring.Generation,
 		Message: "no token is signed: the stored ring of keys is damaged or gone; the log of the key controller says what is wrong with it",

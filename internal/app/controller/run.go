@@ -56,8 +56,10 @@ func Run(ctx context.Context, config Config) error {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	recorder := keyring.NewRecorder(registry, time.Now)
 	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder, events: startEvents(ctx, client)}
+	remembering := &keyring.Remembering{Store: store, Outside: r.remembered(c, client)}
+	r.past = remembering.Past
 	keeper := keyring.NewKeeper(keyring.Keeping{
-		Following: keyring.Following{Store: &keyring.Remembering{Store: store, Outside: r.remembered(c, client)}, Interval: c.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: c.Log},
+		Following: keyring.Following{Store: remembering, Interval: c.KeysInterval, Clock: clock.RealClock{}, Random: rand.Float64, Log: c.Log},
 		Settings:  c.Settings, Generate: keys.NewPrivate,
 		Surroundings: r.surroundings, OnRing: r.onRing, OnFailure: r.onFailure, OnEvents: r.onEvents,
 	})

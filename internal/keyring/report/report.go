@@ -59,10 +59,7 @@ func Status(o Observation) v1alpha1.KeyRingStatus {
 		})
 	}
 	for _, gone := range o.Ring.Compromised {
-		status.Revoked = append(status.Revoked, v1alpha1.RevokedKey{
-			ID: string(gone.ID), Algorithm: string(gone.Algorithm), Time: metav1.NewTime(gone.RevokedAt),
-			LastExpiry: moment(gone.LastExpiry), By: gone.By, Reason: gone.Reason,
-		})
+		status.Revoked = append(status.Revoked, revoked(gone))
 	}
 	status.History = Events(o.Ring.History)
 	for _, party := range o.RelyingParties {
