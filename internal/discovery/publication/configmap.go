@@ -7,6 +7,7 @@ import (
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -50,10 +51,13 @@ func (c ConfigMap) Keys(ctx context.Context, issuer identity.Issuer) ([]identity
 	return keysIn(issuer, []byte(found.Data[discovery.ConfigurationKey]), []byte(found.Data[discovery.JWKSKey]))
 }
 
-// Standing implements Place.
+// Standing implements Place. A ConfigMap that does not exist is as empty as a folder without files.
 func (c ConfigMap) Standing(ctx context.Context, issuer identity.Issuer) (Standing, error) {
 	found, err := c.Client.ConfigMaps(c.Namespace).Get(ctx, c.Name, metav1.GetOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return standing(issuer, nil), nil
+	case err != nil:
 		return Standing{}, fmt.Errorf("get %s: %w", c, err)
 	}
 	return standing(issuer, found.Data), nil

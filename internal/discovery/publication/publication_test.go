@@ -23,7 +23,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 )
 
@@ -101,6 +103,23 @@ func TestConfigMapKeepsWhatIsNotItsOwn(t *testing.T) {
 	missing := publication.ConfigMap{Client: client.CoreV1(), Namespace: "ns", Name: "missing"}
 	if _, err := missing.Publish(t.Context(), want); err == nil {
 		t.Error("published in a ConfigMap that does not exist")
+	}
+}
+
+// A place where nothing is stands for nothing, and one that cannot be read is an error.
+func TestStandingOfAnEmptyPlace(t *testing.T) {
+	client := fake.NewClientset()
+	config := publication.ConfigMap{Client: client.CoreV1(), Namespace: "ns", Name: "missing"}
+	for _, place := range []publication.Place{config, publication.Directory(filepath.Join(t.TempDir(), "missing"))} {
+		if got, err := place.Standing(t.Context(), "https://issuer.example"); err != nil || !got.Empty {
+			t.Errorf("%s: %+v, %v", place, got, err)
+		}
+	}
+	client.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("not now")
+	})
+	if got, err := config.Standing(t.Context(), "https://issuer.example"); err == nil {
+		t.Errorf("unread: %+v", got)
 	}
 }
 
