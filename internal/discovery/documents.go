@@ -66,11 +66,8 @@ func (d Documents) Algorithms() map[identity.KeyID]identity.Algorithm {
 	return all
 }
 
-// Without returns the documents without some keys. That no key is left is an error.
-func (d Documents) Without(ids []identity.KeyID) (Documents, error) {
-	kept := slices.DeleteFunc(slices.Clone(d.keys), func(k publishedKey) bool { return slices.Contains(ids, k.ID) })
-	return New(d.issuer, kept)
-}
+// PublicKeys are the published keys in the order of the key set; the caller owns the copy.
+func (d Documents) PublicKeys() []identity.PublicKey { return slices.Clone(d.keys) }
 
 // IsZero says whether d holds no documents.
 func (d Documents) IsZero() bool { return d.issuer == "" }

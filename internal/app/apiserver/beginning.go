@@ -185,8 +185,9 @@ func (a assembly) awaitKeys(ctx context.Context) {
 	}
 }
 
-// withoutKeys is what is published while there is no ring to publish: what stands there, but for keys that are known to be
-// revoked. Documents may have been put back with the ring.
+// withoutKeys is what is published while there is no ring to publish. It is what stands there, unless a place shows a key that
+// is known to be revoked: documents may have been put back with the ring. Then each place is given the keys of all places but
+// the revoked ones, since the documents of one place may be older than those of another.
 func (a assembly) withoutKeys(ctx context.Context) (publication.Issue, error) {
 	stays := fmt.Errorf("there are no keys to publish: %w", a.unready())
 	own, ok := a.custody.(ownRing)
@@ -198,22 +199,30 @@ func (a assembly) withoutKeys(ctx context.Context) (publication.Issue, error) {
 		return publication.Issue{}, err
 	}
 	issue := publication.Issue{NextChange: time.Unix(0, 0)}
-	var ids []identity.KeyID
 	for _, gone := range past.Revoked {
-		ids = append(ids, gone.ID)
 		issue.Revoked = append(issue.Revoked, revokedKey(gone))
 	}
+	var stay []identity.PublicKey
+	shown := false
 	for _, place := range places(a.o, a.checked, a.client) {
 		standing, err := place.Standing(ctx, a.issuer)
 		if err != nil {
 			return publication.Issue{}, err
 		}
-		if slices.ContainsFunc(standing.Documents.KeyIDs(), func(id identity.KeyID) bool { return slices.Contains(ids, id) }) {
-			issue.Documents, err = standing.Documents.Without(ids)
-			return issue, err
+		for _, key := range standing.Documents.PublicKeys() {
+			switch {
+			case slices.ContainsFunc(past.Revoked, func(gone keys.Compromised) bool { return gone.ID == key.ID }):
+				shown = true
+			case !slices.ContainsFunc(stay, func(k identity.PublicKey) bool { return k.ID == key.ID }):
+				stay = append(stay, key)
+			}
 		}
 	}
-	return publication.Issue{}, stays
+	if !shown {
+		return publication.Issue{}, stays
+	}
+	issue.Documents, err = discovery.New(a.issuer, stay)
+	return issue, err
 }
 
 func revokedKey(gone keys.Compromised) discovery.Revoked {

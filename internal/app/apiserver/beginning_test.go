@@ -4,11 +4,22 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/publication"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keystore/keystoretest"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/kubernetes/fake"
 )
 
 // In a storage that was lost nothing is created, and all else is served.
@@ -36,5 +47,60 @@ func TestNothingIsCreatedInALostStorage(t *testing.T) {
 		if got := ask(other[0], other[1]); got.Code != http.StatusCreated {
 			t.Errorf("%v without a storage: %d", other, got.Code)
 		}
+	}
+}
+
+// The documents of one place were put back: what is newer in the other place stays published, and the revoked key does not.
+func TestOldDocumentsDoNotReplaceNewerOnes(t *testing.T) {
+	const issuer = "https://issuer.example"
+	old, newer := keystoretest.Rings()
+	stolen := old.Keys[0]
+	remaining := slices.DeleteFunc(newer.Published(), func(k identity.PublicKey) bool { return k.ID == stolen.ID })
+	folder := publication.Directory(t.TempDir())
+	client := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "documents"}})
+	config := publication.ConfigMap{Client: client.CoreV1(), Namespace: "ns", Name: "documents"}
+	publish := func(place publication.Place, published []identity.PublicKey) {
+		t.Helper()
+		documents, err := discovery.New(issuer, published)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := place.Publish(t.Context(), publication.Issue{Documents: documents}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := keys.Past{}
+	a := assembly{
+		o:       &Options{PublishConfigMap: "ns/documents", PublishDir: string(folder)},
+		checked: checked{issuer: issuer, configMap: types.NamespacedName{Namespace: "ns", Name: "documents"}},
+		client:  client,
+		custody: ownRing{
+			store:    &keyring.Remembering{Outside: func(context.Context) (keys.Past, error) { return past, nil }},
+			follower: keyring.NewFollower(keyring.Following{}),
+		},
+	}
+	publish(config, old.Published())
+	publish(folder, remaining)
+	if got, err := a.withoutKeys(t.Context()); err == nil {
+		t.Errorf("nothing is revoked, and %v would be published", got.KeyIDs())
+	}
+	past.Revoked = []keys.Compromised{{ID: stolen.ID, Algorithm: stolen.Algorithm, RevokedAt: keystoretest.Now()}}
+	got, err := a.withoutKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []identity.KeyID
+	for _, key := range append(old.Published(), newer.Published()...) {
+		if key.ID != stolen.ID {
+			want = append(want, key.ID)
+		}
+	}
+	slices.Sort(want)
+	want = slices.Compact(want)
+	if ids := slices.Sorted(slices.Values(got.KeyIDs())); !slices.Equal(ids, want) {
+		t.Errorf("published %v, want %v", ids, want)
+	}
+	if len(got.Revoked) != 1 || got.Revoked[0].ID != stolen.ID {
+		t.Errorf("revoked %v", got.Revoked)
 	}
 }
