@@ -1,0 +1,53 @@
+package keyring_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/discovery/publication"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keystore/keystoretest"
+)
+
+// Published keys are remembered by the KeyRing, and by the documents where it has none; revocations by both.
+func TestOutside(t *testing.T) {
+	const issuer = "https://issuer.example"
+	ring, next := keystoretest.Rings()
+	documents, err := discovery.New(issuer, next.Published())
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := publication.Directory(t.TempDir())
+	gone := discovery.Revoked{ID: "gone", Algorithm: identity.ES256, At: keystoretest.Now()}
+	if _, err := place.Publish(t.Context(), publication.Issue{Documents: documents, Revoked: []discovery.Revoked{gone}}); err != nil {
+		t.Fatal(err)
+	}
+	known := &v1alpha1.KeyRing{}
+	for _, key := range ring.Keys {
+		known.Status.Keys = append(known.Status.Keys, v1alpha1.KeyStatus{ID: string(key.ID), Algorithm: string(key.Algorithm)})
+	}
+	for name, c := range map[string]struct {
+		object *v1alpha1.KeyRing
+		want   []identity.PublicKey
+	}{
+		"no KeyRing":               {nil, next.Published()},
+		"a KeyRing without status": {&v1alpha1.KeyRing{}, next.Published()},
+		"a KeyRing":                {known, ring.Published()},
+	} {
+		past, err := keyring.Outside(issuer, func(context.Context) (*v1alpha1.KeyRing, error) { return c.object, nil }, place)(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(past.Revoked) != 1 || past.Revoked[0].ID != gone.ID {
+			t.Errorf("%s: revoked %v", name, past.Revoked)
+		}
+		unknown := slices.DeleteFunc(slices.Clone(c.want), func(k identity.PublicKey) bool { return past.Published[k.ID] != "" })
+		if len(past.Published) != len(c.want) || len(unknown) > 0 {
+			t.Errorf("%s: published %v, want %v", name, past.Published, c.want)
+		}
+	}
+}
