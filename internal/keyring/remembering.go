@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keystore"
@@ -13,6 +14,9 @@ import (
 // ErrSuperseded says that the stored ring does not know what is remembered of it: an older ring was put back, or another
 // one. Nothing is signed with it until somebody has confirmed that it is the one to use.
 var ErrSuperseded = errors.New("the stored ring of keys is older than what is known of it, and signs nothing: put the newest one back, or use this one by credence keys initialize --accept-loss")
+
+// outsideTimeout bounds the question of what is remembered outside, so that time is left to read the ring itself.
+const outsideTimeout = 3 * time.Second
 
 // Remembering is a store that gives no ring which lacks what is remembered of it.
 type Remembering struct {
@@ -51,7 +55,9 @@ func (s *Remembering) Load(ctx context.Context) (keys.Ring, string, error) {
 
 // Past is all that is remembered of the ring.
 func (s *Remembering) Past(ctx context.Context) (keys.Past, error) {
-	outside, err := s.Outside(ctx)
+	limited, cancel := context.WithTimeout(ctx, outsideTimeout)
+	defer cancel()
+	outside, err := s.Outside(limited)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -73,4 +75,27 @@ func TestRememberingStore(t *testing.T) {
 	if got, _ := ring.Signer(identity.RS256); got.ID == revoked.ID {
 		t.Error("the revoked key signs")
 	}
+}
+
+// What was read last counts while the memory outside hangs, and the time to read the ring is not used up.
+func TestHangingMemory(t *testing.T) {
+	plain := newStore(t)
+	synctest.Test(t, func(t *testing.T) {
+		hangs := false
+		store := &keyring.Remembering{Store: plain, Outside: func(ctx context.Context) (keys.Past, error) {
+			if hangs {
+				<-ctx.Done()
+			}
+			return keys.Past{}, ctx.Err()
+		}}
+		if _, _, err := store.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		hangs = true
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, _, err := store.Load(ctx); err != nil || ctx.Err() != nil {
+			t.Errorf("load: %v, its time: %v", err, ctx.Err())
+		}
+	})
 }
