@@ -45,8 +45,9 @@ type Follower struct {
 	mu      sync.Mutex
 	good    *Snapshot
 	failure error
-	// damaged is set by a read that found no ring to sign with, until a read finds one: an outage in between mends nothing.
-	damaged bool
+	// damage is the error of the last read that found no ring to sign with, until a read finds one: an outage in between
+	// mends nothing.
+	damage  error
 	changed chan struct{}
 	now     chan struct{}
 }
@@ -124,7 +125,7 @@ func (f *Follower) Newest() (Snapshot, bool) {
 func (f *Follower) Signing() (keys.Ring, time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.good == nil || f.damaged {
+	if f.good == nil || f.damage != nil {
 		return keys.Ring{}, time.Time{}
 	}
 	return f.good.Ring, f.good.ReadAt
@@ -137,11 +138,11 @@ func (f *Follower) Failure() error {
 	return f.failure
 }
 
-// Damaged reports whether a read found the stored ring missing, invalid or superseded, and none has found a good one since.
-func (f *Follower) Damaged() bool {
+// Damage is why a read found the stored ring missing, invalid or superseded, if none has found a good one since; else nil.
+func (f *Follower) Damage() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.damaged
+	return f.damage
 }
 
 // Unusable says, in words that any caller may see, why Signing gives no ring; nil if it gives one.
@@ -149,11 +150,11 @@ func (f *Follower) Unusable() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case !f.damaged && f.good != nil:
+	case f.damage == nil && f.good != nil:
 		return nil
-	case errors.Is(f.failure, ErrSuperseded):
+	case errors.Is(f.damage, ErrSuperseded):
 		return ErrSuperseded
-	case f.damaged:
+	case f.damage != nil:
 		return errDamaged
 	}
 	return errNotRead
@@ -184,7 +185,7 @@ func (f *Follower) take(ctx context.Context, snapshot Snapshot) {
 	f.mu.Lock()
 	another := f.good == nil || f.good.Version != snapshot.Version
 	recovered := f.failure != nil
-	f.good, f.failure, f.damaged = &snapshot, nil, false
+	f.good, f.failure, f.damage = &snapshot, nil, nil
 	f.mu.Unlock()
 	if recovered {
 		f.Log.InfoContext(ctx, "the ring of keys can be read again", "store", f.storeName())
@@ -202,9 +203,11 @@ func (f *Follower) fail(ctx context.Context, err error) {
 	f.mu.Lock()
 	again := f.failure != nil && f.failure.Error() == err.Error()
 	f.failure = err
-	f.damaged = f.damaged || unusable(err)
+	if unusable(err) {
+		f.damage = err
+	}
 	signing := "no"
-	if f.good != nil && !f.damaged {
+	if f.good != nil && f.damage == nil {
 		signing = "until the ring is too old"
 	}
 	f.mu.Unlock()

@@ -24,8 +24,9 @@ type Keeping struct {
 	Surroundings func(ctx context.Context) Surroundings
 	// OnRing is given every ring that was read and to which nothing was done, with what is to become of it. nil: nothing.
 	OnRing func(ctx context.Context, kept Kept)
-	// OnFailure is given each error of reading the ring; damaged says that there is none to sign with. nil: nothing.
-	OnFailure func(ctx context.Context, err error, damaged bool)
+	// OnFailure is called after each failed read. damage is why there is no ring to sign with (see Follower.Damage); nil if the
+	// last good one still counts. nil: nothing.
+	OnFailure func(ctx context.Context, damage error)
 	// OnEvents is given what happened to the ring since it was read before, whoever did it. nil: nothing.
 	OnEvents func(ctx context.Context, events []keys.Event)
 }
@@ -60,9 +61,9 @@ type Keeper struct {
 func NewKeeper(with Keeping) *Keeper {
 	k := &Keeper{keeping: with, follower: NewFollower(with.Following)}
 	k.follower.observe = k.look
-	k.follower.failing = func(ctx context.Context, err error) {
+	k.follower.failing = func(ctx context.Context, _ error) {
 		if with.OnFailure != nil {
-			with.OnFailure(ctx, err, k.follower.Damaged())
+			with.OnFailure(ctx, k.follower.Damage())
 		}
 	}
 	return k

@@ -3,6 +3,7 @@ package keyring_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -151,7 +152,7 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 	with := following(store, clock)
 	with.Log = slog.New(slog.NewTextHandler(&log, nil))
 	f := keyring.NewFollower(with)
-	if ring, _ := f.Signing(); len(ring.Keys) != 0 || f.Damaged() {
+	if ring, _ := f.Signing(); len(ring.Keys) != 0 || f.Damage() != nil {
 		t.Error("a follower that has read nothing signs, or knows of damage")
 	}
 	if err := f.Load(t.Context()); err != nil {
@@ -168,15 +169,17 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 	for name, c := range map[string]struct {
 		err     error
 		damaged bool
+		told    string
 	}{
-		"outage":  {errors.New("no route to host"), false},
-		"damaged": {keystore.ErrUnusable, true},
-		"gone":    {keystore.ErrNotFound, true},
+		"outage":     {errors.New("no route to host"), false, ""},
+		"damaged":    {keystore.ErrUnusable, true, "damaged or gone"},
+		"gone":       {keystore.ErrNotFound, true, "damaged or gone"},
+		"superseded": {fmt.Errorf("%w (a key)", keyring.ErrSuperseded), true, keyring.ErrSuperseded.Error()},
 	} {
 		again(c.err, c.err, c.err)
 		eventually(t, name+" is noticed", func() bool { return errors.Is(f.Failure(), c.err) })
-		if signs() == c.damaged || f.Damaged() != c.damaged {
-			t.Errorf("%s: signs %v, damaged %v", name, signs(), f.Damaged())
+		if signs() == c.damaged || (f.Damage() != nil) != c.damaged {
+			t.Errorf("%s: signs %v, damage %v", name, signs(), f.Damage())
 		}
 		if newest, ok := f.Newest(); !ok || len(newest.Ring.Keys) != 4 {
 			t.Errorf("%s: the last good ring is not published any more", name)
@@ -185,8 +188,11 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 			outage := errors.New("timeout")
 			again(outage, outage, outage)
 			eventually(t, "another failure is noticed", func() bool { return errors.Is(f.Failure(), outage) })
-			if signs() || !f.Damaged() {
-				t.Errorf("%s, and then an outage: signs %v", name, signs())
+			if signs() || !errors.Is(f.Damage(), c.err) {
+				t.Errorf("%s, and then an outage: signs %v, damage %v", name, signs(), f.Damage())
+			}
+			if err := f.Unusable(); err == nil || !strings.Contains(err.Error(), c.told) {
+				t.Errorf("%s, and then an outage: callers are told %v, want %q", name, err, c.told)
 			}
 		}
 		again()

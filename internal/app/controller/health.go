@@ -13,7 +13,7 @@ func readiness(ring *keyring.Follower) func() error {
 		if _, loaded := ring.Newest(); !loaded {
 			return errors.New("the ring of keys is not loaded yet")
 		}
-		if ring.Damaged() {
+		if ring.Damage() != nil {
 			return errors.New("the stored ring of keys can not be used, see the log")
 		}
 		return nil

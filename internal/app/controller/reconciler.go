@@ -110,11 +110,11 @@ func (r *reconciler) remembered(c checked, client kubernetes.Interface) func(con
 // onFailure tells that there is no ring to sign with, so that the KeyRing does not go on to say that all is well. An outage of
 // the store is none of that: the ring may be as it was. Of a superseded ring the KeyRing is given all that is remembered: the
 // API server may have been restarted since, with a KeyRing that was put back together with the ring.
-func (r *reconciler) onFailure(ctx context.Context, cause error, damaged bool) {
-	superseded := errors.Is(cause, keyring.ErrSuperseded)
-	r.recorder.Damaged(damaged && !superseded)
+func (r *reconciler) onFailure(ctx context.Context, damage error) {
+	superseded := errors.Is(damage, keyring.ErrSuperseded)
+	r.recorder.Damaged(damage != nil && !superseded)
 	r.recorder.Superseded(superseded)
-	if !damaged {
+	if damage == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -134,7 +134,7 @@ func (r *reconciler) onFailure(ctx context.Context, cause error, damaged bool) {
 		Message: "no token is signed: the stored ring of keys is damaged or gone; the log of the key controller says what is wrong with it",
 	}
 	if superseded {
-		condition.Reason, condition.Message = "RingSuperseded", cause.Error()
+		condition.Reason, condition.Message = "RingSuperseded", damage.Error()
 	}
 	meta.SetStatusCondition(&next.Status.Conditions, condition)
 	if equality.Semantic.DeepEqual(ring.Status, next.Status) {

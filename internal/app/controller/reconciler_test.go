@@ -71,7 +71,7 @@ func TestKeyRingIsGivenWhatIsRemembered(t *testing.T) {
 		recorder: keyring.NewRecorder(prometheus.NewRegistry(), keystoretest.Now),
 		past:     func(context.Context) (keys.Past, error) { return past, nil },
 	}
-	r.onFailure(t.Context(), fmt.Errorf("%w (a key)", keyring.ErrSuperseded), true)
+	r.onFailure(t.Context(), fmt.Errorf("%w (a key)", keyring.ErrSuperseded))
 	if ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != "RingSuperseded" {
 		t.Errorf("condition %+v", ready)
 	}
@@ -89,7 +89,7 @@ func TestKeyRingIsGivenWhatIsRemembered(t *testing.T) {
 		t.Error("an API server that reads this KeyRing would sign with the old ring")
 	}
 	written := object.Status.DeepCopy()
-	r.onFailure(t.Context(), fmt.Errorf("%w (a key)", keyring.ErrSuperseded), true)
+	r.onFailure(t.Context(), fmt.Errorf("%w (a key)", keyring.ErrSuperseded))
 	if diff := cmp.Diff(written, &object.Status); diff != "" {
 		t.Errorf("again (-first +second):\n%s", diff)
 	}
