@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +14,7 @@ import (
 // An agent that is kept to namespaces delivers there, and can read Secrets nowhere else: the signing keys of its cluster are safe
 // from it. And while the webhook does not answer, pods and Secrets that need it are refused, and no others.
 func TestBoundsOfDelivery(t *testing.T) {
-	p := newPlane(t, "--arg", "agent=--namespaces=inside")
+	p := newPlane(t)
 	root := p.client(t)
 	for _, name := range []string{"inside", "outside"} {
 		p.must(t, "", "kubectl", "create", "namespace", name)
@@ -26,8 +27,12 @@ func TestBoundsOfDelivery(t *testing.T) {
 	for _, role := range []string{"credence:agent", "credence:agent:secrets"} {
 		p.bind(t, "inside", role, rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
 	}
-	// A new start, as its watches were begun with the rights of before.
-	p.kill(t, "agent")
+	// An agent that is kept to namespaces begins its watches with the rights that it has there.
+	for _, args := range [][]string{{"down"}, {"up", "--detach", "--arg", "agent=--namespaces=inside"}} {
+		if out, err := exec.CommandContext(t.Context(), program("credence"), append(args, "--dir", p.Dir)...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", args, err, out)
+		}
+	}
 	for _, name := range []string{"outside", "inside"} {
 		if _, err := root.CoreV1().Secrets(name).Create(t.Context(), tokenSecret("s", name, "banana"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

@@ -52,6 +52,9 @@ func refuseToStart(t *testing.T, want []string, flags map[string]string) {
 		t.Fatalf("the server started: %v\n%s", err, out)
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if strings.HasPrefix(lines[len(lines)-1], "hint: ") {
+		lines = lines[:len(lines)-1]
+	}
 	for _, text := range want {
 		if last := lines[len(lines)-1]; !strings.Contains(last, text) {
 			t.Errorf("ends with %q, which does not say %q", last, text)
