@@ -63,7 +63,7 @@ func own(ctx context.Context, reader client.Reader, secret metav1.Object, reques
 		return fmt.Sprintf("the service account %s with the uid %s does not exist", account, uid), nil
 	}
 	if secret.GetAnnotations()[v1alpha1.AnnotationReleased] != "" {
-		return "", nil // pods still mount it
+		return "", nil // pods still mount it, or may in a moment
 	}
 	wanted, err := tokensecret.ParseIdentities(found.Annotations[v1alpha1.AnnotationAccountIdentities])
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	// AnnotationOrphaned is since when the identity does not exist any more: RFC 3339, UTC. The agent writes it.
 	AnnotationOrphaned = "workloadidentity.authentication.gardener.cloud/identity-missing-since"
 
-	// AnnotationReleased is since when the service account of a Secret does not name its identity any more, while pods mount the Secret:
-	// RFC 3339, UTC. The agent writes it.
+	// AnnotationReleased is since when the service account of a Secret does not name its identity any more, while pods mount the Secret
+	// or may in a moment: RFC 3339, UTC. The agent writes it.
 	AnnotationReleased = "workloadidentity.authentication.gardener.cloud/released-since"
 
 	// AnnotationRequester and those below it hold the user who has a Secret filled, as the API server authenticated them: name, uid,

@@ -34,7 +34,7 @@ type delivery struct {
 	Context string `json:"context"`
 	// OrphanedSince is since when the identity does not exist any more.
 	OrphanedSince *time.Time `json:"orphanedSince,omitempty"`
-	// ReleasedSince is since when the service account does not name the identity any more, while pods still mount the Secret.
+	// ReleasedSince is since when the service account does not name the identity any more, while the Secret is still there.
 	ReleasedSince *time.Time `json:"releasedSince,omitempty"`
 	// Problem is what is wrong with the Secret itself.
 	Problem     string  `json:"problem,omitempty"`
