@@ -90,7 +90,7 @@ func (i *initialize) inFolder(ctx context.Context, ring directoryRing) error {
 	}
 	line := "The stored keys are used when credence-server apiserver starts again, within a day."
 	if made {
-		line = "New keys were made; they are used once the program that signs with them reads them."
+		line = "New keys were made; they are used when credence-server apiserver starts again, within a day."
 	}
 	if i.dryRun {
 		line = dryRunLine + "\n" + line
