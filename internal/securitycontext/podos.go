@@ -68,19 +68,19 @@ func linuxSettings(spec *corev1.PodSpec, path *field.Path) []setting {
 	return []setting{
 		{at.Child("appArmorProfile"), pod.AppArmorProfile != nil},
 		{at.Child("seLinuxOptions"), pod.SELinuxOptions != nil},
-		{path.Child("hostUsers"), spec.HostUsers != nil},
-		{path.Child("hostPID"), spec.HostPID},
-		{path.Child("hostIPC"), spec.HostIPC},
 		{at.Child("seccompProfile"), pod.SeccompProfile != nil},
 		{at.Child("fsGroup"), pod.FSGroup != nil},
 		{at.Child("fsGroupChangePolicy"), pod.FSGroupChangePolicy != nil},
 		{at.Child("sysctls"), len(pod.Sysctls) > 0},
-		{path.Child("shareProcessNamespace"), spec.ShareProcessNamespace != nil},
 		{at.Child("runAsUser"), pod.RunAsUser != nil},
 		{at.Child("runAsGroup"), pod.RunAsGroup != nil},
 		{at.Child("supplementalGroups"), pod.SupplementalGroups != nil},
 		{at.Child("supplementalGroupsPolicy"), pod.SupplementalGroupsPolicy != nil},
 		{at.Child("seLinuxChangePolicy"), pod.SELinuxChangePolicy != nil},
+		{path.Child("hostUsers"), spec.HostUsers != nil},
+		{path.Child("hostPID"), spec.HostPID},
+		{path.Child("hostIPC"), spec.HostIPC},
+		{path.Child("shareProcessNamespace"), spec.ShareProcessNamespace != nil},
 	}
 }
 

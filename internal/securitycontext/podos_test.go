@@ -68,7 +68,7 @@ func TestWindowsPod(t *testing.T) {
 		EphemeralContainers: []corev1.EphemeralContainer{ephemeral(sc)},
 	}
 	want := []string{"spec.resources: Forbidden: may not be set for a windows pod"}
-	for fields := range strings.FieldsSeq("securityContext.appArmorProfile securityContext.seLinuxOptions hostUsers hostPID hostIPC securityContext.seccompProfile securityContext.fsGroup securityContext.fsGroupChangePolicy securityContext.sysctls shareProcessNamespace securityContext.runAsUser securityContext.runAsGroup securityContext.supplementalGroups securityContext.supplementalGroupsPolicy securityContext.seLinuxChangePolicy") {
+	for fields := range strings.FieldsSeq("securityContext.appArmorProfile securityContext.seLinuxOptions securityContext.seccompProfile securityContext.fsGroup securityContext.fsGroupChangePolicy securityContext.sysctls securityContext.runAsUser securityContext.runAsGroup securityContext.supplementalGroups securityContext.supplementalGroupsPolicy securityContext.seLinuxChangePolicy hostUsers hostPID hostIPC shareProcessNamespace") {
 		want = append(want, "spec."+fields+": Forbidden: cannot be set for a windows pod")
 	}
 	for _, place := range []string{"initContainers[0]", "containers[1]", "ephemeralContainers[0]"} {

@@ -127,7 +127,7 @@ func TestRunAsUserNames(t *testing.T) {
 		name := pods{rand.New(rand.NewSource(seed)), false}.userName()
 		theirs := &core.SecurityContext{WindowsOptions: &core.WindowsSecurityContextOptions{RunAsUserName: &name}}
 		ours := &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{RunAsUserName: &name}}}
-		want := complaints(t, kubevalidation.ValidateSecurityContext(theirs, at, true))
+		want := complaints(t, kubevalidation.ValidateSecurityContext(theirs, at, true, false))
 		got := complaints(t, securitycontext.Validate(ours, field.NewPath("spec"), securitycontext.Cluster{}))
 		if diff := firstDifference(t, want, got); diff != "" {
 			t.Fatalf("seed %d: user name %q: %s", seed, name, diff)

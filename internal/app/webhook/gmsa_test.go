@@ -127,12 +127,16 @@ func TestReviewsInFlightAreAnswered(t *testing.T) {
 			_, _ = io.WriteString(w, `{"apiVersion":"windows.k8s.io/v1","kind":"GMSACredentialSpec","metadata":{"name":"late"},"credspec":{"CmsPlugins":["ActiveDirectory"]}}`)
 			return
 		}
+		if strings.HasSuffix(r.URL.Path, "/subjectaccessreviews") {
+			_, _ = io.WriteString(w, `{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{},"status":{"allowed":true}}`)
+			return
+		}
 		w.WriteHeader(http.StatusNotFound)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
 	}))
 	t.Cleanup(cluster.Close)
 	ctx, stop := context.WithCancel(t.Context())
-	p, err := assemble(ctx, Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), Kubeconfig: kubeconfig(t, a, "one", cluster.URL), Log: slog.New(slog.DiscardHandler)})
+	p, err := assemble(ctx, Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), ClientCAFile: a.file("ca.crt"), Kubeconfig: kubeconfig(t, a, "one", cluster.URL), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.run(ctx) }()
