@@ -144,7 +144,7 @@ func TestReviewsInFlightAreAnswered(t *testing.T) {
 	client := client(t, a, a.issue(t, "client"))
 	go func() {
 		response, err := client.Post("https://"+p.reviews.Address().String()+"/mutate", "application/json", strings.NewReader(
-			`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","resource":{"version":"v1","resource":"pods"},"operation":"CREATE","object":{"spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"late"}}}}}}`))
+			`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","resource":{"version":"v1","resource":"pods"},"operation":"CREATE","namespace":"n","object":{"spec":{"serviceAccountName":"a","securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"late"}}}}}}`))
 		if err != nil {
 			answered <- err.Error()
 			return
