@@ -40,8 +40,10 @@ func TestNothingIsCreatedInALostStorage(t *testing.T) {
 		t.Errorf("with a storage: %d", got.Code)
 	}
 	b.empty.Store(&why)
-	if got := ask("create", "workloadidentities"); got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"message":"the storage is empty"`) {
-		t.Errorf("without: %d %s", got.Code, got.Body)
+	for _, verb := range []string{"create", "patch"} { // a server-side apply creates, too
+		if got := ask(verb, "workloadidentities"); got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"message":"the storage is empty"`) {
+			t.Errorf("%s without: %d %s", verb, got.Code, got.Body)
+		}
 	}
 	for _, other := range [][2]string{{"list", "workloadidentities"}, {"create", "keyrings"}} {
 		if got := ask(other[0], other[1]); got.Code != http.StatusCreated {
