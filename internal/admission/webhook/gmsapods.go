@@ -115,7 +115,7 @@ func isPod[T any](r *request[T]) bool {
 	return r.Resource.Group == "" && r.Resource.Resource == "pods"
 }
 
-// anotherProgram says whether an update of a pod changes an image.
+// anotherProgram reports whether an update of a pod changes an image.
 func anotherProgram(r *request[accountObject]) bool {
 	if r.OldObject == nil || r.SubResource != "" {
 		return false

@@ -39,7 +39,7 @@ type beginning struct {
 	now   chan struct{}
 }
 
-// confirmed is called when somebody has accepted the loss.
+// confirmed is called when an operator has accepted the loss.
 func (b *beginning) confirmed() {
 	select {
 	case b.now <- struct{}{}:
@@ -173,7 +173,7 @@ func (a assembly) makeFirst(ctx context.Context, server *apiserver.Server, own o
 	return nil
 }
 
-// awaitKeys waits a moment for the first reading of the keys, so that nobody is warned of what is only beginning.
+// awaitKeys waits a moment for the first reading of the keys, so that no warning is given of what is only beginning.
 func (a assembly) awaitKeys(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
