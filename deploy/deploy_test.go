@@ -60,25 +60,28 @@ func TestAggregatedRolesNeitherCreateTokensNorUse(t *testing.T) {
 	}
 }
 
-// roleBindings are the rights of the binder, and that of the agent to see them and to give its own back: verbs, resources and names. The
+// roleBindings are the rights of the binder, and those of the agent to see its own and to delete both: verbs, resources and names. The
 // policy credence-binder narrows what is created.
 var roleBindings = map[string][][]string{
 	"credence:binder": {
 		{"create", "rolebindings"},
 		{"list", "watch", "rolebindings", "credence:agent:secrets"},
-		{"bind", "clusterroles", "credence:agent:secrets"},
+		{"bind", "clusterroles", "credence:agent:secrets", "credence:webhook:pods"},
 	},
-	"credence:agent:cluster": {{"list", "watch", "delete", "rolebindings", "credence:agent:secrets"}},
+	"credence:agent:cluster": {
+		{"list", "watch", "delete", "rolebindings", "credence:agent:secrets"},
+		{"delete", "rolebindings", "credence:webhook:pods"},
+	},
 }
 
-// No binding that is installed gives the role for Secrets: the binder does, namespace by namespace.
-func TestAgentIsGivenSecretsByTheBinderAlone(t *testing.T) {
+// No binding that is installed gives the roles for Secrets and pods: the binder does, namespace by namespace.
+func TestSecretsAndPodsAreGivenByTheBinderAlone(t *testing.T) {
 	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
-		if role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name"); role == "credence:agent:secrets" {
+		if role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name"); role == "credence:agent:secrets" || role == "credence:webhook:pods" {
 			t.Errorf("%s %s binds %s", object.GetKind(), object.GetName(), role)
 		}
 	}

@@ -62,9 +62,16 @@ func (p plane) staysWhileMounted(t *testing.T, namespace, name string, pod *core
 func TestAnIdentityTakenOffAnAccount(t *testing.T) {
 	namespace := shared.accountWithIdentities(t, "banana")
 	pod, before := shared.podWithToken(t, namespace, "banana")
+	eventually(t, func() error { // the binder's doing
+		_, err := shared.clientAs(t, webhookUser, agentGroup).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+		return err
+	})
 	_, warning, code := shared.command(t, "", "kubectl", "annotate", "serviceaccount", "web", "-n", namespace, v1alpha1.AnnotationAccountIdentities+"-")
 	if code != 0 || !strings.Contains(warning, "new pods of service account web get no tokens of banana any more") {
 		t.Errorf("exit code %d, the user is not warned: %s", code, warning)
+	}
+	if !strings.Contains(warning, "Warning: 1 pod of service account web still uses WorkloadIdentity banana\n") {
+		t.Errorf("the number of pods is missing: %s", warning)
 	}
 	shared.staysWhileMounted(t, namespace, tokensecret.NameFor("web", "banana"), pod, before)
 }

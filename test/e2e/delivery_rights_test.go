@@ -20,6 +20,9 @@ import (
 const (
 	binderUser   = "system:serviceaccount:credence-system:credence-binder"
 	agentBinding = "credence:agent:secrets"
+
+	webhookUser    = "system:serviceaccount:credence-system:credence-webhook"
+	webhookBinding = "credence:webhook:pods"
 )
 
 func list(t *testing.T, client kubernetes.Interface, namespace string) error {
@@ -56,6 +59,16 @@ func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
 	if err := list(t, agent, namespace); err != nil {
 		t.Errorf("the agent lists the Secrets of a labelled namespace: %v", err)
 	}
+	pods := func(namespace string) error {
+		_, err := shared.clientAs(t, webhookUser, agentGroup).CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+		return err
+	}
+	eventually(t, func() error { return pods(namespace) })
+	for _, where := range []string{"credence-system", "kube-system", plain, ""} {
+		if err := pods(where); !apierrors.IsForbidden(err) {
+			t.Errorf("the webhook lists the pods of %q: %v", where, err)
+		}
+	}
 	for _, where := range []string{"credence-system", "kube-system", plain, ""} {
 		if err := list(t, agent, where); !apierrors.IsForbidden(err) {
 			t.Errorf("the agent lists the Secrets of %q: %v", where, err)
@@ -79,6 +92,12 @@ func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
 	eventually(t, func() error {
 		if err := list(t, agent, namespace); !apierrors.IsForbidden(err) {
 			return errors.Join(errors.New("the agent still may read Secrets"), err)
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		if err := pods(namespace); !apierrors.IsForbidden(err) {
+			return errors.Join(errors.New("the webhook still may list pods"), err)
 		}
 		return nil
 	})
@@ -133,10 +152,19 @@ func TestWhatTheBinderMayBind(t *testing.T) {
 	if err := bind(namespace, nil); !apierrors.IsAlreadyExists(err) {
 		t.Errorf("the RoleBinding of the agent in a labelled namespace: %v, want that it exists", err)
 	}
+	toWebhook := func(b *rbacv1.RoleBinding) {
+		b.Name, b.RoleRef.Name, b.Subjects[0].Name = webhookBinding, webhookBinding, "credence-webhook"
+	}
+	if err := bind(namespace, toWebhook); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("the RoleBinding of the webhook in a labelled namespace: %v, want that it exists", err)
+	}
 	for what, change := range map[string]func(*rbacv1.RoleBinding){
-		"another name":     func(b *rbacv1.RoleBinding) { b.Name = "other" },
-		"a generated name": func(b *rbacv1.RoleBinding) { b.Name, b.GenerateName = "", agentBinding },
-		"another subject":  func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "credence-binder" },
+		"the webhook's role to the agent":      func(b *rbacv1.RoleBinding) { b.Name, b.RoleRef.Name = webhookBinding, webhookBinding },
+		"the agent's role to the webhook":      func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "credence-webhook" },
+		"the agent's role by the other's name": func(b *rbacv1.RoleBinding) { b.Name, b.Subjects[0].Name = webhookBinding, "credence-webhook" },
+		"another name":                         func(b *rbacv1.RoleBinding) { b.Name = "other" },
+		"a generated name":                     func(b *rbacv1.RoleBinding) { b.Name, b.GenerateName = "", agentBinding },
+		"another subject":                      func(b *rbacv1.RoleBinding) { b.Subjects[0].Name = "credence-binder" },
 		"a user": func(b *rbacv1.RoleBinding) {
 			b.Subjects[0] = rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "mallory"}
 		},
@@ -154,6 +182,7 @@ func TestWhatTheBinderMayBind(t *testing.T) {
 	refused(t, "a role without a rule", bind(namespace, func(b *rbacv1.RoleBinding) { b.RoleRef.Name = emptyRole(t, root) }), "no other role")
 	for _, where := range []string{"credence-system", "kube-system", "kube-public", "default", plain} {
 		refused(t, "a binding in "+where, bind(where, nil), "never in credence-system")
+		refused(t, "a binding of the webhook in "+where, bind(where, toWebhook), "never in credence-system")
 	}
 
 	rbac := binder.RbacV1()

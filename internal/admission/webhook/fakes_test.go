@@ -31,7 +31,7 @@ import (
 
 const agent = "system:serviceaccount:credence-system:credence-agent"
 
-// cluster is all four sources: what it holds can be changed between requests. Whatever is in outages fails with that error.
+// cluster is all sources: what it holds can be changed between requests. Whatever is in outages fails with that error.
 type cluster struct {
 	mu         sync.Mutex
 	accounts   map[string]*corev1.ServiceAccount
@@ -40,6 +40,7 @@ type cluster struct {
 	specs      map[string]gmsa.Spec // those that the watch has shown
 	unseen     map[string]gmsa.Spec // those that the API has, where they are not the same
 	gmsa       webhook.GMSA
+	pods       []corev1.Pod
 	reads      atomic.Int64    // of specs
 	allowed    map[string]bool // user/identity
 	outages    map[string]error
@@ -67,7 +68,7 @@ func newCluster() *cluster {
 
 func (c *cluster) handler() http.Handler {
 	return webhook.New(webhook.Needs{
-		ServiceAccounts: accounts{c}, Identities: identities{c}, RuntimeClasses: classes{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Authorizer: c, Adapters: targets.For, Agent: agent,
+		ServiceAccounts: accounts{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Authorizer: c, Adapters: targets.For, Agent: agent,
 		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Now: func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	})
 }
@@ -101,6 +102,19 @@ type classes struct{ *cluster }
 
 func (r classes) Get(_ context.Context, name string) (*nodev1.RuntimeClass, error) {
 	return get(r.cluster, r.classes, "runtimeclasses", name)
+}
+
+type listed struct{ *cluster }
+
+func (l listed) List(_ context.Context, namespace, account string, limit int64) ([]corev1.Pod, bool, error) {
+	var found []corev1.Pod
+	for _, pod := range l.pods {
+		if pod.Namespace == namespace && pod.Spec.ServiceAccountName == account {
+			found = append(found, pod)
+		}
+	}
+	shown := min(len(found), int(limit))
+	return found[:shown], shown < len(found), l.outages["pods"]
 }
 
 type specs struct{ *cluster }
@@ -163,7 +177,7 @@ func (s sent) body(t testing.TB) []byte {
 	}
 	group, version, resource := "", "v1", s.resource
 	switch resource {
-	case "pods", "secrets", "bindings":
+	case "pods", "secrets", "bindings", "serviceaccounts":
 	case "gmsacredentialspecs":
 		group = windowsv1.GroupName
 	default:

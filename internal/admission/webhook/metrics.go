@@ -17,6 +17,7 @@ const (
 	podsHandler handlerName = iota
 	secretsHandler
 	templatesHandler
+	accountsHandler
 	mutateHandler
 	validateHandler
 	credentialSpecsHandler
@@ -35,7 +36,7 @@ const (
 )
 
 var (
-	handlerNames = [handlers]string{"pods", "secrets", "templates", "gmsa-mutate", "gmsa-validate", "gmsa-credentialspecs", "gmsa-templates"}
+	handlerNames = [handlers]string{"pods", "secrets", "templates", "serviceaccounts", "gmsa-mutate", "gmsa-validate", "gmsa-credentialspecs", "gmsa-templates"}
 	outcomeNames = [outcomes]string{"admitted", "patched", "warned", "denied", "failed", "malformed"}
 )
 

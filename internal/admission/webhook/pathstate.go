@@ -15,6 +15,7 @@ var pathsOfWebhooks = map[string]string{
 	"pods.identity.credence.dev":               PodsPath,
 	"secrets.identity.credence.dev":            SecretsPath,
 	"templates.identity.credence.dev":          TemplatesPath,
+	"serviceaccounts.identity.credence.dev":    ServiceAccountsPath,
 	"expander.gmsa.credence.dev":               MutatePath,
 	"authorizer.gmsa.credence.dev":             ValidatePath,
 	"credentialspecs.gmsa.credence.dev":        CredentialSpecsPath,

@@ -51,6 +51,7 @@ type Needs struct {
 	ServiceAccounts ServiceAccounts
 	Identities      Identities
 	RuntimeClasses  RuntimeClasses
+	Pods            Pods
 	Authorizer      Authorizer
 	CredentialSpecs CredentialSpecs
 	GMSA            GMSA
@@ -68,6 +69,7 @@ const (
 	PodsPath            = "/pods"
 	SecretsPath         = "/secrets"
 	TemplatesPath       = "/templates"
+	ServiceAccountsPath = "/serviceaccounts"
 	MutatePath          = "/mutate"
 	ValidatePath        = "/validate"
 	CredentialSpecsPath = "/credentialspecs"
@@ -88,6 +90,7 @@ func New(needs Needs) http.Handler {
 	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(facts)))
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
 	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(facts)))
+	mux.Handle(ServiceAccountsPath, handler(needs, accountsHandler, accountReviews(needs)))
 	accounts := newManagedAccounts(needs, uses)
 	mux.Handle(MutatePath, handler(needs, mutateHandler, enforced(needs.GMSA.Enforcement, accounts.expand)))
 	mux.Handle(ValidatePath, handler(needs, validateHandler, enforced(needs.GMSA.Enforcement, accounts.authorize)))

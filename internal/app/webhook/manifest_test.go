@@ -70,6 +70,7 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		"pods.identity.credence.dev":               {webhook.PodsPath, admissionregistrationv1.Fail, identities, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"secrets.identity.credence.dev":            {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
 		"templates.identity.credence.dev":          {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"serviceaccounts.identity.credence.dev":    {webhook.ServiceAccountsPath, admissionregistrationv1.Ignore, identities, nil, []string{"serviceaccounts"}},
 		"expander.gmsa.credence.dev":               {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"authorizer.gmsa.credence.dev":             {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"expander.gmsa-annotations.credence.dev":   {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods"}},
@@ -103,8 +104,8 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 			t.Errorf("%s has no match conditions: every pod of the cluster would be sent to it", name)
 		}
 	}
-	if len(hooks) != 14 {
-		t.Errorf("%d webhooks are installed, want 14", len(hooks))
+	if len(hooks) != 15 {
+		t.Errorf("%d webhooks are installed, want 15", len(hooks))
 	}
 }
 

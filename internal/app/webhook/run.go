@@ -72,6 +72,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	handler := webhook.New(webhook.Needs{
 		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
 		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
+		Pods:            webhook.LivePods(clusters.workload),
 		Authorizer:      webhook.ClusterAuthorizer(clusters.workload),
 		Identities:      identities,
 		CredentialSpecs: specs,

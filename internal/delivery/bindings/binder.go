@@ -32,7 +32,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// Binder makes the RoleBinding in each namespace that tokens are delivered in. Several may run: who comes second finds it there.
+// Binder makes the RoleBindings in each namespace that tokens are delivered in. Several may run: who comes second finds it there.
 type Binder struct {
 	manager manager.Manager
 	log     *slog.Logger
@@ -111,22 +111,23 @@ func (b *Binder) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if !delivered(namespace) || namespace.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	binding := wanted(namespace.Name)
-	err := b.manager.GetClient().Get(ctx, client.ObjectKeyFromObject(binding), binding)
+	secrets := binding(namespace.Name, Name, agentAccount)
+	err := b.manager.GetClient().Get(ctx, client.ObjectKeyFromObject(secrets), secrets)
 	if err == nil {
-		if !right(binding) {
+		if !right(secrets) {
 			b.log.WarnContext(ctx, "the agent can't deliver tokens in a namespace: its RoleBinding was made by somebody else, and gives another right: delete it",
-				"namespace", binding.Namespace, "roleBinding", binding.Name)
+				"namespace", secrets.Namespace, "roleBinding", secrets.Name)
 		}
-		return reconcile.Result{}, nil
 	} else if !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, err
-	}
-	if err := b.manager.GetClient().Create(ctx, binding); apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{}, nil // shown in a moment
-	} else if err != nil {
+	} else if err := b.manager.GetClient().Create(ctx, secrets); err == nil {
+		b.log.InfoContext(ctx, "the agent may have the Secrets of a namespace", "namespace", namespace.Name)
+	} else if !apierrors.IsAlreadyExists(err) { // which is shown in a moment
 		return reconcile.Result{}, fmt.Errorf("let the agent have the Secrets of namespace %s: %w", namespace.Name, err)
 	}
-	b.log.InfoContext(ctx, "the agent may have the Secrets of a namespace", "namespace", namespace.Name)
+	// The webhook's is not followed: without it a warning has no number of pods, until the namespace is looked at again.
+	if err := b.manager.GetClient().Create(ctx, binding(namespace.Name, podsName, webhookAccount)); err != nil && !apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{}, fmt.Errorf("let the webhook list the pods of namespace %s: %w", namespace.Name, err)
+	}
 	return reconcile.Result{}, nil
 }

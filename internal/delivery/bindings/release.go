@@ -70,8 +70,11 @@ func (r *Release) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if len(secrets.Items) > 0 {
 		return reconcile.Result{}, nil // looked at again when one goes
 	}
-	if err := r.bindings.RoleBindings(namespace.Name).Delete(ctx, Name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("give back the right to the Secrets of namespace %s: %w", namespace.Name, err)
+	// The agent's own goes last: without it, the namespace is not looked at again.
+	for _, name := range []string{podsName, Name} {
+		if err := r.bindings.RoleBindings(namespace.Name).Delete(ctx, name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, fmt.Errorf("delete RoleBinding %s, as no tokens are delivered in namespace %s any more: %w", name, namespace.Name, err)
+		}
 	}
 	r.Log.InfoContext(ctx, "the right to the Secrets of a namespace was given back", "namespace", namespace.Name)
 	return reconcile.Result{}, nil
