@@ -219,6 +219,7 @@ func TestPolicyOfVariables(t *testing.T) {
 		"loader":          {variables: "LD_PRELOAD", reason: "LD_PRELOAD"},
 		"shell":           {variables: "BASH_ENV", reason: "BASH_ENV"},
 		"path":            {variables: "PATH", reason: "PATH"}, // by which "#!/usr/bin/env sh" finds its shell
+		"browser":         {variables: "BROWSER", reason: "BROWSER"},
 		"any case":        {variables: "ld_preload", reason: "ld_preload"},
 		"named":           {allowed: []string{"REGION"}, variables: "REGION"},
 		"not named":       {allowed: []string{"REGION"}, variables: "HTTPS_PROXY", reason: `without the variable "HTTPS_PROXY"`},

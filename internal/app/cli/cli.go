@@ -2,11 +2,13 @@ package cli
 
 import (
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/credence-id/credence/internal/version"
@@ -28,8 +30,10 @@ type terminal struct {
 	in     io.Reader
 	out    io.Writer
 	errOut io.Writer // guarded: shows no token
-	now    func() time.Time
-	after  func(time.Duration, func()) (stop func() bool)
+	// atTerminal is true if a person types what is read, or reads what is written to errOut, at a terminal.
+	atTerminal bool
+	now        func() time.Time
+	after      func(time.Duration, func()) (stop func() bool)
 }
 
 // New returns the root of the command tree. Further commands may be added to it before Run.
@@ -77,7 +81,7 @@ person must log in first.`,
 func newTerminal(streams genericiooptions.IOStreams, options Options) *terminal {
 	terminal := &terminal{
 		in: streams.In, out: streams.Out, errOut: &guard{to: streams.ErrOut},
-		now: options.Clock, after: options.After,
+		now: options.Clock, after: options.After, atTerminal: isTerminal(streams.In) || isTerminal(streams.ErrOut),
 	}
 	if terminal.now == nil {
 		terminal.now = time.Now
@@ -86,6 +90,12 @@ func newTerminal(streams genericiooptions.IOStreams, options Options) *terminal 
 		terminal.after = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	}
 	return terminal
+}
+
+// isTerminal reports whether a stream, which may be no file, is a terminal.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // pluginName returns what a user types to run the kubectl plugin of that file name: kubectl-credence is "kubectl

@@ -123,7 +123,7 @@ func TestLogInByBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, variable := range []string{"DISPLAY", "WAYLAND_DISPLAY"} {
+	for _, variable := range []string{"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"} {
 		t.Setenv(variable, "")
 	}
 	t.Setenv("SSH_TTY", "/dev/pts/0") // on every system
@@ -213,7 +213,7 @@ func TestNoBrowserIsOpened(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"", "file:///etc/passwd", "-x", "javascript:alert(1)", "https:", "calc.exe"} {
-		if err := openURL("linux", address); err == nil {
+		if err := (person{browser: []string{"true"}}).OpenURL(address); err == nil {
 			t.Errorf("%q is opened", address)
 		}
 	}

@@ -32,6 +32,7 @@ func startDevice(t *testing.T) *device {
 		t.Fatal(err)
 	}
 	t.Setenv("SSH_TTY", "/dev/pts/0")
+	t.Setenv("BROWSER", "")
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(t.TempDir(), "caches"))
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv(credential.EnvironmentVariable, "")
@@ -103,6 +104,29 @@ func TestLogInByDeviceCode(t *testing.T) {
 	d.Behave(oidctest.Behavior{Document: func(document map[string]any) { delete(document, "device_authorization_endpoint") }})
 	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != exitRefused || out != "" || !strings.Contains(errOut, "has no device codes") {
 		t.Errorf("without codes: exit code %d, %q\n%s", code, out, errOut)
+	}
+}
+
+// In a job of CI or cron, where the way to log in was not chosen either, a login fails before anything is asked for. What can be renewed
+// without a person is.
+func TestLogInWithoutATerminal(t *testing.T) {
+	d := startDevice(t)
+	d.does = func(code string) { t.Errorf("the code %s is shown", code); d.Advance(time.Hour) }
+	code, out, errOut := d.run(d.line("login")...)
+	if code != exitNeedsPerson || out != "" || !strings.Contains(errOut, "neither a terminal nor a display") ||
+		!strings.Contains(errOut, "hint: in a terminal: credence login oidc ") || !strings.Contains(errOut, "add --flow=device") {
+		t.Errorf("exit code %d, %q\n%s", code, out, errOut)
+	}
+	d.does = d.enter
+	if code, _, errOut = d.run(append(d.line("login"), "--flow=device")...); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, errOut)
+	}
+	if code, out, errOut = d.run(d.line("login")...); code != 0 || !strings.HasPrefix(out, "Logged in until ") {
+		t.Errorf("renewed: exit code %d, %q\n%s", code, out, errOut)
+	}
+	t.Setenv(credential.EnvironmentVariable, `{"apiVersion": "`+credential.V1+`"}`)
+	if code, out, errOut = d.run(append(d.line("login"), "--browser-command", "true")...); code != exitUsage || out != "" || !strings.Contains(errOut, "must not choose") {
+		t.Errorf("by a client: exit code %d, %q\n%s", code, out, errOut)
 	}
 }
 

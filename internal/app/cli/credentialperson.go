@@ -9,10 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 )
 
 // person is the one in front of this program. It implements credential.Terminal.
-type person struct{ errOut io.Writer }
+type person struct {
+	errOut io.Writer
+	// browser holds the commands that the person chose to open pages by; empty: the one of the system.
+	browser []string
+}
 
 // Notice implements credential.Terminal.
 func (p person) Notice(format string, args ...any) {
@@ -20,14 +26,20 @@ func (p person) Notice(format string, args ...any) {
 }
 
 // OpenURL implements credential.Terminal.
-func (person) OpenURL(address string) error {
+func (p person) OpenURL(address string) error {
+	if err := checkAddress(address); err != nil {
+		return err
+	}
+	if len(p.browser) > 0 {
+		return openByOneOf(p.browser, address)
+	}
 	if err := noBrowser(runtime.GOOS, os.Getenv); err != nil {
 		return err
 	}
-	return openURL(runtime.GOOS, address)
+	return start(openerOf(runtime.GOOS, address))
 }
 
-// noBrowser says why a page would not be seen by the person, if it is known.
+// noBrowser returns why the person would not see a page, if it is known.
 func noBrowser(system string, environment func(string) string) error {
 	for _, variable := range []string{"SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"} {
 		if environment(variable) != "" {
@@ -44,12 +56,17 @@ func noBrowser(system string, environment func(string) string) error {
 	return nil
 }
 
-// openURL starts the program of the system that opens pages. It gets nothing of our input and output, which is the client's.
-func openURL(system, address string) error {
-	// Such a program opens files and runs others, too.
+// checkAddress returns an error for what is not an address of the web: programs that open pages open files and run others, too.
+func checkAddress(address string) error {
 	if u, err := url.Parse(address); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 		return errors.New("open a browser: the address is not one of the web")
 	}
+	return nil
+}
+
+// openerOf returns the program of the system that opens pages, without the variable by which some of these run another program: it was not
+// the person who set it where it is not in person.browser.
+func openerOf(system, address string) *exec.Cmd {
 	command := []string{"xdg-open", address}
 	switch system {
 	case "darwin":
@@ -58,6 +75,15 @@ func openURL(system, address string) error {
 		command = []string{filepath.Join(os.Getenv("SystemRoot"), "System32", "rundll32.exe"), "url.dll,FileProtocolHandler", address}
 	}
 	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return strings.EqualFold(name, browserVariable)
+	})
+	return cmd
+}
+
+// start runs a program that opens a page. It gets nothing of our input and output, which is the client's.
+func start(cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("open a browser: %w", err)
 	}

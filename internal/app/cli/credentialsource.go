@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -133,7 +134,11 @@ func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, se
 	if err != nil {
 		return credential.Credential{}, err
 	}
-	from, err := chosen.Provider(s.cacheFolder, ask, s.now, person{s.errOut})
+	commands, err := browsers(cmd, os.Getenv)
+	if err != nil {
+		return credential.Credential{}, usageFailure(cmd, err.Error())
+	}
+	from, err := chosen.Provider(s.cacheFolder, ask, s.now, person{s.errOut, commands})
 	if err != nil {
 		return credential.Credential{}, usageFailure(cmd, err.Error())
 	}

@@ -23,7 +23,8 @@ identity instead: {"workloadIdentity": {"name": …, "namespace": …}}.`,
 refresh token gets new tokens without asking. Where the client allows no questions, no
 browser opens; none opens for an outage of the provider either.
 
-No browser is opened over SSH or without a display. The cluster's own configuration
+No browser is opened over SSH or without a display, unless a person names one by
+$BROWSER or "credence login oidc --browser-command". The cluster's own configuration
 may name the provider instead: {"oidc": {"issuer": …, "clientID": …}}.`,
 		example: "oidc --issuer https://login.example.com --client-id kubernetes --scope groups",
 	},

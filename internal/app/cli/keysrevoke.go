@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -132,16 +131,6 @@ func (r *revoke) confirm(revocation *revocation) error {
 		return nil
 	}
 	return &failure{line: "error: not confirmed: nothing was done", code: exitRefused}
-}
-
-// isTerminal says whether somebody may be asked.
-func isTerminal(r io.Reader) bool {
-	file, ok := r.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // checkKeyID refuses what can not be the ID of a key.

@@ -26,19 +26,26 @@ already is replaced. Nothing secret is printed.`,
 		if kind.Unkept {
 			continue
 		}
-		cmd.AddCommand(newSourceCommand(terminal, connection, kind, sourceUse{
+		use := sourceUse{
 			long:    "It is got anew and kept; nothing secret is printed.",
 			example: func(line string) string { return "  credence login " + line },
 			run:     (*source).logIn,
-		}))
+		}
+		if kind.Browser {
+			use.flags = addBrowserFlag
+		}
+		cmd.AddCommand(newSourceCommand(terminal, connection, kind, use))
 	}
 	return asGroup(cmd)
 }
 
 // logIn is "login SOURCE".
 func (s *source) logIn(cmd *cobra.Command, args []string) error {
-	ask := credential.Ask{APIVersion: credential.V1, Interactive: true}
+	ask := credential.Ask{APIVersion: credential.V1, Interactive: !s.kind.Browser || s.attended(cmd)}
 	got, err := s.serve(cmd, args, ask, (*credential.Provider).Renew)
+	if failed, ok := errors.AsType[*failure](err); ok && failed.code == exitNeedsPerson && !ask.Interactive {
+		failed.hint += "\nhint: where a person reads this output and has a browser elsewhere: add --flow=device"
+	}
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,8 @@ type Kind struct {
 	Kubeconfig bool
 	// Person says that somebody may have to do something.
 	Person bool
+	// Browser reports that a person logs in on a page, which a browser shows.
+	Browser bool
 	// Unkept says that nothing of it is kept, so that there is nothing to log in to.
 	Unkept bool
 	// Files are the flags that name files.
@@ -39,7 +41,7 @@ type Kind struct {
 func Kinds() []Kind {
 	return []Kind{
 		{Name: "workload-identity", Argument: "NAME", Kubeconfig: true, Flags: workloadIdentityFlags},
-		{Name: "oidc", Person: true, Files: []string{"ca-file", "client-secret-file"}, Flags: oidcFlags},
+		{Name: "oidc", Person: true, Browser: true, Files: []string{"ca-file", "client-secret-file"}, Flags: oidcFlags},
 		{Name: "client-certificate", Kubeconfig: true, Person: true, Flags: clientCertificateFlags},
 		{Name: "token-exchange", Files: []string{"ca-file", "client-secret-file", "subject-token-file"}, Flags: tokenExchangeFlags},
 		{Name: "file", Unkept: true, Files: []string{"path", "folder"}, Flags: fileFlags},

@@ -55,7 +55,11 @@ var forgotten = json.RawMessage("null")
 func (s *Source) Obtain(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
 	kept := parseState(request.State())
 	if kept.RefreshToken == "" && !request.Ask.Interactive {
-		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w: the client does not allow to ask one", s.config.Issuer, credential.ErrNeedsPerson)
+		why := "there is neither a terminal nor a display to ask one at"
+		if request.Ask.FromClient {
+			why = "the client does not allow to ask one"
+		}
+		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w: %s", s.config.Issuer, credential.ErrNeedsPerson, why)
 	}
 	p, err := meet(ctx, s.config)
 	if err != nil {
