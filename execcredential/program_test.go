@@ -422,7 +422,7 @@ func TestSecretsOnStandardError(t *testing.T) {
 	secret := "s3cr3t-value-of-a-variable"
 	said := strings.Join([]string{
 		"Authorization: Bearer abcdefghijkl", "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJqYW5lIn0.c2lnbmF0dXJl", "password=hunter22", `{"refresh_token": "rt-0123456789"}`,
-		"variable " + secret, "same as output: the-token-of-the-output", key, "the end",
+		"variable " + secret, "same as output: the-token-of-the-output", key, "cut off: eyJhbGciOiJIUzI1NiJ9.eyJzdW", "the end",
 	}, "\n")
 	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
 		return exectest.Answer{Stdout: `{"token":"the-token-of-the-output"}`, Stderr: said}
@@ -444,6 +444,19 @@ func TestSecretsOnStandardError(t *testing.T) {
 	})
 	var exit *execcredential.ExitError
 	if _, err := sourceOf(t, pool, long.Config()).Get(t.Context()); !errors.As(err, &exit) || len(exit.Stderr) > 5000 || !strings.HasSuffix(exit.Stderr, "the end") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The ID of a key may have the letters by which every token begins: which key is meant must stay to be seen.
+func TestIDsOfKeysOnStandardError(t *testing.T) {
+	ids := []string{"eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ", "ab-eyJhbGciOiJSUzI1NiIsImtpZC", "_eyJ0123456789-eyJ0123456789"}
+	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
+		return exectest.Answer{ExitCode: 1, Stderr: "no such keys: " + strings.Join(ids, ", ")}
+	})
+	pool, _ := newPool(t, execcredential.Options{})
+	_, err := sourceOf(t, pool, provider.Config()).Get(t.Context())
+	if err == nil || !strings.Contains(err.Error(), strings.Join(ids, ", ")) {
 		t.Errorf("error %v", err)
 	}
 }

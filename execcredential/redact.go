@@ -34,8 +34,13 @@ func sanitize(text string) string {
 }
 
 var (
-	pemBlock    = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]+-----.*?(-----END [A-Z0-9 ]+-----|$)`)
-	jwt         = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*)*`)
+	pemBlock = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]+-----.*?(-----END [A-Z0-9 ]+-----|$)`)
+	// jwt matches a header and a payload that are JSON objects in base64url, up to the token's end or where it was cut off; a word that starts
+	// like a header and has three to five parts, as encrypted tokens have; and any three parts of which the last is long enough to be a
+	// signature. The ID of a key has one part, whatever its letters are.
+	jwt = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]*(\.[A-Za-z0-9_-]*)?` +
+		`|\beyJ[A-Za-z0-9_-]{8,}(\.[A-Za-z0-9_-]*){1,3}\.[A-Za-z0-9_-]+` +
+		`|([A-Za-z0-9_-]{10,}\.){2}[A-Za-z0-9_-]{64,}`)
 	headerValue = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}`)
 	namedSecret = regexp.MustCompile(`(?i)\b([a-z0-9_-]*(?:token|secret|password|passwd|api[_-]?key|access[_-]?key|private[_-]?key|clientkeydata|assertion|verifier|code))("?\s*[=:]\s*"?)[^\s"',;&]{4,}`)
 	longWord    = regexp.MustCompile(`[A-Za-z0-9._~+/=-]{12,}`)
