@@ -95,6 +95,7 @@ func (r *run) prepare(ctx context.Context, port int) error {
 	if err := r.endLeftovers(ctx); err != nil {
 		return err
 	}
+	r.noteWatches()
 	ports, err := r.neededPorts()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,14 +12,15 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/filewatch"
 )
 
 // Directory reads the documents from the files openid-configuration.json and jwks.json of one folder, which may be a
 // ConfigMap volume, and the time of their next change from next-change, if it is there. The folder may be missing, and may come, go and be replaced at any time.
 type Directory struct {
-	Path string
-	Poll time.Duration // between looks that nothing asked for; zero stands for 30 seconds
-	Log  *slog.Logger
+	Path     string
+	Interval time.Duration // between looks at the files; zero stands for one second
+	Log      *slog.Logger
 }
 
 // Run publishes the documents and each change of them until ctx is done.
@@ -30,14 +32,14 @@ func (d Directory) Run(ctx context.Context, publisher Publisher) error {
 	configuration, jwks := filepath.Join(folder, discovery.ConfigurationKey), filepath.Join(folder, discovery.JWKSKey)
 	nextChange, revoked := filepath.Join(folder, discovery.NextChangeKey), filepath.Join(folder, discovery.RevokedKey)
 	feed := &feed{publisher: publisher, log: d.Log.With("folder", folder)}
-	newFileWatch(d.Poll, configuration, jwks, nextChange, revoked).run(ctx, func() {
+	filewatch.Run(ctx, cmp.Or(d.Interval, filewatch.Interval), func() {
 		files, err := readTogether(discovery.MaxDocumentBytes, configuration, jwks)
 		if err != nil {
 			feed.fail(err.Error(), err)
 			return
 		}
 		feed.offer(found{files[0].data, files[1].data, readText(nextChange), readList(revoked)})
-	})
+	}, configuration, jwks, nextChange, revoked)
 	return nil
 }
 

@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/credence-id/credence/internal/discovery"
 )
 
@@ -75,11 +72,11 @@ func documentFiles(documents discovery.Documents) map[string][]byte {
 	return map[string][]byte{discovery.ConfigurationKey: documents.Configuration(), discovery.JWKSKey: documents.JWKS()}
 }
 
-// follow runs a directory source that finds changes through the kernel alone: the test would end before the first poll.
+// follow runs a directory source that looks at its files all the time.
 func follow(t testing.TB, path string) *published {
 	t.Helper()
 	published := newPublished()
-	directory := Directory{Path: path, Poll: time.Hour, Log: silent()}
+	directory := Directory{Path: path, Interval: time.Millisecond, Log: silent()}
 	start(t, func(ctx context.Context) error { return directory.Run(ctx, published) })
 	return published
 }
@@ -178,72 +175,6 @@ func TestDirectoryRefusesWhatIsNoFile(t *testing.T) {
 	put(t, filepath.Join(folder, discovery.ConfigurationKey), []byte("{}"))
 	published := follow(t, folder)
 	eventually(t, "it is reported", func() bool { _, _, unreadable := published.counts(); return unreadable == 1 })
-}
-
-func TestWatchPollsWithoutTheKernel(t *testing.T) {
-	watch := newFileWatch(time.Millisecond, filepath.Join(t.TempDir(), "x"))
-	watch.newWatcher = func() (*fsnotify.Watcher, error) { return nil, errors.New("no watches left") }
-	looks := make(chan struct{})
-	start(t, func(ctx context.Context) error {
-		watch.run(ctx, func() {
-			select {
-			case looks <- struct{}{}:
-			case <-ctx.Done():
-			}
-		})
-		return nil
-	})
-	for range 3 {
-		<-looks
-	}
-}
-
-func TestWatchPollsBesideTheKernel(t *testing.T) {
-	looks := make(chan struct{})
-	start(t, func(ctx context.Context) error {
-		newFileWatch(time.Millisecond, filepath.Join(t.TempDir(), "x")).run(ctx, func() {
-			select {
-			case looks <- struct{}{}:
-			case <-ctx.Done():
-			}
-		})
-		return nil
-	})
-	for range 3 {
-		<-looks
-	}
-}
-
-func TestTrailNamesEveryPlace(t *testing.T) {
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	must(t, os.MkdirAll(filepath.Join(root, "a", "v1"), 0o700))
-	put(t, filepath.Join(root, "a", "v1", "file"), nil)
-	must(t, os.Symlink("v1", filepath.Join(root, "a", "..data")))
-	must(t, os.Symlink("..data/file", filepath.Join(root, "a", "file")))
-	must(t, os.Symlink(root+"/x/../a", filepath.Join(root, "b")))
-	must(t, os.Mkdir(filepath.Join(root, "x"), 0o700))
-	must(t, os.Symlink("loop", filepath.Join(root, "loop")))
-
-	for path, want := range map[string][]string{
-		"a/file":       {"a", "a/file", "a/..data", "a/v1", "a/v1/file"},
-		"b/file":       {"b", "x", "a", "a/file", "a/..data", "a/v1", "a/v1/file"},
-		"b/missing/me": {"b", "x", "a", "a/missing"},
-	} {
-		var got []string
-		for _, place := range trail(filepath.Join(root, path)) {
-			if relative, inside := strings.CutPrefix(place, root+"/"); inside {
-				got = append(got, relative)
-			}
-		}
-		// An absolute link leads through the folders above again.
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
-	}
-	if got := len(trail(filepath.Join(root, "loop"))); got > 2*maxLinks {
-		t.Errorf("a link to itself has %d places", got)
-	}
 }
 
 // TestReadTogetherNeverMixes swaps a volume as fast as it can while it is read.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"github.com/credence-id/credence/internal/filewatch"
 )
 
 // maxPEMBytes is more than any certificate chain or private key has.
@@ -24,7 +26,7 @@ type Recorder interface {
 // one stays.
 type KeyPair struct {
 	certFile, keyFile string
-	poll              time.Duration
+	interval          time.Duration // between looks at the files
 	now               func() time.Time
 	recorder          Recorder
 	log               *slog.Logger
@@ -33,7 +35,7 @@ type KeyPair struct {
 
 // NewKeyPair loads the pair, or says what is wrong with it.
 func NewKeyPair(certFile, keyFile string, recorder Recorder, log *slog.Logger) (*KeyPair, error) {
-	k := &KeyPair{recorder: recorder, log: log, now: time.Now}
+	k := &KeyPair{recorder: recorder, log: log, now: time.Now, interval: filewatch.Interval}
 	var err error
 	if k.certFile, err = filepath.Abs(certFile); err != nil {
 		return nil, fmt.Errorf("find certificate file %s: %w", certFile, err)
@@ -57,7 +59,7 @@ func (k *KeyPair) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 // Run follows changes of the files until ctx is done.
 func (k *KeyPair) Run(ctx context.Context) error {
 	refused := ""
-	newFileWatch(k.poll, k.certFile, k.keyFile).run(ctx, func() {
+	filewatch.Run(ctx, k.interval, func() {
 		pair, err := k.load()
 		if err == nil {
 			err = k.worse(pair)
@@ -73,7 +75,7 @@ func (k *KeyPair) Run(ctx context.Context) error {
 				k.use(pair)
 			}
 		}
-	})
+	}, k.certFile, k.keyFile)
 	return nil
 }
 

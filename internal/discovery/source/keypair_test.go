@@ -60,7 +60,7 @@ func followPair(t *testing.T, certFile, keyFile string) (*KeyPair, *certificateC
 	counts := &certificateCounts{}
 	pair, err := NewKeyPair(certFile, keyFile, counts, silent())
 	must(t, err)
-	pair.poll = time.Hour
+	pair.interval = time.Millisecond
 	start(t, pair.Run)
 	return pair, counts
 }
