@@ -52,13 +52,13 @@ usage, or a file that cannot be used.`,
 	}
 	cmd.Flags().StringArrayVarP(&e.files, "filename", "f", nil, "A file with pods or workloads, or - for standard input; may be repeated; required")
 	cmd.Flags().BoolVar(&e.offline, "offline", false, "Ask no cluster")
-	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text or json")
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text, json or yaml")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (e *gmsaExplain) run(cmd *cobra.Command) error {
-	if err := oneOf(cmd, "output", e.output, "text", "json"); err != nil {
+	if err := oneOf(cmd, "output", e.output, "text", "json", "yaml"); err != nil {
 		return err
 	}
 	home, err := e.connection.home(cmd)

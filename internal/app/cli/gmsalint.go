@@ -47,13 +47,13 @@ Exit codes: 0 nothing is refused; 1 something is, or with --strict there is a wa
 	}
 	cmd.Flags().StringArrayVarP(&l.files, "filename", "f", nil, "A file with credential specs, or - for standard input; may be repeated; required")
 	cmd.Flags().BoolVar(&l.strict, "strict", false, "Exit with 1 for warnings too")
-	cmd.Flags().StringVarP(&l.output, "output", "o", "text", "What to print: text or json")
-	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVarP(&l.output, "output", "o", "text", "What to print: text, json or yaml")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (l *gmsaLint) run(cmd *cobra.Command) error {
-	if err := oneOf(cmd, "output", l.output, "text", "json"); err != nil {
+	if err := oneOf(cmd, "output", l.output, "text", "json", "yaml"); err != nil {
 		return err
 	}
 	manifests, err := l.readManifests(cmd, l.files)
@@ -70,10 +70,10 @@ func (l *gmsaLint) run(cmd *cobra.Command) error {
 		return usageFailure(cmd, fmt.Sprintf("-f: %s: there is no GMSACredentialSpec, and no credential spec as New-CredentialSpec writes it", strings.Join(l.files, ", ")))
 	}
 	report.sameNames()
-	if l.output == "json" {
-		err = printJSON(l.out, report.counted())
-	} else {
+	if l.output == "text" {
 		err = report.print(l.out, l.errOut)
+	} else {
+		err = printObject(l.out, l.output, report.counted())
 	}
 	if refused, warnings := report.counts(); err == nil && (refused > 0 || l.strict && warnings > 0) {
 		return &failure{code: exitRefused}

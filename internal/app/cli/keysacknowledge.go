@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ type acknowledge struct {
 	connection *connection
 
 	remove, list bool
+	output       string
 }
 
 // maxKnownKeys is how many keys the API takes for one relying party.
@@ -47,6 +49,8 @@ no key signs before NAME has been given it.`,
 	cmd.Annotations = map[string]string{needsCluster: "yes", takesKeyIDs: "yes"}
 	cmd.Flags().BoolVar(&a.remove, "remove", false, "Wait for NAME no more: it fetches the keys now, or relies on them no more")
 	cmd.Flags().BoolVar(&a.list, "list", false, "List the relying parties, and the published keys that they have not been given")
+	cmd.Flags().StringVarP(&a.output, "output", "o", "table", "With --list, what to print: table, json or yaml")
+	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = a.complete
 	return cmd
 }
@@ -56,7 +60,9 @@ func (a *acknowledge) check(cmd *cobra.Command, args []string) error {
 	case a.list && (a.remove || len(args) > 0):
 		return usageFailure(cmd, "--list stands alone: it changes nothing")
 	case a.list:
-		return nil
+		return oneOf(cmd, "output", a.output, "table", "json", "yaml")
+	case cmd.Flags().Changed("output"):
+		return usageFailure(cmd, "--output is for --list")
 	case len(args) == 0 || args[0] == "":
 		return usageFailure(cmd, "wanted is the NAME of a relying party")
 	case a.remove && len(args) > 1:
@@ -81,7 +87,7 @@ func (a *acknowledge) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		return printParties(a.out, object)
+		return printParties(a.out, a.output, object)
 	}
 	return a.change(cmd.Context(), ring, args[0], args[1:])
 }
@@ -164,21 +170,40 @@ func publishedKeys(ring *v1alpha1.KeyRing) []string {
 	return ids
 }
 
+// partyKeys are the published keys that a relying party has been given, and those that it has not.
+type partyKeys struct {
+	Name     string   `json:"name"`
+	Given    []string `json:"given"`
+	NotGiven []string `json:"notGiven"`
+}
+
 // printParties compares spec and published keys itself: the status follows a moment later.
-func printParties(w io.Writer, ring *v1alpha1.KeyRing) error {
-	if len(ring.Spec.RelyingParties) == 0 {
+func printParties(w io.Writer, output string, ring *v1alpha1.KeyRing) error {
+	parties := []partyKeys{}
+	for _, party := range ring.Spec.RelyingParties {
+		keys := partyKeys{Name: party.Name, Given: []string{}, NotGiven: []string{}}
+		for _, id := range publishedKeys(ring) {
+			if slices.Contains(party.KnownKeys, id) {
+				keys.Given = append(keys.Given, id)
+			} else {
+				keys.NotGiven = append(keys.NotGiven, id)
+			}
+		}
+		parties = append(parties, keys)
+	}
+	if output != "table" {
+		return printObject(w, output, struct {
+			RelyingParties []partyKeys `json:"relyingParties"`
+		}{parties})
+	}
+	if len(parties) == 0 {
 		_, err := fmt.Fprintln(w, "No relying party is known that has a copy of the keys: none is waited for.")
 		return err
 	}
 	rows := [][]string{{"NAME", "GIVEN", "NOT GIVEN"}}
-	for _, party := range ring.Spec.RelyingParties {
-		published := publishedKeys(ring)
-		missing := slices.DeleteFunc(slices.Clone(published), func(id string) bool { return slices.Contains(party.KnownKeys, id) })
-		lacks := "-"
-		if len(missing) > 0 {
-			lacks = strings.Join(missing, ", ")
-		}
-		rows = append(rows, []string{party.Name, fmt.Sprintf("%d of %d", len(published)-len(missing), len(published)), lacks})
+	for _, party := range parties {
+		lacks := cmp.Or(strings.Join(party.NotGiven, ", "), "-")
+		rows = append(rows, []string{party.Name, fmt.Sprintf("%d of %d", len(party.Given), len(party.Given)+len(party.NotGiven)), lacks})
 	}
 	return printTable(w, rows...)
 }

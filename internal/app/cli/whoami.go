@@ -34,7 +34,7 @@ server knows of it. No right is needed for it.`,
 		Annotations: map[string]string{needsCluster: "yes"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
 	}
-	cmd.Flags().StringVarP(&w.output, "output", "o", "text", "How to print it: text or json (the whole SelfSubjectReview)")
+	cmd.Flags().StringVarP(&w.output, "output", "o", "text", "How to print it: text, or json or yaml (the whole SelfSubjectReview)")
 	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -98,5 +98,5 @@ func TestStatusAndDownOfNothing(t *testing.T) {
 	l := newLaptop(t)
 	l.mustCall("down", "--dir", string(l.dir))
 	l.mustFail([]string{"nothing was set up in " + string(l.dir), "credence up"}, "status", "--dir", string(l.dir))
-	l.mustFail([]string{"yaml", "allowed are text, json"}, "status", "--dir", string(l.dir), "-o", "yaml")
+	l.mustFail([]string{"wide", "allowed are text, json, yaml"}, "status", "--dir", string(l.dir), "-o", "wide")
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/internal/app/up/cluster"
 	"github.com/credence-id/credence/internal/app/up/home"
@@ -26,6 +28,9 @@ import (
 
 // statusLimit bounds all questions that status asks.
 const statusLimit = 15 * time.Second
+
+// outputs are the values of status -o.
+var outputs = []string{"text", "json", "yaml"}
 
 // report is what status -o json prints.
 type report struct {
@@ -54,8 +59,8 @@ func statusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
-			if output != "text" && output != "json" {
-				return usageError{fmt.Errorf("--output is %q, allowed are text, json", output)}
+			if !slices.Contains(outputs, output) {
+				return usageError{fmt.Errorf("--output is %q, allowed are %s", output, strings.Join(outputs, ", "))}
 			}
 			dir, err := home.Resolve(path)
 			if err != nil {
@@ -65,7 +70,7 @@ func statusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&path, "dir", defaultDir, "directory of the installation")
-	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	command.Flags().StringVarP(&output, "output", "o", "text", "text, json or yaml")
 	return command
 }
 
@@ -79,17 +84,27 @@ func status(ctx context.Context, dir home.Dir, output string, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	if output == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(examined)
-	} else {
-		err = examined.write(out)
-	}
-	if err != nil {
+	if err := examined.print(out, output); err != nil {
 		return err
 	}
 	return examined.verdict()
+}
+
+func (r report) print(out io.Writer, output string) error {
+	switch output {
+	case "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r)
+	case "yaml":
+		text, err := yaml.Marshal(r)
+		if err != nil {
+			return fmt.Errorf("print as YAML: %w", err)
+		}
+		_, err = out.Write(text)
+		return err
+	}
+	return r.write(out)
 }
 
 func (r report) write(out io.Writer) error {

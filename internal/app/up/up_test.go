@@ -128,6 +128,9 @@ func TestUpDetachedUntilDown(t *testing.T) {
 			t.Errorf("up --detach does not show %q:\n%s", text, output)
 		}
 	}
+	if status := l.mustCall("status", "--dir", string(l.dir), "-o", "yaml"); !strings.Contains(status, "\nhealthy: true\n") {
+		t.Errorf("status says %s", status)
+	}
 	status := l.mustCall("status", "--dir", string(l.dir), "-o", "json")
 	var said report
 	if err := json.Unmarshal([]byte(status), &said); err != nil || !said.Healthy || len(said.Parts) != 10 {
