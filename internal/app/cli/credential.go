@@ -14,16 +14,17 @@ import (
 func newCredentialCommand(terminal *terminal, connection *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "credential COMMAND",
-		Short: "Give kubectl, and every client of Kubernetes, a credential (an exec plugin)",
-		Long: `Give kubectl, and every other client of Kubernetes, a credential: the programs that
-users[].user.exec of a kubeconfig names. credence kubeconfig writes such an entry.
+		Short: "Print a credential for kubectl or another client of Kubernetes (an exec plugin)",
+		Long: `Print a credential for kubectl, or for another client of Kubernetes: clients run these
+commands where a kubeconfig names them in users[].user.exec. "credence kubeconfig"
+writes such an entry.
 
-Each prints exactly one ExecCredential on standard output and nothing else; on a
-failure nothing is there, and the reason is on standard error. What the client asks
-for is read from KUBERNETES_EXEC_INFO; without it, the answer is of
+Each command prints exactly one ExecCredential on standard output and nothing else; if
+it fails, it prints nothing there, and the reason on standard error. The request of the
+client is read from KUBERNETES_EXEC_INFO; without it, the version of the answer is
 ` + credential.V1 + `.
 
-What is got is kept until it expires, in a folder of your own (mode 0700, one file for
+A credential is kept until it expires, in a folder of your own (mode 0700, one file for
 each credential), and shared by all programs that ask for the same. A failed attempt
 is not repeated for each retry of a client.
 

@@ -27,7 +27,7 @@ func newCredentialStatusCommand(terminal *terminal) *cobra.Command {
 		Use:   "status",
 		Short: "Show what is kept, for whom, and until when",
 		Long: `Show which credentials are kept on this machine for you: what each is, its state, and
-when it expires. Nothing secret is shown, and nobody is asked.
+when it expires. Nothing secret is shown, and no other machine is asked.
 
 States: valid; expired; renewable (expired, but a new one can be got without you);
 failed (the last attempt did, for the reason shown with -o json); unreadable.`,

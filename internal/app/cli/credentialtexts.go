@@ -17,11 +17,11 @@ identity instead: {"workloadIdentity": {"name": …, "namespace": …}}.`,
 		example: "workload-identity my-app -n my-team --duration 30m",
 	},
 	"oidc": {
-		short: "A token of an OpenID provider, by which a person logs in",
+		short: "A token of an OpenID provider, at which a person logs in",
 		long: `A token of an OpenID provider. A person logs in by the browser of this machine
 (authorization code with PKCE, on loopback) or by a code on another one; after that, a
 refresh token gets new tokens without asking. Where the client allows no questions, no
-browser opens; none opens for an outage of the provider either.
+browser opens; none opens because the provider does not answer, either.
 
 No browser is opened over SSH or without a display, unless a person names one by
 $BROWSER or "credence login oidc --browser-command". The cluster's own configuration
@@ -31,11 +31,11 @@ may name the provider instead: {"oidc": {"issuer": …, "clientID": …}}.`,
 	"client-certificate": {
 		short: "A short-lived client certificate from the cluster's own API",
 		long: `A short-lived client certificate, by a CertificateSigningRequest in the cluster of
-your kubeconfig. Nobody approves it automatically: the command to do it is shown, and
-waited for. The private key is made anew for each certificate and kept beside it.
+your kubeconfig. It is never approved automatically: the command shows how to approve
+it, and waits. Each certificate has a new private key, which is kept beside it.
 
 The protocol hands the key to the client, so that keys in PKCS#11 or a TPM cannot be
-used.`,
+used here; programs that use the Go package execcredential can.`,
 		example: "client-certificate --user-name jane --group developers --duration 1h",
 	},
 	"token-exchange": {
@@ -46,8 +46,8 @@ cluster's own configuration may say what for: {"tokenExchange": {"audiences": [�
 		example: "token-exchange --endpoint https://login.example.com/token --subject-token-file /var/run/secrets/tokens/token --audience cluster",
 	},
 	"file": {
-		short: "A token that somebody else keeps in a file",
-		long: `The token that is in a file now, with the expiry that it says itself. The file is read
+		short: "A token that another program keeps in a file",
+		long: `The token that is in a file now, with the expiry that stands in it. The file is read
 anew each time, and nothing is kept. With --folder, the cluster's own configuration
 names the file in it: {"file": {"name": …}}.`,
 		example: "file --path /var/run/secrets/tokens/token",

@@ -16,7 +16,7 @@ import (
 func newDiscoveryCommand(terminal *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discovery COMMAND",
-		Short: "Publish the discovery documents elsewhere, and see what is published",
+		Short: "Export the discovery documents for another server, and compare what is published",
 	}
 	cmd.AddCommand(newDiscoveryExportCommand(terminal), newDiscoveryCheckCommand(terminal))
 	return asGroup(cmd)

@@ -65,8 +65,8 @@ func newExplainCommand(terminal *terminal, connection *connection) *cobra.Comman
 	e := &explain{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
 		Use:   "explain (KIND NAME | KIND/NAME | -f FILE)",
-		Short: "Say which identities and accounts a pod gets, from where, or why it is refused",
-		Long: `Say of a pod which identities its service account gives it, whether the account may
+		Short: "Report which identities and accounts a pod gets, from where, or why it is refused",
+		Long: `Report of a pod which identities its service account gives it, whether the account may
 use them, which files and variables its containers get, and what would be refused,
 with the reason and what to do. Of a Windows pod that names GMSACredentialSpecs it
 also says which account each container runs as (credence gmsa explain does so without

@@ -26,7 +26,7 @@ func newGetCommand(terminal *terminal, connection *connection) *cobra.Command {
 	g := &get{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
 		Use:   "get [IDENTITY...]",
-		Short: "List identities, where each is delivered, and how it stands with their tokens",
+		Short: "List identities, where each is delivered, and until when their tokens are valid",
 		Long: `List WorkloadIdentities, and for each the Secrets that carry its tokens: for which
 service account and how many pods, when the token there expires (by its own exp
 claim), when it is renewed, and the newest Warning on the Secret or the identity.
@@ -39,7 +39,8 @@ standard error says what was left out.
 
 -o wide adds the user on whose behalf a Secret is filled, the context that each
 token names, audiences, subject, and times in full. Where the agent delivers from
-one cluster into another, --kubeconfig is the cluster of the workloads, and --identity-kubeconfig that of the identities.`,
+one cluster into another, --kubeconfig is the cluster of the workloads, and
+--identity-kubeconfig that of the identities.`,
 		Example: `  credence get -n my-team
   credence get my-app -n my-team -o wide
   credence get -A -o json

@@ -30,17 +30,17 @@ func newGMSAExplainCommand(terminal *terminal, connection *connection) *cobra.Co
 	e := &gmsaExplain{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
 		Use:   "explain -f FILE...",
-		Short: "Say which credential spec each container of a pod gets, from where, and whether it may",
-		Long: `Say of pods, and of the pods that workloads would make, which credential spec each
+		Short: "Report which credential spec each container of a pod gets, from where, and whether it is allowed",
+		Long: `Report of pods, and of the pods that workloads would make, which credential spec each
 container gets, from which field, whether the service account may use it, and what the
-container runtime is told: through CRI, and in the OCI specification. The rules are
+container runtime gets: through CRI, and in the OCI specification. The rules are
 those of the webhook; nothing is created.
 
 FILE is YAML or JSON, of one or several documents; - is standard input. GMSACredentialSpecs
 in the files are taken as they are there, others are read from the cluster. The cluster
 is asked whether the service account may use them, for which you need the right to
 create subjectaccessreviews. What it does not answer, or with --offline is not asked,
-stays open, and that is said.
+stays open, and a note reports it.
 
 Exit codes: 0 it would be admitted, as far as is known; 1 it would be refused; 2 wrong
 usage, or a file that cannot be used.`,

@@ -25,8 +25,8 @@ func newGMSALintCommand(terminal *terminal) *cobra.Command {
 	l := &gmsaLint{terminal: terminal}
 	cmd := &cobra.Command{
 		Use:   "lint -f FILE...",
-		Short: "Say what is wrong with credential specs, with line, reason and fix",
-		Long: `Say what is wrong with credential specs, as far as it can be seen without Windows and
+		Short: "Report what is wrong with credential specs, with line, reason and fix",
+		Long: `Report what is wrong with credential specs, as far as it can be seen without Windows and
 without the domain: the shape of SIDs, GUIDs and names, scopes, the plugin, what is
 missing, misspelt or there twice. The rules are those of the webhook: what is refused
 can never work; a warning is what is legal and goes wrong in practice.

@@ -33,21 +33,21 @@ func newKeysAcknowledgeCommand(terminal *terminal, connection *connection) *cobr
 	a := &acknowledge{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
 		Use:   "acknowledge NAME [KID...]",
-		Short: "Say that a relying party was given a copy of the keys",
-		Long: `Say that the relying party NAME, which does not fetch the keys by itself, has been
+		Short: "Record that a relying party was given a copy of the keys",
+		Long: `Record that the relying party NAME, which does not fetch the keys by itself, has been
 given them: all that are published, or those that are named. From the first time on,
-no key signs before NAME has been given it.`,
+no new key signs before you have recorded that NAME was given it, too.`,
 		Example: `  # After uploading the key set to it
   credence keys acknowledge partner-bank
 
-  # Who has which keys, and who is waited for no more
+  # List who has which keys, and stop waiting for one
   credence keys acknowledge --list
   credence keys acknowledge partner-bank --remove`,
 		Args: func(cmd *cobra.Command, args []string) error { return a.check(cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args) },
 	}
 	cmd.Annotations = map[string]string{needsCluster: "yes", takesKeyIDs: "yes"}
-	cmd.Flags().BoolVar(&a.remove, "remove", false, "Wait for NAME no more: it fetches the keys now, or relies on them no more")
+	cmd.Flags().BoolVar(&a.remove, "remove", false, "Do not wait for NAME any more: it fetches the keys by itself now, or no longer relies on them")
 	cmd.Flags().BoolVar(&a.list, "list", false, "List the relying parties, and the published keys that they have not been given")
 	cmd.Flags().StringVarP(&a.output, "output", "o", "table", "With --list, what to print: table, json or yaml")
 	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))

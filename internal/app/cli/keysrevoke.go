@@ -29,16 +29,17 @@ func newKeysRevokeCommand(terminal *terminal, connection *connection) *cobra.Com
 	r := &revoke{ringChoice: newRingChoice(terminal, connection)}
 	cmd := &cobra.Command{
 		Use:   "revoke KID --reason TEXT",
-		Short: "Drop a key at once, since somebody else may have it",
-		Long: `Revoke the key KID: it is published and signs no more, and the spare signs at once.
-It is printed until when tokens of the key may still be accepted, and by whom, and
-which identities need new tokens. A revocation can not be undone.
+		Short: "Stop trusting a key at once, because its private key may be known to others",
+		Long: `Revoke the key KID: it is no longer published and no longer signs, and the spare
+signs at once. The output has until when tokens of the key may still be accepted, and
+by which relying parties, and which identities need new tokens. A revocation can not
+be undone.
 
 A spare that relying parties may not know yet does not sign: until it may, requests
 for tokens are answered 503. With --accept-refusals it signs at once.
 
-The command ends when the published documents are without the key. Exit code 1: they
-still have it when the time of --wait is over; 3: whether they have is not known.`,
+The command ends when the published documents no longer have the key. Exit code 1:
+they still have it when the time of --wait is over; 3: whether they have it is not known.`,
 		Example: `  credence keys revoke KID --reason "found in a backup" --dry-run
   credence keys revoke KID --reason "found in a backup"`,
 		Args: exactlyOne("the KID of a key, as credence keys list shows it"),

@@ -26,7 +26,7 @@ type userEntry struct {
 func newKubeconfigCommand(terminal *terminal, connection *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig COMMAND",
-		Short: "Write the entry of a kubeconfig whose credentials come from a source",
+		Short: "Write a user of a kubeconfig whose credentials come from Credence",
 		Long: `Write the users[].user.exec entry by which kubectl, and every other client, gets its
 credentials from a source: to standard output, or into a kubeconfig by --file. The
 words are those of "credence credential".`,
@@ -38,8 +38,8 @@ words are those of "credence credential".`,
 which is locked as kubectl does it, replaced at once, and keeps its mode. Paths are
 made absolute. The client tells the source which cluster it is for, so that one that
 refuses a credential does not count for the others; --provide-cluster-info=false
-leaves that out. With --provide-cluster-info, that cluster's configuration may name
-what the flags do not.`,
+leaves that out. If --provide-cluster-info is given, that cluster's configuration may
+name what the other flags do not.`,
 			example: func(line string) string {
 				return "  credence kubeconfig " + line + " --entry me\n  credence kubeconfig " + line + " --file ~/.kube/config --for-context production"
 			},
@@ -57,7 +57,7 @@ func (e *userEntry) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&e.file, "file", "", "The kubeconfig to write it into; default: it is printed")
 	flags.StringVar(&e.forContext, "for-context", "", "A context of --file that is to use the entry from now on")
 	flags.StringVar(&e.command, "command", "", "The program that clients run; default: credence-credential beside this one, or else this one")
-	flags.BoolVar(&e.clusterInfo, clusterInfoFlag, true, "Have clients tell the source which cluster it is for; given in so many words, that cluster may name what the flags do not")
+	flags.BoolVar(&e.clusterInfo, clusterInfoFlag, true, "Have clients tell the source which cluster it is for; if the flag is given, that cluster may name what the other flags do not")
 	flags.BoolVar(&e.replace, "replace", false, "Replace an entry of the same name in --file")
 }
 

@@ -17,9 +17,9 @@ import (
 func newLoginCommand(terminal *terminal, connection *connection) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login COMMAND",
-		Short: "Log in, so that clients need not ask",
+		Short: "Get a credential ahead of the clients that need it, by logging in where that is necessary",
 		Long: `Log in to a source of credentials with the same words as "credence credential", and
-keep what is got, so that clients that ask for it need not bother you. What is kept
+keep the credential, so that clients get it without asking you. One that is kept
 already is replaced. Nothing secret is printed.`,
 	}
 	for _, kind := range provider.Kinds() {
@@ -27,7 +27,7 @@ already is replaced. Nothing secret is printed.`,
 			continue
 		}
 		use := sourceUse{
-			long:    "It is got anew and kept; nothing secret is printed.",
+			long:    "Get a new one and keep it. Nothing secret is printed.",
 			example: func(line string) string { return "  credence login " + line },
 			run:     (*source).logIn,
 		}
@@ -68,9 +68,9 @@ func newLogoutCommand(terminal *terminal) *cobra.Command {
 	l := &logout{terminal: terminal}
 	cmd := &cobra.Command{
 		Use:   "logout [ID...]",
-		Short: "Forget what is kept, and end it where the provider can",
+		Short: "Remove kept credentials, and revoke refresh tokens at their provider",
 		Long: `Remove credentials that are kept, by the IDs of "credence credential status" or all of
-them. Refresh tokens are also revoked at their provider, if it has that (RFC 7009);
+them. Refresh tokens are also revoked at their provider, if it supports that (RFC 7009);
 if it does not answer, they are removed all the same, and the exit code is 3.
 
 Tokens and certificates that clients hold already stay valid until they expire.`,
@@ -79,7 +79,7 @@ Tokens and certificates that clients hold already stay valid until they expire.`
 		RunE:              l.run,
 		ValidArgsFunction: completeIDs(&l.cacheFolder),
 	}
-	cmd.Flags().BoolVar(&l.all, "all", false, "All of them")
+	cmd.Flags().BoolVar(&l.all, "all", false, "Remove all of them")
 	cmd.Flags().StringVar(&l.secretFile, "client-secret-file", "", "The file with the secret of a confidential client, to revoke its tokens")
 	provider.CacheFolderFlag(cmd.Flags(), &l.cacheFolder)
 	return cmd

@@ -13,7 +13,7 @@ import (
 func newRelyingPartyCommand(terminal *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "relying-party COMMAND",
-		Short: "See an issuer as the systems see it that trust its tokens",
+		Short: "Check an issuer as the systems do that trust its tokens",
 	}
 	cmd.AddCommand(newRelyingPartyCheckCommand(terminal))
 	return asGroup(cmd)

@@ -26,7 +26,7 @@ func newTrustCommand(terminal *terminal, connection *connection) *cobra.Command 
 	c := &trustCommand{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
 		Use:   "trust [SYSTEM] IDENTITY",
-		Short: "Print what a cloud, a cluster or Vault must be told to trust an identity",
+		Short: "Print the commands, or Terraform, that make a cloud, a cluster or Vault trust an identity",
 		Long: `Print the other side of the WorkloadIdentity IDENTITY: the commands, or with
 -o terraform the resources, that make a system accept its tokens. Issuer, subject
 and audiences are those of the identity as it is now; the subject is exact, never

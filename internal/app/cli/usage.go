@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// printUsage prints how a command is used. The flags that say which cluster to talk to are the same for every command and
+// printUsage prints how a command is used. The flags that choose the cluster to talk to are the same for every command and
 // would bury the few that matter, so they have their own command, as with kubectl.
 func printUsage(cmd *cobra.Command) error {
 	var text strings.Builder
@@ -30,9 +30,16 @@ func printUsage(cmd *cobra.Command) error {
 	if flags := cmd.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
 		section("Flags", flags.FlagUsages())
 	}
-	fmt.Fprintf(&text, "\nUse \"%s options\" for the flags that say which cluster to talk to.\n", cmd.Root().DisplayName())
+	if talksToCluster(cmd) {
+		fmt.Fprintf(&text, "\nUse \"%s options\" for the flags that choose the cluster to talk to.\n", cmd.Root().DisplayName())
+	}
 	_, err := fmt.Fprint(cmd.OutOrStdout(), strings.TrimPrefix(text.String(), "\n"))
 	return err
+}
+
+// talksToCluster reports whether the flags that choose a cluster have an effect on a command, or on one below it.
+func talksToCluster(cmd *cobra.Command) bool {
+	return cmd.Annotations[needsCluster] != "" || slices.ContainsFunc(cmd.Commands(), talksToCluster)
 }
 
 // commandGroup is a part of a list of commands.
@@ -51,7 +58,7 @@ func groupsOf(cmd *cobra.Command) []commandGroup {
 			{title: "Keys and documents", names: []string{"keys", "discovery", "relying-party"}},
 			{title: "Accounts of Windows pods", names: []string{"gmsa"}},
 			{title: "Credentials of clients", names: []string{"login", "logout", "whoami", "kubeconfig", "credential"}},
-			{title: "A plane on this machine", names: []string{"up", "status", "down"}},
+			{title: "A local installation, to try it out", names: []string{"up", "status", "down"}},
 			{title: "Other commands"},
 		}
 	}
@@ -72,7 +79,7 @@ func groupsOf(cmd *cobra.Command) []commandGroup {
 func newOptionsCommand(terminal *terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
-		Short: "Print the flags that say which cluster to talk to",
+		Short: "Print the flags that choose the cluster to talk to",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(terminal.out, "These flags can be given to any command that talks to a cluster:\n\n%s",

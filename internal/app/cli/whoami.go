@@ -24,7 +24,7 @@ func newWhoamiCommand(terminal *terminal, connection *connection) *cobra.Command
 	w := &whoami{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
 		Use:   "whoami",
-		Short: "Ask the API server who you are to it",
+		Short: "Show the user and the groups that the API server takes you for",
 		Long: `Ask the API server of the kubeconfig who you are to it (SelfSubjectReview), with the
 credential that kubectl would use, and print the user, its groups and what else the
 server knows of it. No right is needed for it.`,

@@ -23,7 +23,7 @@ func tokenExchangeFlags(flags *pflag.FlagSet) Settings {
 	flags.StringArrayVar(&e.source.Resources, "resource", nil, "A URI that the new token is for; may be repeated")
 	flags.StringArrayVar(&e.source.Audiences, "audience", nil, "An audience of the new token; may be repeated")
 	flags.StringArrayVar(&e.source.Scopes, "scope", nil, "A scope of the new token; may be repeated")
-	flags.StringVar(&e.authentication, "authentication", string(tokenexchange.None), "How the client says who it is: none, basic or post")
+	flags.StringVar(&e.authentication, "authentication", string(tokenexchange.None), "How the client authenticates itself: none, basic or post")
 	flags.StringVar(&e.source.ClientID, "client-id", "", "The client that the server knows this program as")
 	flags.StringVar(&e.source.ClientSecretFile, "client-secret-file", "", "A file with the client's secret, for basic and post")
 	flags.StringVar(&e.source.CAFile, "ca-file", "", "A PEM file of the authorities to trust for the server; default: those of this machine")

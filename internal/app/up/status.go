@@ -54,9 +54,15 @@ func statusCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	var path, output string
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Say whether every part that credence up runs is healthy",
-		Long:  "Exits with 0 only if every process runs and is ready, the cluster serves Credence's API, and discovery answers for the issuer.",
-		Args:  cobra.NoArgs,
+		Short: "Show whether every part that credence up runs is healthy, and where it is",
+		Long: `List the parts that credence up runs, with the number of each process, whether it is ready, and its address, or what
+is wrong and its log file.
+
+Exit codes: 0 every process runs and is ready, the cluster serves Credence's API, and discovery answers for the issuer;
+1 something is not healthy, or nothing was started; 2 wrong usage.`,
+		Example: `  credence status
+  credence status --dir /tmp/other -o json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SilenceUsage = true
 			if !slices.Contains(outputs, output) {
