@@ -24,7 +24,8 @@ func NewCommand() *cobra.Command {
   /gmsa-templates   warns of workloads whose pods will be refused for one
 
 Without --client-ca-file these paths are secret: /SECRET/pods and so on. The webhook writes them
-into its webhook configurations, and answers at no others. Nothing else is written to any cluster. What can not be found out is answered with code 500, and never taken for a refusal.`,
+into its webhook configurations, and answers at no others. Nothing else is written to any cluster.
+What can not be found out is answered with code 500, and never taken for a refusal.`,
 		Example: `  credence-server webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key --bind-address ::`,
 		Args:    cobra.NoArgs,
 
