@@ -182,7 +182,7 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 		return nil, fmt.Errorf("check flags: %w", errors.Join(errs...))
 	}
 	generic := genericapiserver.NewRecommendedConfig(a.codecs)
-	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.EffectiveVersion = effectiveVersion{compatibility.DefaultBuildEffectiveVersion()}
 	apiserver.Prepare(generic, a.scheme)
 	removePolicy, err := apiserver.DefaultAuditPolicy(a.o.Recommended.Audit)
 	if err != nil {
