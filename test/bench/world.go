@@ -11,10 +11,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -60,7 +65,32 @@ func newWorld(ctx context.Context, p plane, labels map[string]string) (*world, f
 		return nil, nil, err
 	}
 	remove := func() { _ = c.remove(context.WithoutCancel(ctx), "/api/v1/namespaces/"+namespace) }
-	return &world{c, p, namespace, objects, metrics}, remove, nil
+	w := &world{c, p, namespace, objects, metrics}
+	if err := w.readMetrics(ctx); err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return w, remove, nil
+}
+
+// readMetrics gives the client of metrics the token of a service account that may read them, for as long as the namespace exists.
+func (w *world) readMetrics(ctx context.Context) error {
+	var owner corev1.Namespace
+	if err := w.get(ctx, "", w.namespace, &owner); err != nil {
+		return err
+	}
+	account := corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "metrics"}}
+	binding := rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace, OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: owner.Name, UID: owner.UID}}},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "credence:metrics:reader"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.namespace, Name: account.Name}},
+	}
+	token := authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(12 * 60 * 60))}}
+	if err := errors.Join(w.objects.Create(ctx, &account), w.objects.Create(ctx, &binding), w.objects.SubResource("token").Create(ctx, &account, &token)); err != nil {
+		return fmt.Errorf("get a token that reads metrics: %w", err)
+	}
+	w.metrics.Transport = transport.NewBearerAuthRoundTripper(token.Status.Token, w.metrics.Transport)
+	return nil
 }
 
 // identity makes an identity for AWS, whose tokens are for a role.

@@ -48,7 +48,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if config.HealthPort != 0 {
-		server, pair, err := config.health().Open(ctx, serving.NewHealth(parts.agent.Ready, registry), config.Log)
+		server, pair, err := config.health().Open(ctx, serving.NewHealth(parts.agent.Ready, registry, &serving.MetricsReaders{Cluster: clusters.workload, Anonymous: config.AnonymousMetrics}), config.Log)
 		if err != nil {
 			return err
 		}

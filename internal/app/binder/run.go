@@ -23,7 +23,9 @@ import (
 type Config struct {
 	Kubeconfig string // of the workload cluster; empty: the pod's own
 	Health     serving.HealthPort
-	Log        *slog.Logger
+	// AnonymousMetrics answers /metrics to all.
+	AnonymousMetrics bool
+	Log              *slog.Logger
 }
 
 // Run makes RoleBindings until ctx is done. An error is a configuration that cannot work.
@@ -51,7 +53,7 @@ func Run(ctx context.Context, config Config) error {
 	if config.Health.Port != 0 {
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-		server, pair, err := config.Health.Open(ctx, serving.NewHealth(binder.Ready, registry), config.Log)
+		server, pair, err := config.Health.Open(ctx, serving.NewHealth(binder.Ready, registry, &serving.MetricsReaders{Cluster: cluster, Anonymous: config.AnonymousMetrics}), config.Log)
 		if err != nil {
 			return err
 		}

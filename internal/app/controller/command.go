@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/settings"
 )
@@ -43,6 +44,7 @@ credence keys rotate and revoke is done by the API server, whether or not this p
 	flags.StringVar(&config.LeaseNamespace, "leader-election-namespace", defaultLeaseNamespace, "namespace of the Lease by which replicas elect the one that rotates")
 	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
 	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics; 0: none")
+	serving.AddAnonymousMetrics(flags, &config.AnonymousMetrics)
 	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve health and metrics with")
 	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key")
 	settings.AddFlags(flags, &config.Settings)

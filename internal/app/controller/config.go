@@ -37,6 +37,7 @@ type Config struct {
 
 	BindAddress       string // empty: 127.0.0.1
 	HealthPort        int    // 0: no health server
+	AnonymousMetrics  bool   // /metrics is for all
 	TLSCertFile       string
 	TLSPrivateKeyFile string
 

@@ -65,7 +65,7 @@ func Run(ctx context.Context, config Config) error {
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	if c.HealthPort != 0 {
-		server, pair, err := c.health().Open(ctx, serving.NewHealth(readiness(keeper.Follower()), registry), c.Log)
+		server, pair, err := c.health().Open(ctx, serving.NewHealth(readiness(keeper.Follower()), registry, &serving.MetricsReaders{Cluster: clientConfig, Anonymous: c.AnonymousMetrics}), c.Log)
 		if err != nil {
 			return err
 		}

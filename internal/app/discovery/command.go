@@ -56,6 +56,7 @@ on change. The server has no signing key, and needs no Kubernetes API to start.`
 	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file with the private key of the serving certificate; only its owner may have access (required)")
 	flags.DurationVar(&config.MaxAge, "max-age", discovery.DefaultMaxAge, fmt.Sprintf("how long relying parties may keep the documents without asking again, at most %s", maxMaxAge))
 	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics, with the same certificate; 0 turns them off")
+	serving.AddAnonymousMetrics(flags, &config.AnonymousMetrics)
 	flags.TextVar(&level, "log-level", level, "least severe `LEVEL` of log messages to write: debug, info, warn or error")
 	return command
 }

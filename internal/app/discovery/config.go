@@ -26,6 +26,7 @@ type Config struct {
 	BindAddress       string // empty: 127.0.0.1
 	Port              int    // 0: a free one, which is logged
 	HealthPort        int    // 0: no health server
+	AnonymousMetrics  bool   // /metrics is for all
 	TLSCertFile       string
 	TLSPrivateKeyFile string
 	MaxAge            time.Duration // of Cache-Control, whole seconds; 0: 1h

@@ -35,7 +35,11 @@ func Run(ctx context.Context, config Config) error {
 	recorder := discovery.NewRecorder(registry, config.Now)
 	handler := discovery.NewHandler(discovery.Settings{Issuer: issuer, MaxAge: config.MaxAge, Recorder: recorder, Now: config.Now})
 
-	documents, err := newSource(config)
+	cluster, err := clientConfig(config)
+	if err != nil {
+		return err
+	}
+	documents, err := newSource(config, cluster)
 	if err != nil {
 		return err
 	}
@@ -43,7 +47,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}
-	servers, err := listen(ctx, config, pair, handler, registry)
+	servers, err := listen(ctx, config, pair, handler, serving.NewHealth(readiness(handler), registry, &serving.MetricsReaders{Cluster: cluster, Anonymous: config.AnonymousMetrics}))
 	if err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ type documentsSource interface {
 	Run(ctx context.Context, publisher source.Publisher) error
 }
 
-func newSource(config Config) (documentsSource, error) {
+func newSource(config Config, cluster *rest.Config) (documentsSource, error) {
 	if config.DocumentsDir != "" {
 		return source.Directory{Path: config.DocumentsDir, Log: config.Log}, nil
 	}
@@ -75,31 +79,29 @@ func newSource(config Config) (documentsSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := clientConfig(config.Kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	client.UserAgent = "credence-server/discovery"
-	return source.NewConfigMap(client, namespace, name, config.DocumentsCache, config.Log)
+	return source.NewConfigMap(cluster, namespace, name, config.DocumentsCache, config.Log)
 }
 
-func clientConfig(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("--kubeconfig is missing and this is not a pod of a cluster (%w): give the kubeconfig of the API that has the ConfigMap", err)
+// clientConfig is how the API with the ConfigMap is reached; nil with a folder of documents.
+func clientConfig(config Config) (*rest.Config, error) {
+	if config.DocumentsConfigMap == "" {
+		return nil, nil
+	}
+	cluster, err := rest.InClusterConfig()
+	switch {
+	case config.Kubeconfig != "":
+		if cluster, err = clientcmd.BuildConfigFromFlags("", config.Kubeconfig); err != nil {
+			return nil, fmt.Errorf("--kubeconfig %s: %w", config.Kubeconfig, err)
 		}
-		return config, nil
+	case err != nil:
+		return nil, fmt.Errorf("--kubeconfig is missing and this is not a pod of a cluster (%w): give the kubeconfig of the API that has the ConfigMap", err)
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %s: %w", kubeconfig, err)
-	}
-	return config, nil
+	cluster.UserAgent = "credence-server/discovery"
+	return cluster, nil
 }
 
 // listen opens all ports before anything runs, so that a busy one is an error at start.
-func listen(ctx context.Context, config Config, pair *source.KeyPair, handler *discovery.Handler, registry *prometheus.Registry) ([]*serving.Server, error) {
+func listen(ctx context.Context, config Config, pair *source.KeyPair, handler, health http.Handler) ([]*serving.Server, error) {
 	var servers []*serving.Server
 	add := func(name, flag string, port int, listener net.Listener, handler http.Handler) error {
 		if listener == nil {
@@ -114,7 +116,7 @@ func listen(ctx context.Context, config Config, pair *source.KeyPair, handler *d
 	}
 	err := add("documents", "--port", config.Port, config.Listener, handler)
 	if err == nil && (config.HealthPort != 0 || config.HealthListener != nil) {
-		err = add("health", "--health-port", config.HealthPort, config.HealthListener, serving.NewHealth(readiness(handler), registry))
+		err = add("health", "--health-port", config.HealthPort, config.HealthListener, health)
 	}
 	if err != nil {
 		for _, server := range servers {

@@ -139,7 +139,7 @@ func startServer(t *testing.T, change func(*Config, *running)) *running {
 	main, health := listener(t), listener(t)
 	r.url, r.health = "https://"+main.Addr().String(), "https://"+health.Addr().String()
 	config := Config{
-		Issuer: string(testIssuer), DocumentsDir: r.documents, Listener: main, HealthListener: health,
+		Issuer: string(testIssuer), DocumentsDir: r.documents, Listener: main, HealthListener: health, AnonymousMetrics: true,
 		TLSCertFile: filepath.Join(r.tlsDir, "tls.crt"), TLSPrivateKeyFile: filepath.Join(r.tlsDir, "tls.key"),
 		Log: slog.New(slog.DiscardHandler),
 	}

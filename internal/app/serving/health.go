@@ -51,9 +51,9 @@ func (p HealthPort) Open(ctx context.Context, handler http.Handler, log *slog.Lo
 	return New("health", listener, handler, pair, log), pair, nil
 }
 
-// NewHealth returns the handler of /livez, /readyz, /version and /metrics, which have credence_build_info besides those of registry. ready is asked at every request: its error is why the program
-// is not ready, and is shown to whoever asks.
-func NewHealth(ready func() error, registry prometheus.Gatherer) http.Handler {
+// NewHealth returns the handler of /livez, /readyz, /version and, for readers, /metrics: those of registry, and credence_build_info.
+// ready is called at every request: its error is why the program is not ready, and is shown to all.
+func NewHealth(ready func() error, registry prometheus.Gatherer, readers *MetricsReaders) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -69,7 +69,7 @@ func NewHealth(ready func() error, registry prometheus.Gatherer) http.Handler {
 	})
 	build := prometheus.NewRegistry()
 	build.MustRegister(BuildInfo())
-	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{build, registry}, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", readers.guard(promhttp.HandlerFor(prometheus.Gatherers{build, registry}, promhttp.HandlerOpts{})))
 	return mux
 }
 

@@ -68,7 +68,9 @@ func Run(ctx context.Context, config Config) error {
 	group.Go(func() error { return keeper.Run(ctx) })
 	group.Go(func() error { return signer.Serve(ctx, socket) })
 	if health != nil {
-		group.Go(func() error { return serveHealth(ctx, health, serving.NewHealth(signer.Ready, registry), config.Log) })
+		group.Go(func() error {
+			return serveHealth(ctx, health, serving.NewHealth(signer.Ready, registry, &serving.MetricsReaders{Anonymous: true}), config.Log)
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/app/serving"
 )
 
 // NewCommand returns the command `webhook`; it runs until its context is done, and logs to its standard error.
@@ -42,6 +44,7 @@ What can not be found out is answered with code 500, and never taken for a refus
 	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
 	flags.IntVar(&config.Port, "port", defaultPort, "port to answer reviews on; 0 takes a free one")
 	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics, with the same certificate; 0: none")
+	serving.AddAnonymousMetrics(flags, &config.AnonymousMetrics)
 	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve with (required)")
 	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key (required)")
 	flags.StringVar(&config.ClientCAFile, "client-ca-file", "", "PEM file of the certificate authorities of the API server's client certificate: connections without one are refused (default: no certificate is asked for, and reviews are answered at secret paths alone, which the webhook writes into its configurations)")

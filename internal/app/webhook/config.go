@@ -18,6 +18,7 @@ type Config struct {
 	BindAddress       string // empty: 127.0.0.1
 	Port              int    // 0: a free one
 	HealthPort        int    // 0: no health server
+	AnonymousMetrics  bool   // /metrics is for all
 	TLSCertFile       string
 	TLSPrivateKeyFile string
 	ClientCAFile      string // PEM of the authorities whose client certificates are let in; empty: no certificate is asked for

@@ -104,7 +104,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	}
 	// It is ready once it knows what there is, and stays so while it listens: through an outage of an API its answers say what
 	// is wrong, which an endpoint that is gone could not.
-	p.health = serving.New("health", healthListener, serving.NewHealth(p.ready, registry), pair, c.Log)
+	p.health = serving.New("health", healthListener, serving.NewHealth(p.ready, registry, &serving.MetricsReaders{Cluster: clusters.specs, Anonymous: c.AnonymousMetrics}), pair, c.Log)
 	return p, nil
 }
 

@@ -1,0 +1,105 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// healthPorts are those with /livez, /readyz, /version and /metrics, counted from the first port of a plane.
+var healthPorts = map[string]int{"apiserver": 1, "discovery": 3, "controller": 4, "agent": 5, "webhook": 7, "binder": 8}
+
+// onPort returns the configuration of a user without credentials for another port of the plane.
+func (p plane) onPort(t *testing.T, offset int) *rest.Config {
+	t.Helper()
+	var port int
+	if _, err := fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &port); err != nil {
+		t.Fatal(err)
+	}
+	config := rest.AnonymousClientConfig(p.config(t))
+	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port+offset)
+	return config
+}
+
+// accountToken returns a token of a new service account.
+func (p plane) accountToken(t *testing.T, namespace, name string) string {
+	t.Helper()
+	accounts := p.client(t).CoreV1().ServiceAccounts(namespace)
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	token, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Status.Token
+}
+
+// Metrics are for users whom the cluster allows to read them. Each server shows which build it is.
+func TestMetricsOfAllServers(t *testing.T) {
+	namespace := shared.namespace(t)
+	reader, other := shared.accountToken(t, namespace, "reader"), shared.accountToken(t, namespace, "other")
+	bindings := shared.client(t).RbacV1().ClusterRoleBindings()
+	if _, err := bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "credence:metrics:reader"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "reader"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bindings.Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}) })
+	shared.create(t, namespace, "banana", "generic", "audience")
+	foreign := token(t, shared.config(t), namespace, "banana", "{}").Status.Token
+
+	for server, port := range healthPorts {
+		t.Run(server, func(t *testing.T) {
+			anonymous := shared.onPort(t, port)
+			with := func(token string) *rest.Config {
+				config := rest.CopyConfig(anonymous)
+				config.BearerToken = token
+				return config
+			}
+			for what, test := range map[string]struct {
+				token string
+				code  int
+			}{
+				"without a token":                     {"", 401},
+				"with a forged token":                 {reader[:len(reader)-8] + "AAAAAAAA", 401},
+				"with a token of a workload identity": {foreign, 401},
+				"with a token of an account alone":    {other, 403},
+				"with a token of those who may":       {reader, 200},
+			} {
+				eventually(t, func() error {
+					if got := do(t, with(test.token), "GET", "/metrics", "", ""); got.Code != test.code {
+						return fmt.Errorf("/metrics %s: %d %.200s, want %d", what, got.Code, got.Body, test.code)
+					}
+					return nil
+				})
+			}
+			if got := string(do(t, with(reader), "GET", "/metrics", "", "").Body); !strings.Contains(got, "\ncredence_build_info{") {
+				t.Errorf("no credence_build_info among %d bytes of metrics", len(got))
+			}
+			for _, path := range []string{"/livez", "/readyz"} {
+				if got := do(t, anonymous, "GET", path, "", ""); got.Code != 200 {
+					t.Errorf("%s: %d %s, want 200 for all", path, got.Code, got.Body)
+				}
+			}
+			got := do(t, with(other), "GET", "/version", "", "")
+			var version struct{ Version, GitVersion, GoVersion, Platform string }
+			if err := json.Unmarshal(got.Body, &version); err != nil || got.Code != 200 {
+				t.Fatalf("/version: %d %s, %v", got.Code, got.Body, err)
+			}
+			if want := shared.must(t, "", "credence-server", "--version"); !strings.HasPrefix(want, "credence-server "+version.Version+version.GitVersion+" (") || version.GoVersion == "" || version.Platform == "" {
+				t.Errorf("/version %s of the build %s", got.Body, want)
+			}
+		})
+	}
+}
