@@ -81,9 +81,9 @@ func TestANamespaceThatLosesItsLabel(t *testing.T) {
 	namespace := shared.accountWithIdentities(t, "banana")
 	pod, before := shared.podWithToken(t, namespace, "banana")
 	name := tokensecret.NameFor("web", "banana")
-	if _, err := shared.client(t).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"`+v1alpha1.LabelNamespaceIdentities+`":null}}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
+	stdout, warning, code := shared.command(t, "", "kubectl", "label", "namespace", namespace, v1alpha1.LabelNamespaceIdentities+"-")
+	if words := "new pods in the namespace " + namespace + " get no tokens"; code != 0 || !strings.Contains(warning, words) || !strings.Contains(warning, "to stop delivery at once") {
+		t.Errorf("exit code %d, want a warning with %q: %s%s", code, words, stdout, warning)
 	}
 	pods := shared.client(t).CoreV1().Pods(namespace)
 	create := func(change func(*corev1.PodSpec)) error {
