@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,9 +28,6 @@ type gates struct {
 	recorder *Recorder
 }
 
-// untold is for how long a pod waits before an Event reports it: most tokens are there at once.
-const untold = 10 * time.Second
-
 // Reconcile looks at one pod.
 func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
@@ -49,7 +45,13 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			return reconcile.Result{}, err
 		}
 		if err != nil || len(secret.Data[v1alpha1.SecretToken]) == 0 {
-			return reconcile.Result{RequeueAfter: g.waits(&pod, name, err == nil)}, nil // told when it is filled
+			after, err := g.waits(ctx, &pod, name, err == nil)
+			return reconcile.Result{RequeueAfter: after}, err // told when it is filled
+		}
+	}
+	if has := waitingOf(&pod); has != nil && has.Status != corev1.ConditionTrue {
+		if err := g.condition(ctx, &pod, corev1.PodCondition{Status: corev1.ConditionTrue, Reason: "TokensExist", Message: "the tokens of the pod exist"}); client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
+			return reconcile.Result{}, err
 		}
 	}
 	err := g.client.Patch(ctx, &pod, client.RawPatch(types.JSONPatchType, removal(&pod, index)))
@@ -60,23 +62,6 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		g.recorder.gates.Inc()
 	}
 	return reconcile.Result{}, err
-}
-
-// waits writes an Event on a pod that waits for a token, and returns after how long the next is due.
-func (g *gates) waits(pod *corev1.Pod, secret string, exists bool) time.Duration {
-	if early := untold - g.clock.Since(pod.CreationTimestamp.Time); early > 0 {
-		return early
-	}
-	what, why := "has no token yet", g.secrets.get(types.NamespacedName{Namespace: pod.Namespace, Name: secret}).told.message
-	if !exists {
-		what, why = "does not exist yet", g.accounts.get(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}).told.message
-	}
-	if why == "" {
-		why = "the agent has seen nothing that is in the way; see credence explain pod " + pod.Name + " -n " + pod.Namespace
-	}
-	g.events.workload.Eventf(reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeWarning, "WaitingForToken",
-		"the pod is not scheduled, as its Secret %s %s: %s", secret, what, why)
-	return again
 }
 
 // gateOf returns the position of our gate, or -1.

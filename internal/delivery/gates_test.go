@@ -54,11 +54,12 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// A pod that waits for longer than a moment has an Event that says what for.
+// A pod that waits for longer than a moment has an Event and a condition that say what for.
 func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	secret := tokensecret.NameFor("web", "banana")
 	pod := mountingPod("p", secret)
-	pod.CreationTimestamp = metav1.NewTime(start0)
+	pod.UID, pod.CreationTimestamp = "u", metav1.NewTime(start0)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
 	pod.Spec.ServiceAccountName, pod.Spec.SchedulingGates = "web", []corev1.PodSchedulingGate{{Name: v1alpha1.GateToken}}
 	w := newWorld(t, &pod, enabledNamespace("ns"), account("ns", "web", "banana"))
 	look := func() time.Duration {
@@ -74,11 +75,37 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 		t.Errorf("looked at again after %s, want %s and no Event yet", after, untold)
 	}
 	w.pass(untold)
-	if after := look(); after != again {
-		t.Errorf("looked at again after %s, want %s", after, again)
+	if after := look(); after != waitLook {
+		t.Errorf("looked at again after %s, want %s", after, waitLook)
 	}
 	if event := w.event(); !strings.Contains(event, "WaitingForToken") || !strings.Contains(event, secret+" does not exist yet: IdentityMissing: WorkloadIdentity ns/banana does not exist") {
 		t.Errorf("the Event says %q", event)
+	}
+	writes := 0
+	w.onStatus = func() { writes++ }
+	condition := func(status corev1.ConditionStatus, reason, words string, changed time.Time) {
+		t.Helper()
+		var found corev1.Pod
+		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &found); err != nil {
+			t.Fatal(err)
+		}
+		has := waitingOf(&found)
+		if has == nil || len(found.Status.Conditions) != 2 || has.Status != status || has.Reason != reason || !strings.Contains(has.Message, words) || !has.LastTransitionTime.Time.Equal(changed) {
+			t.Errorf("the conditions are %+v, want %s since %s, %s, %q", found.Status.Conditions, status, changed, reason, words)
+		}
+	}
+	condition(corev1.ConditionFalse, "SecretMissing", "WorkloadIdentity ns/banana does not exist", start0.Add(untold))
+	for range 9 {
+		w.pass(waitLook)
+		look()
+	}
+	if event := w.event(); event != "" || writes != 0 {
+		t.Errorf("%d writes and the Event %q while nothing has changed", writes, event)
+	}
+	w.pass(waitLook)
+	look()
+	if event := w.event(); event == "" || writes != 1 {
+		t.Errorf("%d writes and the Event %q after ten minutes, want one of each", writes, event)
 	}
 	w.addIdentity("ns", "banana", "u1")
 	w.lookAtAccount()
@@ -86,7 +113,20 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	w.look("ns/" + secret)
 	w.event() // on the Secret
 	look()
+	if event := w.event(); event != "" || writes != 1 {
+		t.Errorf("%d writes and the Event %q within a minute", writes, event)
+	}
+	w.pass(waitLook)
+	look()
 	if event := w.event(); !strings.Contains(event, "has no token yet: the identity cluster takes no more requests") {
 		t.Errorf("the Event says %q", event)
+	}
+	condition(corev1.ConditionFalse, "TokenMissing", "the identity cluster takes no more requests", start0.Add(untold))
+	w.edit("ns/"+secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("t")} })
+	look()
+	condition(corev1.ConditionTrue, "TokensExist", "the tokens of the pod exist", w.clock.Now())
+	look()
+	if writes != 3 {
+		t.Errorf("%d writes, want none once the gate has gone", writes)
 	}
 }

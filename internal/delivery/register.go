@@ -77,6 +77,9 @@ func gatedOnly(object any) (any, error) {
 	}}
 	if gateOf(pod) >= 0 {
 		small.Spec.SchedulingGates, small.Spec.Volumes, small.Spec.ServiceAccountName = pod.Spec.SchedulingGates, pod.Spec.Volumes, pod.Spec.ServiceAccountName
+		if waiting := waitingOf(pod); waiting != nil {
+			small.Status.Conditions = []corev1.PodCondition{*waiting}
+		}
 	}
 	return small, nil
 }

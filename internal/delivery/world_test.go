@@ -54,6 +54,7 @@ type world struct {
 	keyID      string                 // that signs
 	ahead      time.Duration          // of the issuer's clock
 	queued     map[string]time.Duration
+	onStatus   func()              // before a status is patched
 	onPatch    func(client.Object) // before a patch is carried out
 	unserved   string              // a namespace whose Secrets the agent may not read
 	unwritable error               // what patches are answered with
@@ -85,6 +86,11 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 				return w.unwritable
 			}
 			return c.Patch(ctx, object, patch, options...)
+		}, SubResourcePatch: func(ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			if w.onStatus != nil {
+				w.onStatus()
+			}
+			return c.SubResource(resource).Patch(ctx, object, patch, options...)
 		}}).Build()
 	random := func() float64 { return 0.5 }
 	ledger := newLedger()

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 const (
@@ -324,9 +326,95 @@ func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
 			t.Errorf("%s was refused with %v", what, err)
 		}
 	}
+	status := func(patch string) error {
+		_, err := pods.Patch(t.Context(), "p", types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		return err
+	}
+	// Another part sets conditions, too: they stay.
+	if _, err := root.CoreV1().Pods(namespace).Patch(t.Context(), "p", types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"e2e.example/x","status":"True"}]}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	const waiting = `{"type":"` + v1alpha1.ConditionTokenReady + `","status":"False","reason":"TokenMissing","message":"m"}`
+	for what, patch := range map[string]string{
+		"a phase":                       `{"status":{"phase":"Running"}}`,
+		"an address":                    `{"status":{"podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}]}}`,
+		"the address of a node":         `{"status":{"hostIP":"10.0.0.1","hostIPs":[{"ip":"10.0.0.1"}]}}`,
+		"a nominated node":              `{"status":{"nominatedNodeName":"n"}}`,
+		"when it began":                 `{"status":{"startTime":"2026-01-01T00:00:00Z"}}`,
+		"a message":                     `{"status":{"message":"m","reason":"r"}}`,
+		"another condition":             `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`,
+		"another, with its own":         `{"status":{"conditions":[` + waiting + `,{"type":"PodScheduled","status":"True"}]}}`,
+		"no conditions":                 `{"status":{"conditions":[{"$patch":"replace"},` + waiting + `]}}`,
+		"the state of a container":      `{"status":{"containerStatuses":[{"name":"main","image":"i","imageID":"","ready":true,"restartCount":0,"started":true}]}}`,
+		"an ephemeral container":        `{"status":{"ephemeralContainerStatuses":[{"name":"d","image":"i","imageID":"","ready":true,"restartCount":0}]}}`,
+		"a label, by the status":        `{"metadata":{"labels":{"a":"b"}},"status":{"conditions":[` + waiting + `]}}`,
+		"an annotation, by the status":  `{"metadata":{"annotations":{"a":"b"}}}`,
+		"a finalizer, by the status":    `{"metadata":{"finalizers":["e2e.example/x"]}}`,
+		"a resize that is being done":   `{"status":{"resize":"InProgress"}}`,
+		"devices of a claim of another": `{"status":{"resourceClaimStatuses":[{"name":"a","resourceClaimName":"b"}]}}`,
+	} {
+		refused(t, what, status(patch))
+	}
+	allowed(t, "its own condition", status(`{"status":{"conditions":[`+waiting+`]}}`))
+	refused(t, "removing another condition", status(`{"status":{"conditions":[{"$patch":"delete","type":"e2e.example/x"}]}}`), "of the status of a pod")
+	refused(t, "resources by a subresource", func() error {
+		_, err := pods.Patch(t.Context(), "p", types.MergePatchType, []byte(`{"spec":{}}`), metav1.PatchOptions{}, "resize")
+		return err
+	}(), "forbidden")
 	_, err := pods.Patch(t.Context(), "p", types.JSONPatchType, []byte(`[`+gate+`]`), metav1.PatchOptions{})
 	allowed(t, "removing its own gate", err)
 	refused(t, "deleting a pod", pods.Delete(t.Context(), "p", metav1.DeleteOptions{}), "forbidden")
+}
+
+// A pod that waits says why, in words that programs can wait for.
+func TestAPodThatWaitsHasACondition(t *testing.T) {
+	namespace := shared.namespace(t)
+	shared.enable(t, namespace)
+	shared.awsIdentity(t, namespace, "banana", "dev")
+	shared.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: namespace})
+	core := shared.client(t).CoreV1()
+	eventually(t, func() error {
+		_, err := core.ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Name: "web", Annotations: map[string]string{v1alpha1.AnnotationAccountIdentities: "banana"}}}, metav1.CreateOptions{})
+		return err
+	})
+	var pod *corev1.Pod
+	eventually(t, func() (err error) {
+		pod, err = core.Pods(namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{})
+		return err
+	})
+	wait := func(status string) corev1.PodCondition {
+		shared.must(t, "", "kubectl", "wait", "--for=condition="+v1alpha1.ConditionTokenReady+"="+status, "pod/"+pod.Name, "-n", namespace, "--timeout=3m")
+		found, err := core.Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, condition := range found.Status.Conditions {
+			if condition.Type == v1alpha1.ConditionTokenReady {
+				return condition
+			}
+		}
+		t.Fatalf("the pod has the conditions %+v", found.Status.Conditions)
+		return corev1.PodCondition{}
+	}
+	waits := wait("False")
+	if words := "the pod is not scheduled, as its Secret " + tokensecret.NameFor("web", "banana"); !strings.Contains(waits.Message, words) || !strings.Contains(waits.Message, "credence:agent:identities") {
+		t.Errorf("the condition is %+v, want one with %q and the role that is missing", waits, words)
+	}
+	if out := shared.must(t, "", "kubectl", "describe", "pod", pod.Name, "-n", namespace); !strings.Contains(out, v1alpha1.ConditionTokenReady) || !strings.Contains(out, "WaitingForToken") {
+		t.Errorf("kubectl describe shows\n%s", out)
+	}
+	shared.letAgent(t, namespace)
+	if ready := wait("True"); ready.Reason != "TokensExist" || ready.Message != "the tokens of the pod exist" {
+		t.Errorf("the condition is %+v, after %+v", ready, waits)
+	}
+	eventually(t, func() error {
+		found, err := core.Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		if err == nil && len(found.Spec.SchedulingGates) > 0 {
+			err = errors.New("the gate is still there")
+		}
+		return err
+	})
 }
 
 func TestAnnotationInANamespaceThatIsNotEnabled(t *testing.T) {

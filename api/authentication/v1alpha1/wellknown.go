@@ -65,4 +65,6 @@ const (
 	AnnotationReviewPathSince  = "identity.credence.dev/review-path-since"
 	// GateToken is the scheduling gate of a pod whose tokens do not exist yet.
 	GateToken = "identity.credence.dev/token"
+	// ConditionTokenReady is the condition of a pod that has waited for its tokens: False while it does, with the reason, then True.
+	ConditionTokenReady = "identity.credence.dev/TokenReady"
 )
