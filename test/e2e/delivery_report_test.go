@@ -57,6 +57,10 @@ func TestIdentityShowsItsDelivery(t *testing.T) {
 	if !strings.Contains(warning, "Warning: WorkloadIdentity "+namespace+"/banana is in use: 1 Secrets") {
 		t.Errorf("a deletion warns: %s", warning)
 	}
+	all := do(t, shared.config(t), "DELETE", identitiesPath(namespace)+"?dryRun=All", "", "")
+	if all.Code != 200 || !strings.Contains(all.Header.Get("Warning"), "/banana is in use: 1 Secrets") {
+		t.Errorf("a deletion of all: %d, warning %q", all.Code, all.Header.Get("Warning"))
+	}
 
 	// A second Secret that can't be served: a minute later at the latest it is known.
 	broken := tokenSecret("broken", namespace, "banana")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -184,6 +186,37 @@ func TestARequesterThatAWebhookForges(t *testing.T) {
 	}
 	refused(t, "no user", create(v1alpha1.AnnotationRequester, ""), words)
 	allowed(t, "another annotation", create("note", "x"))
+
+	plain := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain", Annotations: map[string]string{"forge": "note", "as": "x"}}}
+	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	labelled := tokenSecret("labelled", namespace, "banana")
+	labelled.Annotations["forge"], labelled.Annotations["as"] = "note", "x"
+	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), labelled, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	update := func(name string, change func(*corev1.Secret)) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			secret, err := root.CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			change(secret)
+			_, err = root.CoreV1().Secrets(namespace).Update(t.Context(), secret, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
+	}
+	eve := func(secret *corev1.Secret) {
+		secret.Annotations["forge"], secret.Annotations["as"] = v1alpha1.AnnotationRequester, "eve"
+	}
+	refused(t, "a Secret that gets its label later", update("plain", func(secret *corev1.Secret) {
+		secret.Labels = labelled.Labels
+		maps.Copy(secret.Annotations, labelled.Annotations)
+		eve(secret)
+	}), words)
+	refused(t, "a labelled Secret that is changed otherwise", update("labelled", eve), words)
+	allowed(t, "a change that forges nothing", update("labelled", func(secret *corev1.Secret) { secret.Annotations["as"] = "y" }))
 }
 
 // mutatingWebhook has a server change objects of a namespace, after all other webhooks.
@@ -200,7 +233,7 @@ func (p plane) mutatingWebhook(t *testing.T, namespace string, server *httptest.
 				URL:      ptr.To(server.URL),
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			},
-			Rules:                   []registrationv1.RuleWithOperations{{Operations: []registrationv1.OperationType{registrationv1.Create}, Rule: rule}},
+			Rules:                   []registrationv1.RuleWithOperations{{Operations: []registrationv1.OperationType{registrationv1.Create, registrationv1.Update}, Rule: rule}},
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
 			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
 			ReinvocationPolicy:      ptr.To(registrationv1.IfNeededReinvocationPolicy),

@@ -301,6 +301,9 @@ func TestDamagedRing(t *testing.T) {
 		}
 		return nil
 	})
+	if got := do(t, p.direct(t), "GET", "/readyz?verbose", "", ""); got.Code != 500 || !strings.Contains(string(got.Body), "[-]signing-keys failed") {
+		t.Errorf("readyz with a damaged ring: %d %s", got.Code, got.Body)
+	}
 	p.must(t, "", "kubectl", "wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=RingUnusable", "keyring/workload-identities", "--timeout=30s")
 	for _, log := range []string{"apiserver", "controller"} {
 		eventually(t, func() error {
@@ -320,6 +323,9 @@ func TestDamagedRing(t *testing.T) {
 	eventually(t, func() error {
 		if got := do(t, p.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`)); got.Code != 201 {
 			return fmt.Errorf("a token with a mended ring: %d %s", got.Code, got.Body)
+		}
+		if got := do(t, p.direct(t), "GET", "/readyz", "", ""); got.Code != 200 {
+			return fmt.Errorf("readyz with a mended ring: %d %s", got.Code, got.Body)
 		}
 		return nil
 	})

@@ -83,9 +83,19 @@ func (r *REST) List(ctx context.Context, options *metainternalversion.ListOption
 	return obj, err
 }
 
-// Delete implements rest.GracefulDeleter. Whoever deletes an identity that is in use is told so.
+// Delete implements rest.GracefulDeleter. A deletion of an identity that is in use is warned about.
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	return r.Store.Delete(ctx, name, func(ctx context.Context, obj runtime.Object) error {
+	return r.Store.Delete(ctx, name, r.warning(validate), options)
+}
+
+// DeleteCollection implements rest.CollectionDeleter, with the same warnings.
+func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.Store.DeleteCollection(ctx, r.warning(validate), options, list)
+}
+
+// warning warns about each identity in use before it is validated.
+func (r *REST) warning(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
 		if text := inUse(obj.(*v1alpha1.WorkloadIdentity), r.clock.Now()); text != "" {
 			warning.AddWarning(ctx, "", text)
 		}
@@ -93,7 +103,7 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 			return nil
 		}
 		return validate(ctx, obj)
-	}, options)
+	}
 }
 
 // inUse is what a person must know who deletes an identity; empty if no Secret is known to ask for its tokens.
