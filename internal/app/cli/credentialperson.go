@@ -36,7 +36,11 @@ func (p person) OpenURL(address string) error {
 	if err := noBrowser(runtime.GOOS, os.Getenv); err != nil {
 		return err
 	}
-	return start(openerOf(runtime.GOOS, address))
+	cmd, err := openerOf(runtime.GOOS, address)
+	if err != nil {
+		return err
+	}
+	return start(cmd)
 }
 
 // noBrowser returns why the person would not see a page, if it is known.
@@ -66,20 +70,24 @@ func checkAddress(address string) error {
 
 // openerOf returns the program of the system that opens pages, without the variable by which some of these run another program: it was not
 // the person who set it where it is not in person.browser.
-func openerOf(system, address string) *exec.Cmd {
+func openerOf(system, address string) (*exec.Cmd, error) {
 	command := []string{"xdg-open", address}
 	switch system {
 	case "darwin":
 		command = []string{"/usr/bin/open", address}
 	case "windows":
-		command = []string{filepath.Join(os.Getenv("SystemRoot"), "System32", "rundll32.exe"), "url.dll,FileProtocolHandler", address}
+		folder, err := systemFolder()
+		if err != nil {
+			return nil, fmt.Errorf("open a browser: find the folder of the system: %w", err)
+		}
+		command = []string{filepath.Join(folder, "rundll32.exe"), "url.dll,FileProtocolHandler", address}
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return strings.EqualFold(name, browserVariable)
 	})
-	return cmd
+	return cmd, nil
 }
 
 // start runs a program that opens a page. It gets nothing of our input and output, which is the client's.
