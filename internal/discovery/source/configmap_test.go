@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/identity"
 )
 
 const fakeName = "documents"
@@ -78,6 +79,41 @@ func TestConfigMapStartsWithoutTheAPI(t *testing.T) {
 	api.put(fakeName, documentData(second))
 	api.setAway(false)
 	eventually(t, "the API's documents take the place of the cached ones", func() bool { return served.serves(second) })
+}
+
+// An older ConfigMap that is put back brings no revoked key back, also to a server that was restarted: its cache knows the revocation.
+func TestOldConfigMapBringsNoRevokedKeyBack(t *testing.T) {
+	api, folder := newFakeAPI(t), filepath.Join(t.TempDir(), "cache")
+	kept, stolen := newPublicKey(t), newPublicKey(t)
+	old, newest := documentsOf(t, kept, stolen), documentsOf(t, kept)
+	id, err := identity.KeyIDOf(stolen)
+	must(t, err)
+	withList := documentData(newest)
+	withList[discovery.RevokedKey] = discovery.EncodeRevoked([]discovery.Revoked{{ID: id, Algorithm: identity.ES256, At: time.Unix(1_700_000_000, 0).UTC()}})
+
+	api.put(fakeName, documentData(old))
+	served, stop := followConfigMap(t, api, folder)
+	eventually(t, "the first documents are served", func() bool { return served.serves(old) })
+	api.put(fakeName, withList)
+	eventually(t, "the documents without the revoked key are served", func() bool { return served.serves(newest) })
+	eventually(t, "the documents and the revocation are cached", func() bool {
+		cache := documentsCache{folder: folder}
+		_, jwks, err := cache.load()
+		return err == nil && string(jwks) == string(newest.JWKS()) && cache.revoked() != ""
+	})
+	_, refusals, _ := served.counts()
+	api.put(fakeName, documentData(old))
+	eventually(t, "the older documents are refused", func() bool { _, now, _ := served.counts(); return now > refusals })
+	if !served.serves(newest) {
+		t.Error("the revoked key is served again")
+	}
+	stop()
+
+	again, _ := followConfigMap(t, api, folder)
+	eventually(t, "the older documents are refused after a restart", func() bool { _, now, _ := again.counts(); return now > 0 })
+	if !again.serves(newest) {
+		t.Error("the revoked key is served again after a restart")
+	}
 }
 
 func TestConfigMapWaitsForTheAPI(t *testing.T) {
