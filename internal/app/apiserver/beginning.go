@@ -122,7 +122,7 @@ func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error 
 		return a.makeFirst(ctx, server, own)
 	case err != nil:
 		return err
-	case ring.Resumed != nil && time.Since(ring.Resumed.At) < resumedFor:
+	case consented(ring, time.Now()):
 		operator := own.operator()
 		operator.View = func(context.Context) (keys.View, error) { return keys.View{}, nil }
 		if _, err := operator.Resume(ctx, ring.Resumed.Cause, false); err != nil {
@@ -136,6 +136,11 @@ func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error 
 		return errors.New(why)
 	}
 	return nil
+}
+
+// consented reports whether a ring has a consent that counts: one that is not old, nor from a time to come.
+func consented(ring keys.Ring, now time.Time) bool {
+	return ring.Resumed != nil && now.Sub(ring.Resumed.At).Abs() < resumedFor
 }
 
 // makeFirst makes the first ring if the issuer has no past. The KeyRing comes first: keys beside an empty storage are what a
