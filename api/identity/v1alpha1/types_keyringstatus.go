@@ -46,7 +46,7 @@ type KeyRingStatus struct {
 	// +optional
 	// +listType=atomic
 	Requests []RequestedRotation `json:"requests,omitempty"`
-	// revoked are the keys that were revoked; they are never forgotten.
+	// revoked are the last thousand keys that were revoked.
 	// +optional
 	// +listType=atomic
 	Revoked []RevokedKey `json:"revoked,omitempty"`

@@ -1409,7 +1409,7 @@ func schema_credence_api_identity_v1alpha1_KeyRingStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "revoked are the keys that were revoked; they are never forgotten.",
+							Description: "revoked are the last thousand keys that were revoked.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -19,7 +19,7 @@ func newKeysHistoryCommand(terminal *terminal, connection *connection) *cobra.Co
 		Use:   "history",
 		Short: "List what happened to the keys, who did it, and why",
 		Long: `List what happened to the keys, the oldest first: who did it, and why. Revocations are
-never forgotten; of everything else the last 128 events are kept.`,
+kept, the last thousand of them; of everything else the last 128 events are kept.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := oneOf(cmd, "output", output, "table", "json", "yaml"); err != nil {

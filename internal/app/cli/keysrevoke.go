@@ -46,7 +46,7 @@ they still have it when the time of --wait is over; 3: whether they have it is n
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.reason, "reason", "", "Why; it is recorded and never forgotten (required)")
+	flags.StringVar(&r.reason, "reason", "", "Why; it is recorded with the revocation (required)")
 	flags.BoolVar(&r.acceptRefusals, "accept-refusals", false, "Let the spare sign at once, even if relying parties that do not know it refuse its tokens")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
 	flags.DurationVar(&r.wait, "wait", time.Minute, "How long to wait until the published documents are without the key; 0: do not look at them")

@@ -120,13 +120,10 @@ func (r Ring) Revoke(v View, c Command, generate Generate) (Change, error) {
 	if i < 0 {
 		return Change{}, r.noSuchKey(c.Key)
 	}
-	if len(r.Compromised) >= maxCompromised {
-		return Change{}, tooManyRevoked()
-	}
 	e := r.edit(v)
 	key := r.Keys[i]
 	e.ring.Keys = slices.Delete(e.ring.Keys, i, i+1)
-	e.ring.Compromised = append(e.ring.Compromised, Compromised{
+	e.compromise(Compromised{
 		ID: key.ID, Algorithm: key.Algorithm, RevokedAt: e.at, ActivatedAt: key.ActivatedAt,
 		LastExpiry: key.ExpiryBound(v.Settings, e.at), Cause: c.Cause,
 	})
@@ -143,10 +140,6 @@ func (r Ring) Revoke(v View, c Command, generate Generate) (Change, error) {
 		return Change{}, err
 	}
 	return e.change(), nil
-}
-
-func tooManyRevoked() *Refused {
-	return refuse(TooManyKeys, "%d keys have been revoked, and no more can be remembered: the ring must be replaced by a new one", maxCompromised)
 }
 
 // checkRotation returns the spare that a rotation lets sign.

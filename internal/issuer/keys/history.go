@@ -32,7 +32,8 @@ func eventKinds() []EventKind {
 // MaxHistory is how many events a ring remembers.
 const MaxHistory = 128
 
-// maxCompromised is far more than any ring sees in its life, and keeps ring.json well under the megabyte that a Secret holds.
+// maxCompromised is far more than most rings see in their life, and keeps ring.json well under the megabyte that a Secret holds. After
+// as many revocations the oldest is forgotten.
 const maxCompromised = 1000
 
 // The longest Cause.By and Cause.Reason, in bytes.

@@ -48,11 +48,11 @@ func (r Ring) Past() Past {
 	return past
 }
 
-// Lacks says what of a past a ring does not know; empty if it knows all. A ring forgets no key that was published lately, and
-// none that was revoked: one that lacks such a key is older than what is remembered, or another one.
+// Lacks returns what of a past a ring does not know; empty if it knows all. A ring forgets no key that was published lately, and
+// none of the last thousand that were revoked: one that lacks such a key is older than what is remembered, or another one.
 func (r Ring) Lacks(past Past) string {
 	for _, gone := range past.Revoked {
-		if !r.revoked(gone.ID) {
+		if !r.knowsRevoked(gone) {
 			return fmt.Sprintf("key %s was revoked at %s, which the stored ring does not know", gone.ID, gone.RevokedAt.UTC().Format(time.RFC3339))
 		}
 	}
@@ -74,8 +74,43 @@ func (p Past) published() []identity.KeyID {
 	return ids
 }
 
-func (r Ring) revoked(id identity.KeyID) bool {
-	return slices.ContainsFunc(r.Compromised, func(c Compromised) bool { return c.ID == id })
+// knowsRevoked reports whether a key that was revoked is in the list of such keys, or was in it before all that are there now.
+func (r Ring) knowsRevoked(gone Compromised) bool {
+	if slices.ContainsFunc(r.Compromised, func(c Compromised) bool { return c.ID == gone.ID }) {
+		return true
+	}
+	return r.index(gone.ID) < 0 && len(r.Compromised) >= maxCompromised && !gone.RevokedAt.After(r.Compromised[r.oldestRevoked()].RevokedAt)
+}
+
+// oldestRevoked is the index of the revoked key that is forgotten next. The last of an algorithm that has signed is kept: it is why
+// none may sign now.
+func (r Ring) oldestRevoked() int {
+	kept := map[identity.Algorithm]int{}
+	for i, gone := range r.Compromised {
+		if last, ok := kept[gone.Algorithm]; !gone.ActivatedAt.IsZero() && (!ok || !gone.RevokedAt.Before(r.Compromised[last].RevokedAt)) {
+			kept[gone.Algorithm] = i
+		}
+	}
+	oldest := -1
+	for i, gone := range r.Compromised {
+		last, ok := kept[gone.Algorithm]
+		if ok && last == i {
+			continue
+		}
+		if oldest < 0 || gone.RevokedAt.Before(r.Compromised[oldest].RevokedAt) {
+			oldest = i
+		}
+	}
+	return oldest
+}
+
+// compromise adds a key to those that were revoked.
+func (e *edit) compromise(gone Compromised) {
+	e.ring.Compromised = append(e.ring.Compromised, gone)
+	if len(e.ring.Compromised) > maxCompromised {
+		i := e.ring.oldestRevoked()
+		e.ring.Compromised = slices.Delete(e.ring.Compromised, i, i+1)
+	}
 }
 
 // Resume makes a ring that was put back, or made anew, the successor of a past that it does not know: what was revoked
@@ -87,7 +122,7 @@ func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, err
 	v.Settings = v.Settings.withDefaults()
 	change := Change{Ring: r}
 	for _, gone := range past.Revoked {
-		if change.Ring.revoked(gone.ID) {
+		if change.Ring.knowsRevoked(gone) {
 			continue
 		}
 		if gone.By == "" {
@@ -115,11 +150,8 @@ func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, err
 // withRevoked is the ring without a key that was revoked before, and with the account of that.
 func (r Ring) withRevoked(v View, gone Compromised, generate Generate) (Change, error) {
 	if r.index(gone.ID) < 0 {
-		if len(r.Compromised) >= maxCompromised {
-			return Change{}, tooManyRevoked()
-		}
 		e := r.edit(v)
-		e.ring.Compromised = append(e.ring.Compromised, gone)
+		e.compromise(gone)
 		e.record(Revoked, Key{ID: gone.ID, Algorithm: gone.Algorithm}, false, gone.Cause)
 		return e.change(), nil
 	}

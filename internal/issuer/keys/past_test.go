@@ -1,6 +1,8 @@
 package keys
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
 	"strings"
 	"testing"
@@ -101,5 +103,64 @@ func TestPastsJoin(t *testing.T) {
 	}
 	if !(Past{}).Join(Past{}).Empty() || full.Empty() {
 		t.Error("what is empty is not known")
+	}
+}
+
+// A thousand revocations are remembered. The next one is carried out, and forgets the oldest: other parts of Credence that still know
+// that one find the ring no older than it is.
+func TestOldestRevocationsAreForgotten(t *testing.T) {
+	d := newDays(t)
+	d.pass(48 * time.Hour)
+	stolen := d.one(Active)
+	revoke := func(key identity.KeyID) {
+		t.Helper()
+		c := command()
+		c.Key, c.Reason, c.AcceptRefusals = key, "leaked", true
+		d.do(d.ring.Revoke(d.view, c, d.keys.generate))
+	}
+	before := d.ring
+	revoke(stolen.ID)
+	d.pass(time.Hour)
+	for i := len(d.ring.Compromised); i < maxCompromised; i++ {
+		sum := sha256.Sum256([]byte{byte(i >> 8), byte(i)})
+		id := identity.KeyID(base64.RawURLEncoding.EncodeToString(sum[:]))
+		d.ring.Compromised = append(d.ring.Compromised, Compromised{ID: id, Algorithm: stolen.Algorithm, RevokedAt: d.ring.clock(d.view), Cause: Cause{By: "jane", Reason: "leaked"}})
+	}
+	full := d.ring
+	if err := full.Validate(); err != nil {
+		t.Fatal(err)
+	}
+
+	d.pass(time.Hour)
+	next := d.one(Active)
+	revoke(next.ID)
+	past := full.Past().Join(d.ring.Past())
+	switch {
+	case len(d.ring.Compromised) != maxCompromised:
+		t.Errorf("%d revocations are remembered, want %d", len(d.ring.Compromised), maxCompromised)
+	case slices.ContainsFunc(d.ring.Compromised, func(c Compromised) bool { return c.ID == stolen.ID }):
+		t.Error("the oldest revocation is remembered")
+	case !slices.ContainsFunc(d.ring.Compromised, func(c Compromised) bool { return c.ID == next.ID }):
+		t.Error("the newest revocation is forgotten")
+	}
+	if err := d.ring.Validate(); err != nil {
+		t.Error(err)
+	}
+	if lacks := d.ring.Lacks(past); lacks != "" {
+		t.Errorf("the ring lacks its past: %s", lacks)
+	}
+	if again, err := d.ring.Resume(d.view, past, Cause{By: "jane", Reason: "a backup"}, d.keys.generate); err != nil || again.Changed {
+		t.Errorf("resumed without a need: changed %t, %v", again.Changed, err)
+	}
+	// Older rings are known as such, whether or not they are full.
+	for name, old := range map[string]Ring{"before all": before, "before the last": full} {
+		if old.Lacks(past) == "" {
+			t.Errorf("the ring from %s revocations lacks nothing", name)
+		}
+	}
+	// A key that is forgotten and in the ring is revoked when that is resumed.
+	resumed, err := before.Resume(d.view, past, Cause{By: "jane", Reason: "a backup"}, d.keys.generate)
+	if err != nil || resumed.Ring.index(stolen.ID) >= 0 || resumed.Ring.Lacks(past) != "" {
+		t.Errorf("resumed: %v; lacks %q", err, resumed.Ring.Lacks(past))
 	}
 }

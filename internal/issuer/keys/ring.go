@@ -68,7 +68,7 @@ func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 type Ring struct {
 	// Keys are those that are published.
 	Keys []Key
-	// Compromised are the keys that were revoked. They are never forgotten, and never in Keys.
+	// Compromised are the last thousand keys that were revoked. They are never in Keys.
 	Compromised []Compromised
 	// Requests are the rotations that were asked for and wait for their spare: at most one for each algorithm.
 	Requests []Request
