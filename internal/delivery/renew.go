@@ -215,7 +215,7 @@ func (r *requestor) filled(secret *corev1.Secret, w *work, token identity.Token,
 	}
 	out.Labels[v1alpha1.LabelProvider] = w.identity.Spec.TargetSystem.Type
 	out.Annotations[v1alpha1.AnnotationRenewTimestamp] = renewAt.Format(time.RFC3339)
-	out.Annotations[v1alpha1.AnnotationInputs] = w.want.Digest
+	out.Annotations[v1alpha1.AnnotationInputs] = renewal.Seal(w.want.Digest, out.Data[v1alpha1.SecretToken])
 	delete(out.Annotations, v1alpha1.AnnotationOrphaned)
 	// One that was set after the token was asked for is answered by the next.
 	if w.secret.Annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken {

@@ -186,15 +186,15 @@ func (r *requestor) state(w *work) renewal.State {
 	state := renewal.State{
 		Token:   w.token,
 		RenewAt: annotations[v1alpha1.AnnotationRenewTimestamp],
-		Digest:  annotations[v1alpha1.AnnotationInputs],
 		Asked:   annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken,
 	}
 	if account, _, ok := accountOf(w.secret); ok && r.asks.asked(account, w.key) {
 		state.Asked = true
 	}
 	_, marked := annotations[v1alpha1.AnnotationOrphaned]
-	if marked || !bytes.Equal(w.secret.Data[v1alpha1.SecretConfig], w.config) || w.secret.Labels[v1alpha1.LabelProvider] != w.identity.Spec.TargetSystem.Type {
-		state.Digest = "" // what stands beside the token is not what belongs there
+	if !marked && annotations[v1alpha1.AnnotationInputs] == renewal.Seal(w.want.Digest, w.secret.Data[v1alpha1.SecretToken]) &&
+		bytes.Equal(w.secret.Data[v1alpha1.SecretConfig], w.config) && w.secret.Labels[v1alpha1.LabelProvider] == w.identity.Spec.TargetSystem.Type {
+		state.Digest = w.want.Digest // else the token, or what stands beside it, is not what was written for these inputs
 	}
 	return state
 }

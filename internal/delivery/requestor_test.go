@@ -55,8 +55,17 @@ func TestRenewedAtOnce(t *testing.T) {
 			w.addIdentity("ns", "cherry", "u3")
 			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationName] = "cherry" })
 		},
-		"token removed":  func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { delete(s.Data, "token") }) },
-		"token broken":   func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { s.Data["token"] = []byte("a.b.c") }) },
+		"token removed": func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { delete(s.Data, "token") }) },
+		"token broken":  func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { s.Data["token"] = []byte("a.b.c") }) },
+		"token of before": func(w *world) {
+			before := w.secret("ns/s").Data["token"]
+			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken })
+			w.pass(time.Minute)
+			w.look("ns/s")
+			w.tokens = w.tokens[:1]
+			w.pass(time.Minute)
+			w.edit("ns/s", func(s *corev1.Secret) { s.Data["token"] = before })
+		},
 		"config changed": func(w *world) { w.edit("ns/s", func(s *corev1.Secret) { s.Data["config"] = []byte("x: 1\n") }) },
 		"timestamp broken": func(w *world) {
 			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationRenewTimestamp] = "never" })

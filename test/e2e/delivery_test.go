@@ -168,7 +168,14 @@ func TestTokenSecret(t *testing.T) {
 	if _, err := root.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":"YS5iLmM="}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	shared.awaitToken(t, namespace, "cloudprovider", func(c carried) bool { return c.ID != third.ID })
+	_, fourth := shared.awaitToken(t, namespace, "cloudprovider", func(c carried) bool { return c.ID != third.ID })
+	// A valid token of the same identity that the agent has not written there is replaced, too.
+	if _, err := root.Patch(t.Context(), "cloudprovider", types.StrategicMergePatchType, fmt.Appendf(nil, `{"data":{"token":%q}}`, base64.StdEncoding.EncodeToString(got.Data["token"])), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shared.awaitToken(t, namespace, "cloudprovider", func(c carried) bool { return c.ID != third.ID && c.ID != fourth.ID })
+	_, err = root.Patch(t.Context(), "cloudprovider", types.MergePatchType, annotate(v1alpha1.AnnotationInputs, "forged"), metav1.PatchOptions{})
+	refused(t, "another digest", err, "token-inputs is written by the agent")
 
 	// The identity goes: the token stays, and somebody is told.
 	if got := do(t, shared.config(t), "DELETE", identitiesPath(identities)+"/banana", "", ""); got.Code != 200 {

@@ -17,7 +17,7 @@ const (
 	AnnotationContextObject = "workloadidentity.authentication.gardener.cloud/context-object"
 	// AnnotationRenewTimestamp is when the token is renewed: RFC 3339, UTC. The agent writes it.
 	AnnotationRenewTimestamp = "workloadidentity.authentication.gardener.cloud/token-renew-timestamp"
-	// AnnotationInputs is a digest of what the token was made from. The agent writes it.
+	// AnnotationInputs is a digest of the token and of what it was made from. The agent writes it.
 	AnnotationInputs = "workloadidentity.authentication.gardener.cloud/token-inputs"
 	// AnnotationOrphaned is since when the identity does not exist any more: RFC 3339, UTC. The agent writes it.
 	AnnotationOrphaned = "workloadidentity.authentication.gardener.cloud/identity-missing-since"

@@ -17,7 +17,7 @@ type Token struct {
 type State struct {
 	// Token is nil if there is none, or none that can be read.
 	Token *Token
-	// RenewAt and Digest are what was written beside the token, as they stand in the annotations.
+	// RenewAt is as it stands in the annotation. Digest is that of the inputs that the token was written for; empty: it was not written.
 	RenewAt, Digest string
 	// Asked says that the Secret, or the resource that refers to the identity, asks for a new token.
 	Asked bool
@@ -42,7 +42,7 @@ const (
 	FromTheFuture Reason = "from_the_future" // a clock has jumped
 	Revoked       Reason = "key_revoked"     // its key is not to be trusted
 	IdentityNew   Reason = "identity_new"    // it is of another identity, or of one that was created anew
-	InputsChanged Reason = "inputs_changed"  // audiences, providerConfig or context are not those that it was made from
+	InputsChanged Reason = "inputs_changed"  // audiences, providerConfig or context are not those that it was made from, or another token was written
 	Asked         Reason = "asked"           // somebody asks for a new one
 	NoSchedule    Reason = "no_schedule"     // when to renew it can't be read, or is no time of its life
 	Due           Reason = "due"             // its time has come

@@ -17,12 +17,21 @@ type Inputs struct {
 	Context   *v1alpha1.ContextObject `json:"context,omitempty"`
 }
 
-// Digest is what is kept of inputs beside a token, to see that they have changed: it says nothing of them.
+// Digest is a digest of inputs, to see that they have changed: it reveals nothing of them.
 func (i Inputs) Digest() string {
 	text, err := json.Marshal(i)
 	if err != nil {
 		panic(err) // strings and bytes always have a JSON form
 	}
+	return digest(text)
+}
+
+// Seal is what is kept beside a token: a digest of that of its inputs, and of the token, so that another one in its place is noticed.
+func Seal(inputs string, token []byte) string {
+	return digest(append([]byte(inputs+" "), token...))
+}
+
+func digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
