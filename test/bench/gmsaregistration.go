@@ -17,16 +17,14 @@ import (
 const (
 	gmsaMutating   = "zz-credence-gmsa"
 	gmsaValidating = "credence-gmsa"
-	gmsaOne        = "credence-gmsa"
-	gmsaSeveral    = "credence-gmsa-several"
+	gmsaPolicy     = "credence-gmsa"
 )
 
 // gmsaInstalled is what decides about gMSA pods in the plane.
 type gmsaInstalled struct {
 	mutating   registrationv1.MutatingWebhookConfiguration
 	validating registrationv1.ValidatingWebhookConfiguration
-	one        registrationv1.ValidatingAdmissionPolicyBinding
-	several    registrationv1.ValidatingAdmissionPolicyBinding
+	binding    registrationv1.ValidatingAdmissionPolicyBinding
 }
 
 func (w *world) gmsaInstalled(ctx context.Context) (*gmsaInstalled, error) {
@@ -34,7 +32,7 @@ func (w *world) gmsaInstalled(ctx context.Context) (*gmsaInstalled, error) {
 	for _, installed := range []struct {
 		name string
 		into ctrl.Object
-	}{{gmsaMutating, &i.mutating}, {gmsaValidating, &i.validating}, {gmsaOne, &i.one}, {gmsaSeveral, &i.several}} {
+	}{{gmsaMutating, &i.mutating}, {gmsaValidating, &i.validating}, {gmsaPolicy, &i.binding}} {
 		if err := w.get(ctx, "", installed.name, installed.into); err != nil {
 			return nil, err
 		}
@@ -50,21 +48,19 @@ func (w *world) exempt(ctx context.Context, i *gmsaInstalled) (restore func(), e
 			r()
 		}
 	}
-	mutating, validating, one, several := i.mutating.DeepCopy(), i.validating.DeepCopy(), i.one.DeepCopy(), i.several.DeepCopy()
+	mutating, validating, binding := i.mutating.DeepCopy(), i.validating.DeepCopy(), i.binding.DeepCopy()
 	for n := range mutating.Webhooks {
 		w.leaveOut(&mutating.Webhooks[n].NamespaceSelector)
 	}
 	for n := range validating.Webhooks {
 		w.leaveOut(&validating.Webhooks[n].NamespaceSelector)
 	}
-	for _, binding := range []*registrationv1.ValidatingAdmissionPolicyBinding{one, several} {
-		if binding.Spec.MatchResources == nil {
-			binding.Spec.MatchResources = &registrationv1.MatchResources{}
-		}
-		w.leaveOut(&binding.Spec.MatchResources.NamespaceSelector)
+	if binding.Spec.MatchResources == nil {
+		binding.Spec.MatchResources = &registrationv1.MatchResources{}
 	}
+	w.leaveOut(&binding.Spec.MatchResources.NamespaceSelector)
 	for _, change := range []struct{ before, after ctrl.Object }{
-		{i.mutating.DeepCopy(), mutating}, {i.validating.DeepCopy(), validating}, {i.one.DeepCopy(), one}, {i.several.DeepCopy(), several},
+		{i.mutating.DeepCopy(), mutating}, {i.validating.DeepCopy(), validating}, {i.binding.DeepCopy(), binding},
 	} {
 		wanted := change.after.DeepCopyObject().(ctrl.Object)
 		if err := w.objects.Patch(ctx, change.after, ctrl.MergeFrom(change.before)); err != nil {
@@ -121,19 +117,15 @@ type gmsaURLs struct {
 	mutated, validated []string
 }
 
-// bindGMSA has the plane's policies decide about pods with a label.
+// bindGMSA has the plane's policy decide about pods with a label.
 func (w *world) bindGMSA(ctx context.Context, i *gmsaInstalled, by ...string) (func(), error) {
-	var bindings []ctrl.Object
-	for _, binding := range []*registrationv1.ValidatingAdmissionPolicyBinding{&i.one, &i.several} {
-		bindings = append(bindings, &registrationv1.ValidatingAdmissionPolicyBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + binding.Name},
-			Spec: registrationv1.ValidatingAdmissionPolicyBindingSpec{
-				PolicyName: binding.Spec.PolicyName, ValidationActions: binding.Spec.ValidationActions,
-				MatchResources: &registrationv1.MatchResources{NamespaceSelector: w.here(), ObjectSelector: labelled(by)},
-			},
-		})
-	}
-	return w.install(ctx, bindings...)
+	return w.install(ctx, &registrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + i.binding.Name},
+		Spec: registrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: i.binding.Spec.PolicyName, ValidationActions: i.binding.Spec.ValidationActions,
+			MatchResources: &registrationv1.MatchResources{NamespaceSelector: w.here(), ObjectSelector: labelled(by)},
+		},
+	})
 }
 
 // install creates objects of the cluster; the function removes them.

@@ -50,7 +50,7 @@ func TestAccountsWithOneOfTheGuards(t *testing.T) {
 
 	bindings := root.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 	var taken []*registrationv1.ValidatingAdmissionPolicyBinding
-	for _, name := range []string{"credence-gmsa", "credence-gmsa-several"} {
+	for _, name := range []string{"credence-gmsa"} {
 		binding, err := bindings.Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
