@@ -15,6 +15,7 @@ import (
 
 // The policies of the cluster hold for what the aggregated API serves, token requests included.
 func TestPoliciesOfTheClusterApply(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	policies := shared.client(t).AdmissionregistrationV1()
 	name := "e2e-" + namespace
@@ -71,6 +72,7 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 // The cluster's own controllers delete what a namespace holds through our API: a namespace that stays is a cluster that
 // nobody can clean up.
 func TestNamespacesCanBeDeleted(t *testing.T) {
+	inTurn(t)
 	client := shared.client(t).CoreV1().Namespaces()
 	namespace, err := client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-deleted-"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -96,6 +98,7 @@ func TestNamespacesCanBeDeleted(t *testing.T) {
 
 // The garbage collector follows owner references through our API.
 func TestOwnedIdentitiesAreCollected(t *testing.T) {
+	t.Parallel()
 	namespace := shared.namespace(t)
 	owner, err := shared.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 	if err != nil {

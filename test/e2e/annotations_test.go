@@ -13,6 +13,7 @@ import (
 
 // Labels and annotations that have no effect are refused, or warned about by name.
 func TestAnnotationsWithoutEffect(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	client, warnings := shared.warnedClient(t, shared.config(t))
 	namespaces, accounts := client.CoreV1().Namespaces(), client.CoreV1().ServiceAccounts(namespace)

@@ -43,6 +43,7 @@ func events(t *testing.T, file, id string) []auditv1.Event {
 }
 
 func TestAudit(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	wi := shared.create(t, namespace, "one", "aws", "a")
 	account, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "account"}}, metav1.CreateOptions{})
@@ -119,6 +120,7 @@ func searchFor(t *testing.T, dir, token string) {
 
 // What stays in etcd, logs and caches must not hold private keys where they don't belong either.
 func TestComponentsHoldLeastRights(t *testing.T) {
+	inTurn(t)
 	const discovery = "system:serviceaccount:credence-system:credence-discovery"
 	const apiserver = "system:serviceaccount:credence-system:credence-apiserver"
 	for _, test := range []struct{ who, verb, resource, namespace, want string }{

@@ -18,6 +18,7 @@ import (
 
 // A body is one object, read as it was meant. What is not is refused before anything decodes it.
 func TestBodiesAreOneObject(t *testing.T) {
+	inTurn(t)
 	namespace := makeIdentity(t)
 	admin := shared.config(t)
 	rotation := "/apis/identity.credence.dev/v1alpha1/keyrings/" + identityv1alpha1.WorkloadIdentities + "/rotation"
@@ -69,6 +70,7 @@ func keysOf(t *testing.T, got response) string {
 
 // Refused before it costs anything: each of these took seconds of CPU, and the last one gigabytes of memory.
 func TestLargeBodies(t *testing.T) {
+	inTurn(t)
 	namespace := makeIdentity(t)
 	var labels strings.Builder
 	for i := range 9000 {
@@ -99,6 +101,7 @@ func TestLargeBodies(t *testing.T) {
 
 // The largest identity that is valid can be applied, replaced as it is served, and freed of its finalizers.
 func TestLargestIdentity(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	admin := shared.config(t)
 	var wi v1alpha1.WorkloadIdentity
@@ -157,6 +160,7 @@ func TestLargestIdentity(t *testing.T) {
 
 // Who may write identities cannot drive the events of others out of the audit log.
 func TestAuditEventsAreBounded(t *testing.T) {
+	inTurn(t)
 	namespace := makeIdentity(t)
 	admin := shared.config(t)
 	log := filepath.Join(shared.Dir, "apiserver-audit.log")
@@ -197,6 +201,7 @@ func TestAuditEventsAreBounded(t *testing.T) {
 
 // Whatever an identity holds, its namespace can be listed in every format, and its token fits in a Secret.
 func TestIdentitiesCanBeReadByAll(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	admin := shared.config(t)
 	const identity = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"name":%q},"spec":{"audiences":%s,"targetSystem":{"type":"generic","providerConfig":{"apiVersion":"a/v1","kind":"K","x":%s}}}}`

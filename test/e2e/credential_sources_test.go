@@ -90,6 +90,7 @@ func takenFor(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
 }
 
 func TestCredentialSourceClientCertificate(t *testing.T) {
+	inTurn(t)
 	ask := credential.Ask{APIVersion: credential.V1, Interactive: true}
 	person := &approver{t: t, plane: shared}
 	source := shared.certificateSource(t, "jane", "developers", "ops")
@@ -112,6 +113,7 @@ func TestCredentialSourceClientCertificate(t *testing.T) {
 }
 
 func TestCredentialSourceDeniedCertificate(t *testing.T) {
+	inTurn(t)
 	person := &approver{t: t, plane: shared, instead: "deny"}
 	_, err := provider(t, person).Serve(t.Context(), shared.certificateSource(t, "mallory"), credential.Ask{APIVersion: credential.V1, Interactive: true})
 	if !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "was denied") {
@@ -125,6 +127,7 @@ func TestCredentialSourceDeniedCertificate(t *testing.T) {
 }
 
 func TestCredentialSourceWorkloadIdentity(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	identity := shared.create(t, namespace, "deployer", "kubernetes", "https://cluster.example")
 	source := func(name string) *workloadidentity.Source {

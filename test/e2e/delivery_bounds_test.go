@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +13,7 @@ import (
 // An agent that is kept to namespaces delivers there, and can read Secrets nowhere else: the signing keys of its cluster are safe
 // from it. And while the webhook does not answer, pods and Secrets that need it are refused, and no others.
 func TestBoundsOfDelivery(t *testing.T) {
+	withPlane(t)
 	p := newPlane(t)
 	root := p.client(t)
 	for _, name := range []string{"inside", "outside"} {
@@ -28,11 +28,7 @@ func TestBoundsOfDelivery(t *testing.T) {
 		p.bind(t, "inside", role, rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
 	}
 	// An agent that is kept to namespaces begins its watches with the rights that it has there.
-	for _, args := range [][]string{{"down"}, {"up", "--detach", "--arg", "agent=--namespaces=inside"}} {
-		if out, err := exec.CommandContext(t.Context(), program("credence"), append(args, "--dir", p.Dir)...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", args, err, out)
-		}
-	}
+	p.again(t, "--arg", "agent=--namespaces=inside")
 	for _, name := range []string{"outside", "inside"} {
 		if _, err := root.CoreV1().Secrets(name).Create(t.Context(), tokenSecret("s", name, "banana"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -60,21 +56,8 @@ func webhookThatDoesNotAnswer(t *testing.T, p plane) {
 		return err
 	}
 	eventually(t, func() error { return create("inside") })
-	signal := func(signal syscall.Signal) {
-		now, err := readPlane(p.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, component := range now.Components {
-			if component.Name == "webhook" {
-				if err := syscall.Kill(component.PID, signal); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	}
-	signal(syscall.SIGSTOP)
-	t.Cleanup(func() { signal(syscall.SIGCONT) })
+	signalWebhook(t, p, syscall.SIGSTOP)
+	t.Cleanup(func() { signalWebhook(t, p, syscall.SIGCONT) })
 	if err := create("inside"); err == nil || !strings.Contains(err.Error(), "pods.identity.credence.dev") {
 		t.Errorf("a pod that the webhook has not seen: %v", err)
 	}
@@ -89,6 +72,6 @@ func webhookThatDoesNotAnswer(t *testing.T, p plane) {
 	if _, err := root.Secrets("inside").Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
 		t.Errorf("a Secret without the label: %v", err)
 	}
-	signal(syscall.SIGCONT)
+	signalWebhook(t, p, syscall.SIGCONT)
 	eventually(t, func() error { return create("inside") })
 }

@@ -6,11 +6,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/relyingparty"
@@ -19,37 +20,32 @@ import (
 // A thousand tokens are renewed because their identity has changed, while agent, webhook and API server are killed in turn: every
 // Secret gets its new token, and none is ever without one.
 func TestAThousandRenewalsThroughCrashes(t *testing.T) {
+	withPlane(t)
 	const secrets = 1000
 	p := newPlane(t)
 	namespace := p.namespace(t)
 	p.enable(t, namespace)
 	p.awsIdentity(t, namespace, "banana", "dev")
 	p.letAgent(t, namespace)
+	tokens := followTokens(t, p, namespace)
 	fill(t, p, namespace, secrets)
-	awaitAll(t, p, namespace, secrets, func(i relyingparty.Inspection) bool { return len(i.Audience) == 1 })
+	tokens.await(t, secrets, 1)
 
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var without atomic.Int64
-	var watching sync.WaitGroup
-	watching.Go(func() { watchForEmpty(ctx, p, t, namespace, &without) })
 	p.patchIdentity(t, namespace, "banana", `{"spec":{"audiences":["sts.amazonaws.com","second"]}}`)
 	for _, component := range []string{"agent", "webhook", "apiserver", "agent"} {
-		before := renewed(t, p, namespace)
-		waitFor(t, 2*time.Minute, func() error {
-			if now := renewed(t, p, namespace); now < before+secrets/20 && now < secrets {
+		before := tokens.of(2)
+		eventually(t, func() error {
+			if now := tokens.of(2); now < before+secrets/20 && now < secrets {
 				return fmt.Errorf("%d of %d are renewed", now, secrets)
 			}
 			return nil
 		})
-		t.Logf("killing %s with %d of %d renewed", component, renewed(t, p, namespace), secrets)
+		t.Logf("killing %s with %d of %d renewed", component, tokens.of(2), secrets)
 		p.kill(t, component)
 	}
-	awaitAll(t, p, namespace, secrets, func(i relyingparty.Inspection) bool { return len(i.Audience) == 2 })
-	cancel()
-	watching.Wait()
-	if n := without.Load(); n != 0 {
-		t.Errorf("a Secret was seen %d times without a token", n)
+	tokens.await(t, secrets, 2)
+	if n := tokens.lost.Load(); n != 0 {
+		t.Errorf("a Secret was seen %d times without the token that it had", n)
 	}
 }
 
@@ -71,70 +67,63 @@ func fill(t *testing.T, p plane, namespace string, n int) {
 	group.Wait()
 }
 
-// tokens are what the tokens of a namespace say; nil for a Secret without one.
-func tokensOf(t *testing.T, p plane, namespace string) []*relyingparty.Inspection {
-	t.Helper()
-	list, err := p.client(t).CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{
-		LabelSelector: labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}.String(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*relyingparty.Inspection
-	for _, secret := range list.Items {
-		if inspection, err := relyingparty.Inspect(string(secret.Data["token"])); err == nil {
-			all = append(all, &inspection)
-		} else {
-			all = append(all, nil)
-		}
-	}
-	return all
+// tokens are what an informer sees of the labelled Secrets of a namespace.
+type tokens struct {
+	mu        sync.Mutex
+	audiences map[string]int // by the name of the Secret: how many its token has
+	lost      atomic.Int64   // changes that left a Secret without the token that it had
 }
 
-func renewed(t *testing.T, p plane, namespace string) int {
+func followTokens(t *testing.T, p plane, namespace string) *tokens {
 	t.Helper()
+	f := &tokens{audiences: map[string]int{}}
+	factory := informers.NewSharedInformerFactoryWithOptions(p.client(t), 0, informers.WithNamespace(namespace), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.LabelSelector = labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}.String()
+	}))
+	if _, err := factory.Core().V1().Secrets().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { f.see(o.(*corev1.Secret)) },
+		UpdateFunc: func(_, o any) { f.see(o.(*corev1.Secret)) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() { cancel(); factory.Shutdown() })
+	factory.StartWithContext(ctx)
+	return f
+}
+
+func (f *tokens) see(secret *corev1.Secret) {
+	token, err := relyingparty.Inspect(string(secret.Data["token"]))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, had := f.audiences[secret.Name]; had && err != nil {
+		f.lost.Add(1)
+	}
+	if err == nil {
+		f.audiences[secret.Name] = len(token.Audience)
+	}
+}
+
+// of is how many tokens have so many audiences.
+func (f *tokens) of(audiences int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	n := 0
-	for _, token := range tokensOf(t, p, namespace) {
-		if token != nil && len(token.Audience) == 2 {
+	for _, has := range f.audiences {
+		if has == audiences {
 			n++
 		}
 	}
 	return n
 }
 
-func awaitAll(t *testing.T, p plane, namespace string, n int, right func(relyingparty.Inspection) bool) {
+// await waits until n Secrets have a token of so many audiences.
+func (f *tokens) await(t *testing.T, n, audiences int) {
 	t.Helper()
-	waitFor(t, 4*time.Minute, func() error {
-		done := 0
-		for _, token := range tokensOf(t, p, namespace) {
-			if token != nil && right(*token) {
-				done++
-			}
-		}
-		if done != n {
-			return fmt.Errorf("%d of %d Secrets have their token", done, n)
+	eventually(t, func() error {
+		if now := f.of(audiences); now != n {
+			return fmt.Errorf("%d of %d Secrets have their token", now, n)
 		}
 		return nil
 	})
-}
-
-// watchForEmpty counts every change that leaves a Secret without a token.
-func watchForEmpty(ctx context.Context, p plane, t *testing.T, namespace string, without *atomic.Int64) {
-	client := p.client(t).CoreV1().Secrets(namespace)
-	list, err := client.List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		t.Errorf("list: %v", err)
-		return
-	}
-	changes, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		t.Errorf("watch: %v", err)
-		return
-	}
-	defer changes.Stop()
-	for change := range changes.ResultChan() {
-		if secret, ok := change.Object.(*corev1.Secret); ok && len(secret.Data["token"]) == 0 {
-			without.Add(1)
-		}
-	}
 }

@@ -103,6 +103,7 @@ func allowed(t *testing.T, what string, err error) {
 
 // TestWhoMayLabelSecrets is the attack on every way to get tokens written into a Secret without the right to use the identity.
 func TestWhoMayLabelSecrets(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	mallory, alice := shared.admin(t, namespace, "mallory-"+namespace), shared.admin(t, namespace, "alice-"+namespace)
 	shared.letUse(t, namespace, "alice-"+namespace)
@@ -177,6 +178,7 @@ func annotate(key, value string) []byte {
 
 // TestWhatTheAgentMayWrite takes the part of an agent that somebody else has taken over.
 func TestWhatTheAgentMayWrite(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.enable(t, namespace)
 	root := shared.client(t)
@@ -283,6 +285,7 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 
 // While a pod has a gate, where it runs can be changed: not by the agent.
 func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	root, agent := shared.client(t), shared.clientAs(t, agentUser, agentGroup)
 	// The agent gets no token of the identity, and leaves the gate where it is.
@@ -418,6 +421,7 @@ func TestAPodThatWaitsHasACondition(t *testing.T) {
 }
 
 func TestAnnotationInANamespaceThatIsNotEnabled(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	accounts := shared.client(t).CoreV1().ServiceAccounts(namespace)
 	annotated := func(name string) *corev1.ServiceAccount {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,21 +19,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-
-	"github.com/credence-id/credence/internal/relyingparty"
 )
 
 // A webhook or a policy of one team keeps its own Secrets from being renewed, and no others.
 func TestOneNamespaceHoldsUpNoOther(t *testing.T) {
+	inTurn(t)
 	const bad, good = 12, 40
 	p := shared
 	hangs := func(t *testing.T) http.HandlerFunc {
 		return func(http.ResponseWriter, *http.Request) { <-t.Context().Done() }
 	}
-	tokens := registrationv1.Rule{APIGroups: []string{"authentication.gardener.cloud"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"workloadidentities/token"}}
-	for name, interfere := range map[string]func(t *testing.T, namespace string){
-		"a webhook that answers 429": func(t *testing.T, namespace string) {
-			p.webhookFor(t, namespace, registrationv1.Create, tokens, func(w http.ResponseWriter, r *http.Request) {
+	issuing := registrationv1.Rule{APIGroups: []string{"authentication.gardener.cloud"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"workloadidentities/token"}}
+	for name, interfere := range map[string]func(t *testing.T, namespace string) (inForce func(answer string) bool){
+		"a webhook that answers 429": func(t *testing.T, namespace string) func(string) bool {
+			return p.webhookFor(t, namespace, registrationv1.Create, issuing, func(w http.ResponseWriter, r *http.Request) {
 				var review admissionv1.AdmissionReview
 				if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 					http.Error(w, err.Error(), http.StatusBadRequest)
@@ -44,64 +44,71 @@ func TestOneNamespaceHoldsUpNoOther(t *testing.T) {
 				_ = json.NewEncoder(w).Encode(review)
 			})
 		},
-		"a webhook that hangs": func(t *testing.T, namespace string) {
-			p.webhookFor(t, namespace, registrationv1.Create, tokens, hangs(t))
+		"a webhook that hangs": func(t *testing.T, namespace string) func(string) bool {
+			return p.webhookFor(t, namespace, registrationv1.Create, issuing, hangs(t))
 		},
-		"a webhook that hangs when Secrets are written": func(t *testing.T, namespace string) {
-			p.webhookFor(t, namespace, registrationv1.Update, registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}}, hangs(t))
+		"a webhook that hangs when Secrets are written": func(t *testing.T, namespace string) func(string) bool {
+			return p.webhookFor(t, namespace, registrationv1.Update, registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}}, hangs(t))
 		},
-		"a policy": func(t *testing.T, namespace string) {
-			p.policyFor(t, namespace, tokens, metav1.StatusReasonRequestEntityTooLarge)
+		"a policy": func(t *testing.T, namespace string) func(string) bool {
+			return p.policyFor(t, namespace, issuing, metav1.StatusReasonRequestEntityTooLarge)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, g := p.namespace(t), p.namespace(t)
+			followed := map[string]*tokens{}
 			for namespace, secrets := range map[string]int{b: bad, g: good} {
 				p.enable(t, namespace)
 				p.awsIdentity(t, namespace, "banana", "dev")
 				p.letAgent(t, namespace)
+				followed[namespace] = followTokens(t, p, namespace)
 				fill(t, p, namespace, secrets)
-				awaitAll(t, p, namespace, secrets, func(relyingparty.Inspection) bool { return true })
+				followed[namespace].await(t, secrets, 1)
 			}
-			interfere(t, b)
-			eventually(t, func() error { return p.interfered(t, b) })
+			p.awaitForce(t, b, interfere(t, b))
 			const second = `{"spec":{"audiences":["sts.amazonaws.com","second"]}}`
 			p.patchIdentity(t, b, "banana", second)
 			p.patchIdentity(t, g, "banana", second)
-			waitFor(t, 90*time.Second, func() error {
-				if now := renewed(t, p, g); now < good {
+			eventually(t, func() error {
+				if now := followed[g].of(2); now < good {
 					return fmt.Errorf("%d of %d Secrets are renewed; Events: %.2000q", now, good, p.warnings(t, b))
 				}
 				return nil
 			})
-			if now := renewed(t, p, b); now != 0 {
+			if now := followed[b].of(2); now != 0 {
 				t.Errorf("%d Secrets of the other namespace were renewed: nothing interferes with it", now)
 			}
 		})
 	}
 }
 
-// interfered returns an error until something is in the way of a token of a namespace, or of its way into a Secret.
-func (p plane) interfered(t *testing.T, namespace string) error {
+// awaitForce has a token issued and written until what interferes with it is in force.
+func (p plane) awaitForce(t *testing.T, namespace string, inForce func(answer string) bool) {
 	t.Helper()
 	config := rest.CopyConfig(p.config(t))
-	config.Timeout = 2 * time.Second
+	config.Timeout = 2 * time.Second // for what hangs
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, asked := client.CoreV1().RESTClient().Post().MaxRetries(0).AbsPath(tokenPath(namespace, "banana")).Body([]byte(tokenRequest("{}"))).DoRaw(t.Context())
-	_, written := client.CoreV1().Secrets(namespace).Patch(t.Context(), "s0000", types.MergePatchType, annotate("note", "x"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
-	if asked == nil && written == nil {
-		return errors.New("tokens are issued and written as before")
-	}
-	return nil
+	eventually(t, func() error {
+		asked := client.CoreV1().RESTClient().Post().MaxRetries(0).AbsPath(tokenPath(namespace, "banana")).Body([]byte(tokenRequest("{}"))).Do(t.Context()).Error()
+		_, written := client.CoreV1().Secrets(namespace).Patch(t.Context(), "s0000", types.MergePatchType, annotate("note", "x"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if answer := fmt.Sprint(asked, written); !inForce(answer) {
+			return fmt.Errorf("nothing interferes yet: %s", answer)
+		}
+		return nil
+	})
 }
 
-// webhookFor has requests of a namespace reviewed by a handler, from when this returns.
-func (p plane) webhookFor(t *testing.T, namespace string, operation registrationv1.OperationType, rule registrationv1.Rule, review http.HandlerFunc) {
+// webhookFor has requests of a namespace reviewed by a handler, and reports whether one was.
+func (p plane) webhookFor(t *testing.T, namespace string, operation registrationv1.OperationType, rule registrationv1.Rule, review http.HandlerFunc) func(string) bool {
 	t.Helper()
-	server := httptest.NewTLSServer(review)
+	var reviewed atomic.Bool
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reviewed.Store(true)
+		review(w, r)
+	}))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -127,10 +134,11 @@ func (p plane) webhookFor(t *testing.T, namespace string, operation registration
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	return func(string) bool { return reviewed.Load() }
 }
 
-// policyFor has requests of a namespace refused by a policy.
-func (p plane) policyFor(t *testing.T, namespace string, rule registrationv1.Rule, reason metav1.StatusReason) {
+// policyFor has requests of a namespace refused by a policy, and reports whether an answer is of it.
+func (p plane) policyFor(t *testing.T, namespace string, rule registrationv1.Rule, reason metav1.StatusReason) func(string) bool {
 	t.Helper()
 	policies := p.client(t).AdmissionregistrationV1()
 	name := "e2e-" + namespace
@@ -159,4 +167,5 @@ func (p plane) policyFor(t *testing.T, namespace string, rule registrationv1.Rul
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	return func(answer string) bool { return strings.Contains(answer, "refused by a policy of the team") }
 }

@@ -23,6 +23,7 @@ const gcpIdentity = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kin
 // Files that say where a token is sent come from annotations of the pod where they are not those of the Secret: who may annotate
 // pods must not be able to send it elsewhere.
 func TestFilesOfAPodStayAsTheyWere(t *testing.T) {
+	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
 	if got := do(t, shared.config(t), "POST", identitiesPath(namespace), "application/json", gcpIdentity); got.Code != 201 {
 		t.Fatalf("create identity: %d %s", got.Code, got.Body)
@@ -63,6 +64,7 @@ func TestFilesOfAPodStayAsTheyWere(t *testing.T) {
 
 // Whoever deletes a service account, but not what it owns, must not wait for ever.
 func TestAnAccountThatLeavesItsSecretsBehind(t *testing.T) {
+	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
 	name := tokensecret.NameFor("web", "banana")
 	shared.awaitToken(t, namespace, name, nil)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +50,7 @@ func (p plane) staysWhileMounted(t *testing.T, namespace, name string, pod *core
 	if err := p.client(t).CoreV1().Pods(namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, 3*time.Minute, func() error {
+	eventually(t, func() error {
 		if _, err := secrets.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Secret is still there: %v", err)
 		}
@@ -60,6 +59,7 @@ func (p plane) staysWhileMounted(t *testing.T, namespace, name string, pod *core
 }
 
 func TestAnIdentityTakenOffAnAccount(t *testing.T) {
+	t.Parallel()
 	namespace := shared.accountWithIdentities(t, "banana")
 	pod, before := shared.podWithToken(t, namespace, "banana")
 	eventually(t, func() error { // the binder's doing
@@ -78,6 +78,7 @@ func TestAnIdentityTakenOffAnAccount(t *testing.T) {
 
 // Where the label went, pods that run keep their identity, and no new pod gets at it.
 func TestANamespaceThatLosesItsLabel(t *testing.T) {
+	t.Parallel()
 	namespace := shared.accountWithIdentities(t, "banana")
 	pod, before := shared.podWithToken(t, namespace, "banana")
 	name := tokensecret.NameFor("web", "banana")

@@ -18,6 +18,7 @@ import (
 
 // What an identity says of its delivery: to whoever may view it, without a right to Secrets; and when it is deleted.
 func TestIdentityShowsItsDelivery(t *testing.T) {
+	t.Parallel()
 	namespace := shared.namespace(t)
 	shared.enable(t, namespace)
 	shared.awsIdentity(t, namespace, "banana", "dev")
@@ -44,8 +45,8 @@ func TestIdentityShowsItsDelivery(t *testing.T) {
 	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("s", namespace, "banana"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	as("wait", "wi/banana", "--for=condition=Delivered", "--timeout=30s")
-	as("wait", "wi/banana", "--for=condition=Ready", "--timeout=30s")
+	as("wait", "wi/banana", "--for=condition=Delivered", "--timeout=5m")
+	as("wait", "wi/banana", "--for=condition=Ready", "--timeout=5m")
 	row := strings.Fields(strings.Split(as("get", "wi", "banana"), "\n")[1])
 	if row[1] != "True" || row[2] != "1/1" || !strings.HasSuffix(row[3], "m") {
 		t.Errorf("columns: %v", row)
@@ -68,7 +69,7 @@ func TestIdentityShowsItsDelivery(t *testing.T) {
 	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), broken, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	as("wait", "wi/banana", "--for=condition=Ready=false", "--timeout=90s")
+	as("wait", "wi/banana", "--for=condition=Ready=false", "--timeout=5m")
 	if out := as("get", "wi", "banana", "-o", "wide"); !strings.Contains(out, "1/2") || !strings.Contains(out, "SecretImmutable: Secret "+namespace+"/broken: ") {
 		t.Errorf("with a failure:\n%s", out)
 	}
@@ -91,6 +92,7 @@ func (p plane) identity(t *testing.T, namespace, name string) v1alpha1.WorkloadI
 
 // TestWhatReportersMayChange takes the part of agents that somebody else has taken over.
 func TestWhatReportersMayChange(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.awsIdentity(t, namespace, "banana", "dev")
 	before := shared.identity(t, namespace, "banana")

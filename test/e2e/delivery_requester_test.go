@@ -29,6 +29,7 @@ import (
 
 // Once the user who labelled a Secret may not use the identity any more, no token is written, until another user takes it over.
 func TestUseTakenFromTheRequester(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.enable(t, namespace)
 	shared.awsIdentity(t, namespace, "banana", "dev")
@@ -110,6 +111,7 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 
 // A service account of a controller labels a Secret, with the extra values of its token.
 func TestAServiceAccountLabelsASecret(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	root := shared.client(t)
 	shared.enable(t, namespace)
@@ -144,6 +146,7 @@ func TestAServiceAccountLabelsASecret(t *testing.T) {
 
 // Whatever webhooks make of a Secret, it is not filled on behalf of anybody but the user who labels it.
 func TestARequesterThatAWebhookForges(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	root := shared.client(t)
 	forge := func(w http.ResponseWriter, r *http.Request) {

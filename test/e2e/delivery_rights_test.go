@@ -34,6 +34,7 @@ func list(t *testing.T, client kubernetes.Interface, namespace string) error {
 // The agent has the Secrets of labelled namespaces, from the label until the last Secret with tokens is gone, and no others: not those
 // of the namespace that may hold the signing keys, whatever label that is given.
 func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
+	inTurn(t)
 	namespace, plain := shared.namespace(t), shared.namespace(t)
 	root, agent := shared.client(t), shared.clientAs(t, agentUser, agentGroup)
 	for _, where := range []string{"credence-system", "kube-system", "default", namespace, plain, ""} {
@@ -127,6 +128,7 @@ func label(t *testing.T, p plane, ctx context.Context, namespace, value string) 
 
 // TestWhatTheBinderMayBind takes the part of a binder that somebody else has taken over.
 func TestWhatTheBinderMayBind(t *testing.T) {
+	inTurn(t)
 	namespace, plain := shared.namespace(t), shared.namespace(t)
 	shared.enable(t, namespace)
 	root, binder := shared.client(t), shared.clientAs(t, binderUser, agentGroup)
@@ -227,6 +229,7 @@ func emptyRole(t *testing.T, root kubernetes.Interface) string {
 
 // Whoever creates a Secret that will get no token is told so.
 func TestWarningWhereNoTokensAreDelivered(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	create := func(where string) string {
 		command := exec.CommandContext(t.Context(), program("kubectl"), "--kubeconfig", shared.Kubeconfig, "create", "--dry-run=server", "-n", where, "-f", "-")

@@ -113,6 +113,7 @@ func (p plane) patchIdentity(t *testing.T, namespace, name, patch string) {
 
 // TestTokenSecret follows one Secret of the document through its life.
 func TestTokenSecret(t *testing.T) {
+	inTurn(t)
 	identities, namespace := shared.namespace(t), shared.namespace(t)
 	shared.enable(t, namespace)
 	root := shared.client(t).CoreV1().Secrets(namespace)
@@ -222,6 +223,7 @@ func podOf(account string) *corev1.Pod {
 }
 
 func TestPodGetsItsIdentity(t *testing.T) {
+	t.Parallel()
 	namespace := shared.accountWithIdentities(t, "banana")
 	name := tokensecret.NameFor("web", "banana")
 	pods := shared.client(t).CoreV1().Pods(namespace)
@@ -288,7 +290,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 	if _, err := accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, ""), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, 3*time.Minute, func() error { // a minute after it was marked
+	eventually(t, func() error { // a minute after it was marked
 		if _, err := shared.client(t).CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Secret is still there: %v", err)
 		}
@@ -298,6 +300,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 
 // What keeps a pod from its identity is said to whoever creates it.
 func TestPodsThatCannotHaveTheirIdentity(t *testing.T) {
+	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
 	core := shared.client(t).CoreV1()
 	create := func(pod *corev1.Pod) error {
@@ -347,6 +350,7 @@ func TestPodsThatCannotHaveTheirIdentity(t *testing.T) {
 
 // What explain says of a pod that runs is what the pod has, of each of its identities.
 func TestExplainPodThatExists(t *testing.T) {
+	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
 	const gcp = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"name":"cherry"},"spec":{"audiences":["//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/prov"],` +
 		`"targetSystem":{"type":"gcp","providerConfig":{"apiVersion":"gcp.authentication.gardener.cloud/v1alpha1","kind":"Config","projectID":"my-project","workloadIdentityPoolProvider":"projects/1/locations/global/workloadIdentityPools/pool/providers/prov"}}}}`

@@ -7,6 +7,7 @@ import (
 )
 
 func TestDiscoveryServer(t *testing.T) {
+	inTurn(t)
 	client := shared.publicClient(t)
 	ask := func(method, url string, header http.Header) *http.Response {
 		t.Helper()
@@ -56,6 +57,7 @@ func TestDiscoveryServer(t *testing.T) {
 }
 
 func TestKubectlPlugin(t *testing.T) {
+	inTurn(t)
 	namespace := makeIdentity(t)
 	issued := strings.TrimSpace(shared.must(t, "", "kubectl", "credence", "token", "create", "one", "-n", namespace, "--duration", "20m"))
 	if strings.Count(issued, ".") != 2 || strings.ContainsAny(issued, " \n") {

@@ -16,6 +16,7 @@ import (
 
 // What the programs tell of themselves is explained: every name that the source gives stands in the reference.
 func TestDocumentsName(t *testing.T) {
+	inTurn(t)
 	for name, test := range map[string]struct {
 		source, names, document string
 		atLeast                 int
@@ -54,6 +55,7 @@ func TestDocumentsName(t *testing.T) {
 
 // The rules by which credential specs are judged are those of the reference, in their order.
 func TestDocumentsNameRules(t *testing.T) {
+	inTurn(t)
 	document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "gmsa.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +73,7 @@ func TestDocumentsNameRules(t *testing.T) {
 
 // A document that says which test shows something names one that there is.
 func TestDocumentsNameRealTests(t *testing.T) {
+	inTurn(t)
 	declared := map[string]bool{}
 	if err := filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,14 +14,25 @@ import (
 
 const repository = documents.Repository
 
+// Documents show the keys and all identities of a plane, so that nothing else may run there: they have one of their own, unless they are
+// all that runs.
 func TestDocuments(t *testing.T) {
-	if commands := documents.Run(t, "```console", shared.reader); commands < 10 {
+	p := shared
+	if !strings.HasPrefix(flag.Lookup("test.run").Value.String(), t.Name()) && os.Getenv("CREDENCE_E2E_DIR") == "" {
+		first(t, ofPlane)
+		p = newPlane(t)
+	}
+	if commands := documents.Run(t, "```console", p.reader); commands < 10 {
 		t.Errorf("found %d commands in the documents only", commands)
 	}
 }
 
+// startedByDocuments is what documents start beside their plane.
+var startedByDocuments = map[string]int{"two-clusters.md": ofPlane, "trust-from-another-cluster.md": ofCluster, "external-signer.md": ofCluster}
+
 // reader sits in the folder of the repository after make up, which made p.
 func (p plane) reader(t *testing.T) documents.Reader {
+	watches.take(t, startedByDocuments[filepath.Base(t.Name())], true)
 	port, err := freePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +48,7 @@ func (p plane) reader(t *testing.T) documents.Reader {
 
 // What documents say of make must exist.
 func TestDocumentsNameRealTargets(t *testing.T) {
+	inTurn(t)
 	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +74,7 @@ func TestDocumentsNameRealTargets(t *testing.T) {
 
 // Links between documents lead somewhere.
 func TestDocumentsLinkToFiles(t *testing.T) {
+	inTurn(t)
 	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
 	for _, path := range documents.All(t) {
 		content, err := os.ReadFile(path)

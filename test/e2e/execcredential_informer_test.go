@@ -211,7 +211,7 @@ func ran(t *testing.T, p *exectest.Provider, want int) {
 // An informer of a real API server sees everything, once, while its credential is replaced again and again: one run for each, and no
 // watch is cut for it.
 func TestExecCredentialInformerAcrossRotations(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	const rotations = 4
 	for _, kind := range []string{"token", "certificate"} {
 		t.Run(kind, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestExecCredentialInformerAcrossRotations(t *testing.T) {
 // A token that is bound to a Secret ends with it. The API server notices after some seconds, in which it remembers the token; the
 // informer notices nothing.
 func TestExecCredentialInformerAcrossRevocation(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
 	secrets := w.admin.CoreV1().Secrets(w.namespace)
 	for _, name := range []string{"bound-1", "bound-2"} {
@@ -289,7 +289,7 @@ func TestExecCredentialInformerAcrossRevocation(t *testing.T) {
 
 // Certificates that are not to be used after some seconds, by the clocks of this machine.
 func TestExecCredentialInformerAcrossExpiry(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	t.Run("timestamp", func(t *testing.T) {
 		t.Parallel()
 		w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
@@ -302,7 +302,7 @@ func TestExecCredentialInformerAcrossExpiry(t *testing.T) {
 			early = early || len(expired) > 0 && time.Now().Before(expired[len(expired)-1])
 			expired = append(expired, time.Now().Add(2*time.Second))
 			// It holds longer than its timestamp says, so that a slow machine is refused nothing.
-			return w.answerCertificate(time.Now().Add(time.Minute), expired[len(expired)-1])
+			return w.answerCertificate(time.Now().Add(time.Hour), expired[len(expired)-1])
 		})
 		f := w.follow(w.config(execPool(t, execcredential.Options{}), program.Config()))
 		const lives = 3

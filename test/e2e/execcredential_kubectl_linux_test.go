@@ -176,7 +176,7 @@ var whoAmI = []string{"auth", "whoami", "-o", `jsonpath=I am {.status.userInfo.u
 
 // What a person types at the terminal of stock kubectl reaches the program that it runs, and what the program asks reaches the person.
 func TestExecCredentialTerminalReachesTheProgram(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
 	for _, mode := range []api.ExecInteractiveMode{api.IfAvailableExecInteractiveMode, api.AlwaysExecInteractiveMode} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -235,7 +235,7 @@ func silent(terminal *os.File) error {
 // The provider of this project behind stock kubectl: its notices reach the person at the terminal, who does what they ask for in
 // another one; then kubectl goes on.
 func TestExecCredentialProviderOnATerminal(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
 	for name, command := range map[string][]string{
 		"small program":      {program("credence-credential"), "client-certificate"},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/exectest"
-	"github.com/credence-id/credence/test/controlplane"
 )
 
 func isBackoff(err error) bool {
@@ -20,7 +19,7 @@ func isBackoff(err error) bool {
 
 // While the program fails it runs once for each of its pauses, whatever the informer does; afterwards the informer goes on by itself.
 func TestExecCredentialInformerAcrossAnOutageOfTheProgram(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
 	clock := exectest.NewClock(time.Now())
 	var broken atomic.Bool
@@ -54,21 +53,13 @@ func TestExecCredentialInformerAcrossAnOutageOfTheProgram(t *testing.T) {
 // An API server that is killed is no reason to run the program. If the credential expires meanwhile, and the program needs the server
 // too, it fails, is left alone, and the informer goes on when both are back.
 func TestExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
-	t.Parallel()
+	withCluster(t)
 	port, err := freePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "cluster")
-	start := func() *controlplane.ControlPlane {
-		cluster, err := controlplane.Start(t.Context(), dir, "--port", fmt.Sprint(port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(cluster.Stop)
-		return cluster
-	}
-	cluster := start()
+	cluster := startCluster(t, dir, "--port", fmt.Sprint(port))
 	w := newExecWorld(t, cluster.Admin, dir)
 	clock := exectest.NewClock(time.Now())
 	program := exectest.NewProvider(t, func(exectest.Call) exectest.Answer { return w.answerToken("", clock.Now().Add(time.Hour)) })
@@ -88,7 +79,7 @@ func TestExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
 	clock.Advance(time.Hour)
 	ran(t, program, 2)
 	f.told("the pause", isBackoff)
-	start()
+	startCluster(t, dir, "--port", fmt.Sprint(port))
 	w.add("meanwhile")
 	ran(t, program, 2)
 	clock.Advance(time.Minute)

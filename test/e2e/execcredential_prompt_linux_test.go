@@ -40,7 +40,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 // A program that must ask a person does not run where nobody is. The informer is told so, the program is left alone, and both go on
 // when there is a terminal.
 func TestExecCredentialInformerWithAPrompt(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
 	clock := exectest.NewClock(time.Now())
 	var runs atomic.Int32

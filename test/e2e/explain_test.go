@@ -36,6 +36,7 @@ func (p plane) explained(t *testing.T, code int, words []string, args ...string)
 
 // Without the agent's RoleBinding a pod is admitted and never starts.
 func TestExplainPodWithoutTheAgentsRight(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.enable(t, namespace)
 	shared.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "web", Namespace: namespace})
@@ -67,6 +68,7 @@ func TestExplainPodWithoutTheAgentsRight(t *testing.T) {
 
 // What a reader may not look up is found out by a pod that is not kept, or is not known.
 func TestExplainForReadersWithoutAccessReviews(t *testing.T) {
+	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
 	shared.awaitToken(t, namespace, tokensecret.NameFor("web", "banana"), nil)
 	shared.bind(t, namespace, "view", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "viewer"})
@@ -99,6 +101,7 @@ func TestExplainForReadersWithoutAccessReviews(t *testing.T) {
 
 // What any other rule of the cluster refuses is refused.
 func TestExplainTriesOut(t *testing.T) {
+	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
 	shared.awaitToken(t, namespace, tokensecret.NameFor("web", "banana"), nil)
 	_, err := shared.client(t).CoreV1().ResourceQuotas(namespace).Create(t.Context(), &corev1.ResourceQuota{

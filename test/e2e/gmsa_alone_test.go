@@ -37,6 +37,7 @@ var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
 // Webhook and policies each hold on their own: what one refuses does not depend on the other.
 func TestAccountsWithOneOfTheGuards(t *testing.T) {
+	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--feature-gates=WindowsGMSAAnnotations=true", "--arg", "webhook=--gmsa-require-user", "--arg", "webhook=--gmsa-random-hostname")
 	namespace, spec := p.credentialSpecs(t, "mine", "second")
 	other := namespace + "-other"

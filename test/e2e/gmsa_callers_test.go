@@ -76,7 +76,7 @@ func (p plane) stranger(t *testing.T, certificate string) *http.Client {
 	}
 	transport := &http.Transport{TLSClientConfig: config}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	return &http.Client{Transport: transport, Timeout: 5 * time.Minute}
 }
 
 // send returns what a review is answered; an error is a connection that was refused.
@@ -94,6 +94,7 @@ func send(t *testing.T, client *http.Client, url, review string) (code int, body
 // On a plane the webhook answers the API server alone: no program of this machine, and no other component, gets contents or learns
 // who may use which account.
 func TestReviewsOfOthersAreNotAnswered(t *testing.T) {
+	inTurn(t)
 	namespace, spec := shared.credentialSpecs(t, "mine")
 	for _, webhook := range []string{"expander.gmsa.credence.dev", "authorizer.gmsa.credence.dev"} {
 		url := shared.reviewURL(t, webhook)
@@ -117,6 +118,7 @@ func TestReviewsOfOthersAreNotAnswered(t *testing.T) {
 // Where the API server has no certificate to show, reviews are answered at paths that the webhook makes up itself, and the webhook
 // can change nothing else of its configurations.
 func TestReviewsAreAnsweredAtSecretPaths(t *testing.T) {
+	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=", "--arg", "webhook=--review-path-period=20s")
 	namespace, spec := p.credentialSpecs(t, "mine")
 	pods := p.client(t).CoreV1().Pods(namespace)
@@ -132,7 +134,7 @@ func TestReviewsAreAnsweredAtSecretPaths(t *testing.T) {
 		}
 	}
 	// Pods are admitted all the time that paths are replaced, and an old one is worth nothing in the end.
-	waitFor(t, 2*time.Minute, func() error {
+	eventually(t, func() error {
 		if _, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("mine"), "")), dryRun); err != nil {
 			return fatal{err}
 		}

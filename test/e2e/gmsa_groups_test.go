@@ -14,6 +14,7 @@ import (
 // A right of all service accounts of a namespace counts. One of everybody who is authenticated does not: it would give every pod
 // of the cluster the account.
 func TestAccountsByGroups(t *testing.T) {
+	inTurn(t)
 	namespace, _ := shared.credentialSpecs(t)
 	pods := shared.client(t).CoreV1().Pods(namespace)
 	create := func(name string) error {
@@ -35,6 +36,7 @@ func TestAccountsByGroups(t *testing.T) {
 
 // The same holds for identities: where pods are admitted, and where tokens are issued.
 func TestIdentitiesByGroups(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.enable(t, namespace)
 	core := shared.client(t).CoreV1()

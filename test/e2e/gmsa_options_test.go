@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,16 +19,14 @@ import (
 // again stops a plane, and starts it with other arguments.
 func (p plane) again(t *testing.T, args ...string) {
 	t.Helper()
-	for _, command := range [][]string{{"down", "--dir", p.Dir}, append([]string{"up", "--dir", p.Dir, "--detach"}, args...)} {
-		if out, err := exec.CommandContext(t.Context(), program("credence"), command...).CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", command[0], err, out)
-		}
-	}
+	down(t, p.Dir)
+	up(t, append([]string{"--dir", p.Dir}, args...)...)
 }
 
 // What belongs to a flag is installed with it, and goes with it; without --gmsa-require-user a webhook that is down stops nothing that
 // it would never refuse; and a cluster without the webhook can have policies in its place.
 func TestOptionsOfAccounts(t *testing.T) {
+	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--gmsa-require-user", "--arg", "webhook=--feature-gates=WindowsGMSAAnnotations=true", "--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=")
 	configurations := func() []string {
 		return strings.Fields(p.must(t, "", "kubectl", "get", "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,validatingadmissionpolicies", "-o", "name"))

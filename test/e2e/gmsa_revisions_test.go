@@ -16,6 +16,7 @@ import (
 
 // A StatefulSet makes pods of its ControllerRevisions too: who writes one writes a template.
 func TestNobodyBorrowsAnAccountByAControllerRevision(t *testing.T) {
+	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--gmsa-require-user")
 	namespace, spec := p.credentialSpecs(t, "mine")
 	p.grant(t, namespace, user("jane"), rbacv1.PolicyRule{APIGroups: []string{"", "apps"}, Resources: []string{"pods", "statefulsets", "controllerrevisions"}, Verbs: []string{"*"}})

@@ -63,8 +63,13 @@ func (p plane) credentialSpecs(t *testing.T, names ...string) (namespace string,
 
 func (p plane) createSpec(t *testing.T, name string) {
 	t.Helper()
-	p.must(t, credentialSpec("windows.k8s.io/v1", name), "kubectl", "create", "-f", "-")
-	t.Cleanup(func() { p.command(t, "", "kubectl", "delete", "gmsacredentialspec", name, "--ignore-not-found") })
+	const path = "/apis/windows.k8s.io/v1/gmsacredentialspecs"
+	if got := do(t, p.config(t), "POST", path, "application/json", credentialSpec("windows.k8s.io/v1", name)); got.Code != 201 {
+		t.Fatalf("create GMSACredentialSpec %s: %d %s", name, got.Code, got.Body)
+	}
+	t.Cleanup(func() { // there may be no such object any more
+		_ = p.client(t).CoreV1().RESTClient().Delete().AbsPath(path, name).Do(context.WithoutCancel(t.Context())).Error()
+	})
 }
 
 func gmsaOf(name, contents string) *corev1.WindowsSecurityContextOptions {
@@ -157,6 +162,7 @@ func (p plane) warnedClient(t *testing.T, config *rest.Config) (kubernetes.Inter
 
 // A pod gets what it names, in each place where it can name it, and keeps it whatever becomes of the object and of the right.
 func TestPodsRunAsTheirAccounts(t *testing.T) {
+	inTurn(t)
 	namespace, spec := shared.credentialSpecs(t, "pod", "one", "check", "debug")
 	pods := shared.client(t).CoreV1().Pods(namespace)
 	pod, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec("pod"), ""), withInit(gmsaOf(spec("check"), "")), withContainer(gmsaOf(spec("one"), credentialContents))), metav1.CreateOptions{})
@@ -230,6 +236,7 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 
 // What is wrong is refused when a pod is created, with the webhook and the policies as they are installed.
 func TestAccountsThatAPodMayNotHave(t *testing.T) {
+	inTurn(t)
 	namespace, spec := shared.credentialSpecs(t, "mine", "again")
 	other := namespace + "-other"
 	shared.createSpec(t, other)
@@ -283,6 +290,7 @@ func TestAccountsThatAPodMayNotHave(t *testing.T) {
 
 // Twenty-eight accounts can be checked by the policies, and no more are let through; however often each is named.
 func TestManyAccountsOfOnePod(t *testing.T) {
+	inTurn(t)
 	var names []string
 	for i := range 29 {
 		names = append(names, fmt.Sprintf("s%d", i))
@@ -319,6 +327,7 @@ func TestManyAccountsOfOnePod(t *testing.T) {
 
 // The longest names in the most places are not too much to check.
 func TestLongNamesOfAccounts(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.grant(t, namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "default", Namespace: namespace},
 		rbacv1.PolicyRule{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, Verbs: []string{"use"}})
@@ -339,6 +348,7 @@ func TestLongNamesOfAccounts(t *testing.T) {
 
 // Objects as clusters have them load unchanged; what can never work is refused, what rarely does is warned of.
 func TestCredentialSpecsAreJudged(t *testing.T) {
+	inTurn(t)
 	name := shared.namespace(t)
 	shared.must(t, credentialSpec("windows.k8s.io/v1alpha1", name), "kubectl", "create", "-f", "-")
 	t.Cleanup(func() { shared.command(t, "", "kubectl", "delete", "gmsacredentialspec", name) })
@@ -374,6 +384,7 @@ func TestCredentialSpecsAreJudged(t *testing.T) {
 
 // Who creates a workload learns at once that its pods will be refused.
 func TestTemplatesWithAccounts(t *testing.T) {
+	inTurn(t)
 	namespace, spec := shared.credentialSpecs(t, "mine")
 	client, heard := shared.warnedClient(t, shared.config(t))
 	deployment := func(options *corev1.WindowsSecurityContextOptions) *appsv1.Deployment {
@@ -400,6 +411,7 @@ func TestTemplatesWithAccounts(t *testing.T) {
 // Another webhook may add a container with an account, which is filled in and authorized as any other: where it comes before, and
 // where it comes after and the pod has an account already. Otherwise the pod is refused; it never runs without.
 func TestAccountsThatAnotherWebhookAdds(t *testing.T) {
+	inTurn(t)
 	namespace, spec := shared.credentialSpecs(t, "mine")
 	other := namespace + "-other"
 	shared.createSpec(t, other)
@@ -467,6 +479,7 @@ func addSidecars(t *testing.T, namespace, configuration, annotation string) {
 
 // What is wrong with a pod without an account is for the API server to say.
 func TestPodsWithoutContainersAreRefusedByTheAPIServer(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	err := shared.client(t).CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").SetHeader("Content-Type", "application/json").
 		Body([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"},"spec":{}}`)).Do(t.Context()).Error()

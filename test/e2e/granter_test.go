@@ -10,6 +10,7 @@ import (
 
 // TestGranter tries out what a platform team may do with the role that is handed out to it, and what it may not.
 func TestGranter(t *testing.T) {
+	inTurn(t)
 	namespace, elsewhere := shared.namespace(t), shared.namespace(t)
 	user := "granter-" + namespace
 	shared.bind(t, namespace, "credence:workloadidentities:granter", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: user})

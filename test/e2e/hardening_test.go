@@ -30,6 +30,7 @@ func (p plane) direct(t *testing.T) *rest.Config {
 }
 
 func TestNobodyComesPastTheCluster(t *testing.T) {
+	inTurn(t)
 	anonymous := rest.AnonymousClientConfig(shared.direct(t))
 	if got := do(t, anonymous, "GET", "/apis", "", ""); got.Code != 401 {
 		t.Errorf("anonymous on the direct port: %d, want 401", got.Code)
@@ -143,6 +144,7 @@ func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 }
 
 func TestNothingIsLostInDecoding(t *testing.T) {
+	inTurn(t)
 	namespace := makeIdentity(t)
 	admin := shared.config(t)
 	context := `{"apiVersion":"v1","kind":"ServiceAccount","name":"default","namespace":"` + namespace + `","uid":"u"}`
@@ -191,6 +193,7 @@ func TestNothingIsLostInDecoding(t *testing.T) {
 }
 
 func TestTokenRequestForAnotherUID(t *testing.T) {
+	inTurn(t)
 	namespace := makeIdentity(t)
 	body := func(uid string) string {
 		return strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"uid":"`+uid+`"},"spec"`, 1)
@@ -209,6 +212,7 @@ func TestTokenRequestForAnotherUID(t *testing.T) {
 
 // An answer must not be made large by the one who asks: what is echoed is logged, and logs are bounded.
 func TestRefusalsAreShort(t *testing.T) {
+	inTurn(t)
 	namespace := makeIdentity(t)
 	long := strings.Repeat("x", 500<<10)
 	for _, body := range []string{
@@ -227,6 +231,7 @@ func TestRefusalsAreShort(t *testing.T) {
 
 // The role by which an administrator lets the API server read parameters of policies gives nothing by itself.
 func TestRoleForParametersIsEmpty(t *testing.T) {
+	inTurn(t)
 	client, err := kubernetes.NewForConfig(shared.config(t))
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 // A cluster whose own API server trusts the issuer is noticed: by doctor, and when the server starts.
 func TestHostThatTrustsTheIssuer(t *testing.T) {
+	withPlane(t)
 	if out, _, _ := shared.command(t, "", "credence", "doctor", "--ca-file", shared.CAFile); !strings.Contains(out, "the cluster does not take tokens") {
 		t.Errorf("doctor of a cluster that does not trust the issuer:\n%s", out)
 	}
@@ -30,7 +31,7 @@ jwt:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { shared.must(t, "", "credence", "down", "--dir", dir) })
-	shared.must(t, "", "credence", "up", "--dir", dir, "--port", fmt.Sprint(port), "--detach", "--arg", "devcluster=--authentication-config="+file)
+	up(t, "--dir", dir, "--port", fmt.Sprint(port), "--arg", "devcluster=--authentication-config="+file)
 	p, err := readPlane(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ func key(t *testing.T, ring v1alpha1.KeyRing, algorithm, state string) v1alpha1.
 }
 
 func TestKeyRingTellsOfTheKeys(t *testing.T) {
+	inTurn(t)
 	var ring v1alpha1.KeyRing
 	eventually(t, func() error {
 		if ring = shared.keyRing(t); ring.Status.Settings == nil {
@@ -80,7 +81,7 @@ func TestKeyRingTellsOfTheKeys(t *testing.T) {
 			t.Errorf("kubectl get keyrings does not show %q:\n%s", text, table)
 		}
 	}
-	shared.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=10s")
+	shared.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=5m")
 	if out := shared.must(t, "", "kubectl", "explain", "keyring.status.keys.lastExpiry"); !strings.Contains(out, "of any token that a retiring key has") {
 		t.Errorf("kubectl explain says:\n%s", out)
 	}
@@ -88,6 +89,7 @@ func TestKeyRingTellsOfTheKeys(t *testing.T) {
 
 // Who may see the keys may not change them, and none of the cluster's own roles may do either.
 func TestKeyRingIsProtected(t *testing.T) {
+	inTurn(t)
 	client := shared.client(t).RbacV1().ClusterRoleBindings()
 	bind := func(name, role string) {
 		_, err := client.Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -143,6 +145,7 @@ func TestKeyRingIsProtected(t *testing.T) {
 }
 
 func TestBadKeyCommands(t *testing.T) {
+	inTurn(t)
 	admin := shared.config(t)
 	ring := shared.keyRing(t)
 	spare := key(t, ring, "RS256", "spare").ID
@@ -182,7 +185,7 @@ func TestBadKeyCommands(t *testing.T) {
 // TestRevocation goes through the drill: the key goes at once, tokens are answered 503 while nobody can know the spare, and
 // come back when refusals are accepted.
 func TestRevocation(t *testing.T) {
-	t.Parallel()
+	withPlane(t)
 	p := newPlane(t)
 	admin := p.config(t)
 	namespace := p.namespace(t)
@@ -282,7 +285,7 @@ func TestRevocation(t *testing.T) {
 
 // TestDamagedRing: nothing is signed with a ring that can not be read, and relying parties notice nothing.
 func TestDamagedRing(t *testing.T) {
-	t.Parallel()
+	withPlane(t)
 	p := newPlane(t, "--arg", "apiserver=--keys-refresh-interval=1s", "--arg", "controller=--keys-refresh-interval=1s")
 	namespace := p.namespace(t)
 	p.create(t, namespace, "one", "aws", "team")
@@ -304,7 +307,7 @@ func TestDamagedRing(t *testing.T) {
 	if got := do(t, p.direct(t), "GET", "/readyz?verbose", "", ""); got.Code != 500 || !strings.Contains(string(got.Body), "[-]signing-keys failed") {
 		t.Errorf("readyz with a damaged ring: %d %s", got.Code, got.Body)
 	}
-	p.must(t, "", "kubectl", "wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=RingUnusable", "keyring/workload-identities", "--timeout=30s")
+	p.must(t, "", "kubectl", "wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=RingUnusable", "keyring/workload-identities", "--timeout=5m")
 	for _, log := range []string{"apiserver", "controller"} {
 		eventually(t, func() error {
 			content, err := os.ReadFile(filepath.Join(p.Dir, "logs", log+".log"))
@@ -367,7 +370,7 @@ func TestAcknowledgements(t *testing.T) {
 
 // In a cluster the ring is in a Secret, which two servers share by rights on this one name alone.
 func TestKeysInASecret(t *testing.T) {
-	t.Parallel()
+	withPlane(t)
 	var args []string
 	for _, component := range []string{"apiserver", "controller"} {
 		args = append(args, "--arg", component+"=--keys-dir=", "--arg", component+"=--keys-secret=credence-system/credence-keys")
@@ -396,5 +399,5 @@ func TestKeysInASecret(t *testing.T) {
 	if !strings.HasPrefix(secret, "identity.credence.dev/key-ring ") || strings.Count(secret, ".pem") != 5 {
 		t.Errorf("the Secret is of another type, or holds other keys: %.60s", secret)
 	}
-	p.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=30s")
+	p.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=5m")
 }

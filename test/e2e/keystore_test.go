@@ -11,6 +11,7 @@ import (
 
 // The key store in a Secret keeps its promises on a real API server, as it does on the fake of its own tests.
 func TestSecretKeyStore(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	var made atomic.Int64
 	keystoretest.Run(t, func(t *testing.T) func() keystore.Store {

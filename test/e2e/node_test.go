@@ -26,7 +26,7 @@ import (
 )
 
 // kubeletPatience is for what the kubelet does when it next looks: it looks once a minute, and waits longer after failures.
-const kubeletPatience = 3 * time.Minute
+const kubeletPatience = 10 * time.Minute
 
 // portsPerNode is how many ports a plane with a node may use.
 const portsPerNode = 20
@@ -49,7 +49,7 @@ func nodePlane(t *testing.T) plane {
 	}
 	p := plane{Dir: t.TempDir()}
 	t.Cleanup(func() { p.must(t, "", "credence", "down", "--dir", p.Dir) })
-	p.must(t, "", "credence", "up", "--dir", p.Dir, "--port", fmt.Sprint(port), "--detach", "--node")
+	up(t, "--dir", p.Dir, "--port", fmt.Sprint(port), "--node")
 	if p, err = readPlane(p.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +140,8 @@ func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 
 // One plane is enough for all that is asked of a node; the tests that break it come last.
 func TestNode(t *testing.T) {
+	needNode(t)
+	first(t, ofPlane+ofCluster+ofNode)
 	p := nodePlane(t)
 	t.Run("pods wait for their token", func(t *testing.T) { podsWaitForTheirToken(t, p) })
 	t.Run("pod of a program", func(t *testing.T) { podOfAProgram(t, p) })
@@ -215,7 +217,7 @@ func nodeLeavesNothing(t *testing.T, p plane) {
 		t.Errorf("after down there is still: %v", left)
 	}
 
-	p.must(t, "", "credence", "up", "--dir", p.Dir, "--detach", "--node")
+	up(t, "--dir", p.Dir, "--node")
 	p.waitRuns(t, namespace, "stays", 1)
 	p.killSupervisor(t)
 	p.must(t, "", "credence", "down", "--dir", p.Dir)
@@ -223,11 +225,11 @@ func nodeLeavesNothing(t *testing.T, p plane) {
 		t.Errorf("after kill -9 and down there is still: %v", left)
 	}
 
-	p.must(t, "", "credence", "up", "--dir", p.Dir, "--detach", "--node")
+	up(t, "--dir", p.Dir, "--node")
 	p.waitRuns(t, namespace, "stays", 2)
 	p.killSupervisor(t)
 	// Without --node, too, what is left of the one before is ended.
-	p.must(t, "", "credence", "up", "--dir", p.Dir, "--detach")
+	up(t, "--dir", p.Dir)
 	if left := leftOf(t, p.Dir); slices.ContainsFunc(left, func(what string) bool {
 		return strings.Contains(what, "containerd") || strings.Contains(what, "cgroup")
 	}) {
@@ -378,6 +380,7 @@ func leftOf(t *testing.T, dir string) []string {
 
 // A user who cannot have a node is told what is missing before anything is started.
 func TestNodeRefusals(t *testing.T) {
+	inTurn(t)
 	if runtime.GOOS == "linux" && os.Geteuid() != 0 {
 		t.Skip("acting as another user needs root")
 	}

@@ -11,6 +11,7 @@ import (
 
 // A ResourceQuota of the cluster bounds how many identities a namespace has.
 func TestQuotaCountsIdentities(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	admin := shared.config(t)
 	const counted = corev1.ResourceName("count/workloadidentities.authentication.gardener.cloud")

@@ -25,8 +25,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/credence-id/credence/test/controlplane"
 )
 
 // trust is the configuration by which another cluster accepts tokens of workload identities.
@@ -64,12 +62,7 @@ func (p plane) secondCluster(t *testing.T) *rest.Config {
 	if err := os.WriteFile(configuration, fmt.Appendf(nil, trust, p.Issuer, indent(string(ca), "      ")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := controlplane.Start(t.Context(), filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", configuration)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Stop)
-	return cluster.Admin
+	return startCluster(t, filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", configuration).Admin
 }
 
 // whoami asks a cluster who the bearer of a token is.
@@ -134,6 +127,7 @@ func resign(t *testing.T, token string, key *ecdsa.PrivateKey, keyID string, cha
 }
 
 func TestAnotherClusterAcceptsTheToken(t *testing.T) {
+	withCluster(t)
 	namespace := shared.namespace(t)
 	cluster := shared.secondCluster(t)
 	for _, target := range []string{"kubernetes", "aws"} {
@@ -167,6 +161,7 @@ func TestAnotherClusterAcceptsTheToken(t *testing.T) {
 }
 
 func TestTheHostClusterRefusesTheToken(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.create(t, namespace, "one", "kubernetes", "https://kubernetes.default.svc.cluster.local", "https://kubernetes.default.svc")
 	issued := token(t, shared.config(t), namespace, "one", `{}`).Status.Token
@@ -199,6 +194,7 @@ func (p plane) publicClient(t *testing.T) *http.Client {
 }
 
 func TestOIDCLibraryAcceptsTheToken(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	ctx := oidc.ClientContext(t.Context(), shared.publicClient(t))
 	provider, err := oidc.NewProvider(ctx, shared.Issuer)
@@ -230,6 +226,7 @@ func TestOIDCLibraryAcceptsTheToken(t *testing.T) {
 }
 
 func TestDocumentsHoldWhatTheRingHas(t *testing.T) {
+	inTurn(t)
 	var set struct {
 		Keys []map[string]string `json:"keys"`
 	}

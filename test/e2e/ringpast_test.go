@@ -43,7 +43,7 @@ func (p plane) restart(t *testing.T, name string) {
 // TestOldRingSignsNothing: a ring from before a revocation does not bring the revoked key back, and nothing is made anew
 // without being asked.
 func TestOldRingSignsNothing(t *testing.T) {
-	t.Parallel()
+	withPlane(t)
 	p := newPlane(t, "--arg", "apiserver=--keys-refresh-interval=1s", "--arg", "controller=--keys-refresh-interval=1s")
 	namespace := p.namespace(t)
 	p.create(t, namespace, "one", "aws", "team")

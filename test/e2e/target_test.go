@@ -28,6 +28,7 @@ func configured(name, targetType, providerConfig string, audiences ...string) st
 }
 
 func TestTargetSystems(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	for targetType, test := range map[string]struct {
 		fields, audience string
@@ -71,6 +72,7 @@ func TestTargetSystems(t *testing.T) {
 }
 
 func TestAccountsAreImmutable(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	admin, path := shared.config(t), identitiesPath(namespace)
 	for name, body := range map[string]string{
@@ -112,6 +114,7 @@ func TestAccountsAreImmutable(t *testing.T) {
 }
 
 func TestLimitsOfTargets(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	admin, path := shared.config(t), identitiesPath(namespace)
 	many := make([]string, 11)

@@ -69,6 +69,7 @@ func (p plane) gardenID(t *testing.T) string {
 }
 
 func TestClaims(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	for target, algorithm := range map[string]string{"aws": "ES256", "gcp": "ES256", "azure": "RS256", "generic": "RS256"} {
 		wi := shared.create(t, namespace, target, target, "audience")
@@ -104,6 +105,7 @@ func TestClaims(t *testing.T) {
 }
 
 func TestTokenRequest(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	admin := shared.config(t)
 	shared.create(t, namespace, "one", "aws", "a")
@@ -234,6 +236,7 @@ func user(name string) rbacv1.Subject {
 // Each rung is reached only when the one below holds, so that a caller learns nothing that it may not see. The access
 // reviews are cached for ten seconds, so each rung has a caller or an account of its own.
 func TestContextObject(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	wi := shared.create(t, namespace, "one", "aws", "a")
 	account := func(name string) *corev1.ServiceAccount {
@@ -315,6 +318,7 @@ func TestContextObject(t *testing.T) {
 }
 
 func TestWhoMayCreateTokens(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.create(t, namespace, "one", "aws", "a")
 	for role, verbs := range map[string]map[string]int{

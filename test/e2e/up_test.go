@@ -19,9 +19,7 @@ import (
 func upIn(t *testing.T, dir string, port int) plane {
 	t.Helper()
 	t.Cleanup(func() { down(t, dir) })
-	if out, err := exec.CommandContext(t.Context(), program("credence"), "up", "--dir", dir, "--port", fmt.Sprint(port), "--detach").CombinedOutput(); err != nil {
-		t.Fatalf("up: %v\n%s", err, out)
-	}
+	up(t, "--dir", dir, "--port", fmt.Sprint(port))
 	p, err := readPlane(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -102,6 +100,7 @@ func factsOf(t *testing.T, p plane) facts {
 }
 
 func TestStateOutlivesEveryStop(t *testing.T) {
+	withPlane(t)
 	dir, port := t.TempDir(), portsOf(t)
 	p := upIn(t, dir, port)
 	p.create(t, "default", "kept", "aws", "a")
@@ -175,6 +174,7 @@ func kill(t *testing.T, pid int) {
 
 // Whoever deletes Credence's namespace finds it again after the next up, identities and all.
 func TestUpHealsADeletedNamespace(t *testing.T) {
+	withPlane(t)
 	dir, port := t.TempDir(), portsOf(t)
 	p := upIn(t, dir, port)
 	p.create(t, "default", "kept", "aws", "a")
@@ -188,6 +188,7 @@ func TestUpHealsADeletedNamespace(t *testing.T) {
 
 // A watch that somebody holds open does not hold up the end.
 func TestDownWithAnOpenWatch(t *testing.T) {
+	withPlane(t)
 	dir := t.TempDir()
 	p := upIn(t, dir, portsOf(t))
 	watch := exec.Command(program("kubectl"), "--kubeconfig", p.Kubeconfig, "get", "wi", "-A", "--watch")
@@ -214,21 +215,33 @@ func TestDownWithAnOpenWatch(t *testing.T) {
 
 // Two planes run beside each other, and each interrupt ends one of them whole.
 func TestInterruptLeavesNothing(t *testing.T) {
+	withPlane(t)
 	dir := t.TempDir()
 	cmd := exec.Command(program("credence"), "up", "--dir", dir, "--port", fmt.Sprint(portsOf(t)))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	started := starting(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { return status(dir) })
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	eventually(t, func() error {
+		select {
+		case err := <-ended:
+			return fatal{fmt.Errorf("up ended: %v\n%s", err, out.String())}
+		default:
+			return status(dir)
+		}
+	})
+	started()
 	if err := status(shared.Dir); err != nil {
 		t.Errorf("the plane beside it: %v", err)
 	}
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait()
+	<-ended
 	if left := processesOf(t, dir); len(left) > 0 {
 		t.Errorf("after Ctrl-C still running: %v\n%s", left, out.String())
 	}
@@ -238,9 +251,11 @@ func TestInterruptLeavesNothing(t *testing.T) {
 }
 
 func TestUpRefuses(t *testing.T) {
+	inTurn(t)
 	refused := func(t *testing.T, want []string, binary string, args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), binary, append([]string{"up", "--detach"}, args...)...)
+		cmd.Env = append(os.Environ(), "PATH=/usr/bin:/bin")
 		cmd.WaitDelay = time.Minute
 		out, err := cmd.CombinedOutput()
 		if err == nil {
@@ -276,7 +291,6 @@ func TestUpRefuses(t *testing.T) {
 		if err := os.WriteFile(alone, content, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv("PATH", "/usr/bin:/bin")
 		refused(t, []string{"credence-devcluster", "make build"}, alone, "--dir", t.TempDir())
 	})
 	t.Run("folder that cannot be made", func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 
 // The cluster's webhooks are asked for what the aggregated API serves, and see no token.
 func TestWebhooksOfTheClusterApply(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	seen := make(chan string, 100)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

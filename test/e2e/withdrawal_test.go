@@ -33,7 +33,7 @@ spec: {policyName: no-documents, validationActions: [Deny]}
 // TestRevokedKeyStaysPublished: where the documents cannot be published, a revocation is no success, and every place that
 // reports on the keys has it.
 func TestRevokedKeyStaysPublished(t *testing.T) {
-	t.Parallel()
+	withPlane(t)
 	p := newPlane(t)
 	var spare string
 	eventually(t, func() error {
@@ -70,7 +70,7 @@ func TestRevokedKeyStaysPublished(t *testing.T) {
 		t.Errorf("doctor: exit code %d, want 1 and the condition:\n%s", code, out)
 	}
 	p.must(t, noDocuments, "kubectl", "delete", "-f", "-")
-	p.must(t, "", "kubectl", "wait", "keyring/workload-identities", "--for=condition=Withdrawn", "--timeout=2m")
+	p.must(t, "", "kubectl", "wait", "keyring/workload-identities", "--for=condition=Withdrawn", "--timeout=5m")
 	shown := p.must(t, "", "kubectl", "get", "configmap", "credence-discovery", "-n", "credence-system", "-o", "jsonpath={.data.jwks\\.json}")
 	if strings.Contains(shown, spare) {
 		t.Errorf("the revoked key is published:\n%s", shown)

@@ -64,6 +64,7 @@ func (p plane) create(t *testing.T, namespace, name, targetType string, audience
 }
 
 func TestSampleOfTheDocument(t *testing.T) {
+	inTurn(t)
 	for _, verb := range [][]string{{"create"}, {"apply"}, {"create", "--validate=strict"}} {
 		t.Run(strings.Join(verb, " "), func(t *testing.T) {
 			namespace := shared.namespace(t)
@@ -93,6 +94,7 @@ func TestSampleOfTheDocument(t *testing.T) {
 }
 
 func TestKubectl(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	kubectl := func(stdin string, args ...string) string {
 		t.Helper()
@@ -194,10 +196,13 @@ func TestKubectl(t *testing.T) {
 			t.Fatal(err)
 		}
 		kubectl("", "label", "wi", "one", "watched=yes")
-		stream := do(t, shared.config(t), "GET", identitiesPath(namespace)+"?watch=1&timeoutSeconds=1&resourceVersion="+list.ResourceVersion, "", "")
-		if !strings.Contains(string(stream.Body), `"type":"MODIFIED"`) || !strings.Contains(string(stream.Body), `"watched":"yes"`) {
-			t.Errorf("watch from %s: %d %s", list.ResourceVersion, stream.Code, stream.Body)
-		}
+		eventually(t, func() error { // a second may be over before the server has sent anything
+			stream := do(t, shared.config(t), "GET", identitiesPath(namespace)+"?watch=1&timeoutSeconds=1&resourceVersion="+list.ResourceVersion, "", "")
+			if !strings.Contains(string(stream.Body), `"type":"MODIFIED"`) || !strings.Contains(string(stream.Body), `"watched":"yes"`) {
+				return fmt.Errorf("watch from %s: %d %s", list.ResourceVersion, stream.Code, stream.Body)
+			}
+			return nil
+		})
 	})
 	t.Run("OpenAPI v3", func(t *testing.T) {
 		got := do(t, shared.config(t), "GET", "/openapi/v3/apis/authentication.gardener.cloud/v1alpha1", "", "")
@@ -208,6 +213,7 @@ func TestKubectl(t *testing.T) {
 }
 
 func TestInvalidIdentities(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	long := strings.Repeat("a", 185-len(namespace))
 	type cause struct{ Field, Message string }
