@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	healthTimeout = 2 * time.Minute
+	healthTimeout = 5 * time.Minute // a cold start on a slow, busy machine
 	healthPoll    = 50 * time.Millisecond
 )
 

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	startLimit = 2 * time.Minute
+	startLimit = 5 * time.Minute
 	// podGrace is what containers get to end by themselves, podLimit what all of it may take.
 	podGrace = 2 * time.Second
 	podLimit = 6 * time.Second

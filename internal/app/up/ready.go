@@ -14,7 +14,7 @@ import (
 
 const (
 	// startLimit is how long one component may take to be ready: a cold start on a slow, busy machine.
-	startLimit = 3 * time.Minute
+	startLimit = 5 * time.Minute
 	readyEvery = 50 * time.Millisecond
 	// maxAnswer bounds what is read of an answer, in bytes.
 	maxAnswer = 64 << 10
