@@ -27,7 +27,7 @@ import (
 )
 
 // patience is for a busy machine; every wait is for a condition.
-const patience = 90 * time.Second
+const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	if os.Getenv("DEVCLUSTER_BIN") == "" {

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a control plane may take until it is ready.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // ControlPlane is one that runs.
 type ControlPlane struct {

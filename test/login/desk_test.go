@@ -159,10 +159,10 @@ func (r *reading) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// waitFor waits until a condition holds; it gives up after a minute and says what the condition last complained of.
+// waitFor waits until a condition holds; it gives up after what no machine needs and reports the last complaint.
 func waitFor(t *testing.T, condition func() error) {
 	t.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(5 * time.Minute)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

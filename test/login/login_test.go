@@ -19,7 +19,7 @@ func (p *provider) source(t *testing.T, change func(*oidc.Config)) *oidc.Source 
 	// The provider gives refresh tokens only to those who consent (OpenID Connect Core 1.0 section 11).
 	var config oidc.Config
 	config.Issuer, config.ClientID, config.CAFile = p.issuer, "kubernetes", p.caFile
-	config.Parameters, config.LoginTimeout = map[string]string{"prompt": "consent"}, 3*time.Minute
+	config.Parameters, config.LoginTimeout = map[string]string{"prompt": "consent"}, 9*time.Minute
 	if change != nil {
 		change(&config)
 	}
@@ -32,7 +32,7 @@ func (p *provider) source(t *testing.T, change func(*oidc.Config)) *oidc.Source 
 
 func obtain(t *testing.T, s *oidc.Source, who screen, state json.RawMessage) (credential.Credential, json.RawMessage, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	request := credential.Request{
 		Ask:      credential.Ask{APIVersion: credential.V1, Interactive: who.person != nil},

@@ -137,7 +137,7 @@ func (w *world) startStore(t *testing.T, subject identity.Subject) {
 // await returns when MinIO is ready.
 func (w *world) await(t *testing.T, ended chan error, log *bytes.Buffer) {
 	t.Helper()
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(10 * time.Minute)
 	for {
 		status, answer, err := w.storeRequest(t, http.MethodGet, "/minio/admin/v3/list-canned-policies", nil)
 		if err == nil && status == http.StatusOK {
@@ -147,7 +147,7 @@ func (w *world) await(t *testing.T, ended chan error, log *bytes.Buffer) {
 		case err := <-ended:
 			t.Fatalf("MinIO ended: %v\n%s", err, log)
 		case <-deadline:
-			t.Fatalf("MinIO is not ready after two minutes: %d %s, %v", status, answer, err)
+			t.Fatalf("MinIO is not ready after ten minutes: %d %s, %v", status, answer, err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
