@@ -41,7 +41,7 @@ func Run(ctx context.Context, config Config) error {
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	signer, keeper, err := assemble(config, store, registry)
+	signer, keeper, err := assemble(config, &memory{Directory: store}, registry)
 	if err != nil {
 		return err
 	}

@@ -324,6 +324,57 @@ func TestDamagedRing(t *testing.T) {
 	r.sign(t)
 }
 
+// An older ring that is put back while the signer runs revives no key that was revoked.
+func TestOldRingIsNotSignedWith(t *testing.T) {
+	t.Parallel()
+	config := testConfig(t)
+	r := start(t, config)
+	stolen := r.sign(t)
+	old, newest := t.TempDir(), t.TempDir()
+	copyKeys(t, old, config.KeysDir)
+	operate(t, config, func(o keyring.Operator) keyring.Command {
+		return o.Revoke(keys.Command{Key: stolen, AcceptRefusals: true, Cause: keys.Cause{By: "operator", Reason: "stolen"}})
+	})
+	until(t, "the revoked key is announced no more", func() bool { return !strings.Contains(kids(r.keys(t)), string(stolen)) })
+	copyKeys(t, newest, config.KeysDir)
+
+	copyKeys(t, config.KeysDir, old)
+	until(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
+	announced := r.keys(t)
+	if strings.Contains(kids(announced), string(stolen)) {
+		t.Error("the revoked key is announced again")
+	}
+	if _, err := r.client.Sign(t.Context(), announced, claims(), keys.Algorithms()); err == nil {
+		t.Error("a token was signed")
+	}
+	if want := "key " + string(stolen) + " was revoked"; !strings.Contains(r.log.String(), want) {
+		t.Errorf("the log has no %q:\n%s", want, r.log.String())
+	}
+	copyKeys(t, config.KeysDir, newest)
+	until(t, "it is ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusOK })
+	if kid := r.sign(t); kid == stolen {
+		t.Error("the revoked key signs again")
+	}
+}
+
+// copyKeys copies the files of a folder of keys, the ring last: keys that it does not name are of no use.
+func copyKeys(t *testing.T, to, from string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(from, "*.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, filepath.Join(from, "ring.json")) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(to, filepath.Base(file)), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The first keys need be kept no longer than the longest token that was ever offered.
 func TestFirstRingHasTheTermsOfTheSettings(t *testing.T) {
 	t.Parallel()
