@@ -55,9 +55,5 @@ func (w *gmsaWorld) createAccounts(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := w.create(ctx, "/api/v1/namespaces/"+w.namespace+"/serviceaccounts", object("v1", "ServiceAccount", deniedAccount, nil))
-	return err
+	return nil
 }
-
-// deniedAccount may use nothing.
-const deniedAccount = "bench-denied"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
@@ -128,11 +129,12 @@ func (w *gmsaWorld) register(ctx context.Context) error {
 	return nil
 }
 
-// waitUntilAsked waits until each of them decides about its pods, and nobody else does. An account that may use nothing is refused
-// by the policy before any webhook is asked.
+// waitUntilAsked waits until each of them decides about its pods, and nothing else does. Contents without a name are left alone by the
+// webhook that fills in, and refused by the policy.
 func (w *gmsaWorld) waitUntilAsked(ctx context.Context) error {
+	nameless := bytes.Replace(w.gmsaPod(byOurs, gmsaAccount(0)), []byte(windowsOptions(w.spec(0))), []byte(`{"windowsOptions":{"gmsaCredentialSpec":"{}"}}`), 1)
 	return until(ctx, "the gMSA webhooks and the policy are asked", 30*time.Second, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
-		if _, err := w.post(ctx, w.podsURL("?dryRun=All"), w.gmsaPod(byOurs, deniedAccount)); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
+		if _, err := w.post(ctx, w.podsURL("?dryRun=All"), nameless); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 			return false, err
 		}
 		for _, by := range []string{byNobody, byNoop, byOurWebhooks, byOurs, byBoth} {
