@@ -29,7 +29,7 @@ func TestDocumentsName(t *testing.T) {
 		"metrics of webhook":        {"internal/admission/webhook/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
 		"reserved variables":        {"internal/target/*/*.go", `Name: "([A-Z][A-Z_]+)"`, "labels-and-annotations.md", 15},
 		"policies":                  {"deploy/base/5*-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 5},
-		"gMSA: policy":              {"deploy/base/62-gmsa-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 2},
+		"gMSA: policy":              {"deploy/base/62-gmsa-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 1},
 		"gMSA: webhooks":            {"deploy/base/61-gmsa-webhooks.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 4},
 		"gMSA: webhooks of flags":   {"deploy/options/*.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 5},
 		"gMSA: annotations":         {"api/windows/v1/*.go", `Annotation\w+ += "([^"]+)"`, "labels-and-annotations.md", 4},
