@@ -141,7 +141,7 @@ func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 // One plane is enough for all that is asked of a node; the tests that break it come last.
 func TestNode(t *testing.T) {
 	needNode(t)
-	first(t, ofPlane+ofCluster+ofNode)
+	first(t, ofPlane+ofNode)
 	p := nodePlane(t)
 	t.Run("pods wait for their token", func(t *testing.T) { podsWaitForTheirToken(t, p) })
 	t.Run("pod of a program", func(t *testing.T) { podOfAProgram(t, p) })
