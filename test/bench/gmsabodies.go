@@ -48,7 +48,7 @@ func (w *gmsaWorld) createPod(ctx context.Context, url string, body []byte, cont
 // gmsaDryRun creates a pod without storing it.
 func (w *gmsaWorld) gmsaDryRun(by string) func(context.Context) error {
 	url, body, contents := w.podsURL("?dryRun=All"), w.gmsaPod(by, gmsaAccount(0)), 1
-	if by == byNoop || by == byNobody {
+	if by == byNoop || by == byNone {
 		contents = 0
 	}
 	return func(ctx context.Context) error { return w.createPod(ctx, url, body, contents) }

@@ -27,7 +27,7 @@ func measureGMSAPods(ctx context.Context, s settings, p plane, t *table) error {
 	// Pods take a good part of a round each, so rounds are longer, and there are fewer.
 	s.round, s.rounds = 2*s.round, max(2, s.rounds/2)
 	results, err := rounds(ctx, s, gmsaPodsAtATime, []subject{
-		{name: byNobody, once: w.gmsaDryRun(byNobody), pids: []int{kube}},
+		{name: byNone, once: w.gmsaDryRun(byNone), pids: []int{kube}},
 		{name: byNoop, once: w.gmsaDryRun(byNoop), pids: []int{kube}, aside: []int{w.noop}},
 		{name: byOurWebhooks, once: w.gmsaDryRun(byOurWebhooks), pids: []int{kube}, aside: []int{w.ours}},
 		{name: byOurs, once: w.gmsaDryRun(byOurs), pids: []int{kube}, aside: []int{w.ours}},
@@ -42,9 +42,9 @@ func measureGMSAPods(ctx context.Context, s settings, p plane, t *table) error {
 // gmsaPodRows shows what is added to the creation of a pod that nobody decides about. The webhook that does nothing is beside our
 // webhooks and the policy, as they are installed, and beside our webhooks alone, as it has no policy either.
 func gmsaPodRows(t *table, results map[string]result) {
-	nobody, noop := results[byNobody], results[byNoop]
-	time := func(r result) float64 { return 1e6/r.perSecond - 1e6/nobody.perSecond }
-	cpu := func(r result) float64 { return micro(r.cpu + r.aside - nobody.cpu) }
+	bare, noop := results[byNone], results[byNoop]
+	time := func(r result) float64 { return 1e6/r.perSecond - 1e6/bare.perSecond }
+	cpu := func(r result) float64 { return micro(r.cpu + r.aside - bare.cpu) }
 	what := fmt.Sprintf("gMSA pods, %d at a time: ", gmsaPodsAtATime)
 	const peer = "webhook that does nothing"
 	for _, with := range []struct{ by, what string }{{byOurs, "webhooks and policy"}, {byOurWebhooks, "webhooks alone"}} {
@@ -55,9 +55,9 @@ func gmsaPodRows(t *table, results map[string]result) {
 	}
 	ours := results[byOurs]
 	t.add(row{what: what + "pods per second", ours: ours.perSecond, peer: peer, theirs: noop.perSecond})
-	t.add(row{what: what + "pods per second", ours: ours.perSecond, peer: "no webhook", theirs: nobody.perSecond})
+	t.add(row{what: what + "pods per second", ours: ours.perSecond, peer: "no webhook", theirs: bare.perSecond})
 	t.add(row{what: what + "p99 of creating a pod", unit: "ms", ours: ours.p99.Seconds() * 1e3, peer: peer, theirs: noop.p99.Seconds() * 1e3})
-	t.add(row{what: what + "p99 of creating a pod", unit: "ms", ours: ours.p99.Seconds() * 1e3, peer: "no webhook", theirs: nobody.p99.Seconds() * 1e3})
+	t.add(row{what: what + "p99 of creating a pod", unit: "ms", ours: ours.p99.Seconds() * 1e3, peer: "no webhook", theirs: bare.p99.Seconds() * 1e3})
 }
 
 // burst creates pods at once, of a service account that was never asked about, after as many that the webhook that does nothing

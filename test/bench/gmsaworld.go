@@ -23,7 +23,7 @@ const (
 // The labels of pods say what decides about them: all of ours (webhooks and policy), our webhooks alone, the webhook that does
 // nothing in their place, nobody, or ours and then the one that does nothing, which so sees what ours has filled in.
 const (
-	byOurs, byOurWebhooks, byNoop, byNobody, byBoth = "ours", "webhooks", "noop", "nobody", "both"
+	byOurs, byOurWebhooks, byNoop, byNone, byBoth = "ours", "webhooks", "noop", "none", "both"
 	// bothPath is where the webhook that does nothing is asked about pods of byBoth.
 	bothPath = "/both"
 )
@@ -137,7 +137,7 @@ func (w *gmsaWorld) waitUntilAsked(ctx context.Context) error {
 		if _, err := w.post(ctx, w.podsURL("?dryRun=All"), nameless); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 			return false, err
 		}
-		for _, by := range []string{byNobody, byNoop, byOurWebhooks, byOurs, byBoth} {
+		for _, by := range []string{byNone, byNoop, byOurWebhooks, byOurs, byBoth} {
 			if err := w.gmsaDryRun(by)(ctx); err != nil {
 				return false, err
 			}
