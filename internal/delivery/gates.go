@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,9 +50,12 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 			return reconcile.Result{RequeueAfter: after}, err // told when it is filled
 		}
 	}
+	// The condition is written first, as the agent follows pods with a gate only. A pod does not wait for it.
+	var unshown error
 	if has := waitingOf(&pod); has != nil && has.Status != corev1.ConditionTrue {
-		if err := g.condition(ctx, &pod, corev1.PodCondition{Status: corev1.ConditionTrue, Reason: "TokensExist", Message: "the tokens of the pod exist"}); client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
-			return reconcile.Result{}, err
+		unshown = g.condition(ctx, &pod, corev1.PodCondition{Status: corev1.ConditionTrue, Reason: "TokensExist", Message: "the tokens of the pod exist"})
+		if client.IgnoreNotFound(unshown) == nil || apierrors.IsForbidden(unshown) {
+			unshown = nil
 		}
 	}
 	err := g.client.Patch(ctx, &pod, client.RawPatch(types.JSONPatchType, removal(&pod, index)))
@@ -61,7 +65,7 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	if err == nil {
 		g.recorder.gates.Inc()
 	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, errors.Join(unshown, err)
 }
 
 // gateOf returns the position of our gate, or -1.

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 		t.Errorf("the Event says %q", event)
 	}
 	writes := 0
-	w.onStatus = func() { writes++ }
+	w.onStatus = func() error { writes++; return nil }
 	condition := func(status corev1.ConditionStatus, reason, words string, changed time.Time) {
 		t.Helper()
 		var found corev1.Pod
@@ -128,5 +129,25 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	look()
 	if writes != 3 {
 		t.Errorf("%d writes, want none once the gate has gone", writes)
+	}
+}
+
+func TestAPodDoesNotWaitForItsCondition(t *testing.T) {
+	secret := tokensecret.NameFor("web", "banana")
+	pod := mountingPod("p", secret)
+	pod.UID = "u"
+	pod.Spec.ServiceAccountName, pod.Spec.SchedulingGates = "web", []corev1.PodSchedulingGate{{Name: v1alpha1.GateToken}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.ConditionTokenReady, Status: corev1.ConditionFalse}}
+	w := newWorld(t, &pod, labelled("ns", secret, "banana"))
+	w.edit("ns/"+secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("t")} })
+	broken := errors.New("a webhook for pods/status is broken")
+	w.onStatus = func() error { return broken }
+	key := types.NamespacedName{Namespace: "ns", Name: "p"}
+	if _, err := w.gates.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+	var found corev1.Pod
+	if err := w.client.Get(t.Context(), key, &found); err != nil || len(found.Spec.SchedulingGates) != 0 {
+		t.Errorf("the pod waits behind %v, %v", found.Spec.SchedulingGates, err)
 	}
 }

@@ -54,7 +54,7 @@ type world struct {
 	keyID      string                 // that signs
 	ahead      time.Duration          // of the issuer's clock
 	queued     map[string]time.Duration
-	onStatus   func()              // before a status is patched
+	onStatus   func() error        // before a status is patched; an error is the answer
 	onPatch    func(client.Object) // before a patch is carried out
 	unserved   string              // a namespace whose Secrets the agent may not read
 	unwritable error               // what patches are answered with
@@ -88,7 +88,9 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 			return c.Patch(ctx, object, patch, options...)
 		}, SubResourcePatch: func(ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 			if w.onStatus != nil {
-				w.onStatus()
+				if err := w.onStatus(); err != nil {
+					return err
+				}
 			}
 			return c.SubResource(resource).Patch(ctx, object, patch, options...)
 		}}).Build()
