@@ -29,7 +29,7 @@ func (s *Secret) Watch(ctx context.Context, changed func()) error {
 			return nil
 		case event, open := <-watching.ResultChan():
 			switch {
-			case !open:
+			case !open || ctx.Err() != nil: // the end of ctx may come as an event of the watch
 				return nil
 			case event.Type == watch.Error:
 				return s.failed(ctx, "watch", apierrors.FromObject(event.Object))
