@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,6 +92,12 @@ func TestAccountsWithOneOfTheGuards(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error { return create(windowsPod(gmsaOf(spec("mine"), credentialContents))) })
+	eventually(t, func() error {
+		if err := create(windowsPod(gmsaOf(other, credentialContents))); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'credence-gmsa'") {
+			return fmt.Errorf("the policy does not decide yet: %w", err)
+		}
+		return nil
+	})
 	t.Run("policies", func(t *testing.T) {
 		for name, test := range map[string]struct {
 			pod  *corev1.Pod
@@ -132,8 +140,32 @@ func signalWebhook(t *testing.T, p plane, signal syscall.Signal) {
 			if err := syscall.Kill(component.PID, signal); err != nil {
 				t.Fatal(err)
 			}
+			if signal == syscall.SIGSTOP {
+				stopped(t, component.PID)
+			}
 		}
 	}
+}
+
+// stopped waits until no thread of a process runs: one thread takes the signal, and the others go on until it does.
+func stopped(t *testing.T, pid int) {
+	t.Helper()
+	eventually(t, func() error {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		if err != nil || len(threads) == 0 {
+			return fmt.Errorf("threads of process %d: %v", pid, err)
+		}
+		for _, thread := range threads {
+			stat, err := os.ReadFile(thread)
+			if err != nil {
+				return err
+			}
+			if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "T") {
+				return fmt.Errorf("a thread of process %d has the state %.1s", pid, state)
+			}
+		}
+		return nil
+	})
 }
 
 func accountsByWebhook(t *testing.T, p plane, namespace, other string, spec func(string) string) {

@@ -1,17 +1,21 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 )
 
 func (p plane) tokenRefused(t *testing.T, namespace, why string) {
@@ -105,7 +109,25 @@ func TestOldRingSignsNothing(t *testing.T) {
 		t.Errorf("again: %d %s", code, out)
 	}
 
-	// No ring at all, across a start of the API server.
+	// No ring at all, across a start of the API server. What is lost was published before: a key that only a running process has seen
+	// needs consent once more.
+	eventually(t, func() error {
+		stored, err := os.ReadFile(filepath.Join(keysDir, "ring.json"))
+		if err != nil {
+			return err
+		}
+		var ring struct{ Keys []struct{ Kid string } }
+		if err := json.Unmarshal(stored, &ring); err != nil {
+			return err
+		}
+		published, status := jwks(), p.keyRing(t).Status.Keys
+		for _, key := range ring.Keys {
+			if !strings.Contains(published, key.Kid) || !slices.ContainsFunc(status, func(k identityv1alpha1.KeyStatus) bool { return k.ID == key.Kid }) {
+				return fmt.Errorf("key %s is not published yet", key.Kid)
+			}
+		}
+		return nil
+	})
 	if err := os.Remove(filepath.Join(keysDir, "ring.json")); err != nil {
 		t.Fatal(err)
 	}
