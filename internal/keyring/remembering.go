@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ type Remembering struct {
 	// Outside is what is remembered outside of the store and this process, read before the ring is. While it can not be
 	// read, what was read last counts; before that, no ring is given.
 	Outside func(ctx context.Context) (keys.Past, error)
+	// Superseded is the error of a ring that lacks something. nil: ErrSuperseded, by which a Follower stops to use the last good ring, too.
+	Superseded error
 
 	mu      sync.Mutex
 	outside *keys.Past
@@ -45,7 +48,7 @@ func (s *Remembering) Load(ctx context.Context) (keys.Ring, string, error) {
 		return keys.Ring{}, "", err
 	}
 	if lacks := ring.Lacks(past); lacks != "" {
-		return keys.Ring{}, "", fmt.Errorf("%w (%s)", ErrSuperseded, lacks)
+		return keys.Ring{}, "", fmt.Errorf("%w (%s)", cmp.Or(s.Superseded, ErrSuperseded), lacks)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ func Run(ctx context.Context, config Config) error {
 
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	signer, keeper, err := assemble(config, &memory{Directory: store}, registry)
+	signer, keeper, err := assemble(config, remembering(store), registry)
 	if err != nil {
 		return err
 	}
@@ -99,6 +99,15 @@ func makeFirst(ctx context.Context, config Config, store keystore.Store) error {
 	}
 	config.Log.InfoContext(ctx, "no keys were found, so new ones were made", "keysDir", config.KeysDir)
 	return nil
+}
+
+var errOlder = errors.New("the folder has an older ring of keys than this process has seen, and nothing is signed with it: put the newest one back, or revoke in this one what was revoked, and restart the signer")
+
+// remembering is the folder for as long as this process runs: an older ring that is put back revives no key that was revoked. Nothing is
+// remembered outside.
+func remembering(store keystore.Store) keystore.Store {
+	nothing := func(context.Context) (keys.Past, error) { return keys.Past{}, nil }
+	return &keyring.Remembering{Store: store, Outside: nothing, Superseded: errOlder}
 }
 
 // assemble connects what signs with what keeps the ring: each knows of the other what it decides by.
