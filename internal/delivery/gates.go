@@ -53,10 +53,7 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	// The condition is written first, as the agent follows pods with a gate only. A pod does not wait for it.
 	var unshown error
 	if has := waitingOf(&pod); has != nil && has.Status != corev1.ConditionTrue {
-		unshown = g.condition(ctx, &pod, corev1.PodCondition{Status: corev1.ConditionTrue, Reason: "TokensExist", Message: "the tokens of the pod exist"})
-		if client.IgnoreNotFound(unshown) == nil || apierrors.IsForbidden(unshown) {
-			unshown = nil
-		}
+		_, unshown = g.condition(ctx, &pod, corev1.PodCondition{Status: corev1.ConditionTrue, Reason: "TokensExist", Message: "the tokens of the pod exist"})
 	}
 	err := g.client.Patch(ctx, &pod, client.RawPatch(types.JSONPatchType, removal(&pod, index)))
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {

@@ -50,13 +50,13 @@ func (g *gates) waits(ctx context.Context, pod *corev1.Pod, secret string, exist
 			return waitLook, nil
 		}
 	}
-	err := g.condition(ctx, pod, condition)
-	if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
+	written, err := g.condition(ctx, pod, condition)
+	if err != nil {
 		return 0, err
 	}
 	g.events.workload.Event(reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeWarning, "WaitingForToken", message)
-	if err != nil {
-		return again, nil // without the right to conditions there is the Event
+	if !written {
+		return again, nil // there is the Event
 	}
 	return waitLook, nil
 }
@@ -69,8 +69,9 @@ func waitingOf(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// condition writes whether a pod has its tokens. Other conditions stay as they are.
-func (g *gates) condition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) error {
+// condition writes whether a pod has its tokens. Other conditions stay as they are. It is not written, without an error, where there is
+// no right to conditions, and where the pod has gone.
+func (g *gates) condition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) (written bool, err error) {
 	condition.Type, condition.LastProbeTime = v1alpha1.ConditionTokenReady, metav1.NewTime(g.clock.Now())
 	condition.LastTransitionTime = condition.LastProbeTime
 	if has := waitingOf(pod); has != nil && has.Status == condition.Status {
@@ -83,5 +84,9 @@ func (g *gates) condition(ctx context.Context, pod *corev1.Pod, condition corev1
 	if err != nil {
 		panic(err) // strings and times always have a JSON form
 	}
-	return g.client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
+	err = g.client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
