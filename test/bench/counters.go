@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 )
@@ -31,11 +30,7 @@ func (c *client) counters(ctx context.Context) (counters, error) {
 }
 
 func (c *client) metrics(ctx context.Context, server string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	return send(c.http, request, http.StatusOK)
+	return get(ctx, c.http, server+"/metrics")
 }
 
 // sum adds up the series of a metric, in Prometheus' text format, that have all of the labels.

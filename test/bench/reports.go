@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"time"
 )
@@ -75,11 +74,7 @@ func reportRows(t *table, count int, spans map[string]span) {
 func (w *world) listRows(ctx context.Context, t *table, count int, pids map[string]int, identities, peers string) error {
 	list := func(path string) (span, error) {
 		return watched(maps.Clone(pids), func() (int, error) {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.cluster+path, nil)
-			if err != nil {
-				return 0, err
-			}
-			_, err = send(w.http, request, http.StatusOK)
+			_, err := get(ctx, w.http, w.cluster+path)
 			return count, err
 		})
 	}

@@ -17,16 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// direct returns the configuration for the aggregated server's own port, which is the next after kube-apiserver's.
+// direct returns the configuration for the aggregated server's own port.
 func (p plane) direct(t *testing.T) *rest.Config {
 	t.Helper()
-	var port int
-	if _, err := fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &port); err != nil {
-		t.Fatal(err)
-	}
-	config := p.config(t)
-	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port+1)
-	return config
+	return p.onPort(t, healthPorts["apiserver"])
 }
 
 func TestNobodyComesPastTheCluster(t *testing.T) {

@@ -17,14 +17,14 @@ import (
 // healthPorts are those with /livez, /readyz, /version and /metrics, counted from the first port of a plane.
 var healthPorts = map[string]int{"apiserver": 1, "discovery": 3, "controller": 4, "agent": 5, "webhook": 7, "binder": 8}
 
-// onPort returns the configuration of a user without credentials for another port of the plane.
+// onPort returns the configuration for another port of the plane, counted from the first, which is kube-apiserver's.
 func (p plane) onPort(t *testing.T, offset int) *rest.Config {
 	t.Helper()
 	var port int
 	if _, err := fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &port); err != nil {
 		t.Fatal(err)
 	}
-	config := rest.AnonymousClientConfig(p.config(t))
+	config := p.config(t)
 	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port+offset)
 	return config
 }
@@ -61,7 +61,7 @@ func TestMetricsOfAllServers(t *testing.T) {
 
 	for server, port := range healthPorts {
 		t.Run(server, func(t *testing.T) {
-			anonymous := shared.onPort(t, port)
+			anonymous := rest.AnonymousClientConfig(shared.onPort(t, port))
 			with := func(token string) *rest.Config {
 				config := rest.CopyConfig(anonymous)
 				config.BearerToken = token
