@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// loaderVariables make another program of one, whatever its file is: its loader or interpreter, or a program that shows a login, runs what
-// they name. Which of them a
-// program obeys is not known, so a policy that names programs lets a config set none.
+// loaderVariables make another program of one, whatever its file is: its loader or interpreter, or a program that shows a login, runs
+// what they name. Which of them a program obeys is not known, so a policy that names programs lets a config set none.
 var (
 	loaderPrefixes  = []string{"LD_", "DYLD_", "_RLD", "PYTHON", "PERL5", "RUBY", "LUA_", "CORECLR_", "COR_", "DOTNET_"}
 	loaderVariables = []string{

@@ -17,8 +17,8 @@ var (
 	watches = newBudget(128 - ofPlane)
 )
 
-// What planes and clusters hold of the inotify instances of a user, which are 128 on many machines. It bounds the memory that they have
-// at once, too: a gigabyte for each.
+// What planes and clusters take of the inotify instances of a user, which are 128 on many machines. A plane is given more than it holds
+// (watchesOfAPlane), which bounds the memory that planes have at once: a gigabyte for each.
 const (
 	ofPlane   = 22
 	ofCluster = 8
