@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -211,6 +213,40 @@ func TestWhatTheBinderMayBind(t *testing.T) {
 	_, err = agent.RoleBindings(plain).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: agentBinding}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentBinding}}, metav1.CreateOptions{})
 	refused(t, "a binding by the agent", err, "forbidden")
 	refused(t, "the agent deletes another binding", agent.RoleBindings("credence-system").Delete(t.Context(), "credence:keys", metav1.DeleteOptions{}), "forbidden")
+}
+
+// The doctor names the namespaces where the binder could not, or may not, let the agent have the Secrets.
+func TestDoctorNamesNamespacesWithoutBinding(t *testing.T) {
+	inTurn(t)
+	root := shared.client(t)
+	doctor := func(namespace, want string) {
+		t.Helper()
+		eventually(t, func() error {
+			stdout, stderr, _ := shared.command(t, "", "credence", "doctor", "-n", namespace)
+			if !strings.Contains(stdout, want) {
+				return fmt.Errorf("doctor does not print %q:\n%s%s", want, stdout, stderr)
+			}
+			return nil
+		})
+	}
+	full, taken := shared.namespace(t), shared.namespace(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/rolebindings.rbac.authorization.k8s.io": resource.MustParse("0")}}}
+	if _, err := root.CoreV1().ResourceQuotas(full).Create(t.Context(), quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: agentBinding}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
+	if _, err := root.RbacV1().RoleBindings(taken).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shared.enable(t, full)
+	shared.enable(t, taken)
+	doctor(full, "no RoleBinding credence:agent:secrets, so that the agent delivers no tokens there: "+full)
+	doctor(taken, "gives something else than the binder's, so that the agent may not deliver tokens there: "+taken)
+
+	if err := root.RbacV1().RoleBindings(taken).Delete(t.Context(), agentBinding, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	doctor(taken, "the agent may deliver tokens in 1 namespace")
 }
 
 func emptyRole(t *testing.T, root kubernetes.Interface) string {

@@ -62,6 +62,7 @@ func checkAnnotations(ctx context.Context, found *diagnosis, workload *api, name
 	if !a.read("namespaces", err) {
 		return
 	}
+	checkBinder(ctx, found, workload, namespace, a.enabled)
 	for _, resource := range []string{"serviceaccounts", "pods"} {
 		each := func(in string) error {
 			return workload.eachMetadata(ctx, in, resource, func(o *metav1.PartialObjectMetadata) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -173,16 +174,15 @@ func (d *doctor) checkAgent(ctx context.Context, found *diagnosis, cluster *api)
 			HolderIdentity       string            `json:"holderIdentity"`
 		} `json:"spec"`
 	}
-	const agent = "credence-agent"
-	err := cluster.raw(ctx, &lease, "/apis/coordination.k8s.io/v1/namespaces/"+systemNamespace+"/leases/"+agent)
+	err := cluster.raw(ctx, &lease, "/apis/coordination.k8s.io/v1/namespaces/"+systemNamespace+"/leases/"+agentAccount)
 	switch {
 	case apierrors.IsNotFound(err):
-		found.skip("agent", "there is no Lease %s/%s: whether it works is seen by the token Secrets", systemNamespace, agent)
+		found.skip("agent", "there is no Lease %s/%s: whether it works is seen by the token Secrets", systemNamespace, agentAccount)
 	case skipped(found, "agent", "get leases in namespace "+systemNamespace, err):
 	case err != nil:
 		found.add("agent", verdictFail, "", "read its Lease: %v", err)
 	case lease.Spec.RenewTime == nil || d.now().Sub(lease.Spec.RenewTime.Time) > 2*max(time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second, failSkew):
-		found.add("agent", verdictFail, "see whether credence-server agent runs, and its log: no token is renewed", "nobody holds its Lease %s/%s", systemNamespace, agent)
+		found.add("agent", verdictFail, "see whether credence-server agent runs, and its log: no token is renewed", "no agent holds its Lease %s/%s", systemNamespace, agentAccount)
 	default:
 		found.pass("agent", "%s runs", lease.Spec.HolderIdentity)
 	}
@@ -192,8 +192,12 @@ func (d *doctor) checkAgent(ctx context.Context, found *diagnosis, cluster *api)
 func (a *api) raw(ctx context.Context, into any, path string) error {
 	address, query, _ := strings.Cut(path, "?")
 	request := a.core.Get().MaxRetries(0).AbsPath(address)
-	if name, value, ok := strings.Cut(query, "="); ok {
-		request.Param(name, value)
+	parameters, err := url.ParseQuery(query)
+	if err != nil {
+		return err
+	}
+	for name, values := range parameters {
+		request.Param(name, values[0])
 	}
 	body, err := rawAnswer(request.Do(ctx))
 	if err != nil {
