@@ -33,7 +33,7 @@ func annotated(annotations map[string]string) []Reference {
 	return found
 }
 
-// AnnotationOf says which container an annotation is for, "" being the pod; false for one of something else.
+// AnnotationOf returns the container that an annotation is for ("" is the pod), and false if the key is not such an annotation.
 func AnnotationOf(key string) (container string, ok bool) {
 	if key == v1.AnnotationPodName || key == v1.AnnotationPodContents {
 		return "", true
@@ -55,8 +55,8 @@ func annotationKeys(container string) (name, contents string) {
 
 func annotationPath(key string) string { return "metadata.annotations[" + key + "]" }
 
-// Unchanged refuses (400) an update that changes, adds or removes an annotation of a pod which says what it runs as. There is
-// no API server between that and the node: fields can't be changed, annotations can.
+// Unchanged refuses (400) an update that changes, adds or removes an annotation that names the account of a pod's containers. The
+// node reads it without another check by the API server: fields are immutable, annotations are not.
 func Unchanged(old, now map[string]string) *admission.Denial {
 	keys := map[string]bool{}
 	for _, annotations := range []map[string]string{old, now} {
@@ -66,7 +66,7 @@ func Unchanged(old, now map[string]string) *admission.Denial {
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if _, ours := AnnotationOf(key); ours && old[key] != now[key] {
-			return admission.BadRequest(fmt.Sprintf("%s of a pod that exists can't be %s: it says which Active Directory account its containers run as; create the pod anew",
+			return admission.BadRequest(fmt.Sprintf("%s of a pod that exists can't be %s: it names the Active Directory account of its containers; create the pod anew",
 				annotationPath(key), change(old[key], now[key]))).At(annotationPath(key))
 		}
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/credence-id/credence/internal/admission"
 )
 
-// Use is what the cluster says of a user and a GMSACredentialSpec.
+// Use is the cluster's answer about a user and a GMSACredentialSpec.
 type Use struct {
 	Allowed bool
-	// Detail is what the authorizer said where it does not allow it; it may be empty.
+	// Detail is the authorizer's reason if the user is not allowed. It may be empty.
 	Detail string
 }
 
-// Request is what a decision of Authorize is about.
+// Request is the input of Authorize.
 type Request struct {
 	Namespace, ServiceAccount string
 	// References are those that the request brings along.
@@ -23,7 +23,7 @@ type Request struct {
 	// Specs and Uses have what is known of each name, and what the service account may use.
 	Specs map[string]Spec
 	Uses  map[string]Use
-	// UserReferences are those that User, who makes the request, must be allowed to use too, as UserUses says.
+	// UserReferences are those that User, the author of the request, must also be allowed to use, by UserUses.
 	UserReferences []Reference
 	User           string
 	UserUses       map[string]Use
@@ -42,9 +42,9 @@ func first(denials []*admission.Denial) *admission.Denial {
 	return denials[0]
 }
 
-// denials are all reasons to refuse. Their order is kept, so that a refusal does not show what is in a credential spec to those who
-// may not use it: contents without a name (422), who may use it (403), and only then, of those that may be used, whether there is
-// such an object, whether contents are filled in, and whether they are the object's (422).
+// denials are all reasons to refuse. Their order hides the contents of a credential spec from users who are not allowed to use it:
+// contents without a name (422), the right to use (403), and only then, for allowed objects, whether the object exists, whether its
+// contents are filled in, and whether the pod's contents are equal to them (422).
 func (r Request) denials() []*admission.Denial {
 	var denials []*admission.Denial
 	add := func(denial *admission.Denial) bool {
@@ -65,7 +65,7 @@ func (r Request) denials() []*admission.Denial {
 		}
 	}
 	for _, reference := range r.UserReferences {
-		if reference.Name == "" { // nobody can be asked whether they may use it
+		if reference.Name == "" { // without a name there is no right to check
 			add(nameless(reference))
 		} else if add(r.unauthorizedUser(reference)) {
 			withheld[reference.Name] = true
@@ -73,7 +73,7 @@ func (r Request) denials() []*admission.Denial {
 	}
 	for _, reference := range r.References {
 		if reference.Name != "" && !withheld[reference.Name] {
-			add(r.unlike(reference))
+			add(r.mismatch(reference))
 		}
 	}
 	return denials
@@ -96,7 +96,7 @@ func (r Request) unauthorized(reference Reference) *admission.Denial {
 
 func (r Request) unauthorizedUser(reference Reference) *admission.Denial {
 	if use := r.UserUses[reference.Name]; !use.Allowed {
-		return admission.Forbidden(fmt.Sprintf("%s: user %q may not use GMSACredentialSpec %q in namespace %q%s: in this cluster who creates the workload needs verb use on gmsacredentialspecs of windows.k8s.io, as its service account does",
+		return admission.Forbidden(fmt.Sprintf("%s: user %q may not use GMSACredentialSpec %q in namespace %q%s: in this cluster the user who creates the workload needs verb use on gmsacredentialspecs of windows.k8s.io, as its service account does",
 			reference.NamePath, r.User, reference.Name, r.Namespace, detail(use))).At(reference.NamePath)
 	}
 	return nil
@@ -109,8 +109,8 @@ func detail(use Use) string {
 	return " (" + use.Detail + ")"
 }
 
-// unlike refuses contents that are not those of the object.
-func (r Request) unlike(reference Reference) *admission.Denial {
+// mismatch refuses contents that differ from those of the object.
+func (r Request) mismatch(reference Reference) *admission.Denial {
 	spec := r.Specs[reference.Name]
 	if denial := spec.unusable(reference); denial != nil {
 		return denial

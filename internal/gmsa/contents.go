@@ -16,8 +16,8 @@ const MaxContents = 64 << 10
 // maxDepth is how deep contents may nest; credential specs do to 4.
 const maxDepth = 32
 
-// Canonical is a credspec as pods get it: JSON with sorted keys and without white space. An error is a value that is no JSON
-// object, or more than a pod can carry.
+// Canonical is a credspec as pods get it: JSON with sorted keys and without white space. It returns an error if the value is not
+// a JSON object or is larger than a pod can carry.
 func Canonical(credspec any) (string, error) {
 	if object, ok := credspec.(map[string]any); !ok || len(object) == 0 {
 		return "", errors.New("it has no credspec")
@@ -35,11 +35,11 @@ func Canonical(credspec any) (string, error) {
 	return string(contents), nil
 }
 
-// errDiffers says that contents are readable, and others.
+// errDiffers is returned for valid contents that are not the same.
 var errDiffers = errors.New("they differ")
 
-// Same returns nil where contents are the same JSON object as canonical: white space and the order of keys do not matter,
-// anything else does. An error says what is wrong with contents that can be read in two ways, or in none.
+// Same returns nil if contents are the same JSON object as canonical. White space and the order of keys do not matter, anything
+// else does. It returns an error for contents that are invalid or ambiguous.
 func Same(contents, canonical string) error {
 	if contents == canonical {
 		return nil
@@ -89,7 +89,7 @@ func element(decoder *json.Decoder, depth int) (any, error) {
 	token, err := decoder.Token()
 	if err != nil {
 		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-			return nil, fmt.Errorf("they are no JSON at byte %d", syntax.Offset)
+			return nil, fmt.Errorf("invalid JSON at byte %d", syntax.Offset)
 		}
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func list(decoder *json.Decoder, depth int) (any, error) {
 func closing(decoder *json.Decoder) error {
 	if _, err := decoder.Token(); err != nil {
 		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-			return fmt.Errorf("they are no JSON at byte %d", syntax.Offset)
+			return fmt.Errorf("invalid JSON at byte %d", syntax.Offset)
 		}
 		return err
 	}

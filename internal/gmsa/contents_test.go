@@ -37,10 +37,10 @@ func FuzzSame(f *testing.F) {
 		}
 		var x, y any
 		if err := json.Unmarshal([]byte(a), &x); err != nil {
-			t.Fatalf("%q passed and is no JSON: %v", a, err)
+			t.Fatalf("%q passed and is not JSON: %v", a, err)
 		}
 		if err := json.Unmarshal([]byte(b), &y); err != nil {
-			t.Fatalf("%q passed and is no JSON: %v", b, err)
+			t.Fatalf("%q passed and is not JSON: %v", b, err)
 		}
 		one, _ := json.Marshal(x)
 		other, _ := json.Marshal(y)

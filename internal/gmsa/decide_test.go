@@ -163,7 +163,7 @@ func TestAuthorize(t *testing.T) {
 		{"another case", request("spec1", strings.Replace(contents, "CmsPlugins", "cmsPlugins", 1)), http.StatusUnprocessableEntity, []string{"is not what"}},
 		{"something behind", request("spec1", contents+" {}"), http.StatusUnprocessableEntity, []string{"something follows"}},
 		{"no object but a list", request("spec1", `["a"]`), http.StatusUnprocessableEntity, []string{"no object"}},
-		{"no JSON", request("spec1", "not json"), http.StatusUnprocessableEntity, []string{"no JSON"}},
+		{"no JSON", request("spec1", "not json"), http.StatusUnprocessableEntity, []string{"invalid JSON"}},
 		{"not all of it", request("spec1", contents[:20]), http.StatusUnprocessableEntity, []string{"end before"}},
 		{"too much", request("spec1", `{"a":"`+strings.Repeat("x", gmsa.MaxContents)+`"}`), http.StatusUnprocessableEntity, []string{"bytes"}},
 		{"too deep", request("spec1", `{"a":`+strings.Repeat("[", 100)+strings.Repeat("]", 100)+"}"), http.StatusUnprocessableEntity, []string{"nest deeper"}},
@@ -182,11 +182,11 @@ func TestAuthorize(t *testing.T) {
 			}
 			for _, want := range test.says {
 				if !strings.Contains(denial.Message, want) {
-					t.Errorf("the message does not say %q:\n%s", want, denial.Message)
+					t.Errorf("the message does not have %q:\n%s", want, denial.Message)
 				}
 			}
 			if denial.Code == http.StatusForbidden && (strings.Contains(denial.Message, secret) || strings.Contains(denial.Message, "ActiveDirectory")) {
-				t.Errorf("who may not use it learns what is in it: %s", denial.Message)
+				t.Errorf("contents shown to a user who may not use them: %s", denial.Message)
 			}
 		})
 	}

@@ -8,9 +8,9 @@ import (
 
 // Spec is what is known of the GMSACredentialSpec of a name.
 type Spec struct {
-	// Exists says that there is one.
+	// Exists reports whether the object exists.
 	Exists bool
-	// Contents are its credspec, by Canonical; empty where Fault says why it has none that could be used.
+	// Contents are its credspec, by Canonical. They are empty if Fault has the reason why they cannot be used.
 	Contents string
 	Fault    string
 }

@@ -9,9 +9,9 @@ import (
 // MaxHostname is the length of a NetBIOS name, in characters.
 const MaxHostname = 15
 
-// Hostname gives a new pod that runs as a group managed service account the host name that is proposed, where it has none of
-// its own: containers of one account break each other's trust with the domain when they have the same name, and Windows knows
-// them by the first 15 characters of it. It returns nothing where there is nothing to do.
+// Hostname sets the proposed host name on a new pod that runs as a group managed service account and has no host name.
+// Containers of one account with the same name break each other's trust with the domain, and Windows uses only the first 15
+// characters of the name. It returns nil if the pod needs no change.
 func Hostname(pod *corev1.Pod, references []Reference, proposed string) []admission.Operation {
 	if proposed == "" || len(references) == 0 || pod.Spec.Hostname != "" || pod.Spec.HostNetwork {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/credence-id/credence/internal/admission"
 )
 
-// MaxNames is how many different GMSACredentialSpecs a pod can name: as many as a policy can ask about. It also bounds what one
-// request costs.
+// MaxNames bounds the GMSACredentialSpecs that a pod can name: the number that a policy can check. It also bounds the cost of one
+// request.
 const MaxNames = 28
 
 // Names are the distinct names of references, in their order, or a refusal (422) of the first one that no object can have, or
@@ -24,7 +24,7 @@ func Names(references []Reference) ([]string, *admission.Denial) {
 			continue
 		}
 		if faults := validation.IsDNS1123Subdomain(r.Name); len(faults) > 0 {
-			return nil, admission.Invalid(fmt.Sprintf("%s: %.80q is no name of a GMSACredentialSpec: %s", r.NamePath, r.Name, strings.Join(faults, "; "))).At(r.NamePath)
+			return nil, admission.Invalid(fmt.Sprintf("%s: %.80q is not a valid name of a GMSACredentialSpec: %s", r.NamePath, r.Name, strings.Join(faults, "; "))).At(r.NamePath)
 		}
 		if len(names) == MaxNames {
 			return nil, admission.Invalid(fmt.Sprintf("%s: %q is one too many: %d different GMSACredentialSpecs can be named, however often each: split the pod", r.NamePath, r.Name, MaxNames)).At(r.NamePath)
@@ -61,8 +61,8 @@ func Of(references []Reference, added []string) []Reference {
 	return brought
 }
 
-// Run are the references that what is brought along runs by: beside Of those of annotations that wait for a container of its name,
-// and that of the whole pod where an ephemeral container is added that has none of its own.
+// Run returns the references that take effect with this request: those of Of, annotations that were set earlier for an added
+// container, and the pod's reference for an added ephemeral container without its own.
 func Run(references []Reference, added []string) []Reference {
 	if added == nil {
 		return references

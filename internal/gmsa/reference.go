@@ -8,7 +8,7 @@ import (
 
 // Reference is a place in a pod that names a GMSACredentialSpec, or carries contents of one, or both.
 type Reference struct {
-	// Container is the name of the container that it is for; empty: for all of the pod that have none of their own.
+	// Container is the name of the container that it is for; empty for all containers of the pod without their own.
 	Container string
 	// Name and Contents are empty where they are absent: for both fields and annotations these are the same.
 	Name, Contents string
@@ -17,7 +17,7 @@ type Reference struct {
 
 	// pointer is ContentsPath as a JSON pointer.
 	pointer string
-	// ephemeral says that Container is an ephemeral container, and annotation that this is one.
+	// ephemeral reports whether Container is an ephemeral container, annotation whether the reference is an annotation.
 	ephemeral, annotation bool
 }
 

@@ -59,7 +59,7 @@ func parseManifest(file string, text []byte) (*manifest, error) {
 			return m, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("it is no YAML and no JSON: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+			return nil, fmt.Errorf("it is neither YAML nor JSON: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		m.documents = append(m.documents, &document)
 	}

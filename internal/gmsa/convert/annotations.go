@@ -47,7 +47,7 @@ func (p *pod) toAnnotations() {
 	}
 }
 
-// same says whether two values of a field mean the same: contents do, however they are spaced.
+// same reports whether two values of a field mean the same: the white space of contents does not count.
 func same(field, a, b string) bool {
 	if a == b || field == nameField {
 		return a == b

@@ -1,7 +1,7 @@
-// Package convert rewrites manifests between the two ways in which pods have named the account that they run as: annotations of
-// the time before there were fields, and fields of windowsOptions. In go the text of YAML or JSON documents; out comes the same
-// text, in which only that has moved: comments, order and all else stay. Each level is kept: what stood at a container stays at the
-// container, and goes before what stands at the pod. It asks nobody and never chooses between two that contradict each other.
+// Package convert rewrites manifests between the two forms in which pods name the account that they run as: annotations, which
+// came first, and the fields of windowsOptions. In go the text of YAML or JSON documents; out comes the same text with only that
+// moved: comments and order stay. Each level is kept: a container's account stays at the container, and wins over the pod's. It
+// makes no requests, and never chooses between two values that contradict each other.
 package convert
 
 import (
@@ -52,7 +52,7 @@ func (c *conversion) object(object *yaml.Node, depth int) int {
 		group = ""
 	}
 	if !ok || !groups()[group] {
-		c.stranger(object, kind)
+		c.unknownKind(object, kind)
 		return 0
 	}
 	holder, at := object, ""
@@ -89,8 +89,8 @@ func groups() map[string]bool {
 	return map[string]bool{"": true, "apps": true, "batch": true, "extensions": true}
 }
 
-// stranger records an object of a kind that is not known and speaks of gMSAs.
-func (c *conversion) stranger(object *yaml.Node, kind string) {
+// unknownKind records an object of an unknown kind that mentions gMSAs.
+func (c *conversion) unknownKind(object *yaml.Node, kind string) {
 	found := false
 	seen := map[*yaml.Node]bool{}
 	var search func(n *yaml.Node)

@@ -76,21 +76,21 @@ func TestProblems(t *testing.T) {
 	}{
 		"both and different": {
 			"kind: Pod\nmetadata:\n  annotations:\n    " + podName + ": a\nspec:\n  securityContext:\n    windowsOptions:\n      gmsaCredentialSpecName: b\n", convert.Fields,
-			4, "metadata.annotations[" + podName + "]", "spec.securityContext.windowsOptions.gmsaCredentialSpecName says something else, in line 9",
+			4, "metadata.annotations[" + podName + "]", "spec.securityContext.windowsOptions.gmsaCredentialSpecName has another value, in line 9",
 		},
 		"both and different, in the second document": {
 			head + "kind: Pod\nmetadata:\n  annotations:\n    " + podName + ": a\nspec:\n  securityContext:\n    windowsOptions:\n      gmsaCredentialSpecName: b\n", convert.Annotations,
-			12, "spec.securityContext.windowsOptions.gmsaCredentialSpecName", "says something else, in line 9",
+			12, "spec.securityContext.windowsOptions.gmsaCredentialSpecName", "has another value, in line 9",
 		},
 		"no such container": {
 			"kind: Pod\nmetadata:\n  annotations: {" + webName + ": a}\nspec:\n  containers: [{name: app}]\n", convert.Fields,
 			3, "metadata.annotations[" + webName + "]", `the annotation is for container "web", which the object does not have`,
 		},
-		"no spec":                {"kind: Pod\nmetadata:\n  annotations: {" + podName + ": a}\n", convert.Fields, 3, "metadata.annotations[" + podName + "]", "the spec of the pod"},
-		"two containers":         {"kind: Pod\nmetadata:\n  annotations: {" + webName + ": a}\nspec: {containers: [{name: web}, {name: web}]}\n", convert.Fields, 3, "metadata.annotations[" + webName + "]", "of which there are 2"},
-		"annotation is no text":  {"kind: Pod\nmetadata:\n  annotations: {" + podName + ": [a]}\nspec: {}\n", convert.Fields, 3, "metadata.annotations[" + podName + "]", "is no text"},
-		"context is no object":   {"kind: Pod\nmetadata:\n  annotations: {" + podName + ": a}\nspec: {securityContext: [x]}\n", convert.Fields, 4, "spec.securityContext", "is no object"},
-		"container without name": {"kind: Pod\nspec: {containers: [{securityContext: {windowsOptions: {gmsaCredentialSpecName: a}}}]}\n", convert.Annotations, 2, "spec.containers[0].securityContext.windowsOptions.gmsaCredentialSpecName", "has no name"},
+		"no spec":                  {"kind: Pod\nmetadata:\n  annotations: {" + podName + ": a}\n", convert.Fields, 3, "metadata.annotations[" + podName + "]", "the spec of the pod"},
+		"two containers":           {"kind: Pod\nmetadata:\n  annotations: {" + webName + ": a}\nspec: {containers: [{name: web}, {name: web}]}\n", convert.Fields, 3, "metadata.annotations[" + webName + "]", "of which there are 2"},
+		"annotation is not text":   {"kind: Pod\nmetadata:\n  annotations: {" + podName + ": [a]}\nspec: {}\n", convert.Fields, 3, "metadata.annotations[" + podName + "]", "is not text"},
+		"context is not an object": {"kind: Pod\nmetadata:\n  annotations: {" + podName + ": a}\nspec: {securityContext: [x]}\n", convert.Fields, 4, "spec.securityContext", "is not an object"},
+		"container without name":   {"kind: Pod\nspec: {containers: [{securityContext: {windowsOptions: {gmsaCredentialSpecName: a}}}]}\n", convert.Annotations, 2, "spec.containers[0].securityContext.windowsOptions.gmsaCredentialSpecName", "has no name"},
 		"containers of one name": {
 			"kind: Pod\nspec:\n  containers:\n  - {name: a}\n  - {name: a, securityContext: {windowsOptions: {gmsaCredentialSpecName: a}}}\n", convert.Annotations,
 			5, "spec.containers[1].securityContext.windowsOptions.gmsaCredentialSpecName", "several containers",
@@ -129,7 +129,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestOtherKinds: what is not known stays, and is told of if it speaks of gMSAs.
+// TestOtherKinds: objects of unknown kinds stay as they are, and are reported if they mention gMSAs.
 func TestOtherKinds(t *testing.T) {
 	const text = "kind: Service\n---\napiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:  {template: {spec: {securityContext: {windowsOptions: {gmsaCredentialSpecName: x}}}}}\n---\n"
 	result, problems, err := convert.Text([]byte(text), convert.Annotations)
@@ -182,7 +182,7 @@ func randomPod(r *rand.Rand) string {
 	return text.String()
 }
 
-// TestRoundTrip: there and back, a manifest says the same, and no comment is lost on the way.
+// TestRoundTrip: there and back, a manifest means the same, and no comment is lost.
 func TestRoundTrip(t *testing.T) {
 	moved := 0
 	for seed := range uint64(500) {

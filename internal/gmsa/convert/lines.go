@@ -70,7 +70,7 @@ func valueLines(root *yaml.Node, count int) map[int]bool {
 	return within
 }
 
-// keepsComments says whether every comment of a text stands in another too.
+// keepsComments reports whether written has every comment of text.
 func keepsComments(text, written string) bool {
 	there := map[string]int{}
 	for line := range strings.Lines(written) {

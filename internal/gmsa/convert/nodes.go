@@ -121,7 +121,7 @@ func text(n *yaml.Node, key string) string {
 	return ""
 }
 
-// isNull says whether a node is null, which is how keys without a value are read.
+// isNull reports whether a node is null, which is how keys without a value are read.
 func isNull(n *yaml.Node) bool {
 	return n != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }

@@ -67,13 +67,13 @@ func (p *pod) annotationPath(key string) string { return p.path + "metadata.anno
 
 const anchorFix = "write it out where it is used, without anchors and merges"
 
-// fixed says, with a problem, that an entry cannot be taken from where it is.
+// fixed reports, with a problem, whether an entry cannot be moved.
 func (p *pod) fixed(e entry, path string) bool {
 	switch {
 	case p.shared[e.in] || p.shared[e.value] && e.value.Kind != yaml.AliasNode:
 		p.problem(e.key, path, "the value is shared with other places of the document", anchorFix)
 	case resolve(e.value).Kind != yaml.ScalarNode:
-		p.problem(e.value, path, "the value is no text", "give the name, or the credential spec as JSON text")
+		p.problem(e.value, path, "the value is not text", "give the name, or the credential spec as JSON text")
 	default:
 		return false
 	}
@@ -142,7 +142,7 @@ func (p *pod) put(to *yaml.Node, key, field string, from entry, fromPath, toPath
 			if value := resolve(there.value); value.Kind == yaml.ScalarNode && same(field, value.Value, resolve(from.value).Value) {
 				return true
 			}
-			p.problem(from.key, fromPath, fmt.Sprintf("%s says something else, in line %d", toPath, p.base+there.key.Line), "remove the one of the two that is wrong")
+			p.problem(from.key, fromPath, fmt.Sprintf("%s has another value, in line %d", toPath, p.base+there.key.Line), "remove the one of the two that is wrong")
 			return false
 		}
 		if p.fixed(there, toPath) {
@@ -161,13 +161,13 @@ func (p *pod) put(to *yaml.Node, key, field string, from entry, fromPath, toPath
 		Kind: yaml.ScalarNode, Tag: "!!str", Value: key,
 		HeadComment: from.key.HeadComment, LineComment: from.key.LineComment,
 	}, &value)
-	// These have moved. What comes after stays behind when the entry is removed: it is likelier about what follows.
+	// The comments have moved. A comment below stays when the entry is removed: it is likelier about the next entry.
 	from.key.HeadComment, from.key.LineComment = "", ""
 	from.value.HeadComment, from.value.LineComment, from.value.FootComment = "", "", ""
 	return true
 }
 
-// mapping is the mapping at keys below another. What is missing of it is made.
+// mapping is the mapping at keys below another, created where it is missing.
 func (p *pod) mapping(n *yaml.Node, path string, keys ...string) (*yaml.Node, bool) {
 	for _, key := range keys {
 		found, ok := find(n, key)
@@ -194,7 +194,7 @@ func (p *pod) mapping(n *yaml.Node, path string, keys ...string) (*yaml.Node, bo
 			found.value.Kind, found.value.Tag, found.value.Value, found.value.Style = yaml.MappingNode, "!!map", "", 0
 			n = found.value
 		case found.value.Kind != yaml.MappingNode:
-			p.problem(found.value, path, "the value is no object", "correct it, as kubectl apply would demand too")
+			p.problem(found.value, path, "the value is not an object", "correct it, as kubectl apply would demand too")
 			return nil, false
 		default:
 			if n = found.value; len(n.Content) == 0 {

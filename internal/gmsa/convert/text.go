@@ -21,7 +21,7 @@ type Result struct {
 	Text []byte
 	// Objects counts those that have changed, and Moved the values in them.
 	Objects, Moved int
-	// PassedOver tells of objects that speak of gMSAs, of kinds of which it is not known where their pods are.
+	// PassedOver are the objects that mention gMSAs, of kinds whose pod template is not known.
 	PassedOver []string
 }
 
@@ -42,7 +42,7 @@ func (c *conversion) problem(at *yaml.Node, path, reason, fix string) {
 }
 
 // Text converts all pods and pod templates of a text of YAML or JSON documents. If there are problems, there is no result.
-// Errors are of texts that are neither.
+// It returns an error for text that is neither.
 func Text(text []byte, to Form) (*Result, []Problem, error) {
 	c := &conversion{to: to}
 	var out bytes.Buffer
@@ -94,7 +94,7 @@ func (c *conversion) document(text string) (string, error) {
 	}
 	plain, more, err := read(text)
 	if err != nil {
-		return "", fmt.Errorf("it is no YAML and no JSON: %s", c.words(err))
+		return "", fmt.Errorf("it is neither YAML nor JSON: %s", c.words(err))
 	}
 	if plain == nil {
 		return text, nil
@@ -120,7 +120,7 @@ func (c *conversion) document(text string) (string, error) {
 	return written, err
 }
 
-// read reads the first document of a text; nil if there is none. more says that there are others.
+// read reads the first document of a text; nil if it is empty. more reports whether others follow.
 func read(text string) (root *yaml.Node, more bool, err error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	root = new(yaml.Node)
@@ -134,8 +134,8 @@ func read(text string) (root *yaml.Node, more bool, err error) {
 	return root, !errors.Is(err, io.EOF), nil
 }
 
-// rewrite converts a document that was read of source, which is the text as it was or the same with empty lines in their places.
-// What is written is read again: it must say the same, and have lost no comment.
+// rewrite converts a document that was read from source: the text itself, or the text with placeholders for empty lines. The
+// result is read again: it must mean the same and have every comment.
 func (c *conversion) rewrite(text, source string, root *yaml.Node) (written string, changed bool, err error) {
 	var was, want, got any
 	unreadable := root.Decode(&was) // such as for a key that stands there twice
@@ -164,7 +164,7 @@ func (c *conversion) rewrite(text, source string, root *yaml.Node) (written stri
 
 var lineNumber = regexp.MustCompile(`\bline (\d+)\b`)
 
-// words are those of an error of the decoder, on one line, with lines counted in the whole text.
+// words is the message of a decoder's error, on one line, with lines counted in the whole text.
 func (c *conversion) words(err error) string {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "yaml: "), "unmarshal errors:\n  ")
 	text = strings.ReplaceAll(text, "\n  ", "; ")

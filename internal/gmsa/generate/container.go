@@ -26,17 +26,17 @@ var (
 	domainForm = regexp.MustCompile(`\A[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+\z`)
 )
 
-// Errors of InitContainer, for those who must say which flag it was.
+// Errors of InitContainer. Callers name the flag.
 var (
-	ErrImage  = errors.New("it is no reference of an image")
-	ErrDomain = errors.New("it is no DNS name of a domain: labels of letters, digits and -, with dots between them")
+	ErrImage  = errors.New("it is not an image reference")
+	ErrDomain = errors.New("it is not a domain's DNS name: labels of letters, digits and -, with dots between them")
 )
 
-// InitContainer returns the container as an item of spec.initContainers, with comments that say what its failure means.
+// InitContainer returns the container as an item of spec.initContainers, with comments that explain its failures.
 //
-// nltest.exe ends with code 0 when it has told of a broken channel, so its text is looked at. No argument has quotation marks:
-// runtimes of Windows escape them as cmd.exe does not read them. whoami.exe tells of the account to the local system only, which
-// is what runs as the gMSA, where the users of a container are not known to the domain.
+// nltest.exe exits with 0 even when it reports a broken channel, so its output is searched. No argument has quotation marks:
+// Windows runtimes escape them in a form that cmd.exe does not read. whoami.exe shows the account to the local system only; the
+// local system runs as the gMSA, the users of a container are not known to the domain.
 func InitContainer(c Container) (string, error) {
 	if !imageForm.MatchString(c.Image) {
 		return "", fmt.Errorf("image %q: %w", c.Image, ErrImage)

@@ -1,6 +1,6 @@
-// Package generate writes GMSACredentialSpecs, the rights to use them, and the init container that tries them out, as YAML. In
-// go facts of a domain, as an administrator knows them; out comes text to apply. It judges nothing (package lint does) and
-// asks nobody. Nothing that it writes holds a secret.
+// Package generate writes GMSACredentialSpecs, the rights to use them, and the init container that tests them, as YAML. In
+// go facts of a domain, as an administrator knows them; out comes text to apply. It validates nothing (package lint does) and
+// makes no requests. Nothing that it writes holds a secret.
 package generate
 
 import (
@@ -39,7 +39,7 @@ type Plugin struct {
 	Input string
 }
 
-// Spec returns the credential spec of facts. The account stands in it twice: programs ask for it by either name of the domain.
+// Spec returns the credential spec of facts. The account is listed twice, because programs look it up by either name of the domain.
 func Spec(facts Facts) v1.CredentialSpec {
 	account := strings.TrimSuffix(facts.Account, "$")
 	forest := facts.Forest
@@ -73,7 +73,7 @@ func bare(guid string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(guid, "{"), "}")
 }
 
-// ObjectName is a name for the object of an account, if nobody chooses another: in lower case, with - for what names of objects
+// ObjectName is the default name for the object of an account: in lower case, with - in place of characters that object names
 // cannot have.
 func ObjectName(account string) string {
 	name := strings.Map(func(r rune) rune {

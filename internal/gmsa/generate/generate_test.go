@@ -120,7 +120,7 @@ func TestInitContainer(t *testing.T) {
 		golden(t, name, text)
 		var containers []corev1.Container
 		if err := yaml.UnmarshalStrict([]byte(text), &containers); err != nil || len(containers) != 1 {
-			t.Fatalf("%s is no list of one container: %v", name, err)
+			t.Fatalf("%s is not a list of one container: %v", name, err)
 		}
 		for _, argument := range containers[0].Command {
 			if strings.ContainsAny(argument, `"'%^`) {

@@ -41,13 +41,13 @@ func noAccount(d *document, found report) {
 	}
 }
 
-// usable says whether Windows could look an entry up.
+// usable reports whether Windows could look an entry up.
 func usable(account *node) bool {
 	name, at := account.value("Name")
 	return at != nil && !hasStrangeCharacter(name)
 }
 
-// anyUsable says whether a container gets an account in spite of what is wrong with some entry.
+// anyUsable reports whether a container gets an account in spite of faulty entries.
 func (d *document) anyUsable() bool {
 	for _, account := range d.accounts() {
 		if usable(account) {
@@ -71,12 +71,12 @@ func accountNameMissing(d *document, found report) {
 	}
 }
 
-// hasStrangeCharacter says whether no account can have the name, by the characters that Active Directory does not take.
+// hasStrangeCharacter reports whether a name has characters that Active Directory does not accept in account names.
 func hasStrangeCharacter(name string) bool {
 	return strings.ContainsAny(name, "\"/\\[]:;|=,+*?<>@\x00")
 }
 
-const nameForm = "%s is no name of an account, which stands alone, without the domain, \\ or @"
+const nameForm = "%s is not an account name, which is given alone, without the domain, \\ or @"
 
 func accountName(d *document, found report) {
 	anyUsable := d.anyUsable()

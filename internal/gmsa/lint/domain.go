@@ -8,7 +8,7 @@ import (
 
 const domainJoinConfig = "DomainJoinConfig"
 
-// domain is DomainJoinConfig; nil if it is none.
+// domain is DomainJoinConfig; nil if it is not an object.
 func (d *document) domain() *node { return d.root.object(domainJoinConfig) }
 
 func noDomain(d *document, found report) {
@@ -18,7 +18,7 @@ func noDomain(d *document, found report) {
 	}
 }
 
-// sources says of each field of DomainJoinConfig what it is and where it comes from.
+// sources describes each field of DomainJoinConfig and where its value comes from.
 func sources() map[string]string {
 	return map[string]string{
 		"Sid":                "set it to the SID of the domain: (Get-ADDomain).DomainSID.Value",
@@ -62,7 +62,7 @@ func (d *document) missingDomainField(field string, found func(at *node, state s
 func dnsName(d *document, found report) {
 	for _, field := range []string{"DnsName", "DnsTreeName"} {
 		if name, at := d.domain().value(field); at != nil && !isDNSName(name) {
-			found(at, false, fmt.Sprintf("%s is no DNS name: labels of letters, digits, - and _, with dots between them", quoted(name)), sources()[field])
+			found(at, false, fmt.Sprintf("%s is not a DNS name: labels of letters, digits, - and _, with dots between them", quoted(name)), sources()[field])
 		}
 	}
 }
@@ -90,7 +90,7 @@ func forestMismatch(d *document, found report) {
 		"see that it is what (Get-ADDomain).Forest prints, in the domain of the account")
 }
 
-// within says whether a domain is another, or a subdomain of it.
+// within reports whether name is parent or a subdomain of it.
 func within(name, parent string) bool {
 	name, parent = strings.ToLower(name), strings.ToLower(parent)
 	return name == parent || strings.HasSuffix(name, "."+parent)

@@ -14,7 +14,7 @@ var (
 
 func guidUnreadable(d *document, found report) {
 	if text, at := d.domain().value("Guid"); at != nil && !dashedGUID.MatchString(text) && !anyGUID.MatchString(text) {
-		found(at, true, fmt.Sprintf("%s is no GUID: those have 8-4-4-4-12 hexadecimal digits", quoted(text)), sources()["Guid"])
+		found(at, true, fmt.Sprintf("%s is not a GUID: GUIDs have 8-4-4-4-12 hexadecimal digits", quoted(text)), sources()["Guid"])
 	}
 }
 

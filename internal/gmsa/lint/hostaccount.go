@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// hostAccount is HostAccountConfig; nil if there is none, as on nodes that are joined to the domain.
+// hostAccount is HostAccountConfig; nil if it is absent, as on nodes that are joined to the domain.
 func (d *document) hostAccount() *node {
 	return d.root.object(activeDirectoryConfig).object("HostAccountConfig")
 }
@@ -20,7 +20,7 @@ func hostAccountIncomplete(d *document, found report) {
 	for _, need := range [][2]string{
 		{"PortableCcgVersion", `set it to "1"`},
 		{"PluginGUID", "set it to the GUID of the plugin's COM class, in braces"},
-		{"PluginInput", "set it to what the plugin needs to find its secret, as its documentation says"},
+		{"PluginInput", "set it to what the plugin needs to find its secret, by its documentation"},
 	} {
 		field, what := need[0], need[1]
 		if !host.lacks(field) {
@@ -52,9 +52,9 @@ func pluginGUID(d *document, found report) {
 	case dashedGUID.MatchString(guid):
 		found(at, false, "PluginGUID has no braces around it", "write it as {"+guid+"}")
 	case strings.EqualFold(strings.Trim(guid, "{}"), strings.Trim(sampleGUID, "{}")):
-		found(at, false, "PluginGUID is the sample of the documentation, which is no GUID and belongs to no plugin", "set it to the GUID of the plugin that the nodes have")
+		found(at, false, "PluginGUID is the sample of the documentation, which is not a GUID and not a plugin's", "set it to the GUID of the plugin that the nodes have")
 	default:
-		found(at, false, fmt.Sprintf("%s is no GUID in braces: those have 8-4-4-4-12 hexadecimal digits", quoted(guid)), "set it to the GUID of the plugin's COM class, in braces")
+		found(at, false, fmt.Sprintf("%s is not a GUID in braces: GUIDs have 8-4-4-4-12 hexadecimal digits", quoted(guid)), "set it to the GUID of the plugin's COM class, in braces")
 	}
 }
 
@@ -130,7 +130,7 @@ func pluginInputPassword(d *document, found report) {
 		return
 	}
 	if passwordField.MatchString(input) || threeParts.MatchString(input) && !strings.HasPrefix(input, "arn:") {
-		found(at, false, "PluginInput looks as if a password stands in it, which everybody sees who may read the object or a pod",
+		found(at, false, "PluginInput looks as if it has a password, which every reader of the object or a pod sees",
 			"put the password into a secret store, and name its place here; if it was a real one, change it")
 	}
 }

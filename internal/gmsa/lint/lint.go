@@ -1,9 +1,9 @@
-// Package lint judges credential specs without Windows and without a domain. In go the bytes of one credspec as JSON; out come
-// findings, in the order of the document: what can never work, and what is legal and goes wrong in practice, each with its
-// reason and its fix. It asks nobody, never changes what it judges, never repeats the input of a plugin, which may hold a
+// Package lint checks credential specs without Windows and without a domain. In go the bytes of one credspec as JSON; out come
+// findings, in the order of the document: errors that no node can use, and valid settings that fail in practice, each with its
+// reason and its fix. It makes no requests, never changes its input, never repeats the input of a plugin, which may hold a
 // password by mistake, and never panics.
 //
-// Refused is only what no node can use. Where that is in doubt it is a warning: a spec that works somewhere is never refused.
+// Only a spec that no node can use is refused. A doubtful one gets a warning: a spec that works somewhere is never refused.
 package lint
 
 import (
@@ -15,7 +15,7 @@ import (
 type Finding struct {
 	// Rule is the name of what found it, in kebab case. Names stay.
 	Rule string `json:"rule"`
-	// Path is where, as in credspec.ActiveDirectoryConfig.GroupManagedServiceAccounts[1].Name. What is missing has the path that
+	// Path is the field, as in credspec.ActiveDirectoryConfig.GroupManagedServiceAccounts[1].Name. A missing field has the path that
 	// it would have.
 	Path string `json:"path"`
 	// Offset counts the bytes of the document before the value, or before the key if the key is at fault. For what is missing it
@@ -23,17 +23,16 @@ type Finding struct {
 	Offset int `json:"-"`
 	// Refused is true for what can never work, and false for a warning.
 	Refused bool `json:"refused"`
-	// Reason is a sentence that says what is wrong.
+	// Reason is a sentence that describes the fault.
 	Reason string `json:"reason"`
-	// Fix is a sentence that says what to do.
+	// Fix is a sentence that describes the correction.
 	Fix string `json:"fix"`
 }
 
-// maxPerRule bounds how often one rule speaks: what is wrong in hundreds of places is seen by the first.
+// maxPerRule bounds the findings of one rule: a fault in hundreds of places is seen by the first.
 const maxPerRule = 20
 
-// Check judges the JSON value of a credspec. Without findings, nothing is wrong that can be seen from here. Of each rule there
-// are no more than 20.
+// Check checks the JSON value of a credspec. It returns no findings if it sees no fault, and at most 20 of each rule.
 func Check(credspec []byte) []Finding {
 	root, failed := parse(credspec)
 	if failed != nil {
@@ -76,7 +75,7 @@ type report func(at *node, refused bool, reason, fix string)
 func rules() []rule {
 	return []rule{
 		{"too-long", tooLong},
-		{"wrong-type", wrongType}, // first of those that read values: what is of the wrong type is no concern of theirs
+		{"wrong-type", wrongType}, // before the rules that read values: they skip values of the wrong type
 		{"duplicate-key", duplicateKey},
 		{"unknown-key", unknownKey},
 		{"key-case", keyCase},

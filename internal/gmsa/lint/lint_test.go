@@ -277,7 +277,7 @@ func TestOrderAndPlace(t *testing.T) {
 	}
 }
 
-// TestHostileLength: what is wrong everywhere is told of a few times, soon.
+// TestHostileLength: a fault that repeats everywhere is reported a few times, in bounded time.
 func TestHostileLength(t *testing.T) {
 	for name, spec := range map[string]string{
 		"accounts": `{"ActiveDirectoryConfig":{"GroupManagedServiceAccounts":[` + strings.Repeat(`{"Name":"a@"},`, 30_000) + `{}]}}`,
@@ -303,7 +303,7 @@ func FuzzCheck(f *testing.F) {
 		}
 		var object map[string]any
 		if json.Unmarshal(spec, &object) != nil && len(findings) == 0 {
-			t.Errorf("nothing is wrong with what is no object: %q", spec)
+			t.Errorf("no finding for a value that is not an object: %q", spec)
 		}
 		if diff := cmp.Diff(findings, lint.Check(spec)); diff != "" {
 			t.Errorf("two times of the same differ:\n%s", diff)

@@ -49,7 +49,7 @@ func pluginCase(d *document, found report) {
 func unknownPlugin(d *document, found report) {
 	for _, plugin := range d.plugins() {
 		if text := strings.TrimSpace(plugin.text); !strings.EqualFold(text, activeDirectory) {
-			found(plugin, false, fmt.Sprintf("%s is no plugin that is documented", quoted(text)), "remove it: ActiveDirectory is all that a gMSA needs")
+			found(plugin, false, fmt.Sprintf("%s is not a documented plugin", quoted(text)), "remove it: ActiveDirectory is all that a gMSA needs")
 		}
 	}
 }

@@ -9,8 +9,7 @@ import (
 
 var sidForm = regexp.MustCompile(`\A[Ss]-1-([0-9]{1,15}|0[xX][0-9A-Fa-f]{1,12})((?:-[0-9]{1,20}){1,15})\z`)
 
-// sid is the SID of the document: its authority and the sub-authorities, as it is written. ok is false if there is none that
-// can be read.
+// sid is the SID of the document as it is written, its authority and its sub-authorities. ok is false if it is absent or invalid.
 func (d *document) sid() (text string, at *node, authority string, parts []string, ok bool) {
 	text, at = d.domain().value("Sid")
 	form := sidForm.FindStringSubmatch(text)
@@ -28,11 +27,11 @@ func (d *document) sid() (text string, at *node, authority string, parts []strin
 
 func sidUnreadable(d *document, found report) {
 	if text, at, _, _, ok := d.sid(); at != nil && !ok {
-		found(at, true, fmt.Sprintf("%s is no SID: a domain has one of the form S-1-5-21-A-B-C, of numbers below 4294967296", quoted(text)), sources()["Sid"])
+		found(at, true, fmt.Sprintf("%s is not a SID: a domain's has the form S-1-5-21-A-B-C, of numbers below 4294967296", quoted(text)), sources()["Sid"])
 	}
 }
 
-// inDomain says whether a SID is that of a domain, or of something in a domain, by authority and first sub-authority.
+// inDomain reports whether a SID, by its authority and first sub-authority, is that of a domain or of an object in one.
 func inDomain(authority string, parts []string) bool {
 	return strings.TrimLeft(authority, "0") == "5" && parts[0] == "21"
 }

@@ -41,7 +41,7 @@ func credentialSpec() shape {
 	}}
 }
 
-// visit calls see for every value whose place is known, with the shape that it should have, before what is in it.
+// visit calls see for every value at a known place, with its shape, before the values inside it.
 func visit(n *node, s shape, see func(*node, shape)) {
 	see(n, s)
 	if n.kind != s.kind {
@@ -124,23 +124,23 @@ func duplicateKey(d *document, found report) {
 }
 
 func unknownKey(d *document, found report) {
-	d.strangers(func(m member, near string) {
+	d.unknownKeys(func(m member, near string) {
 		if near == "" {
-			found(m.keyNode(), false, fmt.Sprintf("%s is no key of a credential spec, and the API server drops it", quoted(m.key)), "remove it, or correct its spelling")
+			found(m.keyNode(), false, fmt.Sprintf("%s is not a key of a credential spec, and the API server drops it", quoted(m.key)), "remove it, or correct its spelling")
 		}
 	})
 }
 
 func keyCase(d *document, found report) {
-	d.strangers(func(m member, near string) {
+	d.unknownKeys(func(m member, near string) {
 		if near != "" {
 			found(m.keyNode(), false, fmt.Sprintf("the key is written %s, and the API server drops what is not written %s", quoted(m.key), near), "write it as "+near)
 		}
 	})
 }
 
-// strangers calls see for each key that has no place where it stands, with the known key that differs from it in case only.
-func (d *document) strangers(see func(m member, near string)) {
+// unknownKeys calls see for each key that is unknown at its place, with the known key that differs only in case.
+func (d *document) unknownKeys(see func(m member, near string)) {
 	visit(d.root, credentialSpec(), func(n *node, s shape) {
 		if n.kind != anObject {
 			return
@@ -181,13 +181,13 @@ func (n *node) value(key string) (string, *node) {
 	return text, v
 }
 
-// lacks says whether a member is absent or empty text. What is of the wrong type is not lacking.
+// lacks reports whether a member is absent or empty text. A value of the wrong type is not lacking.
 func (n *node) lacks(key string) bool {
 	v := n.member(key)
 	return v == nil || v.kind == aString && strings.TrimSpace(v.text) == ""
 }
 
-// object is a member that is an object; nil if it is none.
+// object is a member that is an object; nil otherwise.
 func (n *node) object(key string) *node {
 	if v := n.member(key); v != nil && v.kind == anObject {
 		return v

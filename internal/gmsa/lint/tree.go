@@ -21,7 +21,7 @@ const (
 // maxDepth is how deep values may be nested. Credential specs need 5.
 const maxDepth = 32
 
-// kind is what a JSON value is, in words for people.
+// kind is the type of a JSON value, as messages name it.
 type kind string
 
 const (
@@ -43,7 +43,7 @@ type node struct {
 	members []member // of an object
 	items   []*node  // of a list
 
-	mistyped bool // not of the type that its place asks for: only wrong-type speaks of it
+	mistyped bool // not of the type that its place asks for: only wrong-type reports it
 }
 
 type member struct {
@@ -55,7 +55,7 @@ type member struct {
 // keyNode is the place of a member's key.
 func (m member) keyNode() *node { return &node{path: m.value.path, at: m.at} }
 
-// member is the value of a key, the last if there are several; nil if there is none, or null, which is as good as none.
+// member is the value of a key, the last if there are several; nil if it is absent or null.
 func (n *node) member(key string) *node {
 	if n == nil {
 		return nil
@@ -89,7 +89,7 @@ func parse(credspec []byte) (*node, *Finding) {
 	p.decoder.UseNumber()
 	root, err := p.value("credspec", 1)
 	if errors.Is(err, errDepth) {
-		return nil, failed(tooDeep, p.start(), fmt.Sprintf("values are nested more than %d deep", maxDepth), "remove what is no part of a credential spec")
+		return nil, failed(tooDeep, p.start(), fmt.Sprintf("values are nested more than %d deep", maxDepth), "remove the parts that do not belong to a credential spec")
 	}
 	if err == nil {
 		if _, next := p.decoder.Token(); !errors.Is(next, io.EOF) {
@@ -97,7 +97,7 @@ func parse(credspec []byte) (*node, *Finding) {
 		}
 	}
 	if err != nil {
-		// The words of the decoder may repeat the text.
+		// The decoder's messages may repeat the text.
 		return nil, failed(notJSON, min(p.start(), len(credspec)), "the credential spec is not JSON, or is cut off", asJSON)
 	}
 	if root.kind != anObject {
@@ -189,7 +189,7 @@ func step(key string) string {
 	return "[" + quoted(key) + "]"
 }
 
-// quoted shows a text of a stranger: on one line, and not all of it if it is long.
+// quoted shows untrusted text: on one line, cut if it is long.
 func quoted(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {
