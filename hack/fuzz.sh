@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for the time given, one after the other.
+# Runs every fuzz target for the time given, one after the other.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:?usage: hack/fuzz.sh DURATION}
@@ -9,7 +9,7 @@ trap 'rm -f "$log"' EXIT
 while IFS=: read -r file target; do
   count=$((count + 1))
   echo "fuzz: $target in ./$(dirname "$file") for $time"
-  if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 1x "./$(dirname "$file")" >"$log" 2>&1; then
+  if ! go test -run '^$' -fuzz "^$target\$" -fuzztime "$time" -fuzzminimizetime 1x "github.com/credence-id/credence/$(dirname "$file")" >"$log" 2>&1; then
     # The go command reports its own deadline as a failure now and then; a finding always names the input that it wrote.
     if grep -q 'Failing input written' "$log" || ! grep -q '^    context deadline exceeded$' "$log"; then
       cat "$log" >&2

@@ -4,8 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tool() { go tool -modfile=tools/go.mod "$@"; }
 
-types=(./api/authentication/v1alpha1 ./api/identity/v1alpha1)
-windows=(./api/windows/v1)
+# The types are a module of their own, which a path of a folder does not find.
+api=github.com/credence-id/credence/api
+types=($api/authentication/v1alpha1 $api/identity/v1alpha1)
+windows=($api/windows/v1)
 machinery=(k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version)
 
 tool deepcopy-gen --go-header-file /dev/null --output-file zz_generated.deepcopy.go "${types[@]}" "${windows[@]}"

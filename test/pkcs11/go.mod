@@ -61,4 +61,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-replace github.com/credence-id/credence => ../..
+replace (
+	github.com/credence-id/credence => ../..
+	github.com/credence-id/credence/api => ../../api
+)

@@ -74,4 +74,7 @@ require (
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
 )
 
-replace github.com/credence-id/credence => ../..
+replace (
+	github.com/credence-id/credence => ../..
+	github.com/credence-id/credence/api => ../../api
+)
