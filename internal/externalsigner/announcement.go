@@ -28,7 +28,7 @@ const (
 	longestHint = 366 * 24 * time.Hour
 )
 
-// Announcement is what a signer says of its keys at one time; it was checked.
+// Announcement is a signer's keys at one time, already checked.
 type Announcement struct {
 	// Published are the keys for relying parties: those that the signer signs with, will sign with, or has signed with.
 	Published []AnnouncedKey
@@ -47,7 +47,7 @@ type AnnouncedKey struct {
 	SPKI []byte
 }
 
-// published returns the key of a kid that is published, or an error that says why there is none.
+// published returns the key of a kid that is published, or an error with the reason why it is not.
 func (a Announcement) published(id identity.KeyID) (AnnouncedKey, error) {
 	is := func(key AnnouncedKey) bool { return key.ID == id }
 	if i := slices.IndexFunc(a.Published, is); i >= 0 {
@@ -68,10 +68,10 @@ func parseAnnouncement(response *externaljwt.FetchKeysResponse) (Announcement, e
 	case announced > maxAnnounced:
 		return Announcement{}, refuse(ReasonTooManyKeys, "the signer announces %d keys, at most %d are taken", announced, maxAnnounced)
 	case hint <= 0:
-		return Announcement{}, refuse(ReasonRefreshHint, "the signer says to ask again after %d seconds, which must be positive", hint)
+		return Announcement{}, refuse(ReasonRefreshHint, "the signer's refresh hint is %d seconds, it must be positive", hint)
 	}
 	if err := response.GetDataTimestamp().CheckValid(); err != nil {
-		return Announcement{}, &Error{Reason: ReasonDataTimestamp, Detail: "the signer does not say when it read its keys", Cause: err}
+		return Announcement{}, &Error{Reason: ReasonDataTimestamp, Detail: "the signer's answer lacks the time at which it read its keys", Cause: err}
 	}
 	announcement := Announcement{
 		DataTimestamp: response.GetDataTimestamp().AsTime(),
@@ -95,14 +95,14 @@ func parseAnnouncement(response *externaljwt.FetchKeysResponse) (Announcement, e
 	}
 	switch published := len(announcement.Published); {
 	case published == 0:
-		return Announcement{}, refuse(ReasonNoKeys, "the signer excludes each of its %d keys from discovery, so none is left to publish", len(announcement.Excluded))
+		return Announcement{}, refuse(ReasonNoKeys, "the signer excludes each of its %d keys from discovery: nothing is left to publish", len(announcement.Excluded))
 	case published > keys.MaxPublished:
 		return Announcement{}, refuse(ReasonTooManyKeys, "the signer announces %d keys to publish, at most %d may be: some relying parties read no more", published, keys.MaxPublished)
 	}
 	return announcement, nil
 }
 
-// parseKey checks the key at a place of an announcement. What is taken is what the published documents may hold.
+// parseKey checks the key at a place of an announcement. It accepts only keys that the published documents may hold.
 func parseKey(place int, announced *externaljwt.Key) (AnnouncedKey, error) {
 	id := announced.GetKeyId()
 	if !validKeyID(id) {
@@ -118,7 +118,7 @@ func parseKey(place int, announced *externaljwt.Key) (AnnouncedKey, error) {
 	}, nil
 }
 
-// validKeyID says whether a kid may stand in the published documents.
+// validKeyID reports whether a kid may stand in the published documents.
 func validKeyID(id string) bool {
 	return id != "" && len(id) <= maxKeyIDLength && !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' })
 }

@@ -30,7 +30,7 @@ const (
 	maxResponseSize = 1 << 20
 	// shortestMaxLifetime is the least that the external signer API allows a signer to offer.
 	shortestMaxLifetime = identity.ShortestLifetime
-	// longestMaxLifetime is the longest lifetime of which Kubernetes knows.
+	// longestMaxLifetime is the longest lifetime that Kubernetes can represent.
 	longestMaxLifetime = (1 << 32) * time.Second
 )
 
@@ -47,8 +47,7 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Client asks one signer. It connects when it is first used, again whenever the connection broke, and is safe for
-// concurrent use.
+// Client calls one signer. It connects on first use, and again whenever the connection breaks. It is safe for concurrent use.
 type Client struct {
 	socket     string
 	timeout    time.Duration
@@ -79,7 +78,7 @@ func New(config Config) (*Client, error) {
 		grpc.WithNoProxy(),
 		// A call that comes while the signer restarts waits for it within its deadline.
 		grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(maxResponseSize)),
-		// A call on a connection that broke is made again: to sign twice and to ask twice do no harm.
+		// A call on a broken connection is repeated: signing twice and fetching twice are harmless.
 		grpc.WithDefaultServiceConfig(retries),
 		// The standard pauses grow to two minutes, which would leave a signer that is back unused.
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -135,7 +134,7 @@ type Signed struct {
 
 // Sign has claims (the payload of a JWT: JSON) signed with a key of the signer's choice. The answer must be under a key that
 // the announcement publishes, with the algorithm of that key, which must be among those accepted, and verify. Whether
-// relying parties know the key yet is said by Ledger.MaySign. Errors are *Error.
+// relying parties know the key yet is decided by Ledger.MaySign. Errors are *Error.
 func (c *Client) Sign(ctx context.Context, announced Announcement, claims []byte, accepted []identity.Algorithm) (Signed, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -144,16 +143,16 @@ func (c *Client) Sign(ctx context.Context, announced Announcement, claims []byte
 	if err != nil {
 		return Signed{}, c.failure("sign token", err)
 	}
-	said, err := parseHeader(response.GetHeader())
+	parsed, err := parseHeader(response.GetHeader())
 	if err != nil {
 		return Signed{}, err
 	}
-	key, err := announced.published(said.KeyID)
+	key, err := announced.published(parsed.KeyID)
 	switch {
 	case err != nil:
 		return Signed{}, err
-	case said.Algorithm != key.Algorithm:
-		return Signed{}, refuse(ReasonAlgorithmOfOtherKey, "the signer's header says alg %s, but key %.64q is for %s", said.Algorithm, key.ID, key.Algorithm)
+	case parsed.Algorithm != key.Algorithm:
+		return Signed{}, refuse(ReasonAlgorithmOfOtherKey, "the signer's header has alg %s, but key %.64q is for %s", parsed.Algorithm, key.ID, key.Algorithm)
 	case !slices.Contains(accepted, key.Algorithm):
 		return Signed{}, refuse(ReasonAlgorithmRefused, "the signer signs with %s, but the token is for a system that takes %q only", key.Algorithm, accepted)
 	}
@@ -164,20 +163,20 @@ func (c *Client) Sign(ctx context.Context, announced Announcement, claims []byte
 	return Signed{Token: identity.NewToken(signed + "." + response.GetSignature()), KeyID: key.ID, Algorithm: key.Algorithm}, nil
 }
 
-// failure says what became of a call that was not answered.
+// failure is the error of a call without an answer.
 func (c *Client) failure(operation string, err error) *Error {
-	said := status.Convert(err)
+	result := status.Convert(err)
 	failed := func(reason Reason, format string, args ...any) *Error {
 		return refuse(reason, "%s by the external signer at %s: %s", operation, c.socket, fmt.Sprintf(format, args...))
 	}
 	switch state := c.connection.GetState(); {
-	case said.Code() == codes.Canceled || errors.Is(err, context.Canceled):
+	case result.Code() == codes.Canceled || errors.Is(err, context.Canceled):
 		return failed(ReasonCanceled, "the caller has gone")
-	case said.Code() == codes.DeadlineExceeded && state == connectivity.Ready:
+	case result.Code() == codes.DeadlineExceeded && state == connectivity.Ready:
 		return failed(ReasonTimeout, "no answer in time")
-	case said.Code() == codes.DeadlineExceeded, said.Code() == codes.Unavailable && state != connectivity.Ready:
-		return failed(ReasonUnreachable, "nobody answers on the socket; see that the signer runs, and that this user may reach its socket")
+	case result.Code() == codes.DeadlineExceeded, result.Code() == codes.Unavailable && state != connectivity.Ready:
+		return failed(ReasonUnreachable, "no answer on the socket: see that the signer runs, and that this user may reach its socket")
 	default:
-		return failed(ReasonRefused, "%s: %.200q", said.Code(), said.Message())
+		return failed(ReasonRefused, "%s: %.200q", result.Code(), result.Message())
 	}
 }

@@ -181,7 +181,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// What is announced under kids that are no hashes can be published.
+// Keys announced under kids that are not hashes can be published.
 func TestAnnouncementCanBePublished(t *testing.T) {
 	fake := externalsignertest.NewFake()
 	fake.Change(func(s *externalsignertest.State) { s.Keys[0].ID = strings.Repeat("~", 1024) })

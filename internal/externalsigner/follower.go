@@ -30,7 +30,7 @@ const (
 	storeTimeout = 10 * time.Second
 )
 
-// ErrConflict says that the stored ledger is not of the version that a Save would have replaced, and so was left alone.
+// ErrConflict reports that the stored ledger has another version than the Save expected. It was not replaced.
 var ErrConflict = errors.New("the stored ledger was changed by another writer")
 
 // LedgerStore keeps one ledger for all replicas.
@@ -50,13 +50,13 @@ type Signer interface {
 	Sign(ctx context.Context, announced Announcement, claims []byte, accepted []identity.Algorithm) (Signed, error)
 }
 
-// Snapshot is what a Follower knows. It is replaced whole, and never edited.
+// Snapshot is the state of a Follower. It is replaced whole, and never edited.
 type Snapshot struct {
 	// Ledger was the stored one at ReadAt or later: its keys are those to publish.
 	Ledger Ledger
 	// Announcement is the last good one of this replica's signer. Another replica's may be newer.
 	Announcement Announcement
-	// MaxLifetime is the longest lifetime that the signer signs; 0 while it has not said.
+	// MaxLifetime is the longest lifetime that the signer signs; 0 until the signer has returned it.
 	MaxLifetime time.Duration
 	// ReadAt is from before the reading of the ledger began.
 	ReadAt time.Time
@@ -68,10 +68,10 @@ type Snapshot struct {
 type Following struct {
 	Signer Signer
 	Store  LedgerStore
-	// Settings say for how long a key is published before it signs; see keys.Settings.Wait.
+	// Settings set for how long a key is published before it signs; see keys.Settings.Wait.
 	Settings keys.Settings
-	// Surroundings tells who must know a key before it signs, as things are now: the published documents (nil: nobody looks
-	// at them), and others. What can not be found out is a gate that knows nothing.
+	// Surroundings returns the parties that must know a key before it signs, as of now: the published documents (nil if they
+	// are not watched), and gates. A party whose state cannot be read is a gate without keys.
 	Surroundings func(ctx context.Context) (documents *keys.Gate, gates []keys.Gate)
 	// Clock gives the times of the ledger, and the pauses.
 	Clock clock.Clock
@@ -93,7 +93,7 @@ type Follower struct {
 	wanted chan struct{}
 }
 
-// NewFollower returns a Follower, or an error that says which setting is missing or contradicts another.
+// NewFollower returns a Follower, or an error that names the setting that is missing or contradicts another.
 func NewFollower(with Following) (*Follower, error) {
 	settings, err := with.Settings.Complete()
 	switch {
@@ -115,8 +115,8 @@ func NewFollower(with Following) (*Follower, error) {
 	return &Follower{Following: with, wanted: make(chan struct{}, 1)}, nil
 }
 
-// Snapshot returns what is known now; false until a ledger was stored. Its keys are to be published also while Ready says
-// that nothing can be signed.
+// Snapshot returns the current state; false until a ledger was stored. Its keys are to be published even while Ready returns
+// an error.
 func (f *Follower) Snapshot() (Snapshot, bool) {
 	if snapshot := f.snapshot.Load(); snapshot != nil {
 		return *snapshot, true
@@ -124,19 +124,19 @@ func (f *Follower) Snapshot() (Snapshot, bool) {
 	return Snapshot{}, false
 }
 
-// Ready returns nil once tokens can be signed and keys published, and stays so; until then it says what is missing.
+// Ready returns nil once tokens can be signed and keys published, and stays so. Until then its error names what is missing.
 func (f *Follower) Ready() error {
 	snapshot, ok := f.Snapshot()
 	switch {
 	case !ok || len(snapshot.Announcement.Published) == 0:
 		return refuse(ReasonNotReady, "no announcement of the external signer was taken yet")
 	case snapshot.MaxLifetime == 0:
-		return refuse(ReasonNotReady, "the external signer has not said yet how long its tokens may live")
+		return refuse(ReasonNotReady, "the external signer has not returned the longest lifetime of its tokens yet")
 	}
 	return nil
 }
 
-// SignClaims has claims signed, as Client.Sign has, and withholds the token while relying parties may not know its key. Errors are
+// SignClaims signs claims with Client.Sign, and withholds the token while relying parties may not know its key. Errors are
 // *Error.
 func (f *Follower) SignClaims(ctx context.Context, claims []byte, accepted []identity.Algorithm) (Signed, error) {
 	if err := f.Ready(); err != nil {
@@ -148,14 +148,14 @@ func (f *Follower) SignClaims(ctx context.Context, claims []byte, accepted []ide
 		err = snapshot.Ledger.MaySign(signed.KeyID, keys.View{Settings: f.Settings, Gates: snapshot.gates, Now: f.Clock.Now()})
 	}
 	if err != nil {
-		f.wonder(err)
+		f.refetchIfStale(err)
 		return Signed{}, err
 	}
 	return signed, nil
 }
 
-// wonder has the keys fetched soon if an error may be one of a snapshot that is old.
-func (f *Follower) wonder(err error) {
+// refetchIfStale polls early when an error suggests that the snapshot is stale.
+func (f *Follower) refetchIfStale(err error) {
 	switch reason, _ := ReasonOf(err); reason {
 	case ReasonUnknownKey, ReasonExcludedKey, ReasonWrongSignature, ReasonAlgorithmOfOtherKey:
 		select {
@@ -166,8 +166,8 @@ func (f *Follower) wonder(err error) {
 	}
 }
 
-// Run polls the signer until ctx is done: at once, then as often as it says, soon after an error, and soon after a token
-// came under a key that is not known.
+// Run polls the signer until ctx is done: at once, then at the signer's refresh interval, soon after an error, and soon after
+// a token came under an unknown key.
 func (f *Follower) Run(ctx context.Context) {
 	retry := firstRetry
 	for ctx.Err() == nil {
@@ -223,7 +223,7 @@ func (f *Follower) reread(ctx context.Context, old Snapshot) {
 		f.take(old, Observation{Ledger: ledger})
 		return
 	}
-	// Nothing is told of that is no news.
+	// Unchanged state is not reported.
 	f.snapshot.Store(&old)
 }
 
@@ -232,8 +232,8 @@ func (f *Follower) take(next Snapshot, observed Observation) {
 	f.OnSnapshot(next, observed)
 }
 
-// observe enters the announcement of a snapshot into the stored ledger, and puts the ledger that is stored into the snapshot.
-// What was saved is loaded again, since a key counts from when it is found stored.
+// observe enters the announcement of a snapshot into the stored ledger, and sets the stored ledger in the snapshot.
+// A saved ledger is loaded again, since a key counts from when it is found stored.
 func (f *Follower) observe(ctx context.Context, next *Snapshot) (all Observation, err error) {
 	for range maxRounds {
 		readAt := f.Clock.Now()
@@ -243,7 +243,7 @@ func (f *Follower) observe(ctx context.Context, next *Snapshot) (all Observation
 		}
 		view := keys.View{Settings: f.Settings}
 		view.Documents, view.Gates = f.Surroundings(ctx)
-		// The time is read last: all that the view says was so by then.
+		// The time is read last, so that all of the view was true by then.
 		view.Now = f.Clock.Now()
 		observed, err := ledger.Observe(next.Announcement, view)
 		if err != nil {

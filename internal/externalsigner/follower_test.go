@@ -213,7 +213,7 @@ func TestFollowerSignsAtFirstStart(t *testing.T) {
 	}
 }
 
-// What was not saved is not published, and does not sign.
+// Keys that were not saved are not published, and do not sign.
 func TestKeysThatAreNotSavedDoNotCount(t *testing.T) {
 	fake, store := externalsignertest.NewFake(), &memory{}
 	f := follow(t, fake, store, keys.Settings{})
@@ -256,7 +256,7 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 	f.good(t)
 	wantPublished(t, f, "signer/rs-1", "other", "signer/es-1")
 	if last := f.took[len(f.took)-1]; !last.Outdated {
-		t.Errorf("the announcement is not said to be outdated: %+v", last)
+		t.Errorf("the announcement is not reported as outdated: %+v", last)
 	}
 
 	store.onSave = func() error { return externalsigner.ErrConflict }
@@ -367,7 +367,7 @@ func TestRetriesAreSoonAndNotHot(t *testing.T) {
 	}
 }
 
-// A token under a new key is withheld for P, and says until when.
+// A token under a new key is withheld for P, and the error has the time of its end.
 func TestYoungKeyIsWithheld(t *testing.T) {
 	fake := externalsignertest.NewFake()
 	with := keys.Settings{Staleness: 10 * time.Second, PublishPeriod: time.Hour, ClockSkew: time.Second}
@@ -376,7 +376,7 @@ func TestYoungKeyIsWithheld(t *testing.T) {
 	fake.Change(func(s *externalsignertest.State) {
 		s.Keys, s.Signing = append(s.Keys, externalsignertest.NewKey("new", identity.ES256)), 2
 	})
-	// It is fetched sooner than the signer said.
+	// It is fetched sooner than the signer's hint.
 	if _, err := f.SignClaims(t.Context(), claims(), both()); reasonOf(err) != externalsigner.ReasonUnknownKey {
 		t.Errorf("%v, want %s", err, externalsigner.ReasonUnknownKey)
 	}
@@ -393,7 +393,7 @@ func TestYoungKeyIsWithheld(t *testing.T) {
 		t.Errorf("it may sign after %s", wait)
 	}
 	if !strings.Contains(err.Error(), withheld.ReadyAt.Format(time.RFC3339)) {
-		t.Errorf("%q does not say until when", err)
+		t.Errorf("%q lacks the time until which", err)
 	}
 	f.clock.SetTime(withheld.ReadyAt.Add(-time.Nanosecond))
 	if _, err := f.SignClaims(t.Context(), claims(), both()); reasonOf(err) != externalsigner.ReasonTooYoung {

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// maxHeaderSize is in bytes as encoded: the longest kid, and room for another way to write it.
+// maxHeaderSize is in bytes as encoded: the longest kid, and space for another way to write it.
 const maxHeaderSize = 8 << 10
 
 // header is that of a JWT (RFC 7515, section 4.1), as far as the external signer API allows it.
@@ -42,13 +42,13 @@ func parseHeader(encoded string) (header, error) {
 	kid, ok := members["kid"]
 	switch {
 	case members["typ"] != "JWT":
-		return header{}, refuse(ReasonType, "the signer's header says typ %.64q, it must be JWT", members["typ"])
+		return header{}, refuse(ReasonType, "the signer's header has typ %.64q, it must be JWT", members["typ"])
 	case !ok || !validKeyID(kid):
 		return header{}, refuse(ReasonKeyID, "the signer's header has a kid of %d bytes: it must be 1 to %d characters of printable ASCII", len(kid), maxKeyIDLength)
 	}
 	algorithm := identity.Algorithm(members["alg"])
 	if algorithm != identity.RS256 && algorithm != identity.ES256 {
-		return header{}, refuse(ReasonUnknownAlgorithm, "the signer's header says alg %.64q, it must be %s or %s", algorithm, identity.RS256, identity.ES256)
+		return header{}, refuse(ReasonUnknownAlgorithm, "the signer's header has alg %.64q, it must be %s or %s", algorithm, identity.RS256, identity.ES256)
 	}
 	return header{Algorithm: algorithm, KeyID: identity.KeyID(kid)}, nil
 }
@@ -63,7 +63,7 @@ func decodeSegment(encoded string) ([]byte, error) {
 }
 
 // stringMembers reads one JSON object of strings whose names are exact and appear once. encoding/json would match names in
-// any case and let the last of two equal ones win, so that others may read another header than was checked.
+// any case and keep the last of two equal ones, so that other readers may see another header than the checked one.
 func stringMembers(data []byte) (map[string]string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {

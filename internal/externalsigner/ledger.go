@@ -11,23 +11,23 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// maxWithdrawn bounds what a ledger remembers of keys that are not published. The oldest are forgotten first; with a key
-// every month it remembers those of ten years. It is more than maxAnnounced, so that there is room for all that are excluded.
+// maxWithdrawn bounds the withdrawn keys in a ledger. The oldest are dropped first; with a new key every month it holds ten
+// years. It is more than maxAnnounced, so that all excluded keys fit.
 const maxWithdrawn = 128
 
 // Ledger is what is known of the keys of a signer: which are published, and since when. All replicas share one. It is a
 // value that is replaced whole; the zero Ledger is that of an issuer that has never had a key.
 type Ledger struct {
-	// StartedAt is when the first keys were entered, in UTC. A ledger that has it and no keys is that of an issuer whose
-	// relying parties know other keys: the first keys of its signer wait like any others.
+	// StartedAt is when the first keys were entered, in UTC. A ledger with StartedAt and without keys belongs to an issuer
+	// whose relying parties know other keys: the first keys of its signer wait like any others.
 	StartedAt time.Time `json:"startedAt,omitzero"`
-	// DataTimestamp is that of the announcement from which the keys are, in UTC. It keeps a replica whose signer is behind
-	// from undoing what another one has seen.
+	// DataTimestamp is that of the announcement with these keys, in UTC. It keeps a replica whose signer is behind from
+	// undoing a later announcement.
 	DataTimestamp time.Time `json:"dataTimestamp,omitzero"`
 	// Keys are those that are published, by kid.
 	Keys []LedgerKey `json:"keys,omitempty"`
-	// Withdrawn are keys that were published and are no more, or that the signer excludes: their kids stay theirs. The
-	// oldest come first.
+	// Withdrawn are keys that were published before, or that the signer excludes: their kids cannot be reused. The oldest
+	// come first.
 	Withdrawn []WithdrawnKey `json:"withdrawn,omitempty"`
 }
 
@@ -40,7 +40,7 @@ type LedgerKey struct {
 	// PublishedAt is since when the key is known to be in the stored ledger, in UTC; zero until the first Observe that
 	// found it there. It is never before the key could be seen, however long the write that added it took.
 	PublishedAt time.Time `json:"publishedAt,omitzero"`
-	// First says that the key is one of the first of its issuer, and needs no waiting: nobody can know others.
+	// First reports whether the key is one of the first of its issuer, which need not wait: no relying party can know others.
 	First bool `json:"first,omitzero"`
 }
 
@@ -56,11 +56,11 @@ type WithdrawnKey struct {
 // Observation is what an announcement makes of a ledger.
 type Observation struct {
 	Ledger Ledger
-	// Changed says whether the ledger is another one, and must be kept before it counts.
+	// Changed reports whether the ledger has changed, and must be stored before it counts.
 	Changed bool
 	// Added and Withdrawn are the keys that came and went.
 	Added, Withdrawn []identity.KeyID
-	// Outdated says that the announcement is older than the ledger, and was left alone.
+	// Outdated reports whether the announcement is older than the ledger, and was ignored.
 	Outdated bool
 }
 
@@ -70,7 +70,7 @@ type Observation struct {
 // refused whole, as is one from the future. Errors are *Error.
 func (l Ledger) Observe(announced Announcement, v keys.View) (Observation, error) {
 	if at := announced.DataTimestamp; at.After(v.Now.Add(2 * v.Settings.ClockSkew)) {
-		return Observation{}, refuse(ReasonDataTimestamp, "the signer says that it read its keys at %s, but it is %s", at.Format(time.RFC3339), v.Now.UTC().Format(time.RFC3339))
+		return Observation{}, refuse(ReasonDataTimestamp, "the signer's time of reading its keys is %s, but it is %s", at.Format(time.RFC3339), v.Now.UTC().Format(time.RFC3339))
 	}
 	if err := l.checkBindings(announced); err != nil {
 		return Observation{}, err
@@ -113,8 +113,8 @@ func (l Ledger) key(id identity.KeyID) (LedgerKey, bool) {
 	return LedgerKey{}, false
 }
 
-// clock is the time to write down: now, or the latest time that the ledger knows of if that is later, so that a clock that
-// was set back makes no key look older than it is. A time that no clock should have shown is not followed.
+// clock is the time to record: now, or the latest time of the ledger if that is later, so that a clock that was set back
+// makes no key look older than it is. A time beyond what any clock should have shown is ignored.
 func (l Ledger) clock(v keys.View) time.Time {
 	at, limit := v.Now, v.Now.Add(2*v.Settings.ClockSkew)
 	for _, key := range l.Keys {
@@ -137,7 +137,7 @@ func roundUp(t time.Time) time.Time {
 	return whole
 }
 
-// confirm notes that keys have been found in the stored ledger and, if somebody looks at them, in the documents.
+// confirm records that keys were found in the stored ledger and, if the documents are watched, in the documents.
 func (l Ledger) confirm(at time.Time, documents *keys.Gate) (Ledger, bool) {
 	changed := false
 	l.Keys = slices.Clone(l.Keys)
@@ -209,9 +209,9 @@ func sum(spki []byte) string {
 	return base64.RawURLEncoding.EncodeToString(hash[:])
 }
 
-// MaySign returns nil if a token under the kid is known to every relying party, and else an *Error: ReasonTooYoung, with the
-// time from which it is, ReasonGates while somebody has not been seen to know the key, or ReasonUnknownKey. The ledger must
-// be the stored one, and the settings of the view have come from Settings.Complete.
+// MaySign returns nil if every relying party knows the kid, and otherwise an *Error: ReasonTooYoung, with the time from which
+// they do, ReasonGates while a gate has not confirmed the key, or ReasonUnknownKey. The ledger must be the stored one, and the
+// settings of the view must come from Settings.Complete.
 func (l Ledger) MaySign(id identity.KeyID, v keys.View) error {
 	key, ok := l.key(id)
 	switch {
@@ -222,7 +222,7 @@ func (l Ledger) MaySign(id identity.KeyID, v keys.View) error {
 	}
 	ready := key.PublishedAt.Add(v.Settings.Wait())
 	if key.PublishedAt.IsZero() {
-		// Nobody has found it published yet: it will be no earlier than now.
+		// It has not been found published yet: the earliest time is now.
 		ready = roundUp(v.Now.Add(v.Settings.Wait()))
 	}
 	if v.Now.Before(ready) {
@@ -239,8 +239,8 @@ func (l Ledger) MaySign(id identity.KeyID, v keys.View) error {
 	return nil
 }
 
-// Published returns the public keys that relying parties must know. The order depends only on what the keys are, so that
-// all replicas publish the same bytes: RS256 before ES256, then by kid.
+// Published returns the public keys that relying parties must know. The order depends only on the keys, so that all replicas
+// publish the same bytes: RS256 before ES256, then by kid.
 func (l Ledger) Published() []identity.PublicKey {
 	published := make([]identity.PublicKey, 0, len(l.Keys))
 	for _, key := range l.Keys {

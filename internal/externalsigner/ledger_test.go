@@ -97,7 +97,7 @@ func TestLaterKeyWaitsFromWhenItWasFoundStored(t *testing.T) {
 		t.Errorf("changed %v, added (-want +got):\n%s", added.Changed, diff)
 	}
 	wait := settings(t).Wait()
-	// Nobody has seen it stored: however long ago it was announced, it must wait.
+	// It was never found stored: however long ago it was announced, it must wait.
 	err := maySign(t, added.Ledger, "b", start.Add(100*wait), externalsigner.ReasonTooYoung)
 	if ready := err.(*externalsigner.Error).ReadyAt; !ready.Equal(start.Add(101 * wait)) {
 		t.Errorf("ready at %s", ready)
@@ -123,7 +123,7 @@ func TestLaterKeyWaitsFromWhenItWasFoundStored(t *testing.T) {
 	}
 }
 
-// Where somebody looks at the documents, a key counts from when they show it; a gate must know it besides.
+// If the documents are watched, a key counts from when they show it, and a gate must know it besides.
 func TestKeyWaitsForDocumentsAndGates(t *testing.T) {
 	a, b := externalsignertest.NewKey("a", identity.ES256), externalsignertest.NewKey("b", identity.ES256)
 	ledger := observe(t, externalsigner.Ledger{}, announce(t, start, a), start).Ledger
@@ -223,7 +223,7 @@ func TestTimestampsOfAnnouncements(t *testing.T) {
 		t.Errorf("outdated %v, published %v", late.Outdated, published(late.Ledger))
 	}
 	if same := observe(t, late.Ledger, announce(t, now.Add(-time.Second), a, b), now); same.Outdated {
-		t.Error("an announcement of the same keys is said to be outdated")
+		t.Error("an announcement of the same keys is reported as outdated")
 	}
 	bound := now.Add(2 * settings(t).ClockSkew)
 	for _, c := range []struct {
@@ -258,7 +258,7 @@ func TestWithdrawnIsBounded(t *testing.T) {
 	for i := range 200 {
 		announced.Published[0].ID = identity.KeyID(fmt.Sprint("key-", i))
 		ledger = observe(t, ledger, announced, start).Ledger
-		// What is excluded now is not forgotten, as it would be entered again at once.
+		// An excluded key is kept, as it would be entered again at once.
 		if !slices.ContainsFunc(ledger.Withdrawn, func(k externalsigner.WithdrawnKey) bool { return k.ID == "hidden" }) {
 			t.Fatalf("after %d keys an excluded key is forgotten", i)
 		}
@@ -296,7 +296,7 @@ func TestLedgerJSON(t *testing.T) {
 		"no kid":               func(l *externalsigner.Ledger) { l.Keys[0].ID = "" },
 		"a garbage key":        func(l *externalsigner.Ledger) { l.Keys[0].SPKI = []byte("garbage") },
 		"another algorithm":    func(l *externalsigner.Ledger) { l.Keys[0].Algorithm = identity.RS256 },
-		"a hash that is none":  func(l *externalsigner.Ledger) { l.Withdrawn[0].SPKISHA256 = "a" },
+		"an invalid hash":      func(l *externalsigner.Ledger) { l.Withdrawn[0].SPKISHA256 = "a" },
 		"no time":              func(l *externalsigner.Ledger) { l.Withdrawn[0].At = time.Time{} },
 		"too many keys":        func(l *externalsigner.Ledger) { l.Keys = make([]externalsigner.LedgerKey, 9) },
 		"too many of the gone": func(l *externalsigner.Ledger) { l.Withdrawn = make([]externalsigner.WithdrawnKey, 129) },

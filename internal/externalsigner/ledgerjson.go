@@ -12,8 +12,8 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// Encode returns the ledger as JSON, ending in a line break. Equal ledgers give equal bytes. A ledger that is not valid is
-// an error: what is written can be read again. With the longest kids it stays well under the megabyte that a ConfigMap holds.
+// Encode returns the ledger as JSON, ending in a line break. Equal ledgers give equal bytes. An invalid ledger is an error:
+// all that is written can be read again. With the longest kids it stays well under the megabyte that a ConfigMap holds.
 func (l Ledger) Encode() ([]byte, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("encode ledger: %w", err)

@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// Reason says in one word what is wrong with a signer or its answer; the set is fixed, so that it can be the label of a
-// metric.
+// Reason is the kind of fault of a signer or its answer. The set is fixed, so that it can be the label of a metric.
 type Reason string
 
 // The reasons of errors.
 const (
-	ReasonUnreachable Reason = "unreachable" // nobody answers on the socket
+	ReasonUnreachable Reason = "unreachable" // no answer on the socket
 	ReasonTimeout     Reason = "timeout"     // the signer took the call, and did not answer in time
 	ReasonCanceled    Reason = "canceled"    // the caller has gone
 	ReasonRefused     Reason = "refused"     // the signer answered with an error
 	ReasonStore       Reason = "store"       // the ledger could not be read, was not valid, or could not be kept
 
-	ReasonNoKeys         Reason = "no_keys"          // no keys are announced, or none to publish
+	ReasonNoKeys         Reason = "no_keys"          // no keys are announced, or all are excluded
 	ReasonTooManyKeys    Reason = "too_many_keys"    // more keys than relying parties or the ledger take
 	ReasonKeyID          Reason = "key_id"           // a kid that is empty, too long or not printable
 	ReasonDuplicateKeyID Reason = "duplicate_key_id" // two keys under one kid
@@ -30,16 +29,16 @@ const (
 
 	ReasonHeader              Reason = "header"                 // not an encoded object of alg, kid and typ alone
 	ReasonType                Reason = "type"                   // typ is not JWT
-	ReasonUnknownAlgorithm    Reason = "unknown_algorithm"      // alg is none that Credence knows
+	ReasonUnknownAlgorithm    Reason = "unknown_algorithm"      // alg is unknown to Credence
 	ReasonAlgorithmOfOtherKey Reason = "algorithm_of_other_key" // alg is not that of the key
-	ReasonAlgorithmRefused    Reason = "algorithm_refused"      // alg is not taken by who the token is for
+	ReasonAlgorithmRefused    Reason = "algorithm_refused"      // the token's audience does not accept alg
 	ReasonUnknownKey          Reason = "unknown_key"            // the kid was not announced
 	ReasonExcludedKey         Reason = "excluded_key"           // the kid is excluded from publication
 	ReasonSignature           Reason = "signature"              // empty, or not an encoded signature of the algorithm
 	ReasonWrongSignature      Reason = "wrong_signature"        // a signature of other claims, or by another key
 
 	ReasonTooYoung Reason = "too_young" // the key was not published long enough
-	ReasonGates    Reason = "gates"     // somebody has not been seen to know the key
+	ReasonGates    Reason = "gates"     // a gate has not confirmed the key
 	ReasonNotReady Reason = "not_ready" // no announcement was taken yet
 )
 
@@ -61,7 +60,7 @@ type Error struct {
 	Detail string
 	// ReadyAt is from when the same request can succeed, for ReasonTooYoung; else zero.
 	ReadyAt time.Time
-	// Cause is what the error wraps; nil for none.
+	// Cause is the wrapped error, or nil.
 	Cause error
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// simulated is a simulation by a fake clock: a signer that changes keys as it likes, three replicas with clocks that are wrong,
-// each of which asks a plugin of its own that may be behind, writes that are lost or slow, and relying parties that fetch
-// the documents once in a while. Its signer keeps keys announced for as long as it must, so that each token that a replica
-// hands out must be known to every relying party.
+// simulated is a simulation by a fake clock: a signer that changes keys at random, three replicas with wrong clocks, each with a
+// plugin of its own that may be behind, writes that are lost or slow, and relying parties that fetch the documents now and then.
+// The signer keeps keys announced for as long as it must, so that every relying party must know the key of each token that a
+// replica returns.
 type simulated struct {
 	random   *rand.Rand
 	settings keys.Settings
@@ -89,19 +89,19 @@ func (s *simulated) newKey() identity.KeyID {
 	return identity.KeyID(fmt.Sprintf("key-%04d", s.made))
 }
 
-// says is what the plugin of a replica announces now.
-func (s *simulated) says(lag time.Duration) event {
-	said := s.announced[0]
+// announcement is the plugin's current answer to a replica.
+func (s *simulated) announcement(lag time.Duration) event {
+	current := s.announced[0]
 	for _, e := range s.announced {
 		if !e.at.After(s.now.Add(-lag)) {
-			said = e
+			current = e
 		}
 	}
-	return said
+	return current
 }
 
-// change lets the signer add a key, sign with another one, or drop one that it has not signed with for long. It does not
-// wait for anybody before it signs with a new key.
+// change lets the signer add a key, sign with another one, or drop one that it has not signed with for long. It signs with a
+// new key at once.
 func (s *simulated) change() {
 	last := s.announced[len(s.announced)-1]
 	next := event{at: s.now, keys: slices.Clone(last.keys), signing: last.signing}
@@ -121,7 +121,7 @@ func (s *simulated) change() {
 	s.announced = append(s.announced, next)
 }
 
-// unused says whether no plugin has signed with a key for two days.
+// unused reports whether no plugin has signed with a key for two days.
 func (s *simulated) unused(id identity.KeyID) bool {
 	for i, e := range s.announced {
 		until := s.now
@@ -138,9 +138,9 @@ func (s *simulated) unused(id identity.KeyID) bool {
 func (s *simulated) poll(t *testing.T, r *replica) {
 	t.Helper()
 	r.nextPoll = s.now.Add(s.upTo(s.settings.Staleness))
-	said := s.says(r.lag)
+	current := s.announcement(r.lag)
 	announced := externalsigner.Announcement{DataTimestamp: s.now.Add(-r.lag), RefreshHint: time.Minute}
-	for _, id := range said.keys {
+	for _, id := range current.keys {
 		key := s.key
 		key.ID = id
 		announced.Published = append(announced.Published, key)
@@ -189,7 +189,7 @@ func (s *simulated) arrive() {
 
 // token has a token signed by a replica, and returns the relying parties that refuse it.
 func (s *simulated) token(r *replica) (refused int) {
-	id := s.says(r.lag).signing
+	id := s.announcement(r.lag).signing
 	if r.ledger.MaySign(id, keys.View{Settings: s.settings, Now: s.now.Add(r.offset)}) != nil {
 		s.withheld++
 		return 0
@@ -251,11 +251,11 @@ func TestNoTokenIsRefused(t *testing.T) {
 	}
 }
 
-// The simulation sees a wait that is too short: relying parties refetch once a day, and the settings say an hour.
+// The simulation detects a wait that is too short: relying parties refetch once a day, and the settings have an hour.
 func TestSimulationCanFail(t *testing.T) {
 	short := settings(t)
 	short.PublishPeriod, short.ClockSkew = time.Hour, time.Second
 	if refused := newSimulated(t, 1, settings(t), short).run(t, 10*24*time.Hour); refused == 0 {
-		t.Error("nobody refused a token")
+		t.Error("no token was refused")
 	}
 }

@@ -58,7 +58,7 @@ func TestExternalSigner(t *testing.T) {
 	if _, err := issuer.Sign(t.Context(), waiting); !errors.Is(err, ErrNoSigningKey) || signer.asked != 1 {
 		t.Errorf("30 minutes, though the signer allows 10 by now: %v, asked %d times", err, signer.asked)
 	}
-	signer.err = fmt.Errorf("%w: nobody answers on the socket", ErrNoSigningKey)
+	signer.err = fmt.Errorf("%w: no answer on the socket", ErrNoSigningKey)
 	if _, err := issuer.Prepare(request); !errors.Is(err, ErrNoSigningKey) {
 		t.Errorf("prepared while the signer is away: %v", err)
 	}

@@ -239,7 +239,7 @@ func TestExternalSigner(t *testing.T) {
 	dir, sockets := t.TempDir(), socketFolder(t)
 	keys, socket, public := filepath.Join(dir, "keys"), filepath.Join(sockets, "run", "socket"), filepath.Join(dir, "public")
 	emptyLedger(t)
-	refuseToStart(t, []string{"the external signer must be there at the first start", "nobody answers on the socket"},
+	refuseToStart(t, []string{"the external signer must be there at the first start", "no answer on the socket"},
 		map[string]string{"keys-dir": "", "signer-socket": socket, "issuer": issuer})
 	plugin := start(t, "credence-server", append([]string{"signer", "--issuer", issuer, "--keys-dir", keys, "--socket", socket}, quick...)...)
 	eventually(t, func() error {

@@ -23,7 +23,7 @@ type Subject struct {
 	Claims func() []byte
 }
 
-// Run tests that a signer is one that the external signer API asks for, and that a Client takes.
+// Run tests that a signer conforms to the external signer API and works with Client.
 func Run(t *testing.T, subject Subject) {
 	client, err := externalsigner.New(externalsigner.Config{Socket: subject.Socket})
 	if err != nil {
@@ -35,7 +35,7 @@ func Run(t *testing.T, subject Subject) {
 		t.Fatal(err)
 	}
 
-	t.Run("it announces the same keys when asked again", func(t *testing.T) {
+	t.Run("it announces the same keys again", func(t *testing.T) {
 		again, err := client.Keys(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -45,13 +45,13 @@ func Run(t *testing.T, subject Subject) {
 		}
 	})
 
-	t.Run("it says when it read its keys", func(t *testing.T) {
+	t.Run("it returns the time at which it read its keys", func(t *testing.T) {
 		if at := announced.DataTimestamp; at.After(time.Now().Add(time.Second)) {
 			t.Errorf("it read its keys at %s, which is not past", at)
 		}
 	})
 
-	t.Run("it says how long its tokens may live", func(t *testing.T) {
+	t.Run("it returns the longest lifetime of its tokens", func(t *testing.T) {
 		if _, err := client.MaxLifetime(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -68,7 +68,7 @@ func KeyDefects() []Defect {
 		{"no refresh hint", externalsigner.ReasonRefreshHint, func(s *State) { s.RefreshHint = 0 }},
 		{"a negative refresh hint", externalsigner.ReasonRefreshHint, func(s *State) { s.RefreshHint = -5 }},
 		edit("no time of the keys", externalsigner.ReasonDataTimestamp, func(r *externaljwt.FetchKeysResponse) { r.DataTimestamp = nil }),
-		edit("a time that is none", externalsigner.ReasonDataTimestamp, func(r *externaljwt.FetchKeysResponse) {
+		edit("an invalid time", externalsigner.ReasonDataTimestamp, func(r *externaljwt.FetchKeysResponse) {
 			r.DataTimestamp = &timestamppb.Timestamp{Nanos: -1}
 		}),
 	}
@@ -100,13 +100,13 @@ func SignDefects() []Defect {
 		{"it hangs", externalsigner.ReasonTimeout, func(s *State) { s.HangSign = true }},
 		header("alg none", externalsigner.ReasonUnknownAlgorithm, "alg", "none"),
 		header("an unknown algorithm", externalsigner.ReasonUnknownAlgorithm, "alg", "EdDSA"),
-		header("an algorithm that is none of ours", externalsigner.ReasonUnknownAlgorithm, "alg", "ES384"),
+		header("an unsupported algorithm", externalsigner.ReasonUnknownAlgorithm, "alg", "ES384"),
 		header("no algorithm", externalsigner.ReasonUnknownAlgorithm, "alg", nil),
 		header("the algorithm of another key", externalsigner.ReasonAlgorithmOfOtherKey, "alg", "RS256"),
 		header("no typ", externalsigner.ReasonType, "typ", nil),
 		header("a wrong typ", externalsigner.ReasonType, "typ", "at+jwt"),
 		header("a typ in other letters", externalsigner.ReasonType, "typ", "jwt"),
-		header("a typ that is no string", externalsigner.ReasonHeader, "typ", 1),
+		header("a typ that is not a string", externalsigner.ReasonHeader, "typ", 1),
 		header("no kid", externalsigner.ReasonKeyID, "kid", nil),
 		header("an empty kid", externalsigner.ReasonKeyID, "kid", ""),
 		header("an oversized kid", externalsigner.ReasonKeyID, "kid", strings.Repeat("k", 1025)),
@@ -116,7 +116,7 @@ func SignDefects() []Defect {
 		header("a member more", externalsigner.ReasonHeader, "jku", "https://example.com"),
 		raw("an empty header", externalsigner.ReasonHeader, ""),
 		raw("a garbage header", externalsigner.ReasonHeader, "%%%"),
-		raw("a header that is no JSON", externalsigner.ReasonHeader, encode("garbage")),
+		raw("a header that is not JSON", externalsigner.ReasonHeader, encode("garbage")),
 		raw("a header that is an array", externalsigner.ReasonHeader, encode("[]")),
 		raw("a header with padding", externalsigner.ReasonHeader, encode(`{"alg":"ES256","kid":"signer/es-1","typ":"JWT"}`)+"="),
 		raw("a header with a member twice", externalsigner.ReasonHeader, encode(`{"alg":"none","alg":"ES256","kid":"signer/es-1","typ":"JWT"}`)),

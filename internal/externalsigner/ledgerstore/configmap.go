@@ -16,8 +16,8 @@ import (
 // dataKey is the key of the ledger in the ConfigMap.
 const dataKey = "ledger.json"
 
-// ConfigMap is one that exists: it is not created, so that the right to create any is not needed. Who can write it can make a
-// key look older than it is, so nobody but the API server may.
+// ConfigMap stores the ledger in a ConfigMap that exists: it is not created, so that the right to create any is not needed.
+// Only the API server may write it, because a writer can make a key look older than it is.
 type ConfigMap struct {
 	Client          corev1client.ConfigMapsGetter
 	Namespace, Name string

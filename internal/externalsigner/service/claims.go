@@ -58,8 +58,8 @@ func numericDate(members map[string]json.RawMessage, name string) (time.Time, er
 	return time.Unix(seconds, 0), nil
 }
 
-// parseObject reads one JSON object whose names appear once. Of two equal names encoding/json takes the last, and others may
-// take the first: then what was checked is not what counts.
+// parseObject reads one JSON object whose names appear once. Of two equal names encoding/json keeps the last, and other readers
+// may keep the first, which was not checked.
 func parseObject(data []byte) (map[string]json.RawMessage, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")

@@ -9,7 +9,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// Outcome says what became of claims; the set is fixed, so that it can be the label of a metric.
+// Outcome is the result of a request to sign. The set is fixed, so that it can be the label of a metric.
 type Outcome string
 
 // The outcomes.

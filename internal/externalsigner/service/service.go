@@ -38,7 +38,7 @@ type Config struct {
 	Issuer string
 	// Algorithm is that of all signatures; empty stands for RS256, which every relying party takes.
 	Algorithm identity.Algorithm
-	// Ring returns the last good ring and from before when it was read: its keys are announced. false if there was none yet.
+	// Ring returns the last good ring, whose keys are announced, and a time before it was read. ok is false before the first.
 	Ring func() (ring keys.Ring, readAt time.Time, ok bool)
 	// Signing returns the ring to sign with, likewise; nil stands for Ring.
 	Signing func() (ring keys.Ring, readAt time.Time, ok bool)
@@ -60,7 +60,7 @@ type Service struct {
 	announced atomic.Pointer[[]identity.KeyID]
 }
 
-// New returns a Service; the error says which setting is missing or wrong.
+// New returns a Service; the error names the setting that is missing or invalid.
 func New(config Config) (*Service, error) {
 	if config.Algorithm == "" {
 		config.Algorithm = identity.RS256
@@ -95,7 +95,7 @@ func New(config Config) (*Service, error) {
 	return &Service{config: config}, nil
 }
 
-// refusal is why claims are not signed. message says what to do.
+// refusal is the reason why claims are not signed. message has the correction.
 type refusal struct {
 	outcome Outcome
 	code    codes.Code
@@ -204,7 +204,7 @@ func (s *Service) FetchKeys(ctx context.Context, _ *externaljwt.FetchKeysRequest
 	return response, nil
 }
 
-// Announced are the keys of the last answer to FetchKeys, which kube-apiserver publishes; none before the first. The caller
+// Announced are the keys of the last answer to FetchKeys, which kube-apiserver publishes; nil before the first. The caller
 // owns the copy.
 func (s *Service) Announced() []identity.KeyID {
 	if announced := s.announced.Load(); announced != nil {
@@ -213,7 +213,7 @@ func (s *Service) Announced() []identity.KeyID {
 	return nil
 }
 
-// Ready returns nil if a token would be signed now, and else says why not.
+// Ready returns nil if a token would be signed now, and otherwise the reason.
 func (s *Service) Ready() error {
 	if _, refused := s.signingKey(); refused != nil {
 		return errors.New(refused.message)
@@ -221,8 +221,8 @@ func (s *Service) Ready() error {
 	return nil
 }
 
-// refreshHint is how long the announced keys may be kept, which kube-apiserver says of its documents, too: they are never
-// kept beyond their next change.
+// refreshHint is how long the announced keys may be cached; kube-apiserver repeats it for its documents. It never exceeds the
+// time of the next change.
 func (s *Service) refreshHint() time.Duration {
 	next := s.config.NextChange()
 	if next.IsZero() {

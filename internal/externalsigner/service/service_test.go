@@ -168,7 +168,7 @@ func TestRefusals(t *testing.T) {
 		{"another issuer", set("iss", "https://identity.example.com"), codes.PermissionDenied, service.OtherIssuer, "--service-account-issuer"},
 		{"a longer issuer", set("iss", issuer+"/"), codes.PermissionDenied, service.OtherIssuer, issuer},
 		{"no issuer", set("iss", nil), codes.InvalidArgument, service.MalformedClaims, "iss"},
-		{"an issuer that is no string", set("iss", []string{issuer}), codes.InvalidArgument, service.MalformedClaims, "iss"},
+		{"an issuer that is not a string", set("iss", []string{issuer}), codes.InvalidArgument, service.MalformedClaims, "iss"},
 		{"no expiry", set("exp", nil), codes.InvalidArgument, service.MalformedClaims, "exp"},
 		{"no time of issue", set("iat", nil), codes.InvalidArgument, service.MalformedClaims, "iat"},
 		{"an expiry that is a string", set("exp", "1"), codes.InvalidArgument, service.MalformedClaims, "exp"},
@@ -251,11 +251,11 @@ func spares(ring keys.Ring) []keys.Key {
 	return slices.DeleteFunc(slices.Clone(ring.Keys), func(k keys.Key) bool { return k.State != keys.Spare })
 }
 
-// What kube-apiserver publishes is what the ring publishes, from when it was read.
+// The keys that kube-apiserver publishes are those that the ring publishes, with the time of its reading.
 func TestFetchKeys(t *testing.T) {
 	w := newWorld(t, nil)
 	if before := w.Announced(); before != nil {
-		t.Errorf("announced before anybody asked: %v", before)
+		t.Errorf("announced before the first request: %v", before)
 	}
 	w.age = time.Hour
 	client, err := externalsigner.New(externalsigner.Config{Socket: externalsignertest.Serve(t, w)})
@@ -282,7 +282,7 @@ func TestFetchKeys(t *testing.T) {
 		ids = append(ids, key.ID)
 	}
 	if diff := cmp.Diff(ids, w.Announced()); diff != "" {
-		t.Errorf("announced (-ring +told):\n%s", diff)
+		t.Errorf("announced (-ring +fetched):\n%s", diff)
 	}
 	w.missing = true
 	if _, err := w.FetchKeys(t.Context(), nil); status.Code(err) != codes.Unavailable {
@@ -334,7 +334,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// What a damaged store keeps from being signed with is announced all the same.
+// Keys that a damaged store must not sign with are still announced.
 func TestSigningIsNotAnnouncing(t *testing.T) {
 	w := newWorld(t, func(c *service.Config) {
 		c.Signing = func() (keys.Ring, time.Time, bool) { return keys.Ring{}, time.Time{}, false }

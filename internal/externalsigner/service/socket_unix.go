@@ -18,7 +18,7 @@ import (
 const maxSocketPath = 103
 
 // Listen listens on a unix socket of mode 0600 in a folder of mode 0700 of this user, which is made if it does not exist:
-// whoever reaches the socket can have any token signed. The socket of a process that died is replaced; one on which a
+// a process that reaches the socket can have any token signed. The socket of a process that died is replaced; one on which a
 // process listens is refused.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if !filepath.IsAbs(path) || len(path) > maxSocketPath {
@@ -91,7 +91,7 @@ func lockFile(path string) (*os.File, error) {
 	return file, nil
 }
 
-// replaceSocket listens on a path where nothing is, or a socket on which nobody listens.
+// replaceSocket listens on a path that does not exist, or where no process listens.
 func replaceSocket(ctx context.Context, path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
 	switch {

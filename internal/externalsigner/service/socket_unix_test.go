@@ -59,7 +59,7 @@ func TestListenRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		prepare func(t *testing.T, path string) (instead string)
-		says    string
+		want    string
 	}{
 		{"one of ours that lives", func(t *testing.T, path string) string {
 			listener, err := service.Listen(t.Context(), path)
@@ -100,7 +100,7 @@ func TestListenRefuses(t *testing.T) {
 		{"a folder of a folder that is not there", func(_ *testing.T, path string) string { return filepath.Join(path, "a", "b") }, "no such file"},
 		{"a relative path", func(*testing.T, string) string { return "s" }, "absolute"},
 		{"a long path", func(*testing.T, string) string { return "/" + strings.Repeat("a", 103) }, "at most 103 bytes"},
-		{"a folder of somebody else", func(t *testing.T, path string) string {
+		{"a folder of another user", func(t *testing.T, path string) string {
 			if os.Geteuid() != 0 {
 				t.Skip("only root can give a folder to another user")
 			}
@@ -117,8 +117,8 @@ func TestListenRefuses(t *testing.T) {
 				_ = listener.Close()
 				t.Fatal("it listens")
 			}
-			if !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), path) {
-				t.Errorf("%q does not say %q and the path", err, test.says)
+			if !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
+				t.Errorf("%q lacks %q or the path", err, test.want)
 			}
 		})
 	}
