@@ -407,6 +407,7 @@ func TestAPodThatWaitsHasACondition(t *testing.T) {
 	if out := shared.must(t, "", "kubectl", "describe", "pod", pod.Name, "-n", namespace); !strings.Contains(out, v1alpha1.ConditionTokenReady) || !strings.Contains(out, "WaitingForToken") {
 		t.Errorf("kubectl describe shows\n%s", out)
 	}
+	shared.explained(t, 1, []string{": admitted, but it does not start\n", "  condition   ", " SecretMissing: " + waits.Message}, "pod", pod.Name, "-n", namespace)
 	shared.letAgent(t, namespace)
 	if ready := wait("True"); ready.Reason != "TokensExist" || ready.Message != "the tokens of the pod exist" {
 		t.Errorf("the condition is %+v, after %+v", ready, waits)

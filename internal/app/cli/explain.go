@@ -85,7 +85,8 @@ right to create subjectaccessreviews. With neither right the verdict is unknown.
 
 An admitted pod waits for its tokens. Where one can not come, the verdict says that
 the pod does not start, and why: the agent lacks a right, the name of the Secret is
-taken, or what the newest warning of account, Secret and identity says.
+taken, or what the newest warning of account, Secret and identity says. A pod that
+waits has the reason in a condition, which is printed too.
 
 Exit codes: 0 it would be admitted; 1 it would be refused, not start, or get nothing
 of what its service account lists; 2 wrong usage; 3 the verdict is unknown, or a

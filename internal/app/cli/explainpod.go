@@ -56,6 +56,8 @@ type podExplanation struct {
 	Gated bool `json:"gated"`
 	// DryRun says that the API server was asked to create such a pod, without keeping it.
 	DryRun bool `json:"dryRun"`
+	// Waiting is the condition TokenReady of a pod that waits behind its gate; absent if the agent has not written it.
+	Waiting *mishap `json:"waiting,omitempty"`
 	// LastFailure is the newest Warning on a pod that exists.
 	LastFailure *mishap `json:"lastFailure,omitempty"`
 	// Notes say what could not be found out, and what the verdict does not say.

@@ -47,7 +47,10 @@ func (x *podExplanation) write(text *strings.Builder) {
 	if x.DryRun {
 		text.WriteString("  dry run     the API server was asked to create such a pod, as you\n")
 	}
-	if x.LastFailure != nil {
+	if x.Waiting != nil {
+		fmt.Fprintf(text, "  condition   %s\n", x.Waiting.line())
+	}
+	if x.LastFailure != nil && (x.Waiting == nil || x.LastFailure.Message != x.Waiting.Message) {
 		fmt.Fprintf(text, "  event       %s\n", x.LastFailure.line())
 	}
 	for _, warning := range x.Warnings {

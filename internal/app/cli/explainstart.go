@@ -26,7 +26,11 @@ const (
 
 // start finds out whether an admitted pod starts: the kubelet waits for the token of each identity.
 func (x *podExplanation) start(ctx context.Context, both clusters, subject podSubject, now time.Time) error {
+	if subject.exists {
+		x.Waiting = waitingOf(subject.pod)
+	}
 	if len(x.Identities) == 0 {
+		x.wait(useUnknown)
 		return nil
 	}
 	agent, err := x.agentMay(ctx, both)
@@ -39,6 +43,7 @@ func (x *podExplanation) start(ctx context.Context, both clusters, subject podSu
 		}
 	}
 	runs := subject.exists && subject.pod.Status.Phase != "" && subject.pod.Status.Phase != corev1.PodPending
+	there := 0
 	for _, in := range x.Identities {
 		if in.Type == "" {
 			continue // there is no such identity
@@ -53,6 +58,12 @@ func (x *podExplanation) start(ctx context.Context, both clusters, subject podSu
 		if x.Verdict == podAdmitted && !runs && !in.Missing {
 			x.judge(in, token, agent)
 		}
+		if token == tokenThere {
+			there++
+		}
+	}
+	if there < len(x.Identities) {
+		x.wait(agent)
 	}
 	return nil
 }
