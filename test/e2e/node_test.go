@@ -381,10 +381,34 @@ func leftOf(t *testing.T, dir string) []string {
 // A user who cannot have a node is told what is missing before anything is started.
 func TestNodeRefusals(t *testing.T) {
 	inTurn(t)
+	bin := programsForOthers(t)
+	dir := filepath.Join(bin, "plane")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "credence"), "up", "--node", "--dir", dir)
+	cmd.Dir = "/"
+	want := "needs Linux"
+	if runtime.GOOS == "linux" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
+		want = "--node: a node needs root"
+	}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), want) {
+		t.Errorf("up --node: %v, %s, want exit code 1 and %q", err, out, want)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a start that was refused has made its folder")
+	}
+}
+
+// otherUser is one without rights.
+const otherUser = 65534
+
+// programsForOthers is a folder with the programs of a plane, which other users can run.
+func programsForOthers(t *testing.T) string {
+	t.Helper()
 	if runtime.GOOS == "linux" && os.Geteuid() != 0 {
 		t.Skip("acting as another user needs root")
 	}
-	// Others must be able to run what is tested.
 	bin, err := os.MkdirTemp("", "credence-bin-")
 	if err != nil {
 		t.Fatal(err)
@@ -398,22 +422,7 @@ func TestNodeRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dir := filepath.Join(bin, "plane")
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "credence"), "up", "--node", "--dir", dir)
-	cmd.Dir = "/"
-	want := "needs Linux"
-	if runtime.GOOS == "linux" {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-		want = "--node: a node needs root"
-	}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), want) {
-		t.Errorf("up --node: %v, %s, want exit code 1 and %q", err, out, want)
-	}
-	if _, err := os.Stat(dir); err == nil {
-		t.Error("a start that was refused has made its folder")
-	}
+	return bin
 }
 
 // copyProgram links where it can: the programs are large.

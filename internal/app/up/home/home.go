@@ -81,7 +81,11 @@ func (d Dir) checkOwner(info fs.FileInfo) error {
 	if !known || owner == os.Geteuid() {
 		return nil
 	}
-	return fmt.Errorf("%s belongs to %s and you are %s: run as that user, or choose another --dir", d, userName(owner), userName(os.Geteuid()))
+	what := "run as that user, or choose another --dir"
+	if os.Geteuid() == 0 {
+		what += "; or stop its plane as that user, and hand it over: chown -R root: " + string(d)
+	}
+	return fmt.Errorf("%s belongs to %s and you are %s: %s", d, userName(owner), userName(os.Geteuid()), what)
 }
 
 // checkForeign keeps up from making a directory private, and littering it, that is something else's (a home directory).
