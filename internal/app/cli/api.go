@@ -30,11 +30,11 @@ func (a *api) serviceAccountUID(ctx context.Context, namespace, name string) (ty
 	return account.UID, err
 }
 
-// createToken asks for a token of a WorkloadIdentity. The answer is the request with its status filled in.
+// createToken requests a token of a WorkloadIdentity. The answer is the request with its status filled in.
 func (a *api) createToken(ctx context.Context, namespace, name string, spec v1alpha1.TokenRequestSpec) (*v1alpha1.TokenRequest, error) {
 	meta := metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "TokenRequest"}
 	var answer v1alpha1.TokenRequest
-	// The client would ask again on 503 until its time is over, and nobody would read why there is no token.
+	// The client would repeat the request on 503 until its deadline, and hide the reason of the failure.
 	err := a.tokens.Post().MaxRetries(0).Namespace(namespace).Resource("workloadidentities").Name(name).SubResource("token").
 		Body(&v1alpha1.TokenRequest{TypeMeta: meta, Spec: spec}).Do(ctx).Into(&answer)
 	if err != nil {

@@ -92,14 +92,14 @@ func (r tokenRequest) hint(status metav1.Status) string {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		hint := "see whether Credence's API is available: " + getAPIService(v1alpha1.SchemeGroupVersion)
 		if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-			hint = fmt.Sprintf("%s keys list tells from when a key may sign; %s", r.program, hint)
+			hint = fmt.Sprintf("%s keys list shows when a key may sign; %s", r.program, hint)
 		}
 		return hint
 	}
 	return ""
 }
 
-// getAPIService is the command that tells whether a group of the API is available.
+// getAPIService is the command that shows whether a group of the API is available.
 func getAPIService(group schema.GroupVersion) string {
 	return fmt.Sprintf("kubectl get apiservice %s.%s", group.Version, group.Group)
 }
@@ -107,7 +107,7 @@ func getAPIService(group schema.GroupVersion) string {
 // rbacRefusal is how the RBAC authorizer of Kubernetes words that a right is missing.
 var rbacRefusal = regexp.MustCompile(`User "([^"]*)" cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"`)
 
-// missingRight says which verb on which resource would help. Kubernetes names it; where the refusal is worded otherwise,
+// missingRight names the verb and the resource of the right that is missing. Kubernetes names them; if the refusal is worded otherwise,
 // all that a token needs are named.
 func (r tokenRequest) missingRight(message string) string {
 	if m := rbacRefusal.FindStringSubmatch(message); m != nil && r.namespace == "" {

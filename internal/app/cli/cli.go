@@ -19,13 +19,13 @@ type Options struct {
 	// Program is the name that the program was started by, os.Args[0]. Where it starts with kubectl-, usage and hints name
 	// the kubectl plugin instead.
 	Program string
-	// Clock tells the time. nil: time.Now.
+	// Clock returns the time. nil: time.Now.
 	Clock func() time.Time
 	// After calls a function once a time has passed, unless stopped. nil: time.AfterFunc.
 	After func(time.Duration, func()) (stop func() bool)
 }
 
-// terminal is what every command reads from, writes to and tells the time by.
+// terminal is the input, output and clock of every command.
 type terminal struct {
 	in     io.Reader
 	out    io.Writer

@@ -23,7 +23,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// scriptNow is what the clock of every script says.
+// scriptNow is the time of the clock of every script.
 const scriptNow = "2026-07-01T12:00:00Z"
 
 func TestMain(m *testing.M) {
@@ -106,7 +106,7 @@ func tokenVariables() []string {
 	return []string{"TOKEN", "EXPIRED", "FOREIGN", "OLD_KEY", "EVERYTHING", "ESCAPES", "TEAM_TOKEN", "BOUND"}
 }
 
-// setup starts an issuer and an API server for one script, and tells it about them by variables and files.
+// setup starts an issuer and an API server for one script, and sets the variables and files by which it finds them.
 func setup(env *testscript.Env) error {
 	issuer, err := newScriptIssuer(env)
 	if err != nil {

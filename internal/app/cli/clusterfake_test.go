@@ -15,7 +15,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// clusterFake answers as a cluster with Credence would. What it answers follows from the names in the request. It stands
+// clusterFake answers as a cluster with Credence would. Its answers follow from the names in the request. It stands
 // for the wire only: the rules of the API are tested against the real one.
 type clusterFake struct {
 	token  string
@@ -144,7 +144,7 @@ func serveIdentities(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, page)
 }
 
-// forbidden refuses whoever is called viewer everything but to get, and a revoker to list.
+// forbidden denies the user viewer everything but get, and the user revoker list.
 func forbidden(w http.ResponseWriter, r *http.Request, group, verb, resource string) bool {
 	user := r.Header.Get("Impersonate-User")
 	if !(user == "viewer" && verb != "get") && !(user == "revoker" && verb == "list") {

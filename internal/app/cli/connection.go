@@ -29,7 +29,7 @@ type connection struct {
 
 func newConnection() *connection {
 	flags := genericclioptions.NewConfigFlags(true)
-	// A token must not be handed to, or taken from, a server that nobody has verified.
+	// A token must not be sent to, or taken from, an unverified server.
 	flags.Insecure = nil
 	// Nothing is cached on disk.
 	flags.CacheDir = nil
@@ -46,7 +46,7 @@ func (c *connection) addFlags(flags *pflag.FlagSet) {
 const needsCluster = "credence.dev/needs-cluster"
 
 // refuseWithoutEffect refuses flags that choose a cluster where the command talks to none: a tool that hands out
-// credentials must not ignore what it is told.
+// credentials must not ignore a flag.
 func (c *connection) refuseWithoutEffect(flags *pflag.FlagSet) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		if cmd.Annotations[needsCluster] != "" || strings.HasPrefix(cmd.Name(), cobra.ShellCompRequestCmd) {
@@ -85,13 +85,13 @@ func (c *connection) open(warnings io.Writer) (*api, error) {
 		return nil, c.plainFailure(loader, config.Host)
 	}
 	if *c.flags.BearerToken != "" {
-		// Beside a client certificate a server would not even look at the token that was asked to be used.
+		// Beside a client certificate a server would not even look at the token of the flag.
 		config = tokenOnly(config)
 	}
 	return openConfig(config, warnings)
 }
 
-// openFile returns the API of the cluster that a kubeconfig's current context names, as nobody but the user in it.
+// openFile returns the API of the cluster that a kubeconfig's current context names, as the user in it and no other.
 func (c *connection) openFile(file string, warnings io.Writer) (*api, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, &clientcmd.ConfigOverrides{})
 	config, err := loader.ClientConfig()
@@ -127,7 +127,7 @@ func tokenOnly(config *rest.Config) *rest.Config {
 	return only
 }
 
-// plainFailure says why there is no TLS: without any configuration the loader falls back to plain http on this machine.
+// plainFailure explains the lack of TLS: without any configuration the loader falls back to plain http on this machine.
 func (c *connection) plainFailure(loader clientcmd.ClientConfig, host string) *failure {
 	if raw, err := loader.RawConfig(); err == nil && len(raw.Clusters) == 0 && *c.flags.APIServer == "" {
 		return &failure{

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// contextKind is a kind of object on whose behalf a token can be asked for.
+// contextKind is a kind of object on whose behalf a token can be requested.
 type contextKind struct {
 	apiVersion, kind, resource string
 	aliases                    []string // how it may be written, as with kubectl

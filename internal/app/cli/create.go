@@ -31,7 +31,7 @@ func newCreateCommand(terminal *terminal, connection *connection) *cobra.Command
 		Long: `Create a token of the WorkloadIdentity NAME and print it, alone and with a line
 break, ready for $(...). The token is not stored anywhere.
 
-With --context the token is asked for on behalf of an object of the same
+With --context the token is requested on behalf of an object of the same
 namespace, and names it in its claims. You must be that object, or be allowed to
 get and to impersonate it, and it must be allowed to use the WorkloadIdentity.
 
@@ -118,7 +118,7 @@ func (v *onceValue) Set(value string) error {
 	return nil
 }
 
-// request checks the command line, before anything is asked of the cluster.
+// request checks the command line, before the first request to the cluster.
 func (c *create) request(cmd *cobra.Command, name string) (tokenRequest, error) {
 	request := tokenRequest{name: name, program: cmd.Root().DisplayName()}
 	if err := oneOf(cmd, "output", c.output, "token", "json", "yaml"); err != nil {

@@ -30,7 +30,7 @@ is not repeated for each retry of a client.
 
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached,
 4 a person must log in or approve something first: see credence login, 129, 130 and
-143 interrupted or told to end.`,
+143 interrupted or terminated.`,
 	}
 	for _, kind := range provider.Kinds() {
 		cmd.AddCommand(newSourceCommand(terminal, connection, kind, sourceUse{

@@ -92,7 +92,7 @@ func keyOfSmall(args []string, ask credential.Ask) (map[string]string, error) {
 	return chosen.Key(), nil
 }
 
-// keyOfBig runs the command line with a command of the same sources that tells their keys.
+// keyOfBig runs the command line with a command of the same sources that prints their keys.
 func keyOfBig(t *testing.T, args []string, ask credential.Ask) (map[string]string, error) {
 	t.Helper()
 	terminal := newTerminal(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, Options{})
@@ -129,7 +129,7 @@ func TestLogInByBrowser(t *testing.T) {
 	t.Setenv("SSH_TTY", "/dev/pts/0") // on every system
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(t.TempDir(), "caches"))
 	t.Setenv("HOME", t.TempDir())
-	// Not by the protocol, by which a client that asks twice was refused.
+	// Not by the protocol, by which a client that requests twice was refused.
 	t.Setenv(credential.EnvironmentVariable, "")
 	issuer := oidctest.Start(t, now)
 	browser := &eager{open: func(address string) {

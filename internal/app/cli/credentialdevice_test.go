@@ -55,7 +55,7 @@ func (d *device) enter(code string) {
 	if err := d.Browser(d.t, "jane").Enter(code); err != nil {
 		d.t.Error(err)
 	}
-	d.Advance(10 * time.Second) // so that nobody asks too soon
+	d.Advance(10 * time.Second) // so that no poll comes too soon
 }
 
 func (d *device) run(args ...string) (code int, out, errOut string) {
@@ -70,7 +70,7 @@ func (d *device) line(command string) []string {
 	return []string{command, "oidc", "--issuer", d.Issuer, "--client-id", oidctest.ClientID, "--ca-file", d.CAFile}
 }
 
-// A person without a browser here enters a code elsewhere. What is shown is on standard error, and after a no there is nothing on
+// A person without a browser here enters a code elsewhere. The code is shown on standard error, and after a refusal there is nothing on
 // standard output.
 func TestLogInByDeviceCode(t *testing.T) {
 	d := startDevice(t)
@@ -96,9 +96,9 @@ func TestLogInByDeviceCode(t *testing.T) {
 	}
 
 	d.Behave(oidctest.Behavior{Device: everySecond})
-	d.does = func(string) { d.Advance(time.Hour) } // nobody enters it
-	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != exitNeedsPerson || out != "" || !strings.Contains(errOut, "nobody has entered the code") {
-		t.Errorf("nobody: exit code %d, %q\n%s", code, out, errOut)
+	d.does = func(string) { d.Advance(time.Hour) } // the code is never entered
+	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != exitNeedsPerson || out != "" || !strings.Contains(errOut, "has entered the code") {
+		t.Errorf("no approval: exit code %d, %q\n%s", code, out, errOut)
 	}
 
 	d.Behave(oidctest.Behavior{Document: func(document map[string]any) { delete(document, "device_authorization_endpoint") }})
@@ -107,8 +107,8 @@ func TestLogInByDeviceCode(t *testing.T) {
 	}
 }
 
-// In a job of CI or cron, where the way to log in was not chosen either, a login fails before anything is asked for. What can be renewed
-// without a person is.
+// In a job of CI or cron, where the way to log in was not chosen either, a login fails before the first request. A credential that can be renewed
+// without a person is renewed.
 func TestLogInWithoutATerminal(t *testing.T) {
 	d := startDevice(t)
 	d.does = func(code string) { t.Errorf("the code %s is shown", code); d.Advance(time.Hour) }
@@ -130,8 +130,8 @@ func TestLogInWithoutATerminal(t *testing.T) {
 	}
 }
 
-// Who logs out while the provider is down has nothing left here, and is told that the provider still has the login, and what to do.
-// While nobody logs out, an outage costs nothing of what is kept.
+// A logout while the provider is down leaves nothing here, and reports that the provider still has the login, and what to do.
+// Without a logout, an outage costs nothing of what is kept.
 func TestProviderThatIsDown(t *testing.T) {
 	d := startDevice(t)
 	d.does = d.enter

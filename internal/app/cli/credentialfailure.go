@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
 )
 
-// exitNeedsPerson: a person must log in, or approve something, and could not be asked.
+// exitNeedsPerson: a person must log in, or approve something, and could not be reached.
 const exitNeedsPerson = 4
 
 // failed words the error of a source, with its exit code and what to do.

@@ -32,7 +32,7 @@ func runScriptedProvider() {
 const lasting = 50 * 365 * 24 * time.Hour
 
 // credentialCluster is an API server that issues tokens which expire, knows who one is by them, and exchanges them. It writes how
-// often it was asked for one to a file.
+// many were requested to a file.
 type credentialCluster struct {
 	mu     sync.Mutex
 	issued int
@@ -53,7 +53,7 @@ func (c *credentialCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case "lasting":
 			token, lifetime = "file-token", lasting
 		case "revoked":
-			token, lifetime = "nobody's-token", lasting
+			token, lifetime = "unknown-token", lasting
 		}
 		answer(w, http.StatusOK, map[string]any{
 			"access_token": token, "issued_token_type": "urn:ietf:params:oauth:token-type:access_token", "token_type": "Bearer", "expires_in": lifetime.Seconds(),
@@ -155,7 +155,7 @@ func addPrograms(env *testscript.Env) error {
 		path += string(filepath.ListSeparator) + installed
 		break
 	}
-	// Before any other kubectl: that of the Google Cloud SDK asks for a credential more often.
+	// Before any other kubectl: that of the Google Cloud SDK requests a credential more often.
 	if kubectl, err := filepath.Abs(stockKubectl); err == nil && isFile(kubectl) {
 		stock := filepath.Join(env.WorkDir, "stock")
 		if err := os.Mkdir(stock, 0o755); err != nil {

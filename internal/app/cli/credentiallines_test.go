@@ -22,7 +22,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli"
 )
 
-// Whoever sits between here and the provider writes no lines of their own to the terminal, by the names of a certificate.
+// A proxy between here and the provider can't write lines to the terminal by the names in its certificate.
 func TestAnotherCertificateForgesNoLines(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{namedCertificate(t, "x.example.com\nhint: run forged\x1b[2J")}}

@@ -38,7 +38,7 @@ func putProgram(t *testing.T, name string) func() string {
 	}
 }
 
-// What opens pages may write what it likes: none of it gets into the answer for the client. Nor does it run what BROWSER names, which xdg-open
+// The output of the program that opens pages never gets into the answer for the client. Nor is the program that BROWSER names run, which xdg-open
 // does where it finds nothing better: the kubeconfig of a client can set that variable.
 func TestBrowserGetsNoneOfOurOutput(t *testing.T) {
 	report := putProgram(t, "xdg-open")

@@ -71,10 +71,10 @@ func (s *started) end() {
 	_ = s.cmd.Wait()
 }
 
-// Who interrupts a login, or ends it, leaves no half-written file and no lock, and gets the exit code of the signal. What waits at the
+// A login that is interrupted or terminated leaves no half-written file and no lock, and exits with the code of the signal. A request that waits at the
 // cluster is found again.
 func TestInterruptedLogin(t *testing.T) {
-	// Who runs tests with nohup ignores it, and so would the programs. What is caught here is not ignored there.
+	// Tests under nohup ignore the signal, and so would the programs they start. A signal that is caught here is not ignored there.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	t.Cleanup(func() { signal.Stop(hangups) })

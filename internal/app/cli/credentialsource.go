@@ -34,7 +34,7 @@ type sourceUse struct {
 	flags func(*pflag.FlagSet)
 }
 
-// clusterFlags are those that say which cluster a source asks. Others, such as --token, would be another credential.
+// clusterFlags are those that choose the cluster of a source. Others, such as --token, would be another credential.
 var clusterFlags = []string{"kubeconfig", "kube-context", "context", "namespace"}
 
 func newSourceCommand(terminal *terminal, connection *connection, kind provider.Kind, use sourceUse) *cobra.Command {
@@ -101,13 +101,13 @@ func (s *source) complete(cmd *cobra.Command) {
 	})
 }
 
-// refuseOthers refuses flags of kubectl that choose who asks a cluster, and how: a source reads that from a kubeconfig only, since
+// refuseOthers refuses flags of kubectl that choose the user and address of a cluster: a source reads these from a kubeconfig only, since
 // what is kept is found by it.
 func (s *source) refuseOthers(cmd *cobra.Command) error {
 	var refusal error
 	cmd.InheritedFlags().VisitAll(func(flag *pflag.Flag) {
 		if refusal == nil && flag.Changed && !slices.Contains(clusterFlags, flag.Name) {
-			refusal = usageFailure(cmd, fmt.Sprintf("--%s has no effect: this source asks by a kubeconfig alone", flag.Name))
+			refusal = usageFailure(cmd, fmt.Sprintf("--%s has no effect: this source connects by a kubeconfig alone", flag.Name))
 		}
 	})
 	return refusal

@@ -27,7 +27,7 @@ func newCredentialStatusCommand(terminal *terminal) *cobra.Command {
 		Use:   "status",
 		Short: "Show what is kept, for whom, and until when",
 		Long: `Show which credentials are kept on this machine for you: what each is, its state, and
-when it expires. Nothing secret is shown, and no other machine is asked.
+when it expires. Nothing secret is shown, and no other machine is contacted.
 
 States: valid; expired; renewable (expired, but a new one can be got without you);
 failed (the last attempt did, for the reason shown with -o json); unreadable.`,
@@ -147,7 +147,7 @@ func state(kept credential.Kept, now time.Time) string {
 	return "expired"
 }
 
-// whom says in one word or two what a credential is for.
+// whom returns in one word or two what a credential is for.
 func whom(key map[string]string) string {
 	switch key["source"] {
 	case "workload-identity":
@@ -162,7 +162,7 @@ func whom(key map[string]string) string {
 	return "-"
 }
 
-// find returns the names that begin with an ID that somebody typed; an error unless it is one.
+// find returns the names that begin with an ID that a user typed; an error unless it is exactly one.
 func find(list []credential.Kept, id string) (credential.Kept, error) {
 	var found []credential.Kept
 	for _, kept := range list {

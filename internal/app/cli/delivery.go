@@ -14,23 +14,23 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// delivery is what is told of a Secret that carries a token of an identity. The token itself is not kept.
+// delivery is what is shown of a Secret that carries a token of an identity. The token itself is not kept.
 type delivery struct {
 	Namespace string `json:"namespace"`
 	Secret    string `json:"secret"`
-	// Missing says that a service account needs the Secret, and it does not exist.
+	// Missing is true if a service account needs the Secret, and it does not exist.
 	Missing bool `json:"missing,omitempty"`
 	// ServiceAccount is the account whose pods the Secret is for; empty if it is for other use.
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	// RequestedBy is the user on whose behalf a Secret for other use is filled; empty in Secrets that were labelled before that was kept.
 	RequestedBy string `json:"requestedBy,omitempty"`
-	// Pods is how many pods that have not ended mount the Secret, absent where nobody may look; PodNames the first of them.
+	// Pods is how many pods that have not ended mount the Secret, absent without the right to list pods; PodNames the first of them.
 	Pods     *int     `json:"pods,omitempty"`
 	PodNames []string `json:"podNames,omitempty"`
 	// Expires is the token's exp claim, Renews when the agent means to renew it.
 	Expires *time.Time `json:"expires,omitempty"`
 	Renews  *time.Time `json:"renews,omitempty"`
-	// Context says what the token names besides the identity.
+	// Context is what the token names besides the identity.
 	Context string `json:"context"`
 	// OrphanedSince is since when the identity does not exist any more.
 	OrphanedSince *time.Time `json:"orphanedSince,omitempty"`
@@ -105,7 +105,7 @@ func timestamp(text string) *time.Time {
 	return &at
 }
 
-// tokenContext words the context that a token's claims name, beside the one that its Secret asks for.
+// tokenContext words the context that a token's claims name, beside the one that its Secret requests.
 func tokenContext(claims json.RawMessage, asked *v1alpha1.ContextObject) string {
 	var named struct {
 		Kubernetes struct {
@@ -122,7 +122,7 @@ func tokenContext(claims json.RawMessage, asked *v1alpha1.ContextObject) string 
 		}
 		var kinds []string
 		for kind := range named.Gardener {
-			// The identity itself, and the garden of everybody's tokens, are no context.
+			// The identity itself, and the garden that every token names, are not a context.
 			if kind != "workloadIdentity" && kind != "garden" {
 				kinds = append(kinds, kind)
 			}
@@ -137,7 +137,7 @@ func tokenContext(claims json.RawMessage, asked *v1alpha1.ContextObject) string 
 	case tokensecret.ServiceAccountContext(asked):
 		return "none: identity and workload cluster are not one"
 	default:
-		return "none, though the Secret asks for " + asked.Kind + " " + asked.Name
+		return "none, though the Secret requests " + asked.Kind + " " + asked.Name
 	}
 }
 

@@ -19,14 +19,14 @@ type finding struct {
 	Check   string `json:"check"`
 	Verdict string `json:"verdict"`
 	Detail  string `json:"detail"`
-	// Hint says what to do; empty: nothing.
+	// Hint is what to do; empty: nothing.
 	Hint string `json:"hint,omitempty"`
 }
 
 // diagnosis is what all checks found, in their order.
 type diagnosis struct {
 	findings []finding
-	// unreachable says that no API server answered, so that nothing else was checked.
+	// unreachable is true if no API server answered, so that nothing else was checked.
 	unreachable bool
 }
 
@@ -85,7 +85,7 @@ func (d *diagnosis) print(w io.Writer, output string) error {
 	return err
 }
 
-// some lists the first of many, and says how many more there are.
+// some lists the first of many, and the number of the others.
 func some(things []string) string {
 	const shown = 3
 	if len(things) <= shown {

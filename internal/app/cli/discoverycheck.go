@@ -32,7 +32,7 @@ func newDiscoveryCheckCommand(terminal *terminal) *cobra.Command {
 		Long: `Fetch the discovery document and the key set from a public URL, as relying parties
 do, and compare them byte by byte with what should be published: what another
 server has (--from), or a folder (--documents-dir): one that "credence discovery
-export" or the API server's --publish-dir wrote. Differences are told in words:
+export" or the API server's --publish-dir wrote. Differences are printed in words:
 which keys are missing or should not be there, then members, then bytes.
 
 Exit codes: 0 the same, 1 different or missing, 2 wrong usage, 3 a server could not
@@ -111,7 +111,7 @@ func (c *discoveryCheck) public(cmd *cobra.Command, argument string) (documentsP
 	}
 	switch {
 	case c.from == "" && c.documentsDir == "":
-		return where, nil, usageFailure(cmd, "what should be published is not said: give --from or --documents-dir")
+		return where, nil, usageFailure(cmd, "no documents to compare with: give --from or --documents-dir")
 	case c.from != "" && c.documentsDir != "":
 		return where, nil, usageFailure(cmd, "--from and --documents-dir exclude each other: give one of them")
 	}

@@ -39,10 +39,10 @@ URL, so that the folder can be served, or synchronized to a bucket, as it is:
   DIR/PATH/.well-known/openid-configuration
   DIR/PATH/jwks
 
-A file that is the same already is not touched. The output says which content type
+A file that is the same already is not touched. The output lists with which content type
 and Cache-Control each file must be served with: the path has no file extension
-that a server could tell it from. Run it again whenever the keys change, before the
-new ones sign; "credence discovery check" says whether what is served is current.
+from which a server could derive it. Run it again whenever the keys change, before the
+new ones sign; "credence discovery check" checks that the served documents are current.
 
 Exit codes: 0 written or the same already, 1 the documents are refused or missing,
 2 wrong usage, 3 they could not be fetched.`,
@@ -120,7 +120,7 @@ func (e *discoveryExport) place(cmd *cobra.Command) (documentsPlace, error) {
 }
 
 // staticSite lists the files of a static server for the documents, the key set first: a key that is there before the
-// configuration lists its algorithm harms nobody, the other way round it does.
+// configuration lists its algorithm is harmless, the other order is not.
 func staticSite(documents discovery.Documents, served comparison.Served) []siteFile {
 	path := documents.Issuer().Path()
 	return []siteFile{

@@ -17,7 +17,7 @@ import (
 type doctor struct {
 	*terminal
 	connection *connection
-	// ownAuthorities says that --ca-file names those of the issuer.
+	// ownAuthorities is true if --ca-file names those of the issuer.
 	ownAuthorities bool
 	// resolve looks up the addresses of a host.
 	resolve func(ctx context.Context, host string) ([]net.IP, error)
@@ -36,8 +36,8 @@ func newDoctorCommand(terminal *terminal, connection *connection) *cobra.Command
 relying parties see them, the keys, labels and annotations that have no effect, what
 target systems take of each identity, and every Secret that carries a token: none
 expired, overdue, or orphaned. With -n, only that namespace is looked at, and with
-IDENTITY only that one of the namespace. What you may not look at is skipped, and so
-is what can not work as an API is not available. A warning does not change the exit
+IDENTITY only that one of the namespace. Objects that you may not read are skipped, and so
+are checks of an API that is not available. A warning does not change the exit
 code. Nothing is changed.
 
 Without --ca-file the issuer's certificate is checked with the authorities of this
@@ -130,7 +130,7 @@ type selection struct {
 	names     []string
 }
 
-// examine makes the checks in the order of a token's way. What can not work, as a part before it does not, is skipped.
+// examine makes the checks in the order of a token's way. Checks that depend on a failed one are skipped.
 func (d *doctor) examine(ctx context.Context, both clusters, where selection, client *http.Client) *diagnosis {
 	found := &diagnosis{}
 	defer d.waitingFor("the checks")()

@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// Relying parties grant a leeway of a minute or more, so that less than half of it hurts nobody.
+	// Relying parties grant a leeway of a minute or more, so that less than half of it is harmless.
 	warnSkew, failSkew = 30 * time.Second, time.Minute
 	systemNamespace    = "credence-system"
 )
 
-// checkReach asks an API server for its version, which everybody may, and compares its clock with this machine's.
+// checkReach requests the version of an API server, which every user may read, and compares its clock with this machine's.
 func (d *doctor) checkReach(ctx context.Context, found *diagnosis, name string, cluster *api) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(cluster.host, "/")+"/version", nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *doctor) checkReach(ctx context.Context, found *diagnosis, name string, 
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
-		found.add(name, verdictFail, "log in again, or choose other credentials by --kube-context or --user", "%s takes the credentials of the kubeconfig for nobody's", cluster.host)
+		found.add(name, verdictFail, "log in again, or choose other credentials by --kube-context or --user", "%s does not accept the credentials of the kubeconfig", cluster.host)
 		return false
 	case response.StatusCode >= http.StatusInternalServerError:
 		found.unreachable = true
@@ -182,7 +182,7 @@ func (d *doctor) checkAgent(ctx context.Context, found *diagnosis, cluster *api)
 	case err != nil:
 		found.add("agent", verdictFail, "", "read its Lease: %v", err)
 	case lease.Spec.RenewTime == nil || d.now().Sub(lease.Spec.RenewTime.Time) > 2*max(time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second, failSkew):
-		found.add("agent", verdictFail, "see whether credence-server agent runs, and its log: no token is renewed", "no agent holds its Lease %s/%s", systemNamespace, agentAccount)
+		found.add("agent", verdictFail, "see whether credence-server agent runs, and its log: no token is renewed", "no agent holds the Lease %s/%s", systemNamespace, agentAccount)
 	default:
 		found.pass("agent", "%s runs", lease.Spec.HolderIdentity)
 	}

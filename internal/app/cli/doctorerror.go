@@ -16,7 +16,7 @@ import (
 // maxErrorText bounds what is read of a log.
 const maxErrorText = 64 << 10
 
-// explainError explains by which errors clouds refuse a token. What was given is not repeated: it may hold one.
+// explainError explains by which errors clouds refuse a token. The input is not repeated: it may contain a token.
 func (d *doctor) explainError(cmd *cobra.Command, names []string) error {
 	text := d.errorText
 	if text == "-" {
@@ -55,7 +55,7 @@ func (d *doctor) explainError(cmd *cobra.Command, names []string) error {
 	return d.printExplanations(explanations, compared(identity))
 }
 
-// named reads the identity of the command line; nil if there is none.
+// named reads the identity of the command line, or nil.
 func (d *doctor) named(cmd *cobra.Command, names []string) (*v1alpha1.WorkloadIdentity, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -76,7 +76,7 @@ func (d *doctor) named(cmd *cobra.Command, names []string) (*v1alpha1.WorkloadId
 	return identity, nil
 }
 
-// system is who refuses the tokens of an identity; empty where it may be anybody.
+// system is the relying party of an identity's tokens; empty if that may be any.
 func system(identity *v1alpha1.WorkloadIdentity) string {
 	if identity == nil {
 		return ""

@@ -135,7 +135,7 @@ func foreignAuthority(report conformance.Report) bool {
 func (d *doctor) checkPublicName(ctx context.Context, found *diagnosis, issuer string) {
 	address, err := url.Parse(issuer)
 	if err != nil {
-		return // the checks of the issuer have said so
+		return // the checks of the issuer have reported it
 	}
 	host := address.Hostname()
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -151,7 +151,7 @@ func (d *doctor) checkPublicName(ctx context.Context, found *diagnosis, issuer s
 	}
 	inside := slices.IndexFunc(addresses, func(ip net.IP) bool { return !ip.IsGlobalUnicast() || ip.IsPrivate() })
 	if inside >= 0 {
-		found.add("issuer-address", verdictWarn, hint, "%s is %s here, which nobody reaches from the internet", host, addresses[inside])
+		found.add("issuer-address", verdictWarn, hint, "%s is %s here, which is not reachable from the internet", host, addresses[inside])
 		return
 	}
 	found.pass("issuer-address", "%s is public", host)

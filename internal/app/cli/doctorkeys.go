@@ -16,7 +16,7 @@ import (
 const (
 	// maxKeys is below what the strictest relying party is known to take, which is 10.
 	maxKeys = 8
-	// lateness is how late what is due may be before somebody should look.
+	// lateness is how late a due change may be before it is reported.
 	lateness = 5 * time.Minute
 )
 
@@ -32,7 +32,7 @@ func (d *doctor) checkKeys(ctx context.Context, found *diagnosis, cluster *api) 
 		return nil
 	}
 	if len(ring.Status.Keys) == 0 {
-		found.add("keys", verdictFail, "see whether credence-server controller runs", "nobody has told yet what the keys are")
+		found.add("keys", verdictFail, "see whether credence-server controller runs", "the KeyRing has no keys in its status yet")
 		return &ring
 	}
 	before := len(found.findings)

@@ -18,7 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
-// explain is "explain": it says what identities a pod gets, and what is refused, by the rules of the webhook.
+// explain is "explain": it shows which identities a pod gets or is refused, by the rules of the webhook.
 type explain struct {
 	*terminal
 	connection *connection
@@ -69,23 +69,23 @@ func newExplainCommand(terminal *terminal, connection *connection) *cobra.Comman
 		Long: `Report of a pod which identities its service account gives it, whether the account may
 use them, which files and variables its containers get, and what would be refused,
 with the reason and what to do. Of a Windows pod that names GMSACredentialSpecs it
-also says which account each container runs as (credence gmsa explain does so without
+also shows which account each container runs as (credence gmsa explain does so without
 a cluster). The rules are those of the webhook, applied to the cluster as it is now;
-nothing is created. A pod that exists is looked at as it was asked for: what Credence
+nothing is created. A pod that exists is judged as it was submitted: what Credence
 has added to it is taken off first.
 
 KIND is pod, deployment, statefulset, daemonset, replicaset, job or cronjob, of
 which the pod template is looked at. With -f, the objects in a file of YAML or JSON
 are, or in - standard input, before they are applied; other kinds are passed over.
 
-Where you may create pods, the API server is asked to create such a pod without
+Where you may create pods, a dry run creates such a pod on the API server without
 keeping it, so that all of the cluster's rules decide, for you as the creator. Whether
-a service account may use an identity is asked of the cluster, for which you need the
+a service account may use an identity is decided by the cluster, for which you need the
 right to create subjectaccessreviews. With neither right the verdict is unknown.
 
-An admitted pod waits for its tokens. Where one can not come, the verdict says that
-the pod does not start, and why: the agent lacks a right, the name of the Secret is
-taken, or what the newest warning of account, Secret and identity says. A pod that
+An admitted pod waits for its tokens. If one can not come, the verdict is that
+the pod does not start, with the reason: the agent lacks a right, the name of the
+Secret is taken, or the newest warning of account, Secret and identity. A pod that
 waits has the reason in a condition, which is printed too.
 
 Exit codes: 0 it would be admitted; 1 it would be refused, not start, or get nothing
@@ -231,7 +231,7 @@ func (c *connection) home(cmd *cobra.Command) (string, error) {
 	return home, nil
 }
 
-// objectFailure words an error on an object that is no identity.
+// objectFailure words an error on an object other than an identity.
 func (r tokenRequest) objectFailure(doing string, err error) error {
 	failed, ok := errors.AsType[*failure](r.failure(doing, err))
 	if ok && strings.Contains(failed.hint, "kubectl get workloadidentities") {

@@ -77,7 +77,7 @@ func fileNames(pod *corev1.Pod, volume string) []string {
 	return names
 }
 
-// variables tells the value that an identity gives a variable in a place.
+// variables returns the value that an identity gives a variable in a place.
 func variables(identity pods.Identity) func(target.Place, string) (string, bool) {
 	config, problems := targets.For(identity.Type).Parse(identity.ProviderConfig, nil)
 	return func(place target.Place, name string) (string, bool) {

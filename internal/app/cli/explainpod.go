@@ -41,7 +41,7 @@ type podExplanation struct {
 	Namespace      string `json:"namespace"`
 	Name           string `json:"name"`
 	ServiceAccount string `json:"serviceAccount"`
-	// NamespaceLabelled says whether the namespace has the label that lets service accounts give identities; absent if that
+	// NamespaceLabelled reports whether the namespace has the label that lets service accounts give identities; absent if that
 	// is not known.
 	NamespaceLabelled *bool  `json:"namespaceLabelled,omitempty"`
 	Verdict           string `json:"verdict"`
@@ -52,9 +52,9 @@ type podExplanation struct {
 	// GMSA is what becomes of the Active Directory accounts that the pod names; absent if it names none.
 	GMSA     *gmsaExplanation `json:"gmsa,omitempty"`
 	Warnings []string         `json:"warnings,omitempty"`
-	// Gated says that the pod is held back until its tokens exist.
+	// Gated is true if the pod is held back until its tokens exist.
 	Gated bool `json:"gated"`
-	// DryRun says that the API server was asked to create such a pod, without keeping it.
+	// DryRun is true if the API server has tried to create such a pod, without keeping it.
 	DryRun bool `json:"dryRun"`
 	// Waiting is the condition TokenReady of a pod that waits behind its gate; absent if the agent has not written it.
 	Waiting *mishap `json:"waiting,omitempty"`
@@ -73,16 +73,16 @@ type podExplanation struct {
 type identityInPod struct {
 	Name string `json:"name"`
 	Type string `json:"type,omitempty"`
-	// Use is allowed, denied, or unknown where nobody could be asked.
+	// Use is allowed, denied, or unknown if it could not be reviewed.
 	Use string `json:"use"`
-	// Reason says why the pod would be refused for this identity alone.
+	// Reason is why the pod would be refused for this identity alone.
 	Reason string `json:"reason,omitempty"`
 	// Secret is where the token comes from, and State what is known of it.
 	Secret string `json:"secret"`
 	State  string `json:"state,omitempty"`
 	// LastFailure is the newest Warning on the service account, the Secret or the identity that is about this delivery.
 	LastFailure *mishap `json:"lastFailure,omitempty"`
-	// Missing says that the pod exists and does not have it.
+	// Missing is true if the pod exists and does not have it.
 	Missing    bool             `json:"missing,omitempty"`
 	Containers []containerInPod `json:"containers,omitempty"`
 }
@@ -274,12 +274,12 @@ func (x *podExplanation) readIdentity(ctx context.Context, both clusters, name s
 	return known, useDenied, nil
 }
 
-// mayUse asks whether a service account may use an identity.
+// mayUse reports whether a service account may use an identity.
 func (a *api) mayUse(ctx context.Context, namespace, account, identity string) (authorizationv1.SubjectAccessReviewStatus, error) {
 	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: v1alpha1.GroupName, Resource: "workloadidentities", Name: identity})
 }
 
-// review asks whether a service account, in further groups than those of service accounts, has a right.
+// review reports whether a service account, in further groups than those of service accounts, has a right.
 func (a *api) review(ctx context.Context, namespace, account string, groups []string, what authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 	review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:               "system:serviceaccount:" + namespace + ":" + account,
@@ -339,7 +339,7 @@ func (x *podExplanation) detail(in *identityInPod, request pods.Request, identit
 			if in.Use != useDenied {
 				return nil
 			}
-			// What it would get is listed all the same.
+			// The identity's parts are listed all the same.
 			identity.Allowed = true
 			request.Account.Identities = []pods.Identity{identity}
 			if alone = pods.Decide(request); alone.Denial != nil {

@@ -45,7 +45,7 @@ func (x *podExplanation) write(text *strings.Builder) {
 		fmt.Fprintf(text, "  gate        %s: it is scheduled once its tokens exist\n", v1alpha1.GateToken)
 	}
 	if x.DryRun {
-		text.WriteString("  dry run     the API server was asked to create such a pod, as you\n")
+		text.WriteString("  dry run     the API server tried to create such a pod, as you\n")
 	}
 	if x.Waiting != nil {
 		fmt.Fprintf(text, "  condition   %s\n", x.Waiting.line())

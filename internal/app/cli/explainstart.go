@@ -78,7 +78,7 @@ const (
 	tokenNever   // the Secret itself is in the way
 )
 
-// judge says what keeps the pod from starting. Warnings may be of a time before what was in the way was put right.
+// judge finds what keeps the pod from starting. A warning may be older than the repair of its cause.
 func (x *podExplanation) judge(in *identityInPod, token tokenState, agent string) {
 	why := ""
 	switch {
@@ -96,7 +96,7 @@ func (x *podExplanation) judge(in *identityInPod, token tokenState, agent string
 	}
 	x.Verdict, x.Reason = podBlocked, fmt.Sprintf("identity %s has no token, and the pod waits for it: %s", in.Name, why)
 	if token == tokenUnread {
-		x.Verdict, x.Reason = podUnknown, fmt.Sprintf("the pod would be admitted; whether it starts is not known, as you may not read Secret %s. What may keep it from starting: %s", in.Secret, why)
+		x.Verdict, x.Reason = podUnknown, fmt.Sprintf("the pod would be admitted; whether it starts is not known, as you may not read Secret %s. It may be kept from starting: %s", in.Secret, why)
 	}
 }
 
@@ -113,7 +113,7 @@ func settled(in *identityInPod, agent string) bool {
 	return false
 }
 
-// agentMay asks whether the agent may have tokens of the namespace's identities. Its user in another cluster is not known.
+// agentMay checks whether the agent may have tokens of the namespace's identities. Its user in another cluster is not known.
 func (x *podExplanation) agentMay(ctx context.Context, both clusters) (string, error) {
 	if both.identity != both.workload {
 		return useUnknown, nil
@@ -195,7 +195,7 @@ func (x *podExplanation) readWarnings(ctx context.Context, both clusters, in *id
 
 func anyWarning(*corev1.Event) bool { return true }
 
-// newestWarning is the newest Warning on an object that concerns what is asked for; nil if there is none.
+// newestWarning is the newest Warning on an object that concerns holds for, or nil.
 func (x *podExplanation) newestWarning(ctx context.Context, cluster *api, kind, namespace, name string, concerns func(*corev1.Event) bool) (*mishap, error) {
 	var newest *mishap
 	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind, "involvedObject.name": name}.String()

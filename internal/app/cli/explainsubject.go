@@ -18,7 +18,7 @@ import (
 type podSubject struct {
 	kind, namespace, name string
 	pod                   *corev1.Pod
-	// exists says that the pod itself was created, so that the webhook has seen it.
+	// exists is true if the pod itself was created, so that the webhook has seen it.
 	exists bool
 }
 

@@ -49,7 +49,7 @@ func (x *podExplanation) tryOut(ctx context.Context, workload *api, subject podS
 	return nil
 }
 
-// asNew returns the pod without what a stored one has and nobody asks for.
+// asNew returns the pod without the fields that the API server sets.
 func asNew(requested *corev1.Pod, subject podSubject) *corev1.Pod {
 	pod := requested.DeepCopy()
 	pod.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}

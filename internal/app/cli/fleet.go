@@ -24,7 +24,7 @@ type fleet struct {
 	// waiting are pods that are held back until their token exists, as namespace/name: the first of them, and how many.
 	waiting      []string
 	waitingCount int
-	// seen says that Secrets were looked at.
+	// seen is true if Secrets were read.
 	seen bool
 }
 
@@ -36,7 +36,7 @@ type deliveredIdentity struct {
 	Issuer    string   `json:"issuer,omitempty"`
 	Subject   string   `json:"subject,omitempty"`
 	Audiences []string `json:"audiences,omitempty"`
-	// Missing says that Secrets ask for it, and it does not exist.
+	// Missing is true if Secrets name it, and it does not exist.
 	Missing     bool        `json:"missing,omitempty"`
 	LastFailure *mishap     `json:"lastFailure,omitempty"`
 	Deliveries  []*delivery `json:"deliveries"`
@@ -52,7 +52,7 @@ type clusters struct {
 }
 
 // survey reads identities and where they are delivered: those that are named, or all of a namespace, or of all namespaces
-// where it is empty. What the user may not look at is left out, with a note.
+// where it is empty. Objects that the user may not read are left out, with a note.
 func (c clusters) survey(ctx context.Context, namespace string, names []string, home string) (*fleet, error) {
 	f := &fleet{}
 	byName := map[types.NamespacedName]*deliveredIdentity{}

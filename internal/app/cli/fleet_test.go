@@ -18,7 +18,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// manySecrets serves 10,000 token Secrets of 4 KiB each, whatever they are asked for.
+// manySecrets serves 10,000 token Secrets of 4 KiB each, for every request.
 type manySecrets struct {
 	t     *testing.T
 	token string
@@ -33,7 +33,7 @@ func (m manySecrets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
 	if err != nil || limit < 1 || limit > objectsPerPage {
-		m.t.Errorf("a page of %q Secrets is asked for", r.URL.Query().Get("limit"))
+		m.t.Errorf("a page of %q Secrets was requested", r.URL.Query().Get("limit"))
 		limit = objectsPerPage
 	}
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
@@ -89,7 +89,7 @@ func TestSurveyKeepsNoSecrets(t *testing.T) {
 	if found.identities[0].Deliveries[7].Expires == nil {
 		t.Error("the expiry of a token was not read")
 	}
-	// What is told of a Secret takes some hundred bytes; the Secrets themselves are more than 40 MB.
+	// The summary of a Secret takes some hundred bytes; the Secrets themselves are more than 40 MB.
 	if held > 16<<20 {
 		t.Errorf("%d bytes are held for %d Secrets", held, manyTokens)
 	}

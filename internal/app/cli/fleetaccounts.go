@@ -27,7 +27,7 @@ func (f *fleet) findAccounts(ctx context.Context, workload *api, home string, by
 	}
 	needs := map[types.NamespacedName][]accountDelivery{}
 	look := func(account *corev1.ServiceAccount) {
-		// What can't be read is told where it is written, and to whoever creates a pod.
+		// An invalid annotation is reported when it is written, and when a pod is created.
 		names, err := tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities])
 		if err != nil || !enabled(account.Namespace) {
 			return
@@ -62,7 +62,7 @@ func (f *fleet) findAccounts(ctx context.Context, workload *api, home string, by
 	return needs, nil
 }
 
-// labelledNamespaces says whose service accounts give their pods identities. Where nobody may look, it is taken for granted:
+// labelledNamespaces lists the namespaces whose service accounts give their pods identities. Without the right to list them, it assumes all:
 // the annotation is refused elsewhere.
 func labelledNamespaces(ctx context.Context, workload *api) (func(string) bool, error) {
 	labelled := map[string]bool{}

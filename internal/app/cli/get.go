@@ -35,7 +35,7 @@ nowhere has a line too, and so has one that Secrets ask for and that does not ex
 
 The Secrets are looked for in all namespaces. Where you may not list them, or pods,
 or Events, the rest is shown, with what the identity's status has of its Secrets, and
-standard error says what was left out.
+standard error lists what was left out.
 
 -o wide adds the user on whose behalf a Secret is filled, the context that each
 token names, audiences, subject, and times in full. Where the agent delivers from

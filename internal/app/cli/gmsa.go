@@ -8,7 +8,7 @@ func newGMSACommand(terminal *terminal, connection *connection) *cobra.Command {
 		Short: "Write, check and convert what lets Windows containers run as an account of Active Directory",
 		Long: `Write, check and convert what lets Windows containers run as a group managed service
 account (gMSA) of Active Directory. None of it needs Windows, PowerShell or a domain,
-and nothing is applied: the commands read files and print; explain asks the cluster
+and nothing is applied: the commands read files and print; explain queries the cluster
 too, if there is one.`,
 	}
 	cmd.AddCommand(newGMSALintCommand(terminal), newGMSAGenerateCommand(terminal), newGMSAConvertCommand(terminal), newGMSAExplainCommand(terminal, connection), newGMSAInitCommand(terminal))

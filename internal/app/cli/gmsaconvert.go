@@ -25,8 +25,8 @@ func newGMSAConvertCommand(terminal *terminal) *cobra.Command {
 		Short: "Rewrite manifests between the alpha annotations and the fields that name an account",
 		Long: `Rewrite manifests of pods, and of what has pod templates, between the annotations of
 Kubernetes 1.14 that named the account of a pod or container, and the fields
-windowsOptions.gmsaCredentialSpecName and gmsaCredentialSpec. What stands at a
-container stays at the container; empty counts as absent. Comments and order of all
+windowsOptions.gmsaCredentialSpecName and gmsaCredentialSpec. A field of a
+container stays there; empty counts as absent. Comments and order of all
 else are kept, and documents in which nothing moves are printed as they are.
 
 FILE is YAML or JSON, of one or several documents, Lists too; - is standard input.

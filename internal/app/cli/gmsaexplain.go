@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
-// gmsaExplain is "gmsa explain": it says which account each container of a pod runs as, and why, by the rules of the webhook.
+// gmsaExplain is "gmsa explain": it shows which account each container of a pod runs as, and why, by the rules of the webhook.
 type gmsaExplain struct {
 	*terminal
 	connection *connection
@@ -38,8 +38,8 @@ those of the webhook; nothing is created.
 
 FILE is YAML or JSON, of one or several documents; - is standard input. GMSACredentialSpecs
 in the files are taken as they are there, others are read from the cluster. The cluster
-is asked whether the service account may use them, for which you need the right to
-create subjectaccessreviews. What it does not answer, or with --offline is not asked,
+reviews whether the service account may use them, for which you need the right to
+create subjectaccessreviews. A fact that it does not answer, or that --offline leaves out,
 stays open, and a note reports it.
 
 Exit codes: 0 it would be admitted, as far as is known; 1 it would be refused; 2 wrong
@@ -129,20 +129,20 @@ func (e *gmsaExplain) read(cmd *cobra.Command, home string) ([]podSubject, *gmsa
 // open connects to the cluster, if there is one to ask.
 func (e *gmsaExplain) open(facts *gmsaFacts) {
 	if e.offline {
-		facts.note("no cluster was asked")
+		facts.note("no cluster was queried")
 		return
 	}
 	cluster, err := e.connection.open(e.errOut)
 	if err != nil {
-		facts.note("no cluster can be asked: " + strings.TrimPrefix(err.Error(), "error: "))
+		facts.note("no cluster can be queried: " + strings.TrimPrefix(err.Error(), "error: "))
 		return
 	}
 	facts.cluster = cluster
 }
 
-// gmsaFacts is what is known of GMSACredentialSpecs and of who may use them. Each is asked for once.
+// gmsaFacts is what is known of GMSACredentialSpecs and of the rights to use them. Each is looked up once.
 type gmsaFacts struct {
-	cluster *api // nil: there is none to ask
+	cluster *api // nil: no cluster is queried
 	specs   map[string]gmsa.Spec
 	sources map[string]string // of each spec that is known, where it is from
 	uses    map[string]gmsaUse
@@ -198,7 +198,7 @@ func specOf(o credspecObject) gmsa.Spec {
 	return gmsa.Spec{Exists: true, Contents: contents}
 }
 
-// spec is the GMSACredentialSpec of a name, which names no other place of the API; known is false if nobody could tell.
+// spec is the GMSACredentialSpec of a name, which names no other place of the API; known is false if it could not be read.
 func (f *gmsaFacts) spec(ctx context.Context, name string) (spec gmsa.Spec, known bool) {
 	if _, known := f.sources[name]; known || f.cluster == nil {
 		return f.specs[name], known
@@ -223,11 +223,11 @@ func (f *gmsaFacts) spec(ctx context.Context, name string) (spec gmsa.Spec, know
 
 // unreachable stops asking: the next question would have to wait as long.
 func (f *gmsaFacts) unreachable(err error) {
-	f.note(fmt.Sprintf("the cluster %s could not be asked: %v", f.cluster.host, err))
+	f.note(fmt.Sprintf("the cluster %s could not be queried: %v", f.cluster.host, err))
 	f.cluster = nil
 }
 
-// use asks whether a service account may use a GMSACredentialSpec.
+// use reports whether a service account may use a GMSACredentialSpec.
 func (f *gmsaFacts) use(ctx context.Context, namespace, account, name string) gmsaUse {
 	key := namespace + "/" + account + "/" + name
 	if use, asked := f.uses[key]; asked || f.cluster == nil {
@@ -250,7 +250,7 @@ func (f *gmsaFacts) use(ctx context.Context, namespace, account, name string) gm
 	return use
 }
 
-// mayUseAccount asks whether a service account may use a GMSACredentialSpec.
+// mayUseAccount reports whether a service account may use a GMSACredentialSpec.
 func (a *api) mayUseAccount(ctx context.Context, namespace, account, spec string) (authorizationv1.SubjectAccessReviewStatus, error) {
 	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: windowsv1.GroupName, Version: windowsv1.SchemeGroupVersion.Version, Resource: windowsv1.ResourceName, Name: spec})
 }

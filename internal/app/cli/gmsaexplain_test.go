@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/securitycontext/oci"
 )
 
-// TestExplainedIsHandedOver: what explain says is what the packages make of it that speak to runtimes. The command does not use
+// TestExplainedIsHandedOver: the output of explain equals the result of the packages that call runtimes. The command does not use
 // them, since all of gRPC would come along.
 func TestExplainedIsHandedOver(t *testing.T) {
 	some := func(text string) *string { return &text }

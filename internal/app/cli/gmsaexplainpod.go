@@ -36,11 +36,11 @@ type gmsaExplanation struct {
 // credspecInPod is a GMSACredentialSpec that a pod names.
 type credspecInPod struct {
 	Name string `json:"name"`
-	// Use is allowed, denied, or unknown where nobody could be asked.
+	// Use is allowed, denied, or unknown if it could not be reviewed.
 	Use string `json:"use"`
 	// Source is a file, or the cluster; "" where it is not known whether there is such an object.
 	Source string `json:"source,omitempty"`
-	// Missing says that there is no such object.
+	// Missing is true if there is no such object.
 	Missing bool `json:"missing,omitempty"`
 	// Account is what containers are, as DOMAIN\name.
 	Account string `json:"account,omitempty"`
@@ -54,15 +54,15 @@ type accountOfOne struct {
 	// Name and Kind of the container: container, init container, ephemeral container, or sandbox.
 	Name string `json:"name,omitempty"`
 	Kind string `json:"kind"`
-	// CredentialSpec is the name, and From the field that says so.
+	// CredentialSpec is the name, and From the field that sets it.
 	CredentialSpec string `json:"credentialSpec,omitempty"`
 	From           string `json:"from,omitempty"`
 	// Contents are handed to the runtime: through CRI as credential_spec, in the OCI specification as windows.credentialSpec, a
 	// string in both.
 	Contents string `json:"contents,omitempty"`
-	// ContentsUnknown says that there will be contents that are not known here.
+	// ContentsUnknown is true if there will be contents that are not known here.
 	ContentsUnknown bool `json:"contentsUnknown,omitempty"`
-	// UserName is what the runtime is told to run as; "" is the user of the image.
+	// UserName is the user that the runtime is configured to run as; "" is the user of the image.
 	UserName    string `json:"userName,omitempty"`
 	HostProcess bool   `json:"hostProcess,omitempty"`
 }
@@ -101,7 +101,7 @@ func explainGMSA(ctx context.Context, facts *gmsaFacts, subject podSubject) (*gm
 	return x, nil
 }
 
-// unknownContents hold the place of contents that nobody could tell. The webhook never fills in an object without keys.
+// unknownContents hold the place of contents that could not be read. The webhook never fills in an object without keys.
 const unknownContents = "{}"
 
 // decide lets the rules of the webhook decide, and returns what is known of each name.
@@ -140,7 +140,7 @@ func (x *gmsaExplanation) decide(ctx context.Context, facts *gmsaFacts, referenc
 	return specs, unknown
 }
 
-// assumed takes what the pod says for what is not known.
+// assumed takes the pod's own contents for specs that are not known.
 func assumed(specs map[string]gmsa.Spec, unknown map[string]bool, references []gmsa.Reference) map[string]gmsa.Spec {
 	assumed := maps.Clone(specs)
 	for name := range unknown {
@@ -188,7 +188,7 @@ func pathOf(r gmsa.Reference) string {
 	return r.NamePath
 }
 
-// judge says what is wrong with a spec, and which account it has.
+// judge finds what is wrong with a spec, and its account.
 func (in *credspecInPod) judge(spec gmsa.Spec) {
 	in.Contents = spec.Contents
 	if spec.Fault != "" {
@@ -216,7 +216,7 @@ func (in *credspecInPod) judge(spec gmsa.Spec) {
 	}
 }
 
-// containers says what each container gets, and the sandbox, which has what the pod has.
+// containers lists what each container gets, and the sandbox, which has what the pod has.
 func (x *gmsaExplanation) containers(pod *corev1.Pod) {
 	sandbox := windowsOf(securitycontext.Effective(pod.Spec.SecurityContext, nil))
 	sandbox.Kind, sandbox.From = "sandbox", "spec.securityContext"

@@ -56,7 +56,7 @@ func (in credspecInPod) write(text *strings.Builder) {
 	fmt.Fprintf(text, "    use       %s\n", in.Use)
 	switch {
 	case in.Missing:
-		text.WriteString("    object    there is none of this name\n")
+		text.WriteString("    object    not found\n")
 	case in.Source != "":
 		fmt.Fprintf(text, "    object    from %s\n", oneLine(in.Source))
 	default:

@@ -46,7 +46,7 @@ the GUID of its COM class, --plugin-input names a secret, and must not be one.
 With --role-for, a ClusterRole is added that lets use this object and nothing else,
 and a RoleBinding in the namespace of each service account.
 
-What is printed is checked by the rules of gmsa lint: what can never work is an error
+The output is checked by the rules of gmsa lint: what can never work is an error
 (exit code 2), warnings go to standard error.`,
 		Example: `  credence gmsa generate --account WebApp1 --domain contoso.com --netbios-name CONTOSO \
     --domain-sid S-1-5-21-2126729477-2524075714-3094792973 \
@@ -68,7 +68,7 @@ What is printed is checked by the rules of gmsa lint: what can never work is an 
 	flags.StringVar(&g.facts.Forest, "forest", "", "The DNS name of the forest; default: that of the domain, which is so unless it is a child of another")
 	flags.StringArrayVar(&g.additional, "additional-account", nil, "A further account, as NAME, or NAME@DNSNAME for one of another domain; may be repeated")
 	flags.StringVar(&g.plugin.GUID, "plugin-guid", "", "The GUID of the plugin, for nodes that are not joined to the domain")
-	flags.StringVar(&g.plugin.Input, "plugin-input", "", "What the plugin reads, such as ObjectId=ID;SecretUri=URI for Azure Key Vault")
+	flags.StringVar(&g.plugin.Input, "plugin-input", "", "The input of the plugin, such as ObjectId=ID;SecretUri=URI for Azure Key Vault")
 	flags.StringArrayVar(&g.serviceUser, "role-for", nil, "A service account that may use the object, as NAMESPACE/NAME; may be repeated")
 	for _, flag := range []string{"name", "account", "domain", "netbios-name", "domain-sid", "domain-guid", "forest", "additional-account", "plugin-guid", "plugin-input", "role-for"} {
 		completeFlag(cmd, flag, cobra.NoFileCompletions)
@@ -171,7 +171,7 @@ func (g *gmsaGenerate) complete(cmd *cobra.Command) error {
 		}
 	}
 	if len(missing) > 0 {
-		return usageFailure(cmd, fmt.Sprintf("missing or empty: %s; the help says where an administrator of the domain reads them", strings.Join(missing, ", ")))
+		return usageFailure(cmd, fmt.Sprintf("missing or empty: %s; the help shows where an administrator of the domain finds them", strings.Join(missing, ", ")))
 	}
 	if cmd.Flags().Changed("forest") && g.facts.Forest == "" {
 		return usageFailure(cmd, "--forest is empty")

@@ -29,7 +29,7 @@ func newGMSAInitCommand(terminal *terminal) *cobra.Command {
 		Long: `Print an init container that tries the account of a pod out: whether the domain is
 reached (nltest /query) and the container is the account (whoami /upn). Windows starts
 a container also when its account does not work; with this one first, the pod stays
-in Init:Error or Init:CrashLoopBackOff instead, and its log says why. What it prints
+in Init:Error or Init:CrashLoopBackOff instead, and its log has the reason. The output
 is an item of spec.initContainers, with what its failures mean.
 
 The image must be of Windows Server Core, and fit the Windows of the nodes: Nano

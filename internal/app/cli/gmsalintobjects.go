@@ -39,7 +39,7 @@ func (r *lintReport) addObject(file string, object *yaml.Node, depth int) error 
 		return nil
 	}
 	if object.Kind != yaml.MappingNode || depth > maxNesting {
-		return fmt.Errorf("line %d: this is no object of Kubernetes", object.Line)
+		return fmt.Errorf("line %d: not an object of Kubernetes", object.Line)
 	}
 	at := place{object.Line, object.Column}
 	group, _, _ := strings.Cut(textOf(object, "apiVersion"), "/")
@@ -76,7 +76,7 @@ func (r *lintReport) addObject(file string, object *yaml.Node, depth int) error 
 		r.Specs = append(r.Specs, lintedSpec{File: file, place: at, Findings: findingsAt(credspec)})
 		return nil
 	case kind == "":
-		return fmt.Errorf("line %d: this is no object of Kubernetes: it has no kind", object.Line)
+		return fmt.Errorf("line %d: not an object of Kubernetes: it has no kind", object.Line)
 	}
 	what := kind
 	if name := textOf(valueOf(object, "metadata"), "name"); name != "" {
@@ -94,7 +94,7 @@ func findingsAt(credspec *placed) []placedFinding {
 	return findings
 }
 
-// credspecOf is the credspec of an object, the last if there are several; nil if there is none.
+// credspecOf is the credspec of an object, the last if there are several, or nil.
 func credspecOf(object *yaml.Node) (*placed, error) {
 	pairs, err := pairsOf(object, map[*yaml.Node]bool{})
 	if err != nil {
@@ -154,17 +154,17 @@ func hasKey(object []byte, key string) bool {
 	return json.Unmarshal(object, &keys) == nil && keys[key] != nil
 }
 
-// isBare says whether an object that has no kind is a credential spec.
+// isBare reports whether an object that has no kind is a credential spec.
 func isBare(object *yaml.Node) bool {
 	return valueOf(object, "CmsPlugins") != nil || valueOf(object, "DomainJoinConfig") != nil || valueOf(object, "ActiveDirectoryConfig") != nil
 }
 
-// isBareJSON says whether a file is JSON, and no object of Kubernetes.
+// isBareJSON reports whether a file is JSON, but not an object of Kubernetes.
 func isBareJSON(text []byte) bool {
 	return bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) && json.Valid(text) && !hasKey(text, "kind") && !hasKey(text, "apiVersion")
 }
 
-// bareJSON judges a file as New-CredentialSpec writes it. What is found is named from the file's own top.
+// bareJSON judges a file as New-CredentialSpec writes it. Findings are named from the top of the file.
 func bareJSON(m manifest) lintedSpec {
 	spec := lintedSpec{File: m.file, place: place{1, 1}, Findings: []placedFinding{}}
 	for _, finding := range lint.Check(m.text) {

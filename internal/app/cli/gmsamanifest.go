@@ -65,7 +65,7 @@ func parseManifest(file string, text []byte) (*manifest, error) {
 	}
 }
 
-// utf8Text returns a text without its byte order mark, which programs of Windows write; wide says that it was UTF-16.
+// utf8Text returns a text without its byte order mark, which programs of Windows write; wide reports whether it was UTF-16.
 func utf8Text(text []byte) (plain []byte, wide bool, err error) {
 	var order binary.ByteOrder
 	switch {
@@ -88,7 +88,7 @@ func utf8Text(text []byte) (plain []byte, wide bool, err error) {
 	return []byte(string(utf16.Decode(units))), true, nil
 }
 
-// valueOf is the value of a key of a mapping; nil if there is none.
+// valueOf is the value of a key of a mapping, or nil.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	n = unaliased(n)
 	if n == nil || n.Kind != yaml.MappingNode {
@@ -102,7 +102,7 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// textOf is the text of a key of a mapping; "" if there is none.
+// textOf is the text of a key of a mapping, or "".
 func textOf(n *yaml.Node, key string) string {
 	if value := valueOf(n, key); value != nil && value.Kind == yaml.ScalarNode {
 		return value.Value

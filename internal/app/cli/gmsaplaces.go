@@ -106,7 +106,7 @@ func (p *placer) mapping(n *yaml.Node, depth int) error {
 }
 
 // pairsOf are the keys and values of a mapping, in turn, with those that it merges from others and has not itself.
-// What is in seen has been merged already.
+// Nodes in seen have been merged already.
 func pairsOf(n *yaml.Node, seen map[*yaml.Node]bool) ([]*yaml.Node, error) {
 	if seen[n] {
 		return nil, nil
@@ -134,7 +134,7 @@ func pairsOf(n *yaml.Node, seen map[*yaml.Node]bool) ([]*yaml.Node, error) {
 		}
 		for _, source := range sources {
 			if source = unaliased(source); source.Kind != yaml.MappingNode {
-				return nil, fmt.Errorf("line %d: << merges what is no object", source.Line)
+				return nil, fmt.Errorf("line %d: << merges a value that is not an object", source.Line)
 			}
 			more, err := pairsOf(source, seen)
 			if err != nil {

@@ -16,9 +16,9 @@ func newInspectCommand(terminal *terminal) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "inspect TOKEN|FILE|-",
-		Short: "Print what a token says about itself, without verifying anything",
+		Short: "Print the claims of a token, without verifying anything",
 		Long: `Print the header, the claims and the times of a token. This works offline and
-verifies nothing: anybody can write a token that says anything.
+verifies nothing: any program can write a token with any claims.
 
 ` + tokenArgumentHelp,
 		Example: `  credence token create my-app | credence token inspect -
@@ -78,7 +78,7 @@ func printInspection(w io.Writer, inspection relyingparty.Inspection, now time.T
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, `NOTHING WAS VERIFIED: anybody can write a token that says this.
+	_, err = fmt.Fprintf(w, `NOTHING WAS VERIFIED: any program can write a token with these claims.
 To verify it: %s token verify TOKEN
 
 header:
@@ -97,7 +97,7 @@ expires     %s
 // moment words a time for people, such as 2026-07-01T12:00:00Z (5m ago).
 func moment(t, now time.Time) string {
 	if t.IsZero() {
-		return "(not said)"
+		return "(not set)"
 	}
 	distance := "in " + duration.HumanDuration(t.Sub(now))
 	if t.Before(now) {

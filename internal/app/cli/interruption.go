@@ -22,8 +22,8 @@ func (i *interruption) exitCode() int {
 	return exitRefused
 }
 
-// untilInterrupted returns a context that ends when somebody interrupts or ends this program, or closes its terminal, so that it can
-// leave what is kept in order. It is listened to once: who interrupts it again ends the program at once.
+// untilInterrupted returns a context that ends when this program is interrupted or terminated, or its terminal is closed, so that it can
+// leave what is kept in order. A second interruption ends the program at once.
 func untilInterrupted(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)

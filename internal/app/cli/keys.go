@@ -40,7 +40,7 @@ type keyRing interface {
 	revoke(ctx context.Context, spec v1alpha1.KeyRevocationSpec, dryRun bool) (v1alpha1.KeyRevocationStatus, error)
 }
 
-// ringChoice says which ring a command works on.
+// ringChoice selects the ring of a command.
 type ringChoice struct {
 	*terminal
 	connection *connection
@@ -89,7 +89,7 @@ func (r *ringChoice) open(cmd *cobra.Command) (keyRing, *api, error) {
 	return ring, nil, err
 }
 
-// commands says what a user types to run another command on the same ring.
+// commands returns how a user runs another command on the same ring.
 func (r *ringChoice) commands(cmd *cobra.Command) func(name string) string {
 	program, where := cmd.Root().DisplayName(), ""
 	if cmd.Flags().Changed("keys-dir") {

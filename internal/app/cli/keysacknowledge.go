@@ -26,7 +26,7 @@ type acknowledge struct {
 // maxKnownKeys is how many keys the API takes for one relying party.
 const maxKnownKeys = 50
 
-// updateAttempts bounds how often an update is tried again because somebody else's came first.
+// updateAttempts bounds how often an update is tried again because another one came first.
 const updateAttempts = 5
 
 func newKeysAcknowledgeCommand(terminal *terminal, connection *connection) *cobra.Command {
@@ -92,7 +92,7 @@ func (a *acknowledge) run(cmd *cobra.Command, args []string) error {
 	return a.change(cmd.Context(), ring, args[0], args[1:])
 }
 
-// change changes the ring as it is by now, so that nothing that somebody else says of relying parties at the same time is
+// change changes the ring as it is by now, so that no change of relying parties by others at the same time is
 // lost.
 func (a *acknowledge) change(ctx context.Context, ring apiRing, name string, ids []string) error {
 	var err error
@@ -144,7 +144,7 @@ func (a *acknowledge) edit(ring *v1alpha1.KeyRing, program, name string, ids []s
 	for _, id := range ids {
 		if !slices.Contains(published, id) {
 			return "", &failure{
-				line: fmt.Sprintf("error: key %s is not published, so nobody has to be given it", id),
+				line: fmt.Sprintf("error: key %s is not published, so no relying party has to be given it", id),
 				hint: fmt.Sprintf("see which keys are: %s keys list", program), code: exitRefused,
 			}
 		}

@@ -28,8 +28,8 @@ func (r apiRing) read(ctx context.Context) (*v1alpha1.KeyRing, error) {
 	ring.TypeMeta = typeOf("KeyRing")
 	if len(ring.Status.Keys) == 0 {
 		return nil, &failure{
-			line: "error: nobody has told yet what the keys are: the KeyRing " + ringName + " has no keys in its status",
-			hint: "the key controller tells; check that credence-server controller runs", code: exitOutage,
+			line: "error: the KeyRing " + ringName + " has no keys in its status yet",
+			hint: "the key controller writes them: check that credence-server controller runs", code: exitOutage,
 		}
 	}
 	return &ring, nil
@@ -57,7 +57,7 @@ func (r apiRing) revoke(ctx context.Context, spec v1alpha1.KeyRevocationSpec, dr
 	return answer.Status, nil
 }
 
-// update replaces the spec of the ring, unless somebody has changed it since it was read.
+// update replaces the spec of the ring, unless it has changed since it was read.
 func (r apiRing) update(ctx context.Context, ring *v1alpha1.KeyRing) error {
 	defer r.waiting()()
 	return r.api.keys.Put().MaxRetries(0).Resource("keyrings").Name(ring.Name).Body(ring).Do(ctx).Error()

@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/keystore"
 )
 
-// directoryRing is the ring in a folder. Whoever signs with it follows what is saved there.
+// directoryRing is the ring in a folder. The program that signs with it follows what is saved there.
 type directoryRing struct {
 	operator keyring.Operator
 	settings keys.Settings
@@ -33,7 +33,7 @@ func openDirectoryRing(path string, settings keys.Settings, now func() time.Time
 	}
 	return directoryRing{settings: settings, operator: keyring.Operator{
 		Store: store, Clock: timeSource(now), Generate: keys.NewPrivate,
-		// Who else must know a key is known to the program that signs; a key that it has not found published has no time
+		// The program that signs knows the relying parties of a key; a key that it has not found published has no time
 		// of publication in the ring.
 		View: func(context.Context) (keys.View, error) { return keys.View{Settings: settings}, nil },
 	}}, nil
@@ -104,7 +104,7 @@ func directoryFailure(doing string, err error) *failure {
 	return failed
 }
 
-// timeSource is a clock.PassiveClock of a function that tells the time.
+// timeSource is a clock.PassiveClock of a function that returns the time.
 type timeSource func() time.Time
 
 // Now implements clock.PassiveClock.

@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/targets"
 )
 
-// identitiesPerPage bounds what is asked of the API at a time: there may be a million identities.
+// identitiesPerPage bounds a page of the API: there may be a million identities.
 const identitiesPerPage = 500
 
 // identitiesSignedWith lists the identities of all namespaces whose target system takes an algorithm, as rows of namespace,
@@ -39,7 +39,7 @@ func (a *api) identitiesSignedWith(ctx context.Context, algorithm identity.Algor
 	}
 }
 
-// howToFindIdentities says how somebody with other rights finds the identities whose tokens must be renewed.
+// howToFindIdentities returns the command by which a user with other rights finds the identities whose tokens must be renewed.
 func howToFindIdentities(algorithm string) string {
 	with := func(wanted bool) string {
 		var types []string
@@ -55,6 +55,6 @@ func howToFindIdentities(algorithm string) string {
 	if targets.Algorithm("") == identity.Algorithm(algorithm) {
 		which = "all types but " + with(false)
 	}
-	return fmt.Sprintf("Tokens of target systems of %s are signed with %s. Who may list identities finds them by:\n"+
+	return fmt.Sprintf("Tokens of target systems of %s are signed with %s. A user who may list identities finds them by:\n"+
 		"  kubectl get workloadidentities -A -o custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,TYPE:.spec.targetSystem.type", which, algorithm)
 }

@@ -26,7 +26,7 @@ func newKeysInitializeCommand(terminal *terminal, connection *connection) *cobra
 		Short: "Go on with an older ring of keys, or a new one, where the newest is lost",
 		Long: `Let the issuer sign with the ring that is stored, although more is known of its past
 than the ring knows: it was put back from a backup. Where no ring is stored, new keys
-are made. What was revoked stays revoked. Where the storage of the API server was lost
+are made. Revoked keys stay revoked. Where the storage of the API server was lost
 beside existing keys, this accepts that, too.
 
 Put the newest backup back instead if there is one: tokens of keys that are lost are

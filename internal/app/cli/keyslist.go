@@ -83,7 +83,7 @@ func printKeys(w io.Writer, ring *v1alpha1.KeyRing, now time.Time, wide bool) er
 	return nil
 }
 
-// nextChange says what happens to a key next, when, and what that awaits.
+// nextChange returns what happens to a key next, when, and what that awaits.
 func nextChange(ring *v1alpha1.KeyRing, key v1alpha1.KeyStatus, now time.Time) string {
 	verbs := map[string]string{"Remove": "is removed", "Activate": "signs", "Rotate": "signs"}
 	for _, change := range ring.Status.Next {
@@ -110,11 +110,11 @@ func nextChange(ring *v1alpha1.KeyRing, key v1alpha1.KeyStatus, now time.Time) s
 	return "-"
 }
 
-// remarks are what the table of keys does not show: what was asked for, and what is not as it should be.
+// remarks are what the table of keys does not show: requests, and conditions that are not as they should be.
 func remarks(ring *v1alpha1.KeyRing, now time.Time) []string {
 	var lines []string
 	for _, request := range ring.Status.Requests {
-		line := fmt.Sprintf("rotation of the %s key was asked for by %s, %s", request.Algorithm, request.By, instant(&request.Time, now, "-"))
+		line := fmt.Sprintf("rotation of the %s key was requested by %s, %s", request.Algorithm, request.By, instant(&request.Time, now, "-"))
 		if request.Reason != "" {
 			line += ": " + request.Reason
 		}
@@ -131,7 +131,7 @@ func remarks(ring *v1alpha1.KeyRing, now time.Time) []string {
 	}
 	for _, condition := range ring.Status.Conditions {
 		if condition.Status != metav1.ConditionTrue {
-			line := fmt.Sprintf("%s is %s, %s", condition.Type, condition.Status, cmp.Or(condition.Reason, "for no reason that is told"))
+			line := fmt.Sprintf("%s is %s, %s", condition.Type, condition.Status, cmp.Or(condition.Reason, "no reason given"))
 			if condition.Message != "" {
 				line += ": " + condition.Message
 			}

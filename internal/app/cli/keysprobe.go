@@ -32,7 +32,7 @@ func newKeysProbeCommand(terminal *terminal, connection *connection) *cobra.Comm
 	cmd := &cobra.Command{
 		Use:   "probe --audience AUDIENCE",
 		Short: "Print a token that makes relying parties fetch the keys, and that none accepts",
-		Long: `Print a token of the issuer with the ID of a key that nobody has published. A relying
+		Long: `Print a token of the issuer with the ID of a key that is not published. A relying
 party that fetches the keys when it meets an unknown one does so when it is shown the
 token, forgets keys that were revoked, and refuses the token: its private key was made
 for it alone, and is gone. Each token names another key.
@@ -44,7 +44,7 @@ it looks for the key.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
 	}
 	cmd.Annotations = map[string]string{needsCluster: "yes"}
-	cmd.Flags().StringSliceVar(&p.audiences, "audience", nil, "What the relying party expects as the audience; can be given several times (required)")
+	cmd.Flags().StringSliceVar(&p.audiences, "audience", nil, "The audience that the relying party expects; can be given several times (required)")
 	cmd.Flags().StringVar(&p.algorithm, "algorithm", string(identity.RS256), "How the token is signed: RS256 or ES256")
 	cmd.Flags().StringVar(&p.issuer, "issuer", "", "The issuer that the token names; default: that of the KeyRing")
 	completeFlag(cmd, "algorithm", cobra.FixedCompletions(algorithmNames(), cobra.ShellCompDirectiveNoFileComp))

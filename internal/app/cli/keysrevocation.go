@@ -108,7 +108,7 @@ func (r *revocation) print(w io.Writer, now time.Time) error {
 	return err
 }
 
-// signer says which key signs.
+// signer names the key that signs.
 func (r *revocation) signer(now time.Time) string {
 	switch {
 	case r.status.ActiveKey == "" && r.status.NextAt == nil:
@@ -122,7 +122,7 @@ func (r *revocation) signer(now time.Time) string {
 	}
 }
 
-// printWayOut says what it would cost to let a spare sign that relying parties may not know.
+// printWayOut prints what it would cost to let a spare sign that relying parties may not know.
 func (r *revocation) printWayOut(w io.Writer) error {
 	way := r.command("rotate --algorithm " + r.status.Algorithm + " --now --accept-refusals")
 	if r.dryRun {

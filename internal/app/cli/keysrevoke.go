@@ -71,7 +71,7 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 		return usageFailure(cmd, "--reason is missing: say why, for those who come later")
 	}
 	if !r.dryRun && !r.yes && !isTerminal(r.in) {
-		return usageFailure(cmd, "a revocation can not be undone, and nobody can be asked here: confirm it by --yes, or see what would come of it by --dry-run")
+		return usageFailure(cmd, "a revocation can not be undone, and standard input is not a terminal: confirm it by --yes, or preview it by --dry-run")
 	}
 	client, err := documentsClient(cmd, r.caFile)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 	return r.awaitWithdrawal(cmd.Context(), ring, client, id)
 }
 
-// confirm asks for a confirmation, after it has shown what will come of it.
+// confirm prompts for a confirmation, after it has shown the consequences.
 func (r *revoke) confirm(revocation *revocation) error {
 	if err := revocation.print(r.errOut, r.now()); err != nil {
 		return err
@@ -142,7 +142,7 @@ func checkKeyID(cmd *cobra.Command, id string) error {
 	return usageFailure(cmd, fmt.Sprintf("%.64q is not the ID of a key: 43 characters of base64url, as %s keys list shows it", id, cmd.Root().DisplayName()))
 }
 
-// printRenewals names the identities whose tokens must be renewed. What was done before stays done if they can not be listed.
+// printRenewals names the identities whose tokens must be renewed. The revocation stands even if they can not be listed.
 func (r *revoke) printRenewals(ctx context.Context, api *api, revocation *revocation) error {
 	status := revocation.status
 	if status.LastExpiry == nil {
@@ -150,7 +150,7 @@ func (r *revoke) printRenewals(ctx context.Context, api *api, revocation *revoca
 		return err
 	}
 	if api == nil {
-		_, err := fmt.Fprintf(r.out, "Whoever has a token of the key must get a new one. Service-account tokens in pods are renewed before they expire,\nand at once in a pod that is made anew.\n")
+		_, err := fmt.Fprintf(r.out, "Every client with a token of the key must get a new one. Service-account tokens in pods are renewed before they expire,\nand at once in a pod that is made anew.\n")
 		return err
 	}
 	stop := r.waitingFor("the list of identities from the API server " + api.host)

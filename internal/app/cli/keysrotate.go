@@ -108,13 +108,13 @@ func (r *rotate) rotate(ctx context.Context, ring keyRing, all []*rotation) erro
 
 const dryRunLine = "DRY RUN: nothing was changed; this is what would come of it."
 
-// try finds out what would come of the rotations, and prints what they would cost. The error tells of all that would be
+// try finds out what would come of the rotations, and prints what they would cost. The error names all that would be
 // refused.
 func (r *rotate) try(ctx context.Context, ring keyRing, all []*rotation) error {
 	var refused *failure
 	for _, rotation := range all {
 		spec := rotation.spec
-		// What it costs can be told only by accepting it.
+		// The cost is known only once it is accepted.
 		spec.AcceptRefusals = r.now
 		var err error
 		rotation.status, err = ring.rotate(ctx, spec, true)
@@ -181,9 +181,9 @@ func (r *rotation) refusal(err error, now time.Time) *failure {
 	case keys.UnknownToGates:
 		failed.hint = fmt.Sprintf("give the key to those who do not know it, and say so by %s; --accept-refusals does not wait for them", r.command("acknowledge NAME"))
 	case keys.TooManyKeys:
-		failed.hint = fmt.Sprintf("%s tells when a key is removed: without --now, %s waits for that", r.command("list"), r.command("rotate"))
+		failed.hint = fmt.Sprintf("%s shows when a key is removed: without --now, %s waits for that", r.command("list"), r.command("rotate"))
 	case keys.AlreadyDone:
-		failed.hint = fmt.Sprintf("somebody was faster, or has revoked the key: see %s and %s", r.command("list"), r.command("history"))
+		failed.hint = fmt.Sprintf("another rotation came first, or the key was revoked: see %s and %s", r.command("list"), r.command("history"))
 	}
 	return failed
 }
@@ -207,7 +207,7 @@ func (r *rotation) print(w io.Writer, now time.Time, dryRun bool) error {
 	return nil
 }
 
-// requested tells of a rotation that waits for its spare.
+// requested describes a rotation that waits for its spare.
 func (r *rotation) requested(now time.Time) []string {
 	line := fmt.Sprintf("%s: key %s signs ", r.spec.Algorithm, r.status.NextKey)
 	switch {
@@ -226,7 +226,7 @@ func (r *rotation) requested(now time.Time) []string {
 	}
 	for _, request := range r.seen.Status.Requests {
 		if request.Algorithm == r.spec.Algorithm {
-			lines = append(lines, fmt.Sprintf("  That was asked for already by %s, %s.", request.By, instant(&request.Time, now, "")))
+			lines = append(lines, fmt.Sprintf("  That was requested already by %s, %s.", request.By, instant(&request.Time, now, "")))
 		}
 	}
 	return lines

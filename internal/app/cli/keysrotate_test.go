@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/keystore"
 )
 
-// Two people who have seen the same keys and rotate at the same time get one rotation: the second one is told.
+// Two people who have seen the same keys and rotate at the same time get one rotation: the second one is refused.
 func TestTwoRotationsAtOnceAreOne(t *testing.T) {
 	directory := filepath.Join(t.TempDir(), "ring")
 	store, err := keystore.OpenDirectory(directory)
@@ -55,7 +55,7 @@ func TestTwoRotationsAtOnceAreOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = once()
-	if refusedFor(err) != keys.AlreadyDone || exitCode(err) != exitRefused || !strings.HasPrefix(asFailure(err).hint, "somebody was faster") {
+	if refusedFor(err) != keys.AlreadyDone || exitCode(err) != exitRefused || !strings.HasPrefix(asFailure(err).hint, "another rotation came first") {
 		t.Errorf("the second rotation: %v", err)
 	}
 	after, _, err := store.Load(t.Context())

@@ -33,7 +33,7 @@ func oneLine(s string) string {
 	return printable(strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(s))
 }
 
-// instant words a time as moment does, in UTC; missing where there is none.
+// instant words a time as moment does, in UTC, or missing without one.
 func instant(t *metav1.Time, now time.Time, missing string) string {
 	if t == nil || t.IsZero() {
 		return missing
@@ -53,7 +53,7 @@ func age(t *metav1.Time, now time.Time) string {
 	}
 }
 
-// printExposures says for how long relying parties act on other keys than those of the ring.
+// printExposures prints for how long relying parties act on other keys than those of the ring.
 func printExposures(w io.Writer, exposures []v1alpha1.Exposure, of func(v1alpha1.Exposure) string) error {
 	rows := [][]string{{"  MODEL", "FOR UP TO", "RELYING PARTIES THAT"}}
 	for _, e := range exposures {
@@ -66,7 +66,7 @@ func printExposures(w io.Writer, exposures []v1alpha1.Exposure, of func(v1alpha1
 func refused(e v1alpha1.Exposure) string {
 	switch {
 	case e.Unbounded:
-		return "until somebody gives it to them"
+		return "until an admin gives it to them"
 	case e.Duration.Duration <= 0:
 		return "not at all"
 	default:
@@ -78,9 +78,9 @@ func refused(e v1alpha1.Exposure) string {
 func accepted(e v1alpha1.Exposure) string {
 	switch {
 	case e.Unbounded && e.Duration.Duration <= 0:
-		return "until somebody takes the key from them"
+		return "until an admin removes the key there"
 	case e.Unbounded:
-		return period(e.Duration.Duration) + "; those of a thief until somebody takes the key from them"
+		return period(e.Duration.Duration) + "; those of a thief until an admin removes the key there"
 	case e.Duration.Duration <= 0:
 		return "not at all"
 	default:
@@ -88,7 +88,7 @@ func accepted(e v1alpha1.Exposure) string {
 	}
 }
 
-// none says whether nobody is concerned.
+// none reports whether no relying party is concerned.
 func none(exposures []v1alpha1.Exposure) bool {
 	for _, e := range exposures {
 		if e.Unbounded || e.Duration.Duration > 0 {

@@ -44,11 +44,11 @@ func TestTheTableOfKeys(t *testing.T) {
 			{Type: "Other", Status: metav1.ConditionUnknown},
 		},
 	}}
-	const remarks = `rotation of the RS256 key was asked for by jane, 2026-07-01T11:55:00Z (5m ago)
+	const remarks = `rotation of the RS256 key was requested by jane, 2026-07-01T11:55:00Z (5m ago)
 relying party bank has not been given: first, second
 the published documents of https://issuer.example/jwks could not be read: timeout\nof 5s
 Ready is False, NoSigningKey: ES256: no token is signed
-Other is Unknown, for no reason that is told
+Other is Unknown, no reason given
 `
 	const table = `
 KID               ALGORITHM     STATE      PUBLISHED   SIGNS SINCE   LAST EXPIRY   NEXT CHANGE
@@ -86,14 +86,14 @@ func TestExposuresInWords(t *testing.T) {
 	}{
 		{exposure(0, false), "not at all", "not at all"},
 		{exposure(28*time.Hour+time.Minute, false), "28h1m", "28h1m"},
-		{exposure(0, true), "until somebody gives it to them", "until somebody takes the key from them"},
-		{exposure(time.Hour, true), "until somebody gives it to them", "1h; those of a thief until somebody takes the key from them"},
+		{exposure(0, true), "until an admin gives it to them", "until an admin removes the key there"},
+		{exposure(time.Hour, true), "until an admin gives it to them", "1h; those of a thief until an admin removes the key there"},
 	} {
 		if r, a := refused(test.of), accepted(test.of); r != test.refused || a != test.accepted {
 			t.Errorf("%+v is refused %q and accepted %q, want %q and %q", test.of, r, a, test.refused, test.accepted)
 		}
 		if none([]v1alpha1.Exposure{test.of}) != (test.refused == "not at all") {
-			t.Errorf("%+v concerns nobody: %v", test.of, none([]v1alpha1.Exposure{test.of}))
+			t.Errorf("none(%+v): %v", test.of, none([]v1alpha1.Exposure{test.of}))
 		}
 	}
 }

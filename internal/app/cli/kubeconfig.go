@@ -36,7 +36,7 @@ words are those of "credence credential".`,
 		cmd.AddCommand(newSourceCommand(terminal, connection, kind, sourceUse{
 			long: `The entry that gets it is printed as YAML, or written by --file into a kubeconfig,
 which is locked as kubectl does it, replaced at once, and keeps its mode. Paths are
-made absolute. The client tells the source which cluster it is for, so that one that
+made absolute. The client informs the source which cluster it is for, so that one that
 refuses a credential does not count for the others; --provide-cluster-info=false
 leaves that out. If --provide-cluster-info is given, that cluster's configuration may
 name what the other flags do not.`,

@@ -106,7 +106,7 @@ func lockKubeconfig(path string) (unlock func(), err error) {
 	return func() { _ = os.Remove(lock) }, nil
 }
 
-// readKubeconfig returns a kubeconfig and the mode of its file; an empty one if there is none yet.
+// readKubeconfig returns a kubeconfig and the mode of its file; an empty one if the file does not exist yet.
 func readKubeconfig(path string) (*clientcmdapi.Config, fs.FileMode, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,13 +120,13 @@ func readKubeconfig(path string) (*clientcmdapi.Config, fs.FileMode, error) {
 	}
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
-		// What cannot be decoded may be secret, and the decoder quotes it.
+		// Input that cannot be decoded may be secret, and the decoder quotes it.
 		return nil, 0, &failure{line: fmt.Sprintf("error: read %s: it is not a kubeconfig", path), code: exitUsage}
 	}
 	return config, info.Mode().Perm(), nil
 }
 
-// swapFile replaces a file at once: whoever reads it meanwhile finds the old or the new one, whole.
+// swapFile replaces a file at once: a reader finds either the old or the new one, whole.
 func swapFile(path string, text []byte, mode fs.FileMode) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -38,7 +38,7 @@ func TestLogoutDoesNotWaitWithoutEnd(t *testing.T) {
 		}
 		for _, text := range []string{"waiting for another process", "is not forgotten", "hint: wait until the other process is done"} {
 			if !strings.Contains(errOut.String(), text) {
-				t.Errorf("%q is not said: %s%s", text, out.String(), errOut.String())
+				t.Errorf("%q is not in the output: %s%s", text, out.String(), errOut.String())
 			}
 		}
 	})

@@ -23,7 +23,7 @@ import (
 // pages, and what a user may not do. Documents of kind Deny say that: user, verb, resource, and with "namespaces: all" only
 // for requests that are for all of them. Documents of kind Use say which user may use which identity, or
 // what else their verb and resource say. $NAME of a script's
-// variables is replaced in the file, and stringData becomes data. Nobody may create pods. Two more files of
+// variables is replaced in the file, and stringData becomes data. No user may create pods. Two more files of
 // the script are settings: server-date is what the server takes for the time, page limits pages to one object.
 type objectsFake struct {
 	file string
@@ -50,13 +50,13 @@ type fakeMetadata struct {
 	Labels    map[string]string `json:"labels"`
 }
 
-// setting reads a file that the script has put beside the objects; empty if there is none.
+// setting reads a file that the script has put beside the objects, or "".
 func (f *objectsFake) setting(name string) string {
 	text, _ := os.ReadFile(filepath.Join(filepath.Dir(f.file), name))
 	return strings.TrimSpace(string(text))
 }
 
-// has says whether there is a file, so that the fake is in use.
+// has reports whether there is a file, so that the fake is in use.
 func (f *objectsFake) has() bool {
 	_, err := os.Stat(f.file)
 	return err == nil
@@ -210,7 +210,7 @@ func (f *objectsFake) list(w http.ResponseWriter, r *http.Request, group, namesp
 		return
 	}
 	if f.setting("page") != "" && err == nil {
-		limit = 1 // a server may give less than was asked for
+		limit = 1 // a server may return less than was requested
 	}
 	from, _ := strconv.Atoi(query.Get("continue"))
 	to, next := len(items), ""

@@ -56,7 +56,7 @@ func each[List any, Pointer interface {
 type scope struct {
 	namespace string // empty: all
 	nowhere   bool
-	note      string // what the user is told of what was left out; empty if nothing was
+	note      string // the note to the user about what was left out; empty if nothing was
 }
 
 // widest looks in all namespaces, and where that is not allowed, in one. try reads a list and returns an error of the API.

@@ -34,8 +34,8 @@ func withProgram(config *rest.Config) (*rest.Config, error) {
 	return config, nil
 }
 
-// needsPerson reports whether the program of a kubeconfig's user failed because nobody was there to log in. What other programs than ours
-// mean by their exit codes is not known.
+// needsPerson reports whether the program of a kubeconfig's user failed because a person had to log in. The exit codes of programs other
+// than ours are unknown.
 func needsPerson(err error) bool {
 	if _, ok := errors.AsType[*execcredential.InteractiveError](err); ok {
 		return true
@@ -44,7 +44,7 @@ func needsPerson(err error) bool {
 	return ok && exit.Code == exitNeedsPerson && strings.HasPrefix(strings.TrimPrefix(filepath.Base(exit.Command), "kubectl-"), "credence")
 }
 
-// timeout bounds a request where nobody does: it waits for the user's program, and that perhaps for a person.
+// timeout bounds a request that is not bounded otherwise: it waits for the user's program, and that perhaps for a person.
 func timeout(config *rest.Config) time.Duration {
 	switch {
 	case config.ExecProvider == nil:

@@ -37,7 +37,7 @@ the limits of clouds. Each check has a name that stays. None stops the others; o
 that has nothing to look at is skipped. A warning is what some relying party
 refuses, or what will hurt; it does not change the exit code.
 
-The token stays here: it is sent to nobody, and never printed. With - it is read
+The token stays here: it is never sent or printed. With - it is read
 from standard input. Prefer that, or a file: arguments can be seen by other users
 of the machine and stay in the history of the shell.
 
@@ -50,7 +50,7 @@ because the issuer could not be reached or answered with an error of its own.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
 	}
-	cmd.Flags().StringVar(&c.issuer, "issuer", "", "The URL of the issuer, byte for byte as relying parties are told it; required")
+	cmd.Flags().StringVar(&c.issuer, "issuer", "", "The URL of the issuer, byte for byte as relying parties are configured with it; required")
 	cmd.Flags().StringVar(&c.token, "token", "", "A token of the issuer, - for standard input, or a file that holds it; default: no token is checked")
 	cmd.Flags().StringVar(&c.audience, "audience", "", "The audience that the token must be for; default: any")
 	cmd.Flags().StringVar(&c.caFile, "ca-file", "", caFileHelp)
@@ -82,7 +82,7 @@ func (c *relyingPartyCheck) run(cmd *cobra.Command) error {
 	case report.Verdict() == conformance.Unknown:
 		return &failure{
 			line: "error: the issuer could not be checked: a server could not be reached, or answered with an error of its own",
-			hint: "this says nothing about its documents; see the checks that failed, and try again",
+			hint: "nothing is known about its documents; see the checks that failed, and try again",
 			code: exitOutage,
 		}
 	}

@@ -33,7 +33,7 @@ type ringFake struct {
 	mu       sync.Mutex
 	spec     v1alpha1.KeyRingSpec
 	version  int
-	overtake int // how many updates are overtaken by one of somebody else
+	overtake int // how many updates are overtaken by another one
 	// exposed makes the documents keep what was revoked, and unread keeps them from being read.
 	exposed, unread bool
 }
@@ -49,7 +49,7 @@ func scriptTime() time.Time {
 }
 
 // makeRing AGE [DIR] makes a ring of that age, behind the API or in a folder, and names its keys in variables. Further
-// words: "ring none" takes the ring away, "ring overtaken" lets somebody else's update come before the next one, "ring
+// words: "ring none" takes the ring away, "ring overtaken" lets another update come before the next one, "ring
 // dashed AGE" makes ES256 keys whose IDs begin with -, "ring plain AGE" makes none of these, "ring exposed" and "ring unread" keep what is revoked published, or
 // the documents from being read, until the next ring.
 func makeRing(ts *testscript.TestScript, neg bool, args []string) {
@@ -134,7 +134,7 @@ func (f *ringFake) serve(w http.ResponseWriter, r *http.Request, path []string) 
 	}
 }
 
-// keep does what is due, as the key controller would, and returns what it tells of the ring.
+// keep does what is due, as the key controller would, and returns the object of the ring.
 func (f *ringFake) keep(ctx context.Context) (v1alpha1.KeyRing, keyring.Operator, error) {
 	object := v1alpha1.KeyRing{TypeMeta: typeOf("KeyRing"), Spec: f.spec}
 	object.Name, object.ResourceVersion = v1alpha1.WorkloadIdentities, strconv.Itoa(f.version)

@@ -11,7 +11,7 @@ import (
 
 // The exit codes of the program.
 const (
-	exitRefused = 1 // the server, or the verification of a token, says no; also every error of no other kind
+	exitRefused = 1 // the server refuses, or the verification of a token fails; also every error of no other kind
 	exitUsage   = 2 // the command line, or a file that it names, cannot be used
 	exitOutage  = 3 // a server could not be reached or did not do its work, so nothing is known
 )

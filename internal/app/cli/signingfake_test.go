@@ -24,7 +24,7 @@ import (
 const signingRequestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 // signingFake is the part of a cluster that takes requests for certificates, with a person who decides about each: by the user's name.
-// They approve jane's after it was looked at once, deny mallory's, and never look at anybody else's. Nobody may make one for root.
+// They approve jane's after it was read once, deny mallory's, and never decide others. No user may make one for root.
 // It writes the names of the requests to a file.
 type signingFake struct {
 	mu       sync.Mutex

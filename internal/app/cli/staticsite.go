@@ -38,7 +38,7 @@ func writeSite(folder string, files []siteFile) ([]siteFile, error) {
 	return written, nil
 }
 
-// replaceFile gives a file its contents, public like the documents are, and says whether that was a change. It leaves
+// replaceFile gives a file its contents, public like the documents are, and reports whether that was a change. It leaves
 // either the old or the new file, also after a crash.
 func replaceFile(path string, content []byte) (changed bool, err error) {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, content) {

@@ -25,7 +25,7 @@ func (t *terminal) tokenOf(cmd *cobra.Command, value string) (string, error) {
 		if token := strings.TrimSpace(value); signedToken.MatchString(token) {
 			return token, nil
 		}
-		// What was given may be most of a token, so it is not repeated.
+		// The argument may be most of a token, so it is not repeated.
 		return "", usageFailure(cmd, "--token is neither a token, nor -, nor a file that can be read")
 	}
 	defer func() { _ = file.Close() }()

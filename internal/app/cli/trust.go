@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/trust"
 )
 
-// trustCommand is "trust": it prints what the system that is to trust an identity must be told.
+// trustCommand is "trust": it prints the configuration of the system that is to trust an identity.
 type trustCommand struct {
 	*terminal
 	connection *connection
@@ -39,8 +39,8 @@ adapter, may be trusted by kubernetes and by vault; choose one.
 The commands are for a POSIX shell. Values are quoted: nothing that stands in an
 identity can become a command.
 
-What all identities of an issuer share, such as the OIDC provider of an AWS
-account, is part of the commands. In Terraform it is apart, as it can be there
+The parts that all identities of an issuer share, such as the OIDC provider of an AWS
+account, are among the commands. In Terraform they are apart, as they can be there
 once: --provider prints it, and without that what is of the identity alone. Apply
 the provider first: the identities look it up.`,
 		Example: `  credence trust my-app -n my-team
@@ -90,7 +90,7 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 		return usageFailure(cmd, err.Error())
 	}
 	if len(args) == 2 && !slices.Contains(trust.Systems(), args[0]) {
-		return usageFailure(cmd, fmt.Sprintf("%q is no system that can be told to trust, those are %s", args[0], strings.Join(trust.Systems(), ", ")))
+		return usageFailure(cmd, fmt.Sprintf("%q is not a target system with commands: choose one of %s", args[0], strings.Join(trust.Systems(), ", ")))
 	}
 	namespace, err := c.connection.namespace()
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	text, err := trust.Write(system, form, trustedIdentity(identity))
 	if err != nil {
 		return &failure{
-			line: fmt.Sprintf("error: %s can't be told to trust WorkloadIdentity %s/%s: %v", system, namespace, name, err),
+			line: fmt.Sprintf("error: %s can't be configured to trust WorkloadIdentity %s/%s: %v", system, namespace, name, err),
 			hint: fmt.Sprintf("see the identity: kubectl get workloadidentity %s -n %s -o yaml", name, namespace),
 			code: exitRefused, err: err,
 		}

@@ -104,7 +104,7 @@ func newHelpCommand() *cobra.Command {
 	}
 }
 
-// exactlyOne accepts one argument, of which what says what it is.
+// exactlyOne accepts one argument, which what describes.
 func exactlyOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {

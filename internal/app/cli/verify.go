@@ -73,7 +73,7 @@ func (v *verify) run(cmd *cobra.Command, argument string) error {
 	}
 	switch {
 	case len(result.Findings) > 0:
-		// One thing that is wrong is enough, whatever the issuer would have said.
+		// One thing that is wrong is enough, whatever the issuer's part would have shown.
 		return &failure{code: exitRefused}
 	case outage != nil:
 		return outageFailure(outage)
@@ -125,7 +125,7 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 func outageFailure(outage error) *failure {
 	failed := &failure{
 		line: "error: the token could not be verified: " + outage.Error(),
-		hint: "this says nothing about the token; check that the issuer can be reached from here",
+		hint: "nothing is known about the token: check that the issuer can be reached from here",
 		code: exitOutage, err: outage,
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](outage); ok {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// patience is how long a network call may take before the user is told what is being waited for.
+// patience is how long a network call may take before the user sees what is being waited for.
 const patience = 2 * time.Second
 
 // waitingFor notes on standard error what is being waited for, unless stop is called before patience is over.

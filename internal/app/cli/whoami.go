@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// whoami is "whoami": who the API server says that one is.
+// whoami is "whoami": the user that the API server takes one for.
 type whoami struct {
 	*terminal
 	connection *connection
