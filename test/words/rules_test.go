@@ -27,7 +27,8 @@ var rules = []rule{
 	},
 	{
 		name:    "person",
-		pattern: regexp.MustCompile(`(?i)\b(no|some|any|every)body\b|\bwho(so|m)?ever\b`),
+		pattern: regexp.MustCompile(`(?i)\b(user )?(no|some|any|every)body\b|\bwho(so|m)?ever\b`),
+		except:  regexp.MustCompile(`^user `), // the Unix user
 		instead: "the role (a user, an admin, a caller), or the passive voice",
 		why:     "a reader must know which user, component or caller is meant",
 		bad:     "Anybody can read it.", good: "Any pod can read it.",
@@ -71,7 +72,7 @@ var rules = []rule{
 	{
 		name:    "headless",
 		pattern: regexp.MustCompile(`(^|[.:!?)]\**\s+\**)(Who|Whom|What) [a-z][^.?!:;]*[.?!:;]`),
-		except:  regexp.MustCompile(`\?$`),
+		except:  regexp.MustCompile(`\?$|^What to `),
 		instead: "a noun: \"A user who …\", \"Anything that …\"",
 		why:     "a sentence needs its subject",
 		bad:     "It is kept. What is left\nis removed.", good: "What is left? Files that are left are removed.",

@@ -42,7 +42,7 @@ within two minutes. Of several replicas the leader alone works.`,
 	flags.StringSliceVar(&config.Namespaces, "namespaces", nil, "namespaces of the workload cluster that tokens are delivered in, so that the agent needs rights in no others (default: all)")
 	flags.Float64Var(&config.Window.From, "renew-from", defaultRenewFrom, "part of a token's lifetime from which it may be renewed")
 	flags.Float64Var(&config.Window.To, "renew-to", defaultRenewTo, "part of a token's lifetime by which it is renewed")
-	flags.DurationVar(&config.Duration, "token-duration", 0, "lifetime that tokens are asked for with, at least 10m (default: that of the API server)")
+	flags.DurationVar(&config.Duration, "token-duration", 0, "lifetime to request for tokens, at least 10m (default: that of the API server)")
 	flags.IntVar(&config.Concurrency, "concurrency", defaultConcurrency, "how many Secrets are renewed at once")
 	flags.StringVar(&config.LeaseNamespace, "leader-election-namespace", defaultLeaseNamespace, "namespace of the Lease by which replicas elect the one that works")
 	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")

@@ -68,7 +68,7 @@ func (c Config) complete() (Config, error) {
 	}
 	switch {
 	case c.Duration != 0 && c.Duration < identity.ShortestLifetime:
-		return c, fmt.Errorf("--token-duration %s is shorter than %s, the least that a token can be asked for with", c.Duration, identity.ShortestLifetime)
+		return c, fmt.Errorf("--token-duration %s is shorter than %s, the shortest that a token can be requested with", c.Duration, identity.ShortestLifetime)
 	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:
 		return c, fmt.Errorf("--concurrency %d must be from 1 to %d", c.Concurrency, maxConcurrency)
 	}

@@ -27,7 +27,7 @@ func TestComplete(t *testing.T) {
 		"window to the end":    {func(c *Config) { c.Window = renewal.Window{From: 0.6, To: 1} }, "--renew-from, --renew-to: "},
 		"no namespace":         {func(c *Config) { c.Namespaces = []string{"team", "a/b"} }, "--namespaces: \"a/b\""},
 		"short tokens":         {func(c *Config) { c.Duration = 9 * time.Minute }, "--token-duration 9m0s is shorter"},
-		"nobody works":         {func(c *Config) { c.Concurrency = -1 }, "--concurrency -1"},
+		"no worker":            {func(c *Config) { c.Concurrency = -1 }, "--concurrency -1"},
 		"too many":             {func(c *Config) { c.Concurrency = 257 }, "--concurrency 257"},
 		"no address":           {func(c *Config) { c.BindAddress = "localhost" }, "is not an IP address"},
 		"no port":              {func(c *Config) { c.HealthPort = 70000 }, "is not a port"},
@@ -53,7 +53,7 @@ func TestFlagsHaveTheDefaults(t *testing.T) {
 	}
 }
 
-// What cannot be reached is an error that says which flag, before anything runs.
+// A missing kubeconfig is an error that names the flag, before anything runs.
 func TestKubeconfigThatIsNotThere(t *testing.T) {
 	for flag, config := range map[string]Config{
 		"--kubeconfig":          {Kubeconfig: "/no/such/file"},

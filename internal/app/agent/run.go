@@ -31,7 +31,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return serving.Usage(err)
 	}
-	// What the libraries below log goes where ours does.
+	// The libraries below log to our handler.
 	logger := logr.FromSlogHandler(config.Log.Handler())
 	controllerlog.SetLogger(logger)
 	klog.SetLogger(logger)
@@ -101,7 +101,7 @@ func clientConfig(flag, kubeconfig string) (*rest.Config, error) {
 		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set %s", err, flag)
 	}
 	config.UserAgent = "credence-server/agent"
-	// How much is asked is bounded by how many Secrets are renewed at once.
+	// The number of requests is bounded by the number of Secrets renewed at once.
 	config.QPS = -1
 	return config, nil
 }

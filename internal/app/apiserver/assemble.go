@@ -140,7 +140,7 @@ func (a assembly) issue(ctx context.Context, server *apiserver.Server) (publicat
 	object, err := server.KeyRings.KeyRing(ctx, identityv1alpha1.WorkloadIdentities)
 	switch {
 	case err != nil:
-		// Keys are published without asking anything of the storage; for how long they may be kept can not be said.
+		// Keys are published without a request to the storage: for how long they may be kept is unknown.
 		issue.NextChange = time.Unix(0, 0)
 	case object.Status.NextChange != nil:
 		issue.NextChange = object.Status.NextChange.Time

@@ -32,7 +32,7 @@ var creating = []string{"create", "patch"}
 const resumedFor = 24 * time.Hour
 
 // beginning is whether the server may go on with the keys and the storage that it found. Where an issuer has a past, nothing
-// is made anew without being asked.
+// is made anew without a request.
 type beginning struct {
 	// empty is set while the storage has lost what was in it: nothing is created in it until that is accepted.
 	empty atomic.Pointer[string]
@@ -66,7 +66,7 @@ func (b *beginning) guard(build func(http.Handler, *genericapiserver.Config) htt
 	}
 }
 
-// remember tells the store of keys what is remembered of them.
+// remember connects the store of keys with what is remembered of them.
 func (a assembly) remember(server func() *apiserver.Server) {
 	own, ok := a.custody.(ownRing)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/component-base/term"
 )
 
-// collectAt is the growth of the heap, in percent, at which garbage is collected, unless GOGC says otherwise.
+// collectAt is the growth of the heap, in percent, at which garbage is collected, unless GOGC is set.
 const collectAt = 300
 
 // NewCommand returns the command apiserver.

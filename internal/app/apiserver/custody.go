@@ -27,13 +27,13 @@ type custody interface {
 	published() []identity.PublicKey
 	// revoked are the keys that may never be shown again.
 	revoked() []keys.Compromised
-	// unready says why no token can be signed; nil if one can.
+	// unready returns why no token can be signed, or nil.
 	unready() error
 	// readAt is when the keys were read last.
 	readAt() time.Time
 	// run keeps up with the keys until ctx is done, and calls changed whenever they may have changed.
 	run(ctx context.Context, changed func())
-	// operator carries out what is asked of the keys; one without a Store if that is not for this server to do.
+	// operator carries out requests about the keys; it has no Store if this server may not change them.
 	operator() keyring.Operator
 }
 
@@ -48,7 +48,7 @@ func takeCustody(ctx context.Context, o *Options, c checked, client kubernetes.I
 	if err != nil {
 		return nil, err
 	}
-	// What nobody can read is an error at start. What it lacks of its past, and whether a first one is made, is known once
+	// An unreadable ring is an error at start. Whether its past is missing, and whether a first one is made, is known once
 	// the server has its storage.
 	ring, _, err := store.Load(ctx)
 	if err != nil && !errors.Is(err, keystore.ErrNotFound) {
@@ -74,7 +74,7 @@ func openStore(o *Options, c checked, client kubernetes.Interface) (keystore.Sto
 // ownRing is a ring that this server reads from its store.
 type ownRing struct {
 	store    *keyring.Remembering
-	first    keys.Ring // as it was at start; empty if there was none
+	first    keys.Ring // as it was at start, or empty
 	follower *keyring.Follower
 }
 
@@ -84,7 +84,7 @@ func (r ownRing) sign(config *issuer.Config) {
 
 func (r ownRing) atStart() []identity.PublicKey { return r.first.Published() }
 
-// published are the keys of the last good ring, whatever the store says by now.
+// published are the keys of the last good ring, whatever is stored by now.
 func (r ownRing) published() []identity.PublicKey {
 	newest, _ := r.follower.Newest()
 	return newest.Ring.Published()
@@ -95,7 +95,7 @@ func (r ownRing) revoked() []keys.Compromised {
 	return newest.Ring.Compromised
 }
 
-// unready says why no token of any algorithm can be signed now.
+// unready returns why no token of any algorithm can be signed now.
 func (r ownRing) unready() error {
 	ring, readAt := r.follower.Signing()
 	now := time.Now()

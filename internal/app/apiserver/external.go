@@ -103,7 +103,7 @@ func (s *signer) published() []identity.PublicKey {
 
 func (s *signer) atStart() []identity.PublicKey { return s.published() }
 
-// revoked are none: an external signer has a memory of its own, and withdraws what it likes.
+// revoked returns nothing: an external signer remembers for itself which keys it withdraws.
 func (s *signer) revoked() []keys.Compromised { return nil }
 
 func (s *signer) unready() error { return s.follower.Ready() }

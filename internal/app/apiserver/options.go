@@ -61,8 +61,8 @@ func NewOptions(codecs serializer.CodecFactory) *Options {
 	// Requests come through kube-apiserver, whose priorities have been applied by then.
 	r.Features.EnablePriorityAndFairness = false
 	r.Audit.LogOptions.MaxSize, r.Audit.LogOptions.MaxBackups = 100, 5
-	// The cluster decides on everybody, its administrators included: were they let pass here, nobody would notice that
-	// this server cannot ask any more.
+	// The cluster decides on all users, its administrators included: if they were let pass here, it would stay hidden that
+	// this server can't reach it any more.
 	r.Authorization.AlwaysAllowGroups = nil
 	r.EgressSelector, r.Traces = nil, nil
 	apiserver.CountInQuotas(r)
@@ -84,7 +84,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	ring.DurationVar(&o.KeysInterval, "keys-refresh-interval", o.KeysInterval, "How often the ring of signing keys is read, besides whenever it is known to have changed. No token is signed with a ring that was read longer ago than the staleness of the key controller's settings (1m).")
 	signer := sets.FlagSet("external signer")
 	signer.StringVar(&o.SignerSocket, "signer-socket", o.SignerSocket, "Absolute path of the unix socket of an external signer (the plugin of a KMS or an HSM, k8s.io/externaljwt v1), which holds the keys and chooses among them. Takes the place of --keys-secret and --keys-dir.")
-	signer.StringVar(&o.SignerLedger, "signer-ledger-configmap", o.SignerLedger, "NAMESPACE/NAME of an existing ConfigMap that says since when which of its keys is published. Nobody but this server may write it.")
+	signer.StringVar(&o.SignerLedger, "signer-ledger-configmap", o.SignerLedger, "NAMESPACE/NAME of an existing ConfigMap with the time since which each of its keys is published. Only this server may write it.")
 	signer.DurationVar(&o.Settings.PublishPeriod, "key-publish-period", keys.DefaultPublishPeriod, "For how long relying parties may not have noticed a new key of the external signer: a token under a key that has not been published for that long, and for what clocks and replicas may be late, is withheld. For a ring of keys it is a flag of the key controller.")
 	signer.DurationVar(&o.Settings.Staleness, "keys-staleness", keys.DefaultStaleness, "How late a replica may learn of a new key of the external signer.")
 	signer.DurationVar(&o.Settings.ClockSkew, "clock-skew", keys.DefaultClockSkew, "How wrong a clock may be, for the keys of the external signer.")
@@ -146,7 +146,7 @@ func (o *Options) check() (checked, error) {
 		errs = append(errs, fmt.Errorf("--keys-refresh-interval %s must be from 1s to %s", o.KeysInterval, keys.DefaultStaleness/2))
 	}
 	if o.PublishDir != "" && filepath.Clean(o.PublishDir) == filepath.Clean(o.KeysDir) {
-		errs = append(errs, errors.New("--publish-dir must not be --keys-dir: one is for everybody, the other for nobody"))
+		errs = append(errs, errors.New("--publish-dir must not be --keys-dir: one is public, the other is secret"))
 	}
 	if o.PublishConfigMap == "" && o.PublishDir == "" {
 		errs = append(errs, errors.New("--publish-configmap or --publish-dir is required: relying parties must be able to learn the keys"))

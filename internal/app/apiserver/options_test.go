@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// parse returns what Check says of a command line.
+// parse returns the result of Check for a command line.
 func parse(t testing.TB, args ...string) error {
 	t.Helper()
 	scheme, err := apiserver.NewScheme()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// startupTimeout bounds what the server asks of its cluster before it serves.
+// startupTimeout bounds the server's requests to its cluster before it serves.
 const startupTimeout = 30 * time.Second
 
 // Run serves until ctx ends or a part that it cannot do without fails.
@@ -64,8 +64,8 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	return context.Cause(ctx)
 }
 
-// clientOf returns a client of the Kubernetes API without a limit of our own: it would be shared by all callers. What they
-// may ask for is limited where they come in.
+// clientOf returns a client of the Kubernetes API without a limit of our own: it would be shared by all callers. Their requests
+// are limited where they come in.
 func clientOf(kubeconfig string) (kubernetes.Interface, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {

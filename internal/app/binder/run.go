@@ -33,7 +33,7 @@ func Run(ctx context.Context, config Config) error {
 	if err := config.Health.Check(); err != nil {
 		return serving.Usage(err)
 	}
-	// What the libraries below log goes where ours does.
+	// The libraries below log to our handler.
 	logger := logr.FromSlogHandler(config.Log.Handler())
 	controllerlog.SetLogger(logger)
 	klog.SetLogger(logger)

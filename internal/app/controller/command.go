@@ -20,8 +20,8 @@ func NewCommand() *cobra.Command {
 
 There is always a spare key that is published and has never signed. When the rotation period is over, the
 spare signs, if every relying party can know it by then; the former key stays published until the last token
-that it signed has expired. Of several replicas the leader alone rotates. Whatever is asked for by
-credence keys rotate and revoke is done by the API server, whether or not this program runs.`,
+that it signed has expired. Of several replicas the leader alone rotates. The requests of
+credence keys rotate and revoke are carried out by the API server, whether or not this program runs.`,
 		Example: `  credence-server controller --issuer https://identity.example.com --keys-secret credence-system/credence-keys \
     --documents-configmap credence-system/credence-discovery`,
 		Args:         cobra.NoArgs,

@@ -55,7 +55,7 @@ func told(kind keys.EventKind) string {
 	return string(kind)
 }
 
-// conditions tells of what has become wrong, or right again.
+// conditions reports each condition that has changed.
 func (e events) conditions(before, after *v1alpha1.KeyRing) {
 	for _, condition := range after.Status.Conditions {
 		was := meta.FindStatusCondition(before.Status.Conditions, condition.Type)

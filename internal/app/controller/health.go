@@ -6,8 +6,8 @@ import (
 	"github.com/credence-id/credence/internal/keyring"
 )
 
-// readiness says that the controller is ready once it has read the ring, and stays so through an outage of the store: nothing
-// is gained by ending it. A ring that is damaged makes it unready, whoever leads.
+// readiness reports the controller ready once it has read the ring, and stays so through an outage of the store: nothing
+// is gained by ending it. A damaged ring makes every replica unready.
 func readiness(ring *keyring.Follower) func() error {
 	return func() error {
 		if _, loaded := ring.Newest(); !loaded {

@@ -11,7 +11,7 @@ import (
 
 // look finds out which keys relying parties are shown.
 type look struct {
-	// from says where it looks.
+	// from names where it looks.
 	from string
 	keys func(ctx context.Context) ([]identity.KeyID, error)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/report"
 )
 
-// askAgain is after how long whoever did not answer is asked again.
+// askAgain is after how long a failed request is repeated.
 const askAgain = 500 * time.Millisecond
 
 // reconciler makes the KeyRing say what the ring is, and the ring wait for whom the KeyRing names. Its functions are called
@@ -41,7 +41,7 @@ type reconciler struct {
 	problems  map[string]string
 }
 
-// surroundings asks who must know a key, as things are now. Who can not be asked knows nothing.
+// surroundings reads which relying parties know which keys now. One that can't be read counts as knowing none.
 func (r *reconciler) surroundings(ctx context.Context) keyring.Surroundings {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (r *reconciler) surroundings(ctx context.Context) keyring.Surroundings {
 	return around
 }
 
-// onRing tells of a ring.
+// onRing writes a ring into the KeyRing.
 func (r *reconciler) onRing(ctx context.Context, kept keyring.Kept) {
 	r.recorder.Observe(kept)
 	r.recorder.Damaged(false)
@@ -88,7 +88,7 @@ func (r *reconciler) onRing(ctx context.Context, kept keyring.Kept) {
 	defer cancel()
 	err := r.rings.updateStatus(ctx, next)
 	if apierrors.IsConflict(err) {
-		return // somebody changed the spec: it is read again before long
+		return // the spec was changed: it is read again soon
 	}
 	r.problem(ctx, "the status of the KeyRing could not be written", err)
 	if err == nil {
@@ -107,8 +107,8 @@ func (r *reconciler) remembered(c checked, client kubernetes.Interface) func(con
 	}, placeOf(c, client))
 }
 
-// onFailure tells that there is no ring to sign with, so that the KeyRing does not go on to say that all is well. An outage of
-// the store is none of that: the ring may be as it was. Of a superseded ring the KeyRing is given all that is remembered: the
+// onFailure reports that no ring can sign, so that the KeyRing does not go on to show that all is well. An outage of
+// the store is not such a failure: the ring may be as it was. Of a superseded ring the KeyRing is given all that is remembered: the
 // API server may have been restarted since, with a KeyRing that was put back together with the ring.
 func (r *reconciler) onFailure(ctx context.Context, damage error) {
 	superseded := errors.Is(damage, keyring.ErrSuperseded)
@@ -121,7 +121,7 @@ func (r *reconciler) onFailure(ctx context.Context, damage error) {
 	defer cancel()
 	ring, err := r.rings.get(ctx)
 	if err != nil {
-		return // told of when the ring is read
+		return // reported when the ring is read
 	}
 	next := ring.DeepCopy()
 	if superseded {
@@ -131,7 +131,7 @@ func (r *reconciler) onFailure(ctx context.Context, damage error) {
 	}
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: "RingUnusable", ObservedGeneration: ring.Generation,
-		Message: "no token is signed: the stored ring of keys is damaged or gone; the log of the key controller says what is wrong with it",
+		Message: "no token is signed: the stored ring of keys is damaged or gone; see the log of the key controller",
 	}
 	if superseded {
 		condition.Reason, condition.Message = "RingSuperseded", damage.Error()
@@ -147,7 +147,7 @@ func (r *reconciler) onFailure(ctx context.Context, damage error) {
 	}
 }
 
-// onEvents tells of what happened to keys.
+// onEvents reports what happened to keys.
 func (r *reconciler) onEvents(ctx context.Context, all []keys.Event) {
 	for _, event := range all {
 		r.log.InfoContext(ctx, "key "+string(event.Kind), "algorithm", event.Algorithm, "kid", event.Key,

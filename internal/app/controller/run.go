@@ -72,7 +72,7 @@ func Run(ctx context.Context, config Config) error {
 		group.Go(func() error { return server.Run(ctx) })
 		group.Go(func() error { return pair.Run(ctx) })
 	}
-	// Loaded before the election, so that keys which nobody can read are an error at start, whoever leads.
+	// Loaded before the election, so that unreadable keys are an error at the start of every replica.
 	if err := loadFirst(ctx, keeper.Follower()); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func TestTheClientBehindTheProgramBetween(t *testing.T) {
 	}
 }
 
-// What is inherited from further up, or set by anybody else, is not believed.
+// A value that is inherited from further up, or set by another process, is not trusted.
 func TestWhoStandsBetweenIsTheParentAlone(t *testing.T) {
 	own := credential.StandIn(os.Getenv)
 	if own == "" {
@@ -77,7 +77,7 @@ func TestWhoStandsBetweenIsTheParentAlone(t *testing.T) {
 	if got, _ := play(t, "child", name+"="+us+" 2/22/3"); got != "2/22/3" {
 		t.Errorf("the parent is not believed: the client is %s", got)
 	}
-	// Its child's parent is another process than the one that said it.
+	// Its child's parent is another process than the one that wrote it.
 	if got, _ := play(t, "grandchild", name+"="+us+" 2/22/3"); got == "" || got == "2/22/3" {
 		t.Errorf("what was inherited is believed: %s", got)
 	}

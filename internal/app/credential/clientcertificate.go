@@ -9,7 +9,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
 )
 
-// day is how long a certificate is valid by default: nobody can take it back before, and somebody approves each one.
+// day is how long a certificate is valid by default: it can't be revoked before, and a person approves each one.
 const day = 24 * time.Hour
 
 // afterwards is how much longer than the one who is at work others wait for it.
@@ -27,7 +27,7 @@ func clientCertificateFlags(flags *pflag.FlagSet) Settings {
 	flags.StringVar(&c.settings.Signer, "signer", clientcertificate.DefaultSigner, "The signer")
 	flags.StringArrayVar(&c.settings.Usages, "usage", nil, `A usage of the key; may be repeated; default: "client auth" and "digital signature"`)
 	flags.DurationVar(&c.settings.Duration, "duration", day, "How long the certificate is to be valid, 10m at least; signers may make it shorter")
-	flags.DurationVar(&c.settings.Wait, "wait", 0, "How long to wait for approval; default: 10m, and 45s where a person cannot be asked")
+	flags.DurationVar(&c.settings.Wait, "wait", 0, "How long to wait for approval; default: 10m, and 45s without a person to approve")
 	flags.DurationVar(&c.settings.RenewBefore, "renew-before", clientcertificate.DefaultRenewBefore, "How long before its end the certificate is replaced")
 	flags.StringVar(&c.settings.Key, "key", "", "Not possible: a key in a device (pkcs11:…, tpm:…) cannot be handed to a client")
 	flags.StringVar(&c.settings.Key, "key-file", "", "Not possible: see --key")
@@ -37,7 +37,7 @@ func clientCertificateFlags(flags *pflag.FlagSet) Settings {
 
 func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
 	settings := c.settings
-	// What is only a default the cluster may say.
+	// The cluster may replace what is only a default.
 	if !c.flags.Changed("signer") {
 		settings.Signer = ""
 	}

@@ -21,15 +21,15 @@ import (
 type Kind struct {
 	// Name is the word of the command line.
 	Name string
-	// Argument says what follows it: one argument of that name. Empty: none.
+	// Argument is the name of the argument that follows; empty: no argument.
 	Argument string
-	// Kubeconfig says that the source asks the cluster of a kubeconfig, which is chosen by flags.
+	// Kubeconfig is true if the source calls the cluster of a kubeconfig, which is chosen by flags.
 	Kubeconfig bool
-	// Person says that somebody may have to do something.
+	// Person is true if a person may have to act.
 	Person bool
 	// Browser reports that a person logs in on a page, which a browser shows.
 	Browser bool
-	// Unkept says that nothing of it is kept, so that there is nothing to log in to.
+	// Unkept is true if nothing of it is kept, so that there is nothing to log in to.
 	Unkept bool
 	// Files are the flags that name files.
 	Files []string
@@ -50,7 +50,7 @@ func Kinds() []Kind {
 
 // Settings are the values of a source's flags, once they are parsed.
 type Settings interface {
-	// Choose returns the source that they name, or what is wrong with them. It calls nobody.
+	// Choose returns the source that they name, or what is wrong with them. It makes no calls.
 	Choose(args []string, place Place, ask credential.Ask) (Chosen, error)
 }
 
@@ -99,7 +99,7 @@ type Chosen struct {
 	CostsPerson         bool
 }
 
-// Provider returns the provider for the source and an ask. folder is empty for the default one; where there is none, nothing is kept.
+// Provider returns the provider for the source and an ask. folder is empty for the default one; without one, nothing is kept.
 func (c Chosen) Provider(folder string, ask credential.Ask, now func() time.Time, terminal credential.Terminal) (*credential.Provider, error) {
 	folder, err := absolute("cache-folder", folder, ask)
 	if err != nil {
@@ -126,8 +126,8 @@ func Folder(given string) (string, error) {
 	return folder, nil
 }
 
-// absolute returns the path that a flag names. What a client starts may be started anywhere: which file is meant must not depend
-// on that, nor be a choice of whoever wrote the folder.
+// absolute returns the path that a flag names. A client may start the program anywhere: which file is meant must not depend
+// on the working directory, nor on its owner.
 func absolute(flag, path string, ask credential.Ask) (string, error) {
 	if path == "" || filepath.IsAbs(path) {
 		return path, nil
@@ -138,7 +138,7 @@ func absolute(flag, path string, ask credential.Ask) (string, error) {
 	return filepath.Abs(path)
 }
 
-// configuration is what the cluster's own configuration in the kubeconfig says; nil if nothing.
+// configuration is the cluster's own configuration in the kubeconfig, or nil.
 func configuration(ask credential.Ask) []byte {
 	if ask.Cluster == nil {
 		return nil

@@ -25,7 +25,7 @@ func CacheFolderFlag(flags *pflag.FlagSet, value *string) {
 	flags.StringVar(value, "cache-folder", "", "The folder where credentials are kept; default: credence/credentials in the user's folder for caches")
 }
 
-// ParseLine parses SOURCE [ARGUMENT] [FLAGS], which a word credential may precede. What it does not know is an error, even if
+// ParseLine parses SOURCE [ARGUMENT] [FLAGS], which a word credential may precede. A flag that it does not know is an error, even if
 // the command line of Credence knows it.
 func ParseLine(args []string) (*Line, error) {
 	if len(args) > 0 && args[0] == "credential" {

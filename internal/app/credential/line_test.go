@@ -21,7 +21,7 @@ func TestLinesThatAreNone(t *testing.T) {
 	}
 }
 
-// Whoever waits for another's login waits longer than a person may take.
+// A client that waits for another's login waits longer than a person may take.
 func TestOthersWaitLonger(t *testing.T) {
 	place := Here(time.Now)
 	place.Environment = func(string) string { return "" }
@@ -108,7 +108,7 @@ func TestProgramThatIsFound(t *testing.T) {
 	}
 }
 
-// What is wrong is known before anything is looked for or kept: a password in an address would be kept with the failure, and shown.
+// An invalid line is refused before anything is looked up or kept: a password in an address would be kept with the failure, and shown.
 func TestExchangesThatAreRefused(t *testing.T) {
 	for _, more := range []string{"--endpoint https://u:geheim@e", "--endpoint http://e.example.com", "--endpoint https://e --authentication x"} {
 		parsed, err := ParseLine(strings.Fields("token-exchange --subject-token-file /x " + more))
@@ -141,7 +141,7 @@ func TestFlagsAndTheConfigurationOfTheCluster(t *testing.T) {
 		{"oidc --issuer https://i --client-id c", `{"oidc": {"issuer": "https://j"}}`, nil},
 		{"oidc --issuer https://i --client-id c", `{"oidc": {"clientID": "d"}}`, nil},
 		{"oidc --issuer https://i --client-id c --present id", `{"oidc": {"present": "access"}}`, nil},
-		// Who gets the secret is not for a cluster to say.
+		// A cluster must not choose which issuer gets the secret.
 		{"oidc --client-secret-file /s", `{"oidc": {"issuer": "https://i", "clientID": "c"}}`, nil},
 		{certificate, `{}`, map[string]string{"signer": "kubernetes.io/kube-apiserver-client", "duration": "24h0m0s"}},
 		{certificate, `{"clientCertificate": {"signer": "a/b", "duration": "1h"}}`, map[string]string{"signer": "a/b", "duration": "1h0m0s"}},

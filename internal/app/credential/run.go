@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// Ask is what the client of this process asks for.
+// Ask is what the client of this process requests.
 func Ask() (credential.Ask, error) {
 	text, present := os.LookupEnv(credential.EnvironmentVariable)
 	return credential.ParseAsk(text, present, term.IsTerminal(int(os.Stdin.Fd())))
@@ -45,7 +45,7 @@ func Run(args []string, out, errOut io.Writer, now func() time.Time) int {
 	return exitNoProgram
 }
 
-// warm returns what is printed without asking anybody. Whatever is wrong, it is not told here.
+// warm returns what is printed without any request. Errors are not reported here.
 func warm(args []string, place Place) ([]byte, bool) {
 	ask, err := Ask()
 	if err != nil {
@@ -80,7 +80,7 @@ func warm(args []string, place Place) ([]byte, bool) {
 	return text, err == nil
 }
 
-// silent is the terminal of who says nothing.
+// silent is a terminal that prints nothing.
 type silent struct{}
 
 func (silent) Notice(string, ...any) {}

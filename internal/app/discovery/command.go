@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 )
 
-// collectAt is the growth of the heap, in percent, at which garbage is collected, unless GOGC says otherwise.
+// collectAt is the growth of the heap, in percent, at which garbage is collected, unless GOGC is set.
 const collectAt = 300
 
 // NewCommand returns the command credence-discovery; it runs until its context is done, and logs to its standard error.

@@ -48,7 +48,7 @@ func TestCommandRuns(t *testing.T) {
 	go func() { done <- command.ExecuteContext(ctx) }()
 
 	address := regexp.MustCompile(`msg=listening server=documents address=(127\.0\.0\.1:\d+)`)
-	eventually(t, "it says where it listens", func() bool { return address.MatchString(stderr.String()) })
+	eventually(t, "it logs where it listens", func() bool { return address.MatchString(stderr.String()) })
 	r.url = "https://" + address.FindStringSubmatch(stderr.String())[1]
 	eventually(t, "documents are served", r.serves(t, documents))
 	cancel()

@@ -62,7 +62,7 @@ func (c Config) complete() Config {
 	return c
 }
 
-// validate names the first flag that is missing, wrong, or contradicts another, and says what to do.
+// validate names the first flag that is missing, wrong, or contradicts another, with what to do.
 func (c Config) validate() error {
 	switch {
 	case c.Issuer == "":

@@ -6,7 +6,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 )
 
-// readiness says that the server is ready once documents are loaded, and stays so whatever its source does.
+// readiness reports the server ready once documents are loaded, and stays so whatever its source does.
 func readiness(documents *discovery.Handler) func() error {
 	return func() error {
 		if !documents.Loaded() {

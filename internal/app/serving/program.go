@@ -31,7 +31,7 @@ func Usage(err error) error {
 	return &UsageError{err}
 }
 
-// Main runs the program of a command tree until it is told to end, and ends the process.
+// Main runs the program of a command tree until it is signaled to end, and ends the process.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, root)

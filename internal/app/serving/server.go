@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery/source"
 )
 
-// Limits of a connection, unless a Server is Patient. Requests have no body and answers are small: whoever is slower holds a
+// Limits of a connection, unless a Server is Patient. Requests have no body and answers are small: a slower client holds a
 // connection for nothing.
 const (
 	readTimeout     = 5 * time.Second // one for header and all: a second one is a second deadline for each request

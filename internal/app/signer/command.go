@@ -21,12 +21,12 @@ func NewCommand() *cobra.Command {
 		Short: "Sign the service-account tokens of a kube-apiserver with keys that rotate",
 		Long: `Sign the service-account tokens of a kube-apiserver, and rotate the keys.
 
-kube-apiserver asks over a unix socket (--service-account-signing-endpoint, Kubernetes 1.36 or later), and
+kube-apiserver calls it over a unix socket (--service-account-signing-endpoint, Kubernetes 1.36 or later), and
 publishes the keys in its own discovery documents. The keys are in a folder of this program alone, and made
 at the first start. There is always a spare key that kube-apiserver publishes and that has never signed: it
 signs when the rotation period is over, and the former key stays published until its last token has expired.
 
-Whoever reaches the socket can have any token signed, and whoever reads the folder can sign any: both have
+A process that reaches the socket can have any token signed, and one that reads the folder can sign any: both have
 to belong to the user that this program and kube-apiserver run as. Never give it the folder of keys of
 credence-server apiserver: workload identities have keys and an issuer of their own.`,
 		Example: `  credence-server signer --issuer https://kubernetes.default.svc.cluster.local --keys-dir /var/lib/credence/service-accounts \
@@ -42,7 +42,7 @@ credence-server apiserver: workload identities have keys and an issuer of their 
 	flags.StringVar(&config.Issuer, "issuer", "", "the first --service-account-issuer of kube-apiserver: tokens of another issuer are not signed (required)")
 	flags.StringVar(&config.KeysDir, "keys-dir", "", "folder with the ring of keys, of mode 0700; made, with new keys, where it is missing (required)")
 	flags.StringVar(&config.Socket, "socket", "", "absolute path of the unix socket to listen on; its folder has mode 0700, and is made where it is missing (required)")
-	flags.StringVar(&config.Algorithm, "algorithm", string(identity.RS256), "`ALGORITHM` to sign with: RS256, which everybody verifies, or ES256, which costs a small part of it")
+	flags.StringVar(&config.Algorithm, "algorithm", string(identity.RS256), "`ALGORITHM` to sign with: RS256, which every relying party verifies, or ES256, which costs a small part of it")
 	addSettings(flags, &config.Settings)
 	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics on 127.0.0.1, over plain HTTP; 0 turns them off")
 	flags.TextVar(&level, "log-level", level, "least severe `LEVEL` of log messages to write: debug, info, warn or error")

@@ -40,7 +40,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 		"a socket for all":          {"--socket", filepath.Join(open, "socket"), []string{"--socket", open, "chmod 700"}},
 		"an unknown algorithm":      {"--algorithm", "ES384", []string{"--algorithm", "ES384", "RS256"}},
 		"a busy port":               {"--health-port", busyPort, []string{"--health-port " + busyPort, "in use"}},
-		"a port that is none":       {"--health-port", "65536", []string{"--health-port 65536"}},
+		"an invalid port":           {"--health-port", "65536", []string{"--health-port 65536"}},
 		"short tokens":              {"--token-max-duration", "9m", []string{"--token-max-duration 9m", "10m"}},
 		"settings that contradict":  {"--key-rotation-period", "1h", []string{"rotation period 1h", "publish period 24h"}},
 		"a publish period":          {"--key-publish-period", "1s", []string{"publish period 1s"}},
@@ -68,7 +68,7 @@ func TestFlagsThatAreRefused(t *testing.T) {
 	}
 }
 
-// refused runs the command, and fails unless it ends with one line that says why.
+// refused runs the command, and fails unless it ends with one line with the reason.
 func refused(t *testing.T, args []string, want ...string) {
 	t.Helper()
 	// Without a refusal the command runs until its context is done, without error.

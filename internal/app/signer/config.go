@@ -19,7 +19,7 @@ type Config struct {
 	Socket    string // absolute path
 	Algorithm string // empty: RS256
 
-	// Settings say when keys change. MaxAge is not one to choose: kube-apiserver's documents say what the signer tells it.
+	// Settings say when keys change. MaxAge is not one to choose: kube-apiserver's documents have the one that the signer reports.
 	Settings keys.Settings
 
 	HealthPort     int          // 0: no health server

@@ -125,7 +125,7 @@ func assemble(config Config, store keystore.Store, registry *prometheus.Registry
 		Settings: config.Settings,
 		Generate: keys.NewPrivate,
 		Surroundings: func(context.Context) keyring.Surroundings {
-			// What kube-apiserver was told is what it publishes and verifies with.
+			// kube-apiserver publishes, and verifies with, the keys that it got.
 			return keyring.Surroundings{Documents: &keys.Gate{Name: "kube-apiserver", Knows: signer.Announced()}}
 		},
 		OnRing:   watched.ring,
@@ -157,7 +157,7 @@ func listenHealth(ctx context.Context, config Config) (net.Listener, error) {
 	if config.HealthListener != nil || config.HealthPort == 0 {
 		return config.HealthListener, nil
 	}
-	// Nothing is said there that is secret, but there is no certificate, so nobody else may come.
+	// Its answers are not secret, but there is no certificate, so it listens on this machine only.
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(config.HealthPort)))
 	if err != nil {
 		return nil, fmt.Errorf("--health-port %d cannot be listened on, give another one: %w", config.HealthPort, err)

@@ -280,7 +280,7 @@ func states(t *testing.T, config Config) map[identity.KeyID]keys.State {
 	return all
 }
 
-// No key is used before kube-apiserver was told of it: nobody asks here, so the new spare does not sign.
+// No key is used before kube-apiserver got it: here it never fetches the keys, so the new spare does not sign.
 func TestSpareThatNobodyFetchedDoesNotSign(t *testing.T) {
 	t.Parallel()
 	config := testConfig(t)
@@ -290,7 +290,7 @@ func TestSpareThatNobodyFetchedDoesNotSign(t *testing.T) {
 	operate(t, config, func(keyring.Operator) keyring.Command {
 		return keyring.Rotate(keys.Command{Algorithm: identity.RS256, Cause: keys.Cause{By: "operator"}})
 	})
-	until(t, "the ring is said to await kube-apiserver", func() bool { return strings.Contains(r.log.String(), string(keys.AwaitingGates)) })
+	until(t, "the log has the ring awaiting kube-apiserver", func() bool { return strings.Contains(r.log.String(), string(keys.AwaitingGates)) })
 	for id, state := range states(t, config) {
 		if state == keys.Retiring {
 			t.Errorf("it was rotated: %s retires", id)

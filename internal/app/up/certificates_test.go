@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/app/up/home"
 )
 
-// A damaged authority is named, and the same error tells what to do.
+// A damaged authority is named, and the same error has what to do.
 func TestDamagedAuthority(t *testing.T) {
 	i := installation{dir: home.Dir(t.TempDir())}
 	if err := os.MkdirAll(filepath.Dir(i.authorityFile()), 0o700); err != nil {

@@ -18,7 +18,7 @@ type installation struct {
 	config home.Config
 	// extra are further arguments, by the name of the component.
 	extra map[string][]string
-	// node says that the cluster of this run has a node.
+	// node is true if the cluster of this run has a node.
 	node bool
 }
 
@@ -228,7 +228,7 @@ func serviceAccount(name string) *pki.Request {
 
 func (i installation) port(offset int) string { return strconv.Itoa(i.config.Port + offset) }
 
-// readyURL is where a component says that it is ready. That no key may sign is for the self-check to say.
+// readyURL is where a component reports ready. The self-check reports a ring without a signing key.
 func (i installation) readyURL(c component) string {
 	url := fmt.Sprintf("https://127.0.0.1:%s/readyz", i.port(c.readiness))
 	if c.name == "apiserver" {

@@ -64,7 +64,7 @@ func down(ctx context.Context, dir home.Dir, streams genericiooptions.IOStreams)
 // stopLimit is how long a supervisor may take: each component's grace, one after the other, and some more.
 const stopLimit = 4 * stopGrace
 
-// stopSupervisor asks the process that holds the installation to stop, and kills it if that takes too long.
+// stopSupervisor signals the process that holds the installation to stop, and kills it if that takes too long.
 func stopSupervisor(ctx context.Context, dir home.Dir, pid int, tracker *progress.Tracker) error {
 	if err := checkSupervisor(dir, pid); err != nil {
 		return err
@@ -107,7 +107,7 @@ func checkSupervisor(dir home.Dir, pid int) error {
 		return fmt.Errorf("%s is being taken by a credence up that has just started: try again", dir)
 	}
 	if r, ok := process.Describe(pid); ok && !slices.Contains(r.Arguments, "up") {
-		return fmt.Errorf("%s is in use by %s, which is no credence up: end it yourself", dir, r)
+		return fmt.Errorf("%s is in use by %s, which is not credence up: end it yourself", dir, r)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// extraArguments reads what --arg says: COMPONENT=ARGUMENT each.
+// extraArguments reads the values of --arg: COMPONENT=ARGUMENT each.
 func extraArguments(texts []string) (map[string][]string, error) {
 	extra := map[string][]string{}
 	for _, text := range texts {

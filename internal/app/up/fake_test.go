@@ -29,7 +29,7 @@ import (
 )
 
 // The fakes stand for the components: they take the same arguments, listen on the same ports with the same
-// certificates, and answer what up asks of them. The variable CREDENCE_FAKE_<NAME> makes one misbehave:
+// certificates, and answer the requests of up. The variable CREDENCE_FAKE_<NAME> makes one misbehave:
 //
 //	full     ends at once, as on a full disk
 //	stubborn ignores SIGTERM
@@ -95,7 +95,7 @@ func runFake(program string, arguments []string) error {
 	}
 }
 
-// fakeNodeCommand does what devcluster is asked before it is started, and after it was killed.
+// fakeNodeCommand runs the commands of devcluster from before its start and after its death.
 func fakeNodeCommand(arguments []string) error {
 	event(arguments[0] + " " + arguments[2])
 	if arguments[0] == "check-node" && os.Getenv(misbehaviour+"DEVCLUSTER") == "nodeless" {
@@ -105,7 +105,7 @@ func fakeNodeCommand(arguments []string) error {
 	return nil
 }
 
-// fakeNode tells of processes, all of which are this one.
+// fakeNode lists processes, all of which are this one.
 func fakeNode(dir string) error {
 	var running []home.Component
 	for _, name := range []string{"kube-scheduler", "containerd", "kubelet"} {
@@ -216,7 +216,7 @@ func fakeAuthority(folder string, now time.Time) error {
 	return nil
 }
 
-// listens says whether a port of 127.0.0.1 accepts connections.
+// listens reports whether a port of 127.0.0.1 accepts connections.
 func listens(port string) bool {
 	connection, err := net.Dial("tcp", "127.0.0.1:"+port)
 	if err != nil {

@@ -154,7 +154,7 @@ func (l *laptop) mustFail(wanted []string, arguments ...string) string {
 	last := lines[len(lines)-1]
 	for _, text := range wanted {
 		if !strings.Contains(last, text) {
-			l.t.Errorf("credence %s says %q, want it to contain %q", strings.Join(arguments, " "), last, text)
+			l.t.Errorf("credence %s prints %q, want it to contain %q", strings.Join(arguments, " "), last, text)
 		}
 	}
 	return output

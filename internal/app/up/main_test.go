@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// TestMain makes the test binary every program of an installation: which one is told by the name it is started under.
+// TestMain makes the test binary every program of an installation: the name it is started under selects which.
 func TestMain(m *testing.M) {
 	switch program := filepath.Base(os.Args[0]); program {
 	case "credence":

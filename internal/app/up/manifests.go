@@ -23,7 +23,7 @@ type manifests struct {
 	objects []*unstructured.Unstructured
 	// others belong to options that were chosen for another run, and are taken away.
 	others []*unstructured.Unstructured
-	// sum stands for the objects and the cluster; applied says that just these were applied to it before.
+	// sum stands for the objects and the cluster; applied is true if just these were applied to it before.
 	sum     string
 	applied bool
 }

@@ -67,7 +67,7 @@ func (i installation) neededPorts() ([]port, error) {
 		port{kubeletHealthPort, "the kubelet's health"}, port{containerdStreamPort, "containerd's streams"}), nil
 }
 
-// checkNode is an error that says what this machine lacks for a node.
+// checkNode returns an error that names what this machine lacks for a node.
 func checkNode(ctx context.Context, programs map[string]string, dir home.Dir) error {
 	if err := askDevcluster(ctx, programs[devcluster], "check-node", dir); err != nil {
 		return fmt.Errorf("--node: %w", err)
@@ -111,10 +111,10 @@ func askDevcluster(ctx context.Context, program, command string, dir home.Dir) e
 	return nil
 }
 
-// awaitNode waits until the node says that it is ready.
+// awaitNode waits until the node reports ready.
 func (s *starter) awaitNode(ctx context.Context) error {
 	ready := s.tracker.Begin("node", "starting "+strings.Join(nodeParts, ", "))
-	// What it said in an earlier run is no news.
+	// A report of an earlier run does not count.
 	began := s.now().Add(-s.tracker.Elapsed())
 	err := poll(ctx, startLimit, func(ctx context.Context) error { return s.admin.NodeReady(ctx, nodeName, began) })
 	if err != nil {
@@ -152,7 +152,7 @@ func (i installation) nodeProcessPart(name string) part {
 	return p
 }
 
-// nodeProcesses reads what devcluster tells of its processes.
+// nodeProcesses reads devcluster's list of its processes.
 func (i installation) nodeProcesses() ([]home.Component, error) {
 	content, err := os.ReadFile(i.dir.Path("devcluster", "node", "processes.json"))
 	if errors.Is(err, fs.ErrNotExist) {

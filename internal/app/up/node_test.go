@@ -43,7 +43,7 @@ func TestUpWithANode(t *testing.T) {
 	// The next start without it has none.
 	l.mustCall("up", "--dir", string(l.dir), "--detach")
 	if status := l.mustCall("status", "--dir", string(l.dir)); strings.Contains(status, "kubelet") {
-		t.Errorf("status has a kubelet where there is none:\n%s", status)
+		t.Errorf("status has a kubelet without a node:\n%s", status)
 	}
 	l.mustCall("down", "--dir", string(l.dir))
 }

@@ -20,7 +20,7 @@ const (
 	maxAnswer = 64 << 10
 )
 
-// ask returns nil if a component says that it is ready, else what it said.
+// ask returns nil if a component reports ready, else its answer.
 func ask(ctx context.Context, client *http.Client, url string) error {
 	_, err := fetch(ctx, client, url)
 	return err
@@ -61,7 +61,7 @@ func failedChecks(body string) string {
 	return " (not ready: " + strings.Join(failed, ", ") + ")"
 }
 
-// poll repeats do until it succeeds, limit has passed or ctx is done; the error tells what do said last.
+// poll repeats do until it succeeds, limit has passed or ctx is done; the error has the last one of do.
 func poll(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

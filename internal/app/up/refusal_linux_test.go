@@ -56,7 +56,7 @@ func TestTheDiskFillsUpWhileUpRuns(t *testing.T) {
 	if err := syscall.Kill(apiserver.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	l.eventually("up tells of the full disk", func() error {
+	l.eventually("up reports the full disk", func() error {
 		if strings.Contains(f.output.String(), "apiserver ended (signal: killed): no space left on device: make room in "+string(l.dir)) {
 			return nil
 		}
@@ -89,7 +89,7 @@ func TestUnwritableDir(t *testing.T) {
 	l := newLaptop(t)
 	output, failed := asNobody(t, l)
 	if !failed || !strings.Contains(output, string(l.dir)+" cannot be written to (permission denied)") {
-		t.Errorf("up in a folder of root says %q", output)
+		t.Errorf("up in a folder of root prints %q", output)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestDirOfAnotherUser(t *testing.T) {
 	}
 	output, failed := asNobody(t, l)
 	if !failed || !strings.Contains(output, "belongs to user root and you are user nobody") {
-		t.Errorf("up in a directory of root says %q", output)
+		t.Errorf("up in a directory of root prints %q", output)
 	}
 }
 

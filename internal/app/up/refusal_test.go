@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Each start that cannot succeed says in one line what is wrong and what to do, and leaves nothing running.
+// Each start that cannot succeed reports in one line what is wrong and what to do, and leaves nothing running.
 
 func TestBusyPort(t *testing.T) {
 	t.Parallel()

@@ -18,7 +18,7 @@ import (
 
 const (
 	stopGrace = 20 * time.Second
-	// leftoverGrace is short: nobody uses what a crash left any more.
+	// leftoverGrace is short: what a crash left is not in use any more.
 	leftoverGrace = 10 * time.Second
 	// spaceToGoOn is what a start needs on a disk that already holds the state, in bytes.
 	spaceToGoOn = 64 << 20
@@ -33,7 +33,7 @@ type run struct {
 	programs map[string]string
 	tracker  *progress.Tracker
 	now      func() time.Time
-	// settled is told when everything is ready.
+	// settled is called when everything is ready.
 	settled func(run *run) error
 
 	supervisor *process.Supervisor
@@ -135,7 +135,7 @@ func (r *run) operate(ctx context.Context) error {
 		return err
 	}
 	r.supervisor.Settle()
-	// What ended between being ready and now was told as a failure.
+	// A process that ended between being ready and now was reported as a failure.
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -169,7 +169,7 @@ func (r *run) cutLogs() {
 	}
 }
 
-// notice tells what happened to a process, and keeps endpoints.json true.
+// notice reports what happened to a process, and keeps endpoints.json true.
 func (r *run) notice(ctx context.Context, event process.Event) {
 	switch event.What {
 	case process.Failed:

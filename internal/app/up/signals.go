@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// interrupts returns a context that is done at the first request to stop, and one that is done at the second: who asks
-// twice does not want to wait.
+// interrupts returns a context that is done at the first request to stop, and one that is done at the second: a user who repeats
+// it does not want to wait.
 func interrupts(parent context.Context) (first, second context.Context, release func()) {
 	signals := make(chan os.Signal, 4)
 	wanted := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
-		// nohup asks to outlive the terminal.
+		// nohup is to outlive the terminal.
 		wanted = append(wanted, syscall.SIGHUP)
 	}
 	signal.Notify(signals, wanted...)
 	first, stop := context.WithCancelCause(context.WithoutCancel(parent))
-	// A caller's context that is done asks for the same as a signal.
+	// A caller's context that is done has the effect of a signal.
 	unlink := context.AfterFunc(parent, func() { stop(errInterrupted) })
 	second, kill := context.WithCancel(context.WithoutCancel(parent))
 	done := make(chan struct{})

@@ -279,7 +279,7 @@ func (s *starter) recover(ctx context.Context, name string) {
 	}
 }
 
-// startup is what startup.json says of the last start.
+// startup is what startup.json has of the last start.
 type startup struct {
 	// Kind is cold (nothing was there) or warm.
 	Kind    string          `json:"kind"`

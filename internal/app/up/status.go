@@ -26,7 +26,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// statusLimit bounds all questions that status asks.
+// statusLimit bounds all requests of status.
 const statusLimit = 15 * time.Second
 
 // outputs are the values of status -o.
@@ -45,7 +45,7 @@ type part struct {
 	Name    string `json:"name"`
 	Healthy bool   `json:"healthy"`
 	PID     int    `json:"pid,omitempty"`
-	// Detail says what is wrong, or where a healthy part is.
+	// Detail is what is wrong, or where a healthy part is.
 	Detail  string `json:"detail"`
 	LogFile string `json:"logFile,omitempty"`
 }
@@ -144,7 +144,7 @@ func (r report) verdict() error {
 
 var errUnhealthy = errors.New("not everything is healthy")
 
-// examine asks every part how it is.
+// examine checks every part.
 func examine(ctx context.Context, dir home.Dir) (report, error) {
 	config, found, err := dir.LoadConfig()
 	if err != nil {
@@ -189,7 +189,7 @@ func (i installation) questions(ctx context.Context, client *http.Client, endpoi
 		func() part { return i.issuerPart(ctx, client) })
 }
 
-// askAll asks at the same time, as a part that hangs answers late, and keeps the order.
+// askAll checks all parts at the same time, as one that hangs answers late, and keeps the order.
 func askAll(questions []func() part) []part {
 	answers := make([]part, len(questions))
 	var asking sync.WaitGroup
@@ -203,7 +203,7 @@ func askAll(questions []func() part) []part {
 func (i installation) client() (*http.Client, error) {
 	authority, err := os.ReadFile(i.dir.CAFile())
 	if err != nil {
-		return nil, fmt.Errorf("credence up has not come far enough in %s to be asked: %w", i.dir, err)
+		return nil, fmt.Errorf("credence up has not come far enough in %s to be checked: %w", i.dir, err)
 	}
 	return webClient(authority)
 }
@@ -266,10 +266,10 @@ func (i installation) issuerPart(ctx context.Context, client *http.Client) part 
 	return p
 }
 
-// usageError is an error of the command line: its exit code tells it from a refusal.
+// usageError is an error of the command line: its exit code distinguishes it from a refusal.
 type usageError struct{ error }
 
-// ExitCode is asked for by whoever runs the command.
+// ExitCode is called by the program that runs the command.
 func (usageError) ExitCode() int { return 2 }
 
 func (e usageError) Unwrap() error { return e.error }

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 )
 
-// writeSummary tells where everything is, and three commands that work as they stand.
+// writeSummary prints where everything is, and three commands that work as they stand.
 func writeSummary(out io.Writer, i installation) error {
 	kubeconfig, authority := shell(nearest(i.dir.Kubeconfig())), shell(nearest(i.dir.CAFile()))
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)

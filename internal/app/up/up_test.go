@@ -78,7 +78,7 @@ func TestUpInTheForegroundUntilCtrlC(t *testing.T) {
 		t.Fatalf("startup.json: %v", err)
 	}
 	if times.Kind != "warm" || len(times.Parts) < 6 {
-		t.Errorf("startup.json says %+v, want a warm start with every part", times)
+		t.Errorf("startup.json is %+v, want a warm start with every part", times)
 	}
 	if err := second.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -129,12 +129,12 @@ func TestUpDetachedUntilDown(t *testing.T) {
 		}
 	}
 	if status := l.mustCall("status", "--dir", string(l.dir), "-o", "yaml"); !strings.Contains(status, "\nhealthy: true\n") {
-		t.Errorf("status says %s", status)
+		t.Errorf("status prints %s", status)
 	}
 	status := l.mustCall("status", "--dir", string(l.dir), "-o", "json")
 	var said report
 	if err := json.Unmarshal([]byte(status), &said); err != nil || !said.Healthy || len(said.Parts) != 10 {
-		t.Errorf("status says %s (%v), want ten healthy parts", status, err)
+		t.Errorf("status prints %s (%v), want ten healthy parts", status, err)
 	}
 	l.mustFail([]string{"in use by another credence up (pid ", "credence down"}, l.upArguments("--detach")...)
 	l.mustFail([]string{"in use by another credence up (pid ", "credence down"}, l.upArguments()...)
@@ -144,7 +144,7 @@ func TestUpDetachedUntilDown(t *testing.T) {
 	}
 	l.nothingRuns()
 	if output := l.mustCall("down", "--dir", string(l.dir)); !strings.Contains(output, "Nothing runs in") {
-		t.Errorf("down of nothing says %q", output)
+		t.Errorf("down of nothing prints %q", output)
 	}
 	l.mustFail([]string{"nothing runs", "credence up"}, "status", "--dir", string(l.dir))
 }

@@ -14,7 +14,7 @@ import (
 // requestTimeout bounds each question to an API: as long as the API server waits for a webhook by default.
 const requestTimeout = 10 * time.Second
 
-// clusters are the two that the webhook asks, which may be one.
+// clusters are the two that the webhook calls, which may be one.
 type clusters struct {
 	workload kubernetes.Interface
 	objects  dynamic.Interface // of the same cluster, of kinds whose unknown fields must be kept

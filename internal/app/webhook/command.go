@@ -17,7 +17,7 @@ func NewCommand() *cobra.Command {
 		Short: "Give pods their identities and accounts, and Secrets what their target systems need",
 		Long: `Answer the admission reviews of a cluster:
 
-  /pods             gives pods the identities of their service account, or says why they can not have them
+  /pods             gives pods the identities of their service account, or refuses them with the reason
   /secrets          puts the keys that a target system needs into Secrets that carry tokens
   /templates        warns of workloads whose pods will be refused
   /mutate           fills in the contents of the GMSACredentialSpecs that Windows pods name
@@ -27,7 +27,7 @@ func NewCommand() *cobra.Command {
 
 Without --client-ca-file these paths are secret: /SECRET/pods and so on. The webhook writes them
 into its webhook configurations, and answers at no others. Nothing else is written to any cluster.
-What can not be found out is answered with code 500, and never taken for a refusal.`,
+A review that can't be decided is answered with code 500, which is never a refusal.`,
 		Example: `  credence-server webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key --bind-address ::`,
 		Args:    cobra.NoArgs,
 
@@ -47,7 +47,7 @@ What can not be found out is answered with code 500, and never taken for a refus
 	serving.AddAnonymousMetrics(flags, &config.AnonymousMetrics)
 	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve with (required)")
 	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key (required)")
-	flags.StringVar(&config.ClientCAFile, "client-ca-file", "", "PEM file of the certificate authorities of the API server's client certificate: connections without one are refused (default: no certificate is asked for, and reviews are answered at secret paths alone, which the webhook writes into its configurations)")
+	flags.StringVar(&config.ClientCAFile, "client-ca-file", "", "PEM file of the certificate authorities of the API server's client certificate: connections without one are refused (default: no certificate is requested, and reviews are answered at secret paths alone, which the webhook writes into its configurations)")
 	flags.StringVar(&config.ClientName, "client-name", "", "common name of the API server's client certificate: others of --client-ca-file are refused (default: any)")
 	flags.DurationVar(&config.ReviewPathPeriod, "review-path-period", defaultPathPeriod, "after what time the secret paths of reviews are replaced, without --client-ca-file")
 	flags.StringVar(&config.AgentUser, "agent-user", defaultAgentUser, "user that alone may write Secrets with a service account as context")

@@ -21,7 +21,7 @@ type Config struct {
 	AnonymousMetrics  bool   // /metrics is for all
 	TLSCertFile       string
 	TLSPrivateKeyFile string
-	ClientCAFile      string // PEM of the authorities whose client certificates are let in; empty: no certificate is asked for
+	ClientCAFile      string // PEM of the authorities whose client certificates are let in; empty: no certificate is requested
 	ClientName        string // common name of these certificates; empty: any
 
 	// ReviewPathPeriod is after what time the secret paths are replaced that reviews are answered at without ClientCAFile; 0: 10 minutes.

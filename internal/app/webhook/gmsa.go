@@ -19,7 +19,7 @@ import (
 // WindowsGMSAAnnotations has the annotations read by which pods named a credential spec before there were fields.
 const WindowsGMSAAnnotations featuregate.Feature = "WindowsGMSAAnnotations"
 
-// GMSAConfig says how group managed service accounts are given out. Its zero value is fit for use.
+// GMSAConfig is how group managed service accounts are given out. Its zero value is fit for use.
 type GMSAConfig struct {
 	Annotations    bool
 	RequireUser    bool

@@ -50,7 +50,7 @@ func TestHostname(t *testing.T) {
 	}
 }
 
-// It is not ready before it knows the objects, and says what keeps it from that.
+// It is not ready before it knows the objects, and reports what keeps it from that.
 func TestReadinessWaitsForCredentialSpecs(t *testing.T) {
 	a := newAuthority(t)
 	listable := make(chan struct{})
@@ -114,7 +114,7 @@ func await(t *testing.T, condition func() bool) {
 	}
 }
 
-// A webhook that is told to stop answers what it was asked before.
+// A webhook that is stopping answers the requests that it got before.
 func TestReviewsInFlightAreAnswered(t *testing.T) {
 	a := newAuthority(t)
 	a.issue(t, "server")

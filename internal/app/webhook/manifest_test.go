@@ -57,7 +57,7 @@ func installed(t *testing.T) map[string]hook {
 	return hooks
 }
 
-// What is installed must send what this program answers, and fail as the concept says.
+// The installed configuration must send what this program answers, and fail as the concept states.
 func TestTheConfigurationIsForThisProgram(t *testing.T) {
 	hooks := installed(t)
 	identities := map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}

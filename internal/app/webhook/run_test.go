@@ -15,7 +15,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// api is a Kubernetes API of one service account and one identity. What it was asked is counted by method and path.
+// api is a Kubernetes API of one service account and one identity. Requests are counted by method and path.
 type api struct{ allowed bool }
 
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /apis/authentication.gardener.cloud/v1alpha1/namespaces/orchard/workloadidentities/banana":
 		fmt.Fprint(w, `{"kind":"WorkloadIdentity","apiVersion":"authentication.gardener.cloud/v1alpha1","metadata":{"name":"banana","namespace":"orchard"},"spec":{"audiences":["a"],"targetSystem":{"type":"generic"}}}`)
 	case "POST /apis/authorization.k8s.io/v1/subjectaccessreviews":
-		fmt.Fprintf(w, `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{},"status":{"allowed":%t,"reason":"told so"}}`, a.allowed)
+		fmt.Fprintf(w, `{"kind":"SubjectAccessReview","apiVersion":"authorization.k8s.io/v1","spec":{},"status":{"allowed":%t,"reason":"by the test"}}`, a.allowed)
 	case "GET /apis/node.k8s.io/v1/runtimeclasses/hyperv":
 		fmt.Fprint(w, `{"kind":"RuntimeClass","apiVersion":"node.k8s.io/v1","metadata":{"name":"hyperv"},"handler":"h","scheduling":{"nodeSelector":{"kubernetes.io/os":"windows"}}}`)
 	default:
@@ -111,7 +111,7 @@ func TestRefusalFromTheCluster(t *testing.T) {
 	cluster := httptest.NewServer(&api{})
 	t.Cleanup(cluster.Close)
 	url := start(t, a, func(c *Config) { c.Kubeconfig = kubeconfig(t, a, "one", cluster.URL) })
-	if got := review(t, client(t, a, a.issue(t, "client")), url, ""); got.Allowed || got.Result.Code != 403 || !strings.Contains(got.Result.Message, "told so") {
+	if got := review(t, client(t, a, a.issue(t, "client")), url, ""); got.Allowed || got.Result.Code != 403 || !strings.Contains(got.Result.Message, "by the test") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -34,7 +34,7 @@ func apiServiceName(group string) string { return version + "." + group }
 
 var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 
-// Registration says where the aggregated API server listens, and whose certificate it shows.
+// Registration is where the aggregated API server listens, and whose certificate it shows.
 type Registration struct {
 	Port int
 	// CA is the PEM of the authority of its serving certificate.
@@ -119,7 +119,7 @@ func (c *Client) available(ctx context.Context, name string) error {
 	return fmt.Errorf("APIService %s has not been looked at yet", name)
 }
 
-// WaitAvailable waits until the cluster reaches the aggregated API server and tells clients of its resources.
+// WaitAvailable waits until the cluster reaches the aggregated API server and lists its resources for clients.
 func (c *Client) WaitAvailable(ctx context.Context) error {
 	return repeat(ctx, always, func() error {
 		if err := c.Available(ctx); err != nil {
@@ -129,7 +129,7 @@ func (c *Client) WaitAvailable(ctx context.Context) error {
 	})
 }
 
-// announced says whether kubectl finds the resources: the cluster's own list of them trails the APIService's condition.
+// announced returns nil once kubectl finds the resources: the cluster's own list of them trails the APIService's condition.
 func (c *Client) announced(ctx context.Context) error {
 	body, err := c.plain.Get().AbsPath("/apis").
 		SetHeader("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList").Do(ctx).Raw()

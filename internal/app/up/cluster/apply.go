@@ -44,7 +44,7 @@ func (c *Client) apply(ctx context.Context, object *unstructured.Unstructured) (
 	return applied, err
 }
 
-// Remove deletes those of objects that Apply has made. What somebody else has installed stays.
+// Remove deletes those of objects that Apply has made. Objects that others have installed stay.
 func (c *Client) Remove(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
 		var found *unstructured.Unstructured
@@ -112,7 +112,7 @@ func repeat(ctx context.Context, again func(error) bool, do func() error) error 
 
 func always(error) bool { return true }
 
-// temporary says whether the server, though ready, is not yet able to answer: caches fill, and an object just made (a
+// temporary reports whether the server, though ready, is not yet able to answer: caches fill, and an object just made (a
 // namespace) may not be seen by admission.
 func temporary(err error) bool {
 	var network net.Error

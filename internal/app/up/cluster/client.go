@@ -16,7 +16,7 @@ type Client struct {
 	plain   rest.Interface
 }
 
-// requestTimeout bounds one request; the aggregated API server may be asked before it answers.
+// requestTimeout bounds one request; the aggregated API server may be called before it answers.
 const requestTimeout = 10 * time.Second
 
 // New returns a Client for the current context of a kubeconfig file.

@@ -22,7 +22,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// api is an HTTP server with the answers of a test, which keeps what it was asked.
+// api is an HTTP server with the answers of a test, which keeps the requests.
 type api struct {
 	*Client
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ func newAPI(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, bo
 
 func refuse(w http.ResponseWriter, code int, reason string) {
 	w.WriteHeader(code)
-	_, _ = fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":%q,"code":%d,"message":"%s, says the test"}`, reason, code, reason)
+	_, _ = fmt.Fprintf(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":%q,"code":%d,"message":"%s, by the test"}`, reason, code, reason)
 }
 
 func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
@@ -134,7 +134,7 @@ func TestApplyRepeatsOnlyWhatMaySucceedLater(t *testing.T) {
 	}
 	forbidden := newAPI(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) { refuse(w, 403, "Forbidden") })
 	err := forbidden.Apply(t.Context(), one)
-	if err == nil || !strings.Contains(err.Error(), "apply Namespace s: Forbidden, says the test") || len(forbidden.asked) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "apply Namespace s: Forbidden, by the test") || len(forbidden.asked) != 1 {
 		t.Errorf("a refusal: %v after %d requests", err, len(forbidden.asked))
 	}
 }
@@ -279,7 +279,7 @@ func TestProveRepeatsUntilItMustStopAndTellsWhy(t *testing.T) {
 	}
 }
 
-// Nobody waits for a token that is not issued on purpose; any other 503 passes.
+// The wait ends if tokens are not issued on purpose; any other 503 passes.
 func TestProveWithoutASigningKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 
 var keyRings = schema.GroupVersionResource{Group: "identity.credence.dev", Version: version, Resource: "keyrings"}
 
-// WaitKeys waits until the KeyRing tells of the keys, and returns which of them sign, in a line for people.
+// WaitKeys waits until the KeyRing shows the keys, and returns which of them sign, in a line for people.
 func (c *Client) WaitKeys(ctx context.Context) (signing string, err error) {
 	err = repeat(ctx, always, func() error {
 		ring, err := c.keyRing(ctx)
@@ -20,7 +20,7 @@ func (c *Client) WaitKeys(ctx context.Context) (signing string, err error) {
 			return err
 		}
 		if signing, _, _ = unstructured.NestedString(ring.Object, "status", "signing"); signing == "" {
-			return errors.New("the key controller has not told of the keys yet")
+			return errors.New("the key controller has not written the keys yet")
 		}
 		return nil
 	})
@@ -36,7 +36,7 @@ func (c *Client) keyRing(ctx context.Context) (*unstructured.Unstructured, error
 	return ring, nil
 }
 
-// signless says whether the KeyRing says that no key may sign.
+// signless reports whether no key may sign by the KeyRing.
 func (c *Client) signless(ctx context.Context) bool {
 	ring, err := c.keyRing(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// NodeReady is nil if the node has said since a point in time, of which only whole seconds count, that it is ready.
+// NodeReady returns nil if the node has reported ready since a point in time, of which only whole seconds count.
 func (c *Client) NodeReady(ctx context.Context, name string, since time.Time) error {
 	object, err := c.objects.Resource(corev1.SchemeGroupVersion.WithResource("nodes")).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/relyingparty"
 )
 
-// The identity that a proof makes, and the only audience of its tokens: nobody accepts it.
+// The identity that a proof makes, and the only audience of its tokens: no relying party accepts it.
 const (
 	proofName     = "up-check"
 	proofAudience = "credence-up"
@@ -34,7 +34,7 @@ type Proof struct {
 	Now    func() time.Time
 }
 
-// ErrNoSigningKey says that no token can be issued now, and that this is meant: a key was revoked, and no spare may sign yet.
+// ErrNoSigningKey means that no token can be issued now, on purpose: a key was revoked, and no spare may sign yet.
 var ErrNoSigningKey = errors.New("no key may sign")
 
 // Prove creates a WorkloadIdentity, requests a token for it, verifies the token through the issuer's documents, and

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// awaitEnd waits until a namespace that somebody has deleted is gone, so that it can be made again. The cluster cannot
+// awaitEnd waits until a namespace that was deleted is gone, so that it can be made again. The cluster cannot
 // finish with it while an API is registered whose Service was in that namespace: the registrations go first.
 func (c *Client) awaitEnd(ctx context.Context, namespace *unstructured.Unstructured) error {
 	registration := &unstructured.Unstructured{}
@@ -27,6 +27,6 @@ func (c *Client) awaitEnd(ctx context.Context, namespace *unstructured.Unstructu
 		} else if err != nil {
 			return err
 		}
-		return fmt.Errorf("somebody deleted it, and the cluster has not finished with that")
+		return fmt.Errorf("it was deleted, and the cluster has not finished with that")
 	})
 }

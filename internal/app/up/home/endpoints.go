@@ -63,7 +63,7 @@ func (d Dir) SaveEndpoints(endpoints Endpoints) error {
 	return WriteJSON(d.EndpointsFile(), endpoints, 0o600)
 }
 
-// LoadEndpoints reads endpoints.json; found is false if there is none.
+// LoadEndpoints reads endpoints.json; found reports whether it exists.
 func (d Dir) LoadEndpoints() (endpoints Endpoints, found bool, err error) {
 	data, err := readBounded(d.EndpointsFile(), maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {

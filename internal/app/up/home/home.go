@@ -43,7 +43,7 @@ func (d Dir) Log(name string) string { return d.Path("logs", name+".log") }
 // StartupFile holds how long each part of the last start took.
 func (d Dir) StartupFile() string { return d.Path("startup.json") }
 
-// Exists says whether d was ever set up.
+// Exists reports whether d was ever set up.
 func (d Dir) Exists() bool {
 	_, err := os.Stat(d.configFile())
 	return err == nil

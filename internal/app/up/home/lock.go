@@ -15,11 +15,11 @@ import (
 
 const lockName = "lock"
 
-// Lock says that this process, and no other, runs the installation. The kernel lets go of it when the process ends,
+// Lock shows that this process, and no other, runs the installation. The kernel lets go of it when the process ends,
 // however it ends.
 type Lock struct{ file *os.File }
 
-// HeldError says that another process runs the installation. PID is 0 where it is not known.
+// HeldError means that another process runs the installation. PID is 0 where it is not known.
 type HeldError struct {
 	Dir Dir
 	PID int
@@ -75,7 +75,7 @@ func (d Dir) lock(file *os.File) error {
 	return nil
 }
 
-// Holder says whether a process runs the installation, and which; pid is 0 for the instant in which it is not known yet.
+// Holder reports whether a process runs the installation, and its pid, which is 0 for the instant in which it is not known yet.
 func (d Dir) Holder() (pid int, held bool, err error) {
 	file, err := os.Open(d.Path(lockName))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

@@ -7,5 +7,5 @@ func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// ChildrenDieWithParent says whether the kernel ends the processes of a Launcher when this one is killed.
+// ChildrenDieWithParent reports whether the kernel ends the processes of a Launcher when this one is killed.
 const ChildrenDieWithParent = true

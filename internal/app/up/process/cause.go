@@ -56,7 +56,7 @@ func causeOf(log string) string {
 		}
 		last = line
 	}
-	// What a program prints without a logger as its last line is what it ended with; its log's last error may be noise of
+	// If a program's last line is not of a logger, that is why it ended; its log's last error may be noise of
 	// the end itself.
 	if isLogged(last) && lastError != "" {
 		last = lastError
@@ -72,7 +72,7 @@ func fullDisk(text string) string {
 	return noSpace + ": " + text
 }
 
-// meaningful says no to stack traces, usage texts' indented lines and empty lines.
+// meaningful reports false for stack traces, indented lines of usage texts and empty lines.
 func meaningful(line string) bool {
 	if strings.TrimSpace(line) == "" || line[0] == ' ' || line[0] == '\t' {
 		return false

@@ -64,7 +64,7 @@ func FuzzCause(f *testing.F) {
 	f.Fuzz(func(t *testing.T, log string) {
 		cause := causeOf(log)
 		if strings.ContainsAny(cause, "\n\r") || !utf8.ValidString(cause) || len(cause) > maxCause+len("…")+len(noSpace) {
-			t.Errorf("cause of %q is %q, which is no short line", log, cause)
+			t.Errorf("cause of %q is %q, which is not a short line", log, cause)
 		}
 		if strings.Contains(log, noSpace+"\n") && !strings.Contains(cause, noSpace) && !strings.Contains(cause, "panic: ") && !strings.Contains(cause, "fatal error: ") {
 			t.Errorf("cause of a full disk is %q", cause)

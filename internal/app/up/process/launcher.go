@@ -22,7 +22,7 @@ type Spec struct {
 	LogFile string
 }
 
-// Launcher starts processes from one thread that lives as long as this process: on Linux a child is told to die with the
+// Launcher starts processes from one thread that lives as long as this process: on Linux a child is set to die with the
 // thread that started it (prctl(2), PR_SET_PDEATHSIG), and Go ends idle threads as it likes.
 type Launcher struct{ work chan func() }
 

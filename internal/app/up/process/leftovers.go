@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Running is a process that is alive, whoever started it.
+// Running is a process that is alive, whichever process started it.
 type Running struct {
 	PID int
 	// Program is the file name of its executable.
@@ -22,7 +22,7 @@ type Running struct {
 	Arguments []string
 }
 
-// Alive says whether a process exists and is more than a zombie.
+// Alive reports whether a process exists and is more than a zombie.
 func Alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return (err == nil || errors.Is(err, syscall.EPERM)) && !zombie(pid)
@@ -39,7 +39,7 @@ func Leftovers(folder string, programs []string) ([]Running, error) {
 	}), nil
 }
 
-// names says whether one of the arguments is folder or a path below it, alone or as the value of a flag.
+// names reports whether one of the arguments is folder or a path below it, alone or as the value of a flag.
 func names(arguments []string, folder string) bool {
 	return slices.ContainsFunc(arguments, func(argument string) bool {
 		if _, value, isFlag := strings.Cut(argument, "="); isFlag {
@@ -49,7 +49,7 @@ func names(arguments []string, folder string) bool {
 	})
 }
 
-// End asks processes to end, and kills those that have not after grace or when ctx is done.
+// End signals processes to end, and kills those that have not after grace or when ctx is done.
 func End(ctx context.Context, left []Running, grace time.Duration) error {
 	for _, r := range left {
 		if err := syscall.Kill(r.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {

@@ -35,7 +35,7 @@ func Describe(pid int) (r Running, ok bool) {
 	}
 	arguments := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 	program := filepath.Base(arguments[0])
-	// The executable is what it is whatever argv[0] says; it is readable for processes of the same user only.
+	// The executable does not depend on argv[0]; it is readable for processes of the same user only.
 	if target, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil {
 		program = filepath.Base(strings.TrimSuffix(target, " (deleted)"))
 	}

@@ -22,17 +22,17 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(roleVariable) {
 	case "":
 		os.Exit(m.Run())
-	case "sleeper": // runs until it is asked to end
+	case "sleeper": // runs until it is signaled to end
 		announce()
 		wait(syscall.SIGTERM)
-	case "stubborn": // ignores that it is asked to end
+	case "stubborn": // ignores the signal to end
 		signal.Ignore(syscall.SIGTERM)
 		announce()
 		wait(syscall.SIGUSR1)
 	case "failing":
 		fmt.Fprintln(os.Stderr, "Error: the cup is broken")
 		os.Exit(3)
-	case "parent": // leaves a child in its process group, and runs until it is asked to end
+	case "parent": // leaves a child in its process group, and runs until it is signaled to end
 		child(os.Args[1])
 		announce()
 		wait(syscall.SIGTERM)
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// announce tells the test, which reads it in the log, that signals are handled from now on.
+// announce lets the test, which reads the log, know that signals are handled from now on.
 func announce() { fmt.Println("here") }
 
 func wait(asking os.Signal) {

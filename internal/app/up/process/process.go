@@ -19,7 +19,7 @@ type Process struct {
 	exit      Exit
 }
 
-// Exit says how a process ended.
+// Exit is how a process ended.
 type Exit struct {
 	Name    string
 	PID     int
@@ -37,7 +37,7 @@ func (p *Process) PID() int { return p.command.Process.Pid }
 // Done is closed once the process and its whole group have ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit says how the process ended; it is valid once Done is closed.
+// Exit returns how the process ended; it is valid once Done is closed.
 func (p *Process) Exit() Exit { return p.exit }
 
 func (p *Process) wait() {
@@ -68,7 +68,7 @@ func (p *Process) endGroup() {
 	}
 }
 
-// Stop asks the process to end (SIGTERM), and kills its group after grace or as soon as ctx is done. It returns when
+// Stop signals the process to end (SIGTERM), and kills its group after grace or as soon as ctx is done. It returns when
 // nothing of it is left.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) {
 	if ctx.Err() == nil {

@@ -25,14 +25,14 @@ type Settings struct {
 	Grace time.Duration
 	Now   func() time.Time
 	After func(time.Duration) <-chan time.Time
-	// Notify is told everything that happens, one event at a time. It must not call the Supervisor.
+	// Notify is called for everything that happens, one event at a time. It must not call the Supervisor.
 	Notify func(Event)
 }
 
-// Happening is what an Event tells.
+// Happening is the kind of an Event.
 type Happening int
 
-// What happens to a process.
+// The events of a process.
 const (
 	// Started: it runs now, for the first time.
 	Started Happening = iota

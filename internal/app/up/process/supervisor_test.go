@@ -168,7 +168,7 @@ func TestWhatEndsLaterIsStartedAgainAfterGrowingPauses(t *testing.T) {
 			t.Errorf("cause is %q", e.Exit.Cause)
 		}
 		if asked := <-s.pauses; asked != e.Pause {
-			t.Errorf("told is a pause of %s, taken is one of %s", e.Pause, asked)
+			t.Errorf("notified of a pause of %s, paused for %s", e.Pause, asked)
 		}
 		pauses = append(pauses, e.Pause)
 		s.wake <- time.Time{}

@@ -12,14 +12,14 @@ type Event struct {
 	What What `json:"what"`
 	// Step names the part that begins or ends.
 	Step string `json:"step,omitempty"`
-	// Text says what is done (Begin), what came out (End), or stands alone (Note).
+	// Text is the action (Begin), the result (End), or a note (Note).
 	Text string `json:"text,omitempty"`
 	// At is the time since the operation began, Took the time of the part that ended.
 	At   time.Duration `json:"at"`
 	Took time.Duration `json:"took,omitempty"`
 }
 
-// What kind of Event it is.
+// A What is the kind of an Event.
 type What string
 
 // The kinds of events. Ready and Failed close the operation: nothing follows.
@@ -37,7 +37,7 @@ type Sink interface{ Show(Event) }
 // Encoder is a Sink that writes one JSON object a line, for Decode in another process.
 type Encoder struct{ w io.Writer }
 
-// NewEncoder returns an Encoder that writes to w. Nobody may be listening any more: errors of w are dropped.
+// NewEncoder returns an Encoder that writes to w. The reader may be gone: errors of w are dropped.
 func NewEncoder(w io.Writer) Encoder { return Encoder{w: w} }
 
 // Show implements Sink.

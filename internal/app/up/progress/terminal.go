@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// IsTerminal says whether w is a terminal that understands control sequences.
+// IsTerminal reports whether w is a terminal that understands control sequences.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
@@ -20,7 +20,7 @@ func IsTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Terminal is a Sink for a person who watches: what ended stays, and the last line tells what runs and for how long.
+// Terminal is a Sink for a person who watches: finished steps stay, and the last line shows what runs and for how long.
 type Terminal struct {
 	w     io.Writer
 	since time.Time

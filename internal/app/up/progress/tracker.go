@@ -45,7 +45,7 @@ func (t *Tracker) Begin(step, text string) (end func(outcome string)) {
 	}
 }
 
-// Note shows a line that is no step.
+// Note shows a line that is not a step.
 func (t *Tracker) Note(format string, arguments ...any) {
 	t.show(Event{What: Note, Text: fmt.Sprintf(format, arguments...), At: t.Elapsed()})
 }
