@@ -11,20 +11,20 @@ import (
 func BenchmarkKept(b *testing.B) {
 	provider := credential.Provider{Folder: b.TempDir() + "/cache", Now: time.Now, Caller: credential.Parent(), Terminal: &screen{}}
 	source := &authority{lifetime: time.Hour, now: time.Now}
-	if _, err := provider.Serve(b.Context(), source, credential.Ask{APIVersion: credential.V1, Interactive: true}); err != nil {
+	if _, err := provider.Serve(b.Context(), source, credential.ExecInfo{APIVersion: credential.V1, Interactive: true}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		ask, err := credential.ParseAsk("", false, false)
+		info, err := credential.ParseExecInfo("", false, false)
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, ok := provider.Kept(source.Key(), ask)
+		c, ok := provider.Kept(source.Key(), info)
 		if !ok {
 			b.Fatal("nothing is kept")
 		}
-		if _, err := c.Encode(ask.APIVersion); err != nil {
+		if _, err := c.Encode(info.APIVersion); err != nil {
 			b.Fatal(err)
 		}
 	}

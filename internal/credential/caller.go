@@ -21,16 +21,16 @@ func Parent() Caller { return process(os.Getppid()) }
 // environment looks up a variable.
 func Client(environment func(string) string) Caller {
 	parent := Parent()
-	said, meant, _ := strings.Cut(environment(callerVariable), " ")
-	if client, ok := parseCaller(meant); ok && said == parent.text() {
+	author, represented, _ := strings.Cut(environment(callerVariable), " ")
+	if client, ok := parseCaller(represented); ok && author == parent.text() {
 		return client
 	}
 	return parent
 }
 
-// StandIn is the line, NAME=VALUE, for the environment of a child that works in the place of this process: its Client is that of
+// CallerEnvironment is the line, NAME=VALUE, for the environment of a child that works in the place of this process: its Client is that of
 // this process. Empty where the system does not tell when processes were started.
-func StandIn(environment func(string) string) string {
+func CallerEnvironment(environment func(string) string) string {
 	self, client := process(os.Getpid()), Client(environment)
 	if self.Started == "" || client.Started == "" {
 		return ""
@@ -65,17 +65,17 @@ func (c Caller) known() bool { return c.PID > 0 }
 
 // client is who asks. Without the protocol it is nobody: a person, or a script, may ask as often as they like, and from the
 // same shell, without meaning anything by it.
-func (p *Provider) client(ask Ask) Caller {
-	if !ask.FromClient {
+func (p *Provider) client(info ExecInfo) Caller {
+	if !info.FromClient {
 		return Caller{}
 	}
 	return p.Caller
 }
 
 // mark is the line that says that a client was served the credential of an entry. A client that talks to several clusters
-// asks for each of them, and means nothing by it.
-func mark(caller Caller, ask Ask, e *Entry) string {
-	cluster := ask.cluster()
+// infos for each of them, and means nothing by it.
+func mark(caller Caller, info ExecInfo, e *Entry) string {
+	cluster := info.cluster()
 	if cluster == "" {
 		cluster = "-"
 	}
@@ -83,7 +83,7 @@ func mark(caller Caller, ask Ask, e *Entry) string {
 }
 
 // cluster is a short name of the cluster that a client talks to; empty if it does not say.
-func (a Ask) cluster() string {
+func (a ExecInfo) cluster() string {
 	if a.Cluster == nil {
 		return ""
 	}

@@ -8,8 +8,8 @@ import (
 // DefaultMargin is how long before its expiry a credential is no longer served to a new client.
 const DefaultMargin = 30 * time.Second
 
-// corrected is how far a clock is set back without meaning anything by it; less than the margin.
-const corrected = 10 * time.Second
+// clockTolerance is how far a clock is set back without meaning anything by it; less than the margin.
+const clockTolerance = 10 * time.Second
 
 const (
 	// A credential that was got because the server refused the one before is replaced for the same reason only after a while,
@@ -30,11 +30,11 @@ const (
 type verdict int
 
 const (
-	serve   verdict = iota // what is kept
-	believe                // what is kept, though the server seems to refuse it: it refused the one before, too, a moment ago
-	repeat                 // the error that is remembered
-	obtain                 // a new credential
-	replace                // a new credential, since the server refused the one that is kept
+	serve      verdict = iota // what is kept
+	serveAgain                // what is kept, though the server seems to refuse it: it refused the one before, too, a moment ago
+	repeat                    // the error that is remembered
+	obtain                    // a new credential
+	replace                   // a new credential, since the server refused the one that is kept
 )
 
 // situation is all that is known when one client asks.
@@ -58,9 +58,9 @@ func decide(s situation) verdict {
 	if fresh && !s.seen {
 		return serve
 	}
-	ahead := fresh && s.ahead()
-	if fresh && !ahead && s.now.Before(s.refusals().until()) {
-		return believe
+	renewsEarly := fresh && s.renewsEarly()
+	if fresh && !renewsEarly && s.now.Before(s.refusals().until()) {
+		return serveAgain
 	}
 	if s.remembered() {
 		// In an outage nothing better is to be had, within the margin too, and it only seems that the server refuses it.
@@ -69,20 +69,20 @@ func decide(s situation) verdict {
 		}
 		return repeat
 	}
-	if fresh && !ahead {
+	if fresh && !renewsEarly {
 		return replace
 	}
 	return obtain
 }
 
-// ahead says whether a client that has the credential asks at the end of the time that it was told: some renew theirs before they must,
+// renewsEarly says whether a client that has the credential asks at the end of the time that it was told: some renew theirs before they must,
 // and do not mean that it was refused. That is the last tenth of the credential's life, or as long as the margin if that is longer, but at
 // most half of the time that the client was told.
-func (s situation) ahead() bool {
+func (s situation) renewsEarly() bool {
 	e, margin := s.entry, effectiveMargin(s.entry, s.margin)
 	life := e.Credential.Expires.Sub(e.Obtained)
-	told := life - margin
-	return s.now.After(e.Obtained.Add(told - min(max(life/10, margin), told/2)))
+	served := life - margin
+	return s.now.After(e.Obtained.Add(served - min(max(life/10, margin), served/2)))
 }
 
 // refusals are those by the server that the client talks to.
@@ -99,7 +99,7 @@ func (s situation) usable() bool { return s.entry.valid(s.now) && !s.inTheFuture
 
 // inTheFuture says whether what is kept was got later than now, by more than a clock is corrected by: a new one may cost somebody a
 // login, or an approval.
-func (s situation) inTheFuture() bool { return s.entry.Obtained.After(s.now.Add(corrected)) }
+func (s situation) inTheFuture() bool { return s.entry.Obtained.After(s.now.Add(clockTolerance)) }
 
 // effectiveMargin is the margin, but at most half of what the credential had to live, so that short ones can be shared too.
 func effectiveMargin(e *Entry, margin time.Duration) time.Duration {
@@ -115,11 +115,11 @@ func (s situation) remembered() bool {
 		return false
 	}
 	f := s.entry.Failure
-	if f.At.After(s.now.Add(corrected)) || !f.concerns(s.interactive) {
+	if f.At.After(s.now.Add(clockTolerance)) || !f.concerns(s.interactive) {
 		return false
 	}
-	told := s.caller.known() && slices.ContainsFunc(f.Callers, s.caller.same)
-	return told && s.now.Before(f.At.Add(f.pause())) || s.now.Before(f.At.Add(f.unattendedPause()))
+	informed := s.caller.known() && slices.ContainsFunc(f.Callers, s.caller.same)
+	return informed && s.now.Before(f.At.Add(f.pause())) || s.now.Before(f.At.Add(f.unattendedPause()))
 }
 
 // concerns says whether the failure is one for a client that allows a person to be asked, or not: where no person could be

@@ -59,18 +59,18 @@ func classify(err error) Class {
 }
 
 // failed returns the failure that is kept after one more attempt.
-func failed(previous *Failure, err error, ask Ask, caller Caller, now time.Time) *Failure {
-	next := &Failure{At: now, Class: classify(err), Message: Plain(err.Error(), maxMessage), Interactive: ask.Interactive, Count: 1}
+func failed(previous *Failure, err error, info ExecInfo, caller Caller, now time.Time) *Failure {
+	next := &Failure{At: now, Class: classify(err), Message: Plain(err.Error(), maxMessage), Interactive: info.Interactive, Count: 1}
 	// Failures long ago are not of this row, nor are those of a clock that was set back.
-	if previous != nil && !previous.At.After(now.Add(corrected)) && now.Before(previous.At.Add(2*longestUnattendedPause)) {
+	if previous != nil && !previous.At.After(now.Add(clockTolerance)) && now.Before(previous.At.Add(2*longestUnattendedPause)) {
 		next.Count, next.Callers = previous.Count+1, previous.Callers
 	}
-	next.tell(caller)
+	next.addCaller(caller)
 	return next
 }
 
-// tell remembers that a client was told.
-func (f *Failure) tell(caller Caller) {
+// addCaller remembers that a client was told.
+func (f *Failure) addCaller(caller Caller) {
 	if !caller.known() || slices.ContainsFunc(f.Callers, caller.same) {
 		return
 	}
@@ -80,5 +80,5 @@ func (f *Failure) tell(caller Caller) {
 	}
 }
 
-// givenUp says whether the client went away, which says nothing of the source.
-func givenUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+// canceled says whether the client went away, which says nothing of the source.
+func canceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }

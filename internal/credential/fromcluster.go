@@ -10,10 +10,10 @@ import (
 
 // FromCluster decodes what a cluster's own configuration says for a source, in the field of that name, into said, a pointer to a struct.
 // An unknown field is an error.
-func FromCluster(raw json.RawMessage, source string, said any) error {
+func FromCluster(raw json.RawMessage, source string, config any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(said); err != nil {
+	if err := decoder.Decode(config); err != nil {
 		return fmt.Errorf("read %s in the configuration of the cluster: %w", source, err)
 	}
 	return nil
@@ -27,7 +27,7 @@ func LeftOpen[T comparable](field string, own *T, ofCluster T) error {
 		return nil
 	}
 	if *own != open && *own != ofCluster {
-		return Otherwise(field, fmt.Sprint(*own), fmt.Sprint(ofCluster))
+		return Contradiction(field, fmt.Sprint(*own), fmt.Sprint(ofCluster))
 	}
 	*own = ofCluster
 	return nil
@@ -39,14 +39,14 @@ func ListLeftOpen(field string, own *[]string, ofCluster []string, separator str
 		return nil
 	}
 	if *own != nil && !slices.Equal(*own, ofCluster) {
-		return Otherwise(field, strings.Join(*own, separator), strings.Join(ofCluster, separator))
+		return Contradiction(field, strings.Join(*own, separator), strings.Join(ofCluster, separator))
 	}
 	*own = ofCluster
 	return nil
 }
 
-// Otherwise refuses a cluster that would have another credential than the command line allows: it may be anybody's.
-func Otherwise(field, own, ofCluster string) error {
+// Contradiction refuses a cluster that would have another credential than the command line allows: it may be anybody's.
+func Contradiction(field, own, ofCluster string) error {
 	return fmt.Errorf("the configuration of the cluster says %s %q, and the command line %q: a cluster says only what the command line leaves open",
 		field, ofCluster, own)
 }

@@ -17,7 +17,7 @@ func (t *turn) obtain(ctx context.Context) (Credential, error) {
 		}
 	}
 	refused := !t.renew && decide(t.situation()) == replace
-	request := Request{Ask: t.ask, Previous: t.previous(), Refused: refused, Terminal: t.Terminal, Keep: t.keep}
+	request := Request{ExecInfo: t.info, Previous: t.previous(), Refused: refused, Terminal: t.Terminal, Keep: t.keep}
 	credential, state, err := t.source.Obtain(ctx, request)
 	now := t.Now()
 	if err == nil {
@@ -35,7 +35,7 @@ func (t *turn) obtain(ctx context.Context) (Credential, error) {
 	old := t.state()
 	next := &Entry{Key: t.key, Credential: credential, State: normalState(state), Obtained: now}
 	if refused {
-		next.Refusals = t.entry.refusedBy(t.ask.cluster(), now)
+		next.Refusals = t.entry.refusedBy(t.info.cluster(), now)
 	}
 	t.entry = next
 	if err := t.save(old); err != nil && t.renew {
@@ -95,8 +95,8 @@ func (t *turn) fail(ctx context.Context, err error, state json.RawMessage, refus
 		next = *t.entry
 	}
 	next.State = normalState(state)
-	if !givenUp(ctx) {
-		next.Failure = failed(next.Failure, err, t.ask, t.caller, t.Now())
+	if !canceled(ctx) {
+		next.Failure = failed(next.Failure, err, t.info, t.caller, t.Now())
 	}
 	t.entry = &next
 	_ = t.save(old)
@@ -130,7 +130,7 @@ func (t *turn) withoutFolder(ctx context.Context, why error) (Credential, error)
 
 // unkept asks the source where nothing is kept.
 func (t *turn) unkept(ctx context.Context) (Credential, error) {
-	request := Request{Ask: t.ask, Terminal: t.Terminal, Keep: func(json.RawMessage) error {
+	request := Request{ExecInfo: t.info, Terminal: t.Terminal, Keep: func(json.RawMessage) error {
 		return errors.New("nothing is kept")
 	}}
 	credential, _, err := t.source.Obtain(ctx, request)
@@ -141,7 +141,7 @@ func (t *turn) unkept(ctx context.Context) (Credential, error) {
 	if err := checkNew(credential, now); err != nil {
 		return Credential{}, err
 	}
-	return t.told(&Entry{Credential: credential, Obtained: now}), nil
+	return t.withEarlyExpiry(&Entry{Credential: credential, Obtained: now}), nil
 }
 
 // checkNew refuses a credential that a client could not use.

@@ -12,7 +12,7 @@ import (
 )
 
 // together lets clients ask at once: the source answers when all others wait for the first.
-func (w *world) together(count int, ask credential.Ask) (tokens []string, errs []error) {
+func (w *world) together(count int, info credential.ExecInfo) (tokens []string, errs []error) {
 	w.t.Helper()
 	waiting, once := make(chan struct{}), sync.Once{}
 	w.screen.onShown = func(shown int) {
@@ -33,7 +33,7 @@ func (w *world) together(count int, ask credential.Ask) (tokens []string, errs [
 	var all sync.WaitGroup
 	for i := range count {
 		all.Go(func() {
-			c, err := w.serve(100+i, ask)
+			c, err := w.serve(100+i, info)
 			tokens[i], errs[i] = c.Token.Reveal(), err
 		})
 	}

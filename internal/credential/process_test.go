@@ -37,18 +37,18 @@ func TestMain(m *testing.M) {
 
 func provide() error {
 	environment, present := os.LookupEnv(credential.EnvironmentVariable)
-	ask, err := credential.ParseAsk(environment, present, false)
+	info, err := credential.ParseExecInfo(environment, present, false)
 	if err != nil {
 		return err
 	}
 	provider := credential.Provider{
 		Folder: os.Getenv(providerFolder), Now: time.Now, Caller: credential.Client(os.Getenv), Terminal: printer{}, Patience: -1,
 	}
-	c, err := provider.Serve(context.Background(), logged{}, ask)
+	c, err := provider.Serve(context.Background(), logged{}, info)
 	if err != nil {
 		return err
 	}
-	out, err := c.Encode(ask.APIVersion)
+	out, err := c.Encode(info.APIVersion)
 	if err != nil {
 		return err
 	}

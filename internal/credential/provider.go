@@ -40,19 +40,19 @@ type Provider struct {
 // Serve returns a credential for one ask: what is kept if that is fresh, else a new one of the source. Its Expires is what
 // the client is to be told. The error is of the class ErrNeedsPerson, ErrRefused or ErrRemembered, or cache.ErrUnsafe if the
 // folder is not this user's alone, or an outage. A folder that cannot be used for another reason is told of, and done without.
-func (p *Provider) Serve(ctx context.Context, source Source, ask Ask) (Credential, error) {
-	return p.serve(ctx, source, ask, false)
+func (p *Provider) Serve(ctx context.Context, source Source, info ExecInfo) (Credential, error) {
+	return p.serve(ctx, source, info, false)
 }
 
 // Renew is Serve for a person who asks for a new credential, to be kept: neither what is fresh nor a failure is a reason not to get
 // one. Where it cannot be kept the error is ErrNotKept, and nobody is asked in vain as far as that is known before.
-func (p *Provider) Renew(ctx context.Context, source Source, ask Ask) (Credential, error) {
-	return p.serve(ctx, source, ask, true)
+func (p *Provider) Renew(ctx context.Context, source Source, info ExecInfo) (Credential, error) {
+	return p.serve(ctx, source, info, true)
 }
 
 // Kept returns what is kept of a key, if Serve would return it as well without asking the source. It says nothing, whatever
 // is wrong: Serve does.
-func (p *Provider) Kept(key map[string]string, ask Ask) (Credential, bool) {
+func (p *Provider) Kept(key map[string]string, info ExecInfo) (Credential, bool) {
 	if key == nil || p.Folder == "" {
 		return Credential{}, false
 	}
@@ -61,7 +61,7 @@ func (p *Provider) Kept(key map[string]string, ask Ask) (Credential, bool) {
 		return Credential{}, false
 	}
 	defer func() { _ = folder.Close() }()
-	turn := &turn{Provider: p, ask: ask, caller: p.client(ask), folder: folder, key: key, name: cache.NameOf(key)}
+	turn := &turn{Provider: p, info: info, caller: p.client(info), folder: folder, key: key, name: cache.NameOf(key)}
 	turn.entry, err = turn.load()
 	if err != nil || decide(turn.situation()) != serve {
 		return Credential{}, false
@@ -69,8 +69,8 @@ func (p *Provider) Kept(key map[string]string, ask Ask) (Credential, bool) {
 	return turn.hand(), true
 }
 
-func (p *Provider) serve(ctx context.Context, source Source, ask Ask, renew bool) (Credential, error) {
-	turn := &turn{Provider: p, source: source, ask: ask, caller: p.client(ask), key: source.Key(), renew: renew}
+func (p *Provider) serve(ctx context.Context, source Source, info ExecInfo, renew bool) (Credential, error) {
+	turn := &turn{Provider: p, source: source, info: info, caller: p.client(info), key: source.Key(), renew: renew}
 	if turn.key == nil || p.Folder == "" {
 		return turn.withoutFolder(ctx, errors.New("there is no folder for it"))
 	}

@@ -94,10 +94,10 @@ func TestRefusalsAreBounded(t *testing.T) {
 }
 
 // at is what a client that names its cluster asks.
-func at(server string) credential.Ask {
-	ask := silently()
-	ask.Cluster = &credential.Cluster{Server: server}
-	return ask
+func at(server string) credential.ExecInfo {
+	info := silently()
+	info.Cluster = &credential.Cluster{Server: server}
+	return info
 }
 
 // A cluster that refuses everything does not keep another one from a new credential.
@@ -212,7 +212,7 @@ func TestRenewedAheadIsNotRefused(t *testing.T) {
 	w.shown("connection refused")
 }
 
-func silentlyAfterLogin(w *world) credential.Ask {
+func silentlyAfterLogin(w *world) credential.ExecInfo {
 	if w.authority.logins == 0 {
 		return interactively()
 	}
@@ -220,32 +220,32 @@ func silentlyAfterLogin(w *world) credential.Ask {
 }
 
 func TestWhatIsNoRefusal(t *testing.T) {
-	of := func(server string) credential.Ask {
-		ask := interactively()
-		ask.Cluster = &credential.Cluster{Server: server}
-		return ask
+	of := func(server string) credential.ExecInfo {
+		info := interactively()
+		info.Cluster = &credential.Cluster{Server: server}
+		return info
 	}
 	cases := []struct {
 		name          string
 		first, second credential.Caller
-		asks          [2]credential.Ask
+		infos         [2]credential.ExecInfo
 		refused       bool
 	}{
-		{"the same client", client(1), client(1), [2]credential.Ask{interactively(), interactively()}, true},
-		{"the same for the same cluster", client(1), client(1), [2]credential.Ask{of("https://a"), of("https://a")}, true},
-		{"the same for another cluster", client(1), client(1), [2]credential.Ask{of("https://a"), of("https://b")}, false},
-		{"another process", client(1), client(2), [2]credential.Ask{interactively(), interactively()}, false},
-		{"a later process of the same number", client(1), credential.Caller{PID: 1, Started: "2"}, [2]credential.Ask{interactively(), interactively()}, false},
-		{"one that has become another program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "b"}, [2]credential.Ask{interactively(), interactively()}, false},
-		{"one that runs the same program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "a"}, [2]credential.Ask{interactively(), interactively()}, true},
-		{"nobody that is known", credential.Caller{}, credential.Caller{}, [2]credential.Ask{interactively(), interactively()}, false},
-		{"a script without the protocol", client(1), client(1), [2]credential.Ask{{APIVersion: credential.V1, Interactive: true}, {APIVersion: credential.V1}}, false},
+		{"the same client", client(1), client(1), [2]credential.ExecInfo{interactively(), interactively()}, true},
+		{"the same for the same cluster", client(1), client(1), [2]credential.ExecInfo{of("https://a"), of("https://a")}, true},
+		{"the same for another cluster", client(1), client(1), [2]credential.ExecInfo{of("https://a"), of("https://b")}, false},
+		{"another process", client(1), client(2), [2]credential.ExecInfo{interactively(), interactively()}, false},
+		{"a later process of the same number", client(1), credential.Caller{PID: 1, Started: "2"}, [2]credential.ExecInfo{interactively(), interactively()}, false},
+		{"one that has become another program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "b"}, [2]credential.ExecInfo{interactively(), interactively()}, false},
+		{"one that runs the same program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "a"}, [2]credential.ExecInfo{interactively(), interactively()}, true},
+		{"nobody that is known", credential.Caller{}, credential.Caller{}, [2]credential.ExecInfo{interactively(), interactively()}, false},
+		{"a script without the protocol", client(1), client(1), [2]credential.ExecInfo{{APIVersion: credential.V1, Interactive: true}, {APIVersion: credential.V1}}, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
 			for i, caller := range []credential.Caller{c.first, c.second} {
-				if _, err := w.provider(caller).Serve(t.Context(), w.authority, c.asks[i]); err != nil {
+				if _, err := w.provider(caller).Serve(t.Context(), w.authority, c.infos[i]); err != nil {
 					t.Fatal(err)
 				}
 				w.pass(time.Minute)

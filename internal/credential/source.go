@@ -38,7 +38,7 @@ type Source interface {
 
 // Request is what a Source is asked.
 type Request struct {
-	Ask Ask
+	ExecInfo ExecInfo
 	// Previous is nil, or what was kept; its credential is perhaps expired.
 	Previous *Entry
 	// Refused says that the server did not take the credential of Previous, though it has not expired.

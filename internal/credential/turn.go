@@ -15,7 +15,7 @@ import (
 type turn struct {
 	*Provider
 	source Source
-	ask    Ask
+	info   ExecInfo
 	caller Caller
 	renew  bool
 	folder *cache.Folder
@@ -38,7 +38,7 @@ func (t *turn) run(ctx context.Context) (Credential, error) {
 		switch decide(t.situation()) {
 		case serve:
 			return t.hand(), nil
-		case believe:
+		case serveAgain:
 			return t.handAgain(), nil
 		case repeat:
 			return Credential{}, t.entry.Failure.remembered()
@@ -98,8 +98,8 @@ func (t *turn) meanwhile(before *Entry) (done bool, credential Credential, err e
 	}
 	if t.entry != nil && t.entry.Failure != nil {
 		f := t.entry.Failure
-		if !f.At.Equal(failedAt(before)) && f.concerns(t.ask.Interactive) {
-			f.tell(t.caller)
+		if !f.At.Equal(failedAt(before)) && f.concerns(t.info.Interactive) {
+			f.addCaller(t.caller)
 			_ = t.write()
 			credential, err := t.despite(f.remembered(), false)
 			return true, credential, err
@@ -108,7 +108,7 @@ func (t *turn) meanwhile(before *Entry) (done bool, credential Credential, err e
 	switch decide(t.situation()) {
 	case serve:
 		return true, t.hand(), nil
-	case believe:
+	case serveAgain:
 		return true, t.handAgain(), nil
 	case repeat:
 		return true, Credential{}, t.entry.Failure.remembered()
@@ -124,25 +124,25 @@ func (t *turn) expired(now time.Time) bool {
 // hand returns what is kept, and marks who got it.
 func (t *turn) hand() Credential {
 	if t.caller.known() {
-		t.folder.Mark(t.name, mark(t.caller, t.ask, t.entry))
+		t.folder.Mark(t.name, mark(t.caller, t.info, t.entry))
 	}
-	return t.told(t.entry)
+	return t.withEarlyExpiry(t.entry)
 }
 
 // handAgain is hand for a client whose server seems to refuse what is kept.
 func (t *turn) handAgain() Credential {
 	hint := ""
-	if t.ask.Cluster == nil {
+	if t.info.Cluster == nil {
 		hint = "; the client does not name its cluster, so that this may be because of another one: set provideClusterInfo in the kubeconfig"
 	}
 	t.Terminal.Notice("the server seems to refuse this credential, as it did the one before; it is served until %s, when the next one may be got%s",
-		clock(t.entry.Refusals[t.ask.cluster()].until()), hint)
+		clock(t.entry.Refusals[t.info.cluster()].until()), hint)
 	return t.hand()
 }
 
-// told is the credential as the client is told of it: it asks again when others would not be served it any more. In the
+// withEarlyExpiry is the credential as the client is told of it: it asks again when others would not be served it any more. In the
 // margin it is told the whole truth, so that it does not ask for each of its requests.
-func (t *turn) told(e *Entry) Credential {
+func (t *turn) withEarlyExpiry(e *Entry) Credential {
 	credential := e.Credential
 	if credential.Expires.IsZero() {
 		return credential
@@ -154,13 +154,13 @@ func (t *turn) told(e *Entry) Credential {
 }
 
 func (t *turn) situation() situation {
-	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), interactive: t.ask.Interactive, caller: t.caller, cluster: t.ask.cluster()}
-	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.ask, t.entry)) >= t.believed()
+	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), interactive: t.info.Interactive, caller: t.caller, cluster: t.info.cluster()}
+	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.info, t.entry)) >= t.maxServes()
 	return s
 }
 
-// believed is how often a client is served what is kept until asking again means that it was refused.
-func (t *turn) believed() int {
+// maxServes is how often a client is served what is kept until asking again means that it was refused.
+func (t *turn) maxServes() int {
 	if t.CostsPerson && t.entry.State == nil {
 		return 2
 	}

@@ -83,7 +83,7 @@ func (a *authority) answer(r credential.Request) (credential.Credential, json.Ra
 		a.refreshes++
 		return a.issue()
 	}
-	if !r.Ask.Interactive {
+	if !r.ExecInfo.Interactive {
 		return credential.Credential{}, nil, fmt.Errorf("log in: %w", credential.ErrNeedsPerson)
 	}
 	a.asked++
@@ -165,14 +165,16 @@ func (w *world) provider(caller credential.Caller) *credential.Provider {
 	}
 }
 
-func interactively() credential.Ask {
-	return credential.Ask{APIVersion: credential.V1, Interactive: true, FromClient: true}
+func interactively() credential.ExecInfo {
+	return credential.ExecInfo{APIVersion: credential.V1, Interactive: true, FromClient: true}
 }
 
-func silently() credential.Ask { return credential.Ask{APIVersion: credential.V1, FromClient: true} }
+func silently() credential.ExecInfo {
+	return credential.ExecInfo{APIVersion: credential.V1, FromClient: true}
+}
 
-func (w *world) serve(pid int, ask credential.Ask) (credential.Credential, error) {
-	return w.provider(client(pid)).Serve(w.t.Context(), w.authority, ask)
+func (w *world) serve(pid int, info credential.ExecInfo) (credential.Credential, error) {
+	return w.provider(client(pid)).Serve(w.t.Context(), w.authority, info)
 }
 
 // want expects that a client is served a token.
@@ -186,9 +188,9 @@ func (w *world) want(pid int, token string) credential.Credential {
 }
 
 // wantError expects that a client is served nothing.
-func (w *world) wantError(pid int, ask credential.Ask, target error) error {
+func (w *world) wantError(pid int, info credential.ExecInfo, target error) error {
 	w.t.Helper()
-	c, err := w.serve(pid, ask)
+	c, err := w.serve(pid, info)
 	if err == nil || target != nil && !errors.Is(err, target) {
 		w.t.Fatalf("client %d got %q, error %v, want %v", pid, c.Token.Reveal(), err, target)
 	}

@@ -54,15 +54,15 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached,
 
 // print is "credential SOURCE".
 func (s *source) print(cmd *cobra.Command, args []string) error {
-	ask, err := provider.Ask()
+	info, err := provider.ExecInfo()
 	if err != nil {
 		return &failure{line: "error: " + err.Error(), code: exitUsage, err: err}
 	}
-	got, err := s.serve(cmd, args, ask, (*credential.Provider).Serve)
+	got, err := s.serve(cmd, args, info, (*credential.Provider).Serve)
 	if err != nil {
 		return err
 	}
-	text, err := got.Encode(ask.APIVersion)
+	text, err := got.Encode(info.APIVersion)
 	if err != nil {
 		return err
 	}

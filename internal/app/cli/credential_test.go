@@ -32,7 +32,7 @@ func TestBothProgramsAgreeOnKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", file)
-	ask := credential.Ask{APIVersion: credential.V1, FromClient: true, Cluster: &credential.Cluster{Server: "https://x", Config: []byte(
+	info := credential.ExecInfo{APIVersion: credential.V1, FromClient: true, Cluster: &credential.Cluster{Server: "https://x", Config: []byte(
 		`{"oidc": {"parameters": {"of": "cluster"}}, "workloadIdentity": {"duration": "20m"}, "clientCertificate": {"duration": "2h"}}`)}}
 	seen := map[string]bool{}
 	kinds := map[string]bool{}
@@ -47,8 +47,8 @@ func TestBothProgramsAgreeOnKeys(t *testing.T) {
 		"file --path /t",
 	} {
 		args := strings.Fields(line)
-		small, err := keyOfSmall(args, ask)
-		big, bigErr := keyOfBig(t, args, ask)
+		small, err := keyOfSmall(args, info)
+		big, bigErr := keyOfBig(t, args, info)
 		if (err == nil) != (bigErr == nil) {
 			t.Errorf("%s: %v, and %v", line, err, bigErr)
 			continue
@@ -80,12 +80,12 @@ func flat(key map[string]string) []string {
 	return words
 }
 
-func keyOfSmall(args []string, ask credential.Ask) (map[string]string, error) {
+func keyOfSmall(args []string, info credential.ExecInfo) (map[string]string, error) {
 	line, err := provider.ParseLine(args)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := line.Choose(provider.Here(time.Now), ask)
+	chosen, err := line.Choose(provider.Here(time.Now), info)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func keyOfSmall(args []string, ask credential.Ask) (map[string]string, error) {
 }
 
 // keyOfBig runs the command line with a command of the same sources that prints their keys.
-func keyOfBig(t *testing.T, args []string, ask credential.Ask) (map[string]string, error) {
+func keyOfBig(t *testing.T, args []string, info credential.ExecInfo) (map[string]string, error) {
 	t.Helper()
 	terminal := newTerminal(genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, Options{})
 	connection := newConnection()
@@ -105,7 +105,7 @@ func keyOfBig(t *testing.T, args []string, ask credential.Ask) (map[string]strin
 		root.AddCommand(newSourceCommand(terminal, connection, kind, sourceUse{
 			example: func(string) string { return "" },
 			run: func(s *source, cmd *cobra.Command, args []string) error {
-				chosen, err := s.choose(cmd, args, ask)
+				chosen, err := s.choose(cmd, args, info)
 				if err == nil {
 					key = chosen.Key()
 				}

@@ -16,13 +16,13 @@ import (
 const exitNeedsPerson = 4
 
 // failed words the error of a source, with its exit code and what to do.
-func (s *source) failed(cmd *cobra.Command, args []string, ask credential.Ask, err error) error {
+func (s *source) failed(cmd *cobra.Command, args []string, info credential.ExecInfo, err error) error {
 	failed := &failure{line: "error: " + continued(err.Error()), code: exitOutage, err: err}
 	switch {
 	case errors.Is(err, credential.ErrNeedsPerson):
 		failed.code = exitNeedsPerson
 		failed.hint = "in a terminal: " + cmd.Root().DisplayName() + " login " + shellLine(s.line(cmd, args))
-		if ask.Cluster != nil && len(ask.Cluster.Config) > 0 {
+		if info.Cluster != nil && len(info.Cluster.Config) > 0 {
 			// The command line is not all that names the source.
 			failed.hint = "run the client in a terminal, where it can ask"
 		}

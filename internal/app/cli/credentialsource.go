@@ -114,11 +114,11 @@ func (s *source) refuseOthers(cmd *cobra.Command) error {
 }
 
 // choose returns the source that the command line names.
-func (s *source) choose(cmd *cobra.Command, args []string, ask credential.Ask) (provider.Chosen, error) {
+func (s *source) choose(cmd *cobra.Command, args []string, info credential.ExecInfo) (provider.Chosen, error) {
 	place := provider.Here(s.now)
 	place.Kubeconfig, place.Context, place.Namespace = *s.connection.flags.KubeConfig, *s.connection.flags.Context, *s.connection.flags.Namespace
 	place.Network = provider.Network{Tokens: kubeapi.Tokens, Certificates: kubeapi.Certificates, Exchange: https.Poster{}, OpenID: openID}
-	chosen, err := s.settings.Choose(args, place, ask)
+	chosen, err := s.settings.Choose(args, place, info)
 	if err != nil {
 		failed := usageFailure(cmd, err.Error())
 		failed.err = err
@@ -127,10 +127,10 @@ func (s *source) choose(cmd *cobra.Command, args []string, ask credential.Ask) (
 	return chosen, nil
 }
 
-type serving func(*credential.Provider, context.Context, credential.Source, credential.Ask) (credential.Credential, error)
+type serving func(*credential.Provider, context.Context, credential.Source, credential.ExecInfo) (credential.Credential, error)
 
-func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, serve serving) (credential.Credential, error) {
-	chosen, err := s.choose(cmd, args, ask)
+func (s *source) serve(cmd *cobra.Command, args []string, info credential.ExecInfo, serve serving) (credential.Credential, error) {
+	chosen, err := s.choose(cmd, args, info)
 	if err != nil {
 		return credential.Credential{}, err
 	}
@@ -138,18 +138,18 @@ func (s *source) serve(cmd *cobra.Command, args []string, ask credential.Ask, se
 	if err != nil {
 		return credential.Credential{}, usageFailure(cmd, err.Error())
 	}
-	from, err := chosen.Provider(s.cacheFolder, ask, s.now, person{s.errOut, commands})
+	from, err := chosen.Provider(s.cacheFolder, info, s.now, person{s.errOut, commands})
 	if err != nil {
 		return credential.Credential{}, usageFailure(cmd, err.Error())
 	}
 	ctx, stop := untilInterrupted(cmd.Context())
 	defer stop()
-	got, err := serve(from, ctx, chosen, ask)
+	got, err := serve(from, ctx, chosen, info)
 	if i := interrupted(ctx); err != nil && i != nil {
 		return credential.Credential{}, &failure{line: "error: " + i.Error(), code: i.exitCode(), err: err}
 	}
 	if err != nil {
-		return credential.Credential{}, s.failed(cmd, args, ask, err)
+		return credential.Credential{}, s.failed(cmd, args, info, err)
 	}
 	return got, nil
 }

@@ -70,7 +70,7 @@ func (e *userEntry) run(s *source, cmd *cobra.Command, args []string) error {
 	}
 	if flag := cmd.Flags().Lookup(clusterInfoFlag); !e.clusterInfo || !flag.Changed {
 		// Where it is given, the cluster may say what is missing here.
-		if _, err := s.choose(cmd, args, credential.Ask{APIVersion: credential.V1}); err != nil {
+		if _, err := s.choose(cmd, args, credential.ExecInfo{APIVersion: credential.V1}); err != nil {
 			return err
 		}
 	}

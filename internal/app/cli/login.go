@@ -41,9 +41,9 @@ already is replaced. Nothing secret is printed.`,
 
 // logIn is "login SOURCE".
 func (s *source) logIn(cmd *cobra.Command, args []string) error {
-	ask := credential.Ask{APIVersion: credential.V1, Interactive: !s.kind.Browser || s.attended(cmd)}
-	got, err := s.serve(cmd, args, ask, (*credential.Provider).Renew)
-	if failed, ok := errors.AsType[*failure](err); ok && failed.code == exitNeedsPerson && !ask.Interactive {
+	info := credential.ExecInfo{APIVersion: credential.V1, Interactive: !s.kind.Browser || s.attended(cmd)}
+	got, err := s.serve(cmd, args, info, (*credential.Provider).Renew)
+	if failed, ok := errors.AsType[*failure](err); ok && failed.code == exitNeedsPerson && !info.Interactive {
 		failed.hint += "\nhint: where a person reads this output and has a browser elsewhere: add --flow=device"
 	}
 	if err != nil {

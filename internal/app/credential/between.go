@@ -17,7 +17,7 @@ func between(program string, args []string) (int, error) {
 	cmd := exec.Command(program, args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = os.Environ()
-	if standIn := credential.StandIn(os.Getenv); standIn != "" {
+	if standIn := credential.CallerEnvironment(os.Getenv); standIn != "" {
 		cmd.Env = append(cmd.Env, standIn)
 	}
 	// A terminal interrupts both. The child has to say how it ended.

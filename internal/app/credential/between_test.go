@@ -51,7 +51,7 @@ func TestTheClientBehindTheProgramBetween(t *testing.T) {
 	if credential.Parent().Started == "" {
 		t.Skipf("%s does not tell when a process was started", runtime.GOOS)
 	}
-	us := strings.TrimPrefix(credential.StandIn(os.Getenv), "CREDENCE_CREDENTIAL_CALLER=")
+	us := strings.TrimPrefix(credential.CallerEnvironment(os.Getenv), "CREDENCE_CREDENTIAL_CALLER=")
 	us, _, _ = strings.Cut(us, " ")
 	if got, code := play(t, "between"); got != us || code != 7 {
 		t.Errorf("the client is %s with exit code %d, want %s with 7", got, code, us)
@@ -60,7 +60,7 @@ func TestTheClientBehindTheProgramBetween(t *testing.T) {
 
 // A value that is inherited from further up, or set by another process, is not trusted.
 func TestWhoStandsBetweenIsTheParentAlone(t *testing.T) {
-	own := credential.StandIn(os.Getenv)
+	own := credential.CallerEnvironment(os.Getenv)
 	if own == "" {
 		t.Skipf("%s does not tell when a process was started", runtime.GOOS)
 	}

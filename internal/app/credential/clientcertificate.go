@@ -35,7 +35,7 @@ func clientCertificateFlags(flags *pflag.FlagSet) Settings {
 	return c
 }
 
-func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
+func (c *clientCertificate) Choose(_ []string, place Place, info credential.ExecInfo) (Chosen, error) {
 	settings := c.settings
 	// The cluster may replace what is only a default.
 	if !c.flags.Changed("signer") {
@@ -44,7 +44,7 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 	if !c.flags.Changed("duration") {
 		settings.Duration = 0
 	}
-	settings, err := settings.WithCluster(configuration(ask))
+	settings, err := settings.WithCluster(configuration(info))
 	if err != nil {
 		return Chosen{}, err
 	}
@@ -52,7 +52,7 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 		settings.Duration = day
 	}
 	settings.Now, settings.Pause = place.Now, credential.Pause
-	access, err := place.access(ask)
+	access, err := place.access(info)
 	if err != nil && settings.Key == "" { // a key is refused, whatever the cluster
 		return Chosen{}, err
 	}
@@ -60,5 +60,5 @@ func (c *clientCertificate) Choose(_ []string, place Place, ask credential.Ask) 
 	if err != nil {
 		return Chosen{}, err
 	}
-	return Chosen{Source: source, Margin: source.RenewBefore(), LockTimeout: source.Wait(ask.Interactive) + afterwards, CostsPerson: true}, nil
+	return Chosen{Source: source, Margin: source.RenewBefore(), LockTimeout: source.Wait(info.Interactive) + afterwards, CostsPerson: true}, nil
 }

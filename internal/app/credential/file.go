@@ -19,8 +19,8 @@ func fileFlags(flags *pflag.FlagSet) Settings {
 	return f
 }
 
-func (f *tokenFile) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
-	path, err := f.settings.WithCluster(configuration(ask))
+func (f *tokenFile) Choose(_ []string, place Place, info credential.ExecInfo) (Chosen, error) {
+	path, err := f.settings.WithCluster(configuration(info))
 	if err != nil {
 		return Chosen{}, err
 	}
@@ -31,7 +31,7 @@ func (f *tokenFile) Choose(_ []string, place Place, ask credential.Ask) (Chosen,
 	if f.settings.Folder != "" {
 		flag = "folder"
 	}
-	path, err = absolute(flag, path, ask)
+	path, err = absolute(flag, path, info)
 	return Chosen{Source: &file.Source{Path: path, Now: place.Now}}, err
 }
 

@@ -51,7 +51,7 @@ func Kinds() []Kind {
 // Settings are the values of a source's flags, once they are parsed.
 type Settings interface {
 	// Choose returns the source that they name, or what is wrong with them. It makes no calls.
-	Choose(args []string, place Place, ask credential.Ask) (Chosen, error)
+	Choose(args []string, place Place, info credential.ExecInfo) (Chosen, error)
 }
 
 // Place is where a command line is read.
@@ -83,8 +83,8 @@ func Here(now func() time.Time) Place {
 	return Place{Environment: os.Getenv, Home: home, Program: program, Now: now}
 }
 
-func (p Place) access(ask credential.Ask) (kubeconfig.Access, error) {
-	path, err := absolute("kubeconfig", p.Kubeconfig, ask)
+func (p Place) access(info credential.ExecInfo) (kubeconfig.Access, error) {
+	path, err := absolute("kubeconfig", p.Kubeconfig, info)
 	if err != nil {
 		return kubeconfig.Access{}, err
 	}
@@ -100,8 +100,8 @@ type Chosen struct {
 }
 
 // Provider returns the provider for the source and an ask. folder is empty for the default one; without one, nothing is kept.
-func (c Chosen) Provider(folder string, ask credential.Ask, now func() time.Time, terminal credential.Terminal) (*credential.Provider, error) {
-	folder, err := absolute("cache-folder", folder, ask)
+func (c Chosen) Provider(folder string, info credential.ExecInfo, now func() time.Time, terminal credential.Terminal) (*credential.Provider, error) {
+	folder, err := absolute("cache-folder", folder, info)
 	if err != nil {
 		return nil, err
 	}
@@ -128,20 +128,20 @@ func Folder(given string) (string, error) {
 
 // absolute returns the path that a flag names. A client may start the program anywhere: which file is meant must not depend
 // on the working directory, nor on its owner.
-func absolute(flag, path string, ask credential.Ask) (string, error) {
+func absolute(flag, path string, info credential.ExecInfo) (string, error) {
 	if path == "" || filepath.IsAbs(path) {
 		return path, nil
 	}
-	if ask.FromClient {
+	if info.FromClient {
 		return "", fmt.Errorf("--%s %s is not an absolute path: a client runs this program in whichever folder it is in itself", flag, path)
 	}
 	return filepath.Abs(path)
 }
 
 // configuration is the cluster's own configuration in the kubeconfig, or nil.
-func configuration(ask credential.Ask) []byte {
-	if ask.Cluster == nil {
+func configuration(info credential.ExecInfo) []byte {
+	if info.Cluster == nil {
 		return nil
 	}
-	return ask.Cluster.Config
+	return info.Cluster.Config
 }

@@ -67,7 +67,7 @@ func (l *Line) addKubeconfigFlags(flags *pflag.FlagSet) {
 }
 
 // Choose returns the source that the command line names.
-func (l *Line) Choose(place Place, ask credential.Ask) (Chosen, error) {
+func (l *Line) Choose(place Place, info credential.ExecInfo) (Chosen, error) {
 	place.Kubeconfig, place.Context, place.Namespace = l.kubeconfig, l.context, l.namespace
-	return l.Settings.Choose(l.Args, place, ask)
+	return l.Settings.Choose(l.Args, place, info)
 }

@@ -30,7 +30,7 @@ func TestOthersWaitLonger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		chosen, err := line.Choose(place, credential.Ask{})
+		chosen, err := line.Choose(place, credential.ExecInfo{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,10 +50,10 @@ func TestPathsOfClientsAreAbsolute(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parsed.Choose(Here(time.Now), credential.Ask{FromClient: true}); err == nil || !strings.Contains(err.Error(), "not an absolute path") {
+		if _, err := parsed.Choose(Here(time.Now), credential.ExecInfo{FromClient: true}); err == nil || !strings.Contains(err.Error(), "not an absolute path") {
 			t.Errorf("%s: %v", line, err)
 		}
-		if _, err := parsed.Choose(Here(time.Now), credential.Ask{}); err != nil {
+		if _, err := parsed.Choose(Here(time.Now), credential.ExecInfo{}); err != nil {
 			t.Errorf("%s: of a person: %v", line, err)
 		}
 	}
@@ -115,7 +115,7 @@ func TestExchangesThatAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parsed.Choose(Here(time.Now), credential.Ask{}); err == nil || strings.Contains(err.Error(), "geheim") {
+		if _, err := parsed.Choose(Here(time.Now), credential.ExecInfo{}); err == nil || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", more, err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestFlagsAndTheConfigurationOfTheCluster(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		chosen, err := line.Choose(Here(time.Now), credential.Ask{FromClient: true, Cluster: &credential.Cluster{Config: []byte(c.config)}})
+		chosen, err := line.Choose(Here(time.Now), credential.ExecInfo{FromClient: true, Cluster: &credential.Cluster{Config: []byte(c.config)}})
 		if err != nil || c.want == nil {
 			if err == nil || c.want != nil {
 				t.Errorf("%s with %s: %v", c.line, c.config, err)

@@ -39,7 +39,7 @@ func oidcFlags(flags *pflag.FlagSet) Settings {
 	return o
 }
 
-func (o *openID) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
+func (o *openID) Choose(_ []string, place Place, info credential.ExecInfo) (Chosen, error) {
 	login := o.settings
 	login.Parameters = map[string]string{}
 	if login.LoginTimeout <= 0 {
@@ -62,13 +62,13 @@ func (o *openID) Choose(_ []string, place Place, ask credential.Ask) (Chosen, er
 		login.Parameters[name] = value
 	}
 	var err error
-	if login.CAFile, err = absolute("ca-file", login.CAFile, ask); err != nil {
+	if login.CAFile, err = absolute("ca-file", login.CAFile, info); err != nil {
 		return Chosen{}, err
 	}
-	if login.ClientSecretFile, err = absolute("client-secret-file", login.ClientSecretFile, ask); err != nil {
+	if login.ClientSecretFile, err = absolute("client-secret-file", login.ClientSecretFile, info); err != nil {
 		return Chosen{}, err
 	}
-	if login, err = login.WithCluster(configuration(ask)); err != nil {
+	if login, err = login.WithCluster(configuration(info)); err != nil {
 		return Chosen{}, err
 	}
 	source := credential.Source(known{login})

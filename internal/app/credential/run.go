@@ -12,10 +12,10 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// Ask is what the client of this process requests.
-func Ask() (credential.Ask, error) {
+// ExecInfo is what the client of this process requests.
+func ExecInfo() (credential.ExecInfo, error) {
 	text, present := os.LookupEnv(credential.EnvironmentVariable)
-	return credential.ParseAsk(text, present, term.IsTerminal(int(os.Stdin.Fd())))
+	return credential.ParseExecInfo(text, present, term.IsTerminal(int(os.Stdin.Fd())))
 }
 
 // exitNoProgram is the exit code for a file that cannot be used, as in the command line of Credence.
@@ -47,7 +47,7 @@ func Run(args []string, out, errOut io.Writer, now func() time.Time) int {
 
 // warm returns what is printed without any request. Errors are not reported here.
 func warm(args []string, place Place) ([]byte, bool) {
-	ask, err := Ask()
+	info, err := ExecInfo()
 	if err != nil {
 		return nil, false
 	}
@@ -55,11 +55,11 @@ func warm(args []string, place Place) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	chosen, err := line.Choose(place, ask)
+	chosen, err := line.Choose(place, info)
 	if err != nil {
 		return nil, false
 	}
-	provider, err := chosen.Provider(line.CacheFolder, ask, place.Now, silent{})
+	provider, err := chosen.Provider(line.CacheFolder, info, place.Now, silent{})
 	if err != nil {
 		return nil, false
 	}
@@ -67,16 +67,16 @@ func warm(args []string, place Place) ([]byte, bool) {
 	var got credential.Credential
 	if _, isFile := line.Settings.(*tokenFile); isFile {
 		// A file is at hand always.
-		if got, err = provider.Serve(context.Background(), chosen, ask); err != nil {
+		if got, err = provider.Serve(context.Background(), chosen, info); err != nil {
 			return nil, false
 		}
 	} else {
 		var ok bool
-		if got, ok = provider.Kept(key, ask); !ok {
+		if got, ok = provider.Kept(key, info); !ok {
 			return nil, false
 		}
 	}
-	text, err := got.Encode(ask.APIVersion)
+	text, err := got.Encode(info.APIVersion)
 	return text, err == nil
 }
 

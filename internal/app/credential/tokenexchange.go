@@ -31,8 +31,8 @@ func tokenExchangeFlags(flags *pflag.FlagSet) Settings {
 	return e
 }
 
-func (e *exchange) Choose(_ []string, place Place, ask credential.Ask) (Chosen, error) {
-	source, err := e.source.WithCluster(configuration(ask))
+func (e *exchange) Choose(_ []string, place Place, info credential.ExecInfo) (Chosen, error) {
+	source, err := e.source.WithCluster(configuration(info))
 	if err != nil {
 		return Chosen{}, err
 	}
@@ -49,7 +49,7 @@ func (e *exchange) Choose(_ []string, place Place, ask credential.Ask) (Chosen, 
 	for flag, path := range map[string]*string{
 		"subject-token-file": &source.SubjectTokenFile, "client-secret-file": &source.ClientSecretFile, "ca-file": &source.CAFile,
 	} {
-		if *path, err = absolute(flag, *path, ask); err != nil {
+		if *path, err = absolute(flag, *path, info); err != nil {
 			return Chosen{}, err
 		}
 	}

@@ -21,16 +21,16 @@ func workloadIdentityFlags(flags *pflag.FlagSet) Settings {
 	return w
 }
 
-func (w *workloadIdentity) Choose(args []string, place Place, ask credential.Ask) (Chosen, error) {
+func (w *workloadIdentity) Choose(args []string, place Place, info credential.ExecInfo) (Chosen, error) {
 	settings := workloadidentity.Settings{Namespace: place.Namespace, Duration: w.duration, Context: w.context}
 	if len(args) > 0 {
 		settings.Name = args[0]
 	}
-	settings, err := settings.WithCluster(configuration(ask))
+	settings, err := settings.WithCluster(configuration(info))
 	if err != nil {
 		return Chosen{}, err
 	}
-	access, err := place.access(ask)
+	access, err := place.access(info)
 	if err != nil {
 		return Chosen{}, err
 	}

@@ -73,7 +73,7 @@ func (f *Folder) tryLock(name Name) (*Lock, error) {
 		return nil, fmt.Errorf("lock %s: %w", f.file(base), cause(err))
 	}
 	if err = lockFile(file); err == nil {
-		err = f.stillThere(file, base)
+		err = f.isCurrent(file, base)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -88,8 +88,8 @@ func (f *Folder) tryLock(name Name) (*Lock, error) {
 	return &Lock{folder: f, name: name, file: file}, nil
 }
 
-// stillThere makes sure that the locked file is the one with the name: whoever removed what was kept removed the lock as well.
-func (f *Folder) stillThere(file *os.File, base string) error {
+// isCurrent makes sure that the locked file is the one with the name: whoever removed what was kept removed the lock as well.
+func (f *Folder) isCurrent(file *os.File, base string) error {
 	locked, err := file.Stat()
 	if err != nil {
 		return err

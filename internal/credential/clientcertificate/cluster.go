@@ -22,29 +22,29 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	if json.Unmarshal(raw, &outer) != nil || outer.ClientCertificate == nil {
 		return s, nil
 	}
-	var said struct {
+	var config struct {
 		User, Signer, Duration string
 		Groups                 []string
 	}
-	if err := credential.FromCluster(outer.ClientCertificate, "clientCertificate", &said); err != nil {
+	if err := credential.FromCluster(outer.ClientCertificate, "clientCertificate", &config); err != nil {
 		return s, err
 	}
-	if said.Duration != "" {
-		d, err := time.ParseDuration(said.Duration)
+	if config.Duration != "" {
+		d, err := time.ParseDuration(config.Duration)
 		if err != nil || d <= 0 {
-			return s, fmt.Errorf("read clientCertificate in the configuration of the cluster: duration %q is not one such as 1h", said.Duration)
+			return s, fmt.Errorf("read clientCertificate in the configuration of the cluster: duration %q is not one such as 1h", config.Duration)
 		}
 		if err := credential.LeftOpen("duration", &s.Duration, d); err != nil {
 			return s, err
 		}
 	}
-	if err := credential.LeftOpen("user", &s.User, said.User); err != nil {
+	if err := credential.LeftOpen("user", &s.User, config.User); err != nil {
 		return s, err
 	}
-	if err := credential.LeftOpen("signer", &s.Signer, said.Signer); err != nil {
+	if err := credential.LeftOpen("signer", &s.Signer, config.Signer); err != nil {
 		return s, err
 	}
-	if err := credential.ListLeftOpen("groups", &s.Groups, said.Groups, ", "); err != nil {
+	if err := credential.ListLeftOpen("groups", &s.Groups, config.Groups, ", "); err != nil {
 		return s, err
 	}
 	return s, nil

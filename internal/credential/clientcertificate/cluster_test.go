@@ -289,7 +289,7 @@ type client struct {
 	screen screen
 	entry  *credential.Entry
 	kept   []json.RawMessage
-	ask    credential.Ask
+	info   credential.ExecInfo
 	// refused: the server did not take what is kept.
 	refused bool
 }
@@ -304,7 +304,7 @@ func (k *client) obtain(t *testing.T, source *clientcertificate.Source) (credent
 		k.entry.State = state
 		return nil
 	}
-	got, state, err := source.Obtain(t.Context(), credential.Request{Ask: k.ask, Previous: k.entry, Refused: k.refused, Terminal: &k.screen, Keep: keep})
+	got, state, err := source.Obtain(t.Context(), credential.Request{ExecInfo: k.info, Previous: k.entry, Refused: k.refused, Terminal: &k.screen, Keep: keep})
 	if err == nil {
 		k.entry = &credential.Entry{Credential: got, State: state}
 	} else if state != nil && k.entry != nil {

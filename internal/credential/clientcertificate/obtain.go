@@ -22,9 +22,9 @@ type turn struct {
 	terminal credential.Terminal
 	*pending
 	until time.Time
-	// told is when the person was last told to wait; approved and lost say that they were told of the approval, and that the
+	// noticed is when the person was last told to wait; approved and lost say that they were told of the approval, and that the
 	// cluster cannot be asked.
-	told           time.Time
+	noticed        time.Time
 	approved, lost bool
 }
 
@@ -50,7 +50,7 @@ func (s *Source) obtain(ctx context.Context, request credential.Request) (creden
 		return none, nil, err
 	}
 	now := s.settings.Now()
-	t := &turn{Source: s, api: api, terminal: request.Terminal, pending: parsePending(request.State()), until: now.Add(s.Wait(request.Ask.Interactive))}
+	t := &turn{Source: s, api: api, terminal: request.Terminal, pending: parsePending(request.State()), until: now.Add(s.Wait(request.ExecInfo.Interactive))}
 	found := t.pending != nil
 	if !found {
 		if t.pending, err = newPending(s.settings); err != nil {
@@ -66,8 +66,8 @@ func (s *Source) obtain(ctx context.Context, request credential.Request) (creden
 		// used all the same.
 		_ = request.Keep(state)
 	}
-	ahead := s.ahead(request, now)
-	if ahead {
+	renewsEarly := s.renewsEarly(request, now)
+	if renewsEarly {
 		t.until = now
 	}
 	got, err := t.certificate(ctx, found)
@@ -78,7 +78,7 @@ func (s *Source) obtain(ctx context.Context, request credential.Request) (creden
 		// It was approved while nobody ran this program, and for so long.
 		request.Previous = withoutState(request.Previous)
 		return s.obtain(ctx, request)
-	case ahead && errors.Is(err, credential.ErrNeedsPerson):
+	case renewsEarly && errors.Is(err, credential.ErrNeedsPerson):
 		return request.Previous.Credential, state, nil
 	case errors.As(err, new(*overError)):
 		return none, forgotten, err
@@ -102,8 +102,8 @@ func withoutState(previous *credential.Entry) *credential.Entry {
 	return &next
 }
 
-// ahead says whether there is a certificate that works, and that is to be replaced only because it ends soon.
-func (s *Source) ahead(request credential.Request, now time.Time) bool {
+// renewsEarly says whether there is a certificate that works, and that is to be replaced only because it ends soon.
+func (s *Source) renewsEarly(request credential.Request, now time.Time) bool {
 	if request.Refused || request.Previous == nil || len(request.Previous.Credential.CertificatePEM) == 0 {
 		return false
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
 )
 
-var interactive = credential.Ask{APIVersion: credential.V1, Interactive: true}
+var interactive = credential.ExecInfo{APIVersion: credential.V1, Interactive: true}
 
 // leaf is the certificate of a credential, whose key must be its own.
 func leaf(t *testing.T, c credential.Credential) *x509.Certificate {
@@ -40,7 +40,7 @@ func TestCertificateAfterApproval(t *testing.T) {
 	cluster := newCluster(t)
 	source := cluster.source(clientcertificate.Settings{Groups: []string{"ops", "developers", "ops"}, Duration: time.Hour})
 	cluster.at(100*time.Second, cluster.approve)
-	client := client{ask: interactive}
+	client := client{info: interactive}
 	got, err := client.obtain(t, source)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestRetryFindsItsOwnRequest(t *testing.T) {
 		t.Errorf("created %q, %d keys, asked %d times", cluster.created, len(client.kept), cluster.asked-asked)
 	}
 	// The next certificate has another key, and so another request.
-	client.entry, client.ask = nil, interactive
+	client.entry, client.info = nil, interactive
 	cluster.at(time.Second, cluster.approve)
 	next, err := client.obtain(t, source)
 	if err != nil || len(cluster.created) != 2 || cluster.created[0] == cluster.created[1] || next.KeyPEM.Equal(got.KeyPEM) {
@@ -213,7 +213,7 @@ func TestWhatEndsARequest(t *testing.T) {
 			if what == "masters" {
 				settings.Groups = []string{"system:masters"}
 			}
-			client := client{ask: interactive}
+			client := client{info: interactive}
 			got, err := client.obtain(t, cluster.source(settings))
 			if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, credential.ErrRefused) != c.refused || errors.Is(err, credential.ErrNeedsPerson) {
 				t.Errorf("got %v (refused %t), want %q", err, errors.Is(err, credential.ErrRefused), c.want)
@@ -236,7 +236,7 @@ func TestMomentWithoutTheClusterDoesNotEndTheWait(t *testing.T) {
 	cluster.at(10*time.Second, func() { cluster.failure = &metav1.Status{Code: 503, Message: "restarting"} })
 	cluster.at(20*time.Second, func() { cluster.failure = nil })
 	cluster.at(30*time.Second, cluster.approve)
-	client := client{ask: interactive}
+	client := client{info: interactive}
 	if _, err := client.obtain(t, cluster.source(clientcertificate.Settings{})); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestApprovalIsTold(t *testing.T) {
 			cluster.sign(request)
 		}
 	})
-	client := client{ask: interactive}
+	client := client{info: interactive}
 	if _, err := client.obtain(t, cluster.source(clientcertificate.Settings{})); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestRenewalBeforeTheEnd(t *testing.T) {
 	cluster := newCluster(t)
 	source := cluster.source(clientcertificate.Settings{Duration: time.Hour})
 	cluster.at(time.Second, cluster.approve)
-	client := client{ask: interactive}
+	client := client{info: interactive}
 	first, err := client.obtain(t, source)
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestRenewalBeforeTheEnd(t *testing.T) {
 func TestCertificateThatWasNeverFetchedInTime(t *testing.T) {
 	cluster := newCluster(t)
 	source := cluster.source(clientcertificate.Settings{Duration: time.Hour})
-	client := client{ask: interactive}
+	client := client{info: interactive}
 	if _, err := client.obtain(t, source); !errors.Is(err, credential.ErrNeedsPerson) {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestClientThatGoesAway(t *testing.T) {
 	cluster := newCluster(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cluster.at(4*time.Second, cancel)
-	_, state, err := cluster.source(clientcertificate.Settings{}).Obtain(ctx, credential.Request{Ask: interactive, Terminal: &screen{}, Keep: func(json.RawMessage) error { return nil }})
+	_, state, err := cluster.source(clientcertificate.Settings{}).Obtain(ctx, credential.Request{ExecInfo: interactive, Terminal: &screen{}, Keep: func(json.RawMessage) error { return nil }})
 	if !errors.Is(err, context.Canceled) || state == nil || string(state) == "null" {
 		t.Errorf("got %v; state is kept: %t", err, state != nil)
 	}

@@ -10,7 +10,7 @@ import (
 // wait waits for a moment, and tells the person what for. The error says that the time is over.
 func (t *turn) wait(ctx context.Context, approved bool) error {
 	now := t.settings.Now()
-	t.tell(approved)
+	t.notify(approved)
 	if !now.Before(t.until) {
 		if approved {
 			return fmt.Errorf("the request %s is approved, but signer %s has not signed it: is it running? Try again later", t.name, t.settings.Signer)
@@ -23,23 +23,23 @@ func (t *turn) wait(ctx context.Context, approved bool) error {
 	return nil
 }
 
-// tell tells at once what is to be done, and from time to time that nobody has done it.
-func (t *turn) tell(approved bool) {
+// notify tells at once what is to be done, and from time to time that nobody has done it.
+func (t *turn) notify(approved bool) {
 	now := t.settings.Now()
 	switch {
 	case approved && !t.approved:
 		t.approved = true
 		t.terminal.Notice("The request %s is approved. Waiting for signer %s.", t.name, t.settings.Signer)
-	case t.told.IsZero() && !approved:
+	case t.noticed.IsZero() && !approved:
 		t.terminal.Notice("The request %s for a client certificate of user %q waits for approval. Whoever may approve it: %s", t.name, t.settings.User, t.approve())
-	case now.Before(t.told.Add(tellEvery)) || !now.Before(t.until):
+	case now.Before(t.noticed.Add(tellEvery)) || !now.Before(t.until):
 		return
 	case approved:
 		t.terminal.Notice("Still waiting for signer %s, for %s at most.", t.settings.Signer, t.until.Sub(now))
 	default:
 		t.terminal.Notice("Still waiting for: %s, for %s at most.", t.approve(), t.until.Sub(now))
 	}
-	t.told = now
+	t.noticed = now
 }
 
 // approve is the command that a person runs, after they have looked at the request. Nothing here runs it.

@@ -29,23 +29,23 @@ func (s Settings) WithCluster(raw json.RawMessage) (string, error) {
 	var outer struct {
 		File json.RawMessage `json:"file"`
 	}
-	var said struct{ Name string }
+	var config struct{ Name string }
 	if json.Unmarshal(raw, &outer) == nil && outer.File != nil {
-		if err := credential.FromCluster(outer.File, "file", &said); err != nil {
+		if err := credential.FromCluster(outer.File, "file", &config); err != nil {
 			return "", err
 		}
 	}
 	switch {
 	case s.Path != "" && s.Folder != "":
 		return "", errors.New("a path and a folder are given: only one of them can have the file")
-	case s.Path != "" && said.Name != "":
-		return "", credential.Otherwise("file", s.Path, said.Name)
+	case s.Path != "" && config.Name != "":
+		return "", credential.Contradiction("file", s.Path, config.Name)
 	case s.Path != "" || s.Folder == "":
 		return s.Path, nil
-	case said.Name == "":
+	case config.Name == "":
 		return "", fmt.Errorf("the cluster does not say which file of %s it is: its extension client.authentication.k8s.io/exec in the kubeconfig must have file.name, and the user's exec provideClusterInfo", s.Folder)
-	case strings.HasPrefix(said.Name, ".") || strings.ContainsAny(said.Name, `/\:`) || !filepath.IsLocal(said.Name):
-		return "", fmt.Errorf("the configuration of the cluster says file.name %q, which is not the name of a file in a folder", said.Name)
+	case strings.HasPrefix(config.Name, ".") || strings.ContainsAny(config.Name, `/\:`) || !filepath.IsLocal(config.Name):
+		return "", fmt.Errorf("the configuration of the cluster says file.name %q, which is not the name of a file in a folder", config.Name)
 	}
-	return filepath.Join(s.Folder, said.Name), nil
+	return filepath.Join(s.Folder, config.Name), nil
 }

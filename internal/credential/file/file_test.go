@@ -59,7 +59,7 @@ func TestProjectedTokenIsReadAnewForEachAsk(t *testing.T) {
 		}
 		folder := filepath.Join(dir, "cache")
 		provider := credential.Provider{Folder: folder, Now: func() time.Time { return noon }, Terminal: silent{t}, Margin: -1}
-		got, err := provider.Serve(t.Context(), source(path), credential.Ask{APIVersion: credential.V1})
+		got, err := provider.Serve(t.Context(), source(path), credential.ExecInfo{APIVersion: credential.V1})
 		if err != nil || got.Token.Reveal() != jwt(expires) || !got.Expires.Equal(expires) {
 			t.Errorf("got a token that expires at %s, %v; want %s", got.Expires, err, expires)
 		}

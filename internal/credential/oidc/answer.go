@@ -26,7 +26,7 @@ type answer struct {
 const longest = 10 * 365 * 24 * time.Hour
 
 // redeem asks the token endpoint. The secrets of the form are named, so that no error repeats them.
-func (p *party) redeem(ctx context.Context, form url.Values) (answer, error) {
+func (p *session) redeem(ctx context.Context, form url.Values) (answer, error) {
 	if resource := p.Parameters["resource"]; resource != "" {
 		form.Set("resource", resource) // RFC 8707 section 2.2
 	}
@@ -44,30 +44,30 @@ func (p *party) redeem(ctx context.Context, form url.Values) (answer, error) {
 }
 
 func parseAnswer(body []byte) (answer, error) {
-	var said struct {
+	var wire struct {
 		IDToken      string  `json:"id_token"`
 		AccessToken  string  `json:"access_token"`
 		RefreshToken string  `json:"refresh_token"`
 		TokenType    string  `json:"token_type"`
 		ExpiresIn    seconds `json:"expires_in"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if err := json.Unmarshal(body, &wire); err != nil {
 		var wrongType *json.UnmarshalTypeError
 		if errors.As(err, &wrongType) {
 			return answer{}, fmt.Errorf("its field %q is no %s", plain(wrongType.Field), wrongType.Type)
 		}
 		return answer{}, errors.New("it is no JSON object")
 	}
-	for name, token := range map[string]string{"id_token": said.IDToken, "access_token": said.AccessToken, "refresh_token": said.RefreshToken} {
+	for name, token := range map[string]string{"id_token": wire.IDToken, "access_token": wire.AccessToken, "refresh_token": wire.RefreshToken} {
 		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return answer{}, fmt.Errorf("its %s has characters that no token has", name)
 		}
 	}
-	if said.ExpiresIn < 0 {
+	if wire.ExpiresIn < 0 {
 		return answer{}, errors.New("its expires_in is negative")
 	}
-	a := answer{bearer: strings.EqualFold(said.TokenType, "Bearer"), lifetime: time.Duration(said.ExpiresIn)}
-	for text, secret := range map[*credential.Secret]string{&a.idToken: said.IDToken, &a.accessToken: said.AccessToken, &a.refreshToken: said.RefreshToken} {
+	a := answer{bearer: strings.EqualFold(wire.TokenType, "Bearer"), lifetime: time.Duration(wire.ExpiresIn)}
+	for text, secret := range map[*credential.Secret]string{&a.idToken: wire.IDToken, &a.accessToken: wire.AccessToken, &a.refreshToken: wire.RefreshToken} {
 		if secret != "" {
 			*text = credential.NewSecret(secret)
 		}

@@ -52,7 +52,7 @@ func (a attempt) challenge() string {
 }
 
 // byBrowser is the authorization code flow on loopback. finish must be called with the outcome: the browser waits for it.
-func (p *party) byBrowser(ctx context.Context, terminal credential.Terminal) (answer, expected, func(error), error) {
+func (p *session) byBrowser(ctx context.Context, terminal credential.Terminal) (answer, expected, func(error), error) {
 	fail := func(err error) (answer, expected, func(error), error) { return answer{}, expected{}, nil, err }
 	if p.document.Authorization == "" {
 		if p.Flow == settings.Auto && p.document.DeviceAuthorization != "" {
@@ -68,15 +68,15 @@ func (p *party) byBrowser(ctx context.Context, terminal credential.Terminal) (an
 	if err != nil {
 		return fail(err)
 	}
-	door, err := listen(ctx, to)
+	listener, err := listen(ctx, to)
 	if err != nil {
 		return fail(err)
 	}
-	callback := newCallback(door.address, to.path, attempt.state, p.Issuer, p.document.NamesItself)
-	server := door.serve(callback)
+	callback := newCallback(listener.address, to.path, attempt.state, p.Issuer, p.document.NamesItself)
+	server := listener.serve(callback)
 	closeNow := func() { _ = server.Close() }
 
-	address := p.authorizationURL(attempt, door.redirectURI)
+	address := p.authorizationURL(attempt, listener.redirectURI)
 	if err := terminal.OpenURL(address); err != nil {
 		if p.Flow == settings.Auto && p.document.DeviceAuthorization != "" {
 			closeNow()
@@ -104,7 +104,7 @@ func (p *party) byBrowser(ctx context.Context, terminal credential.Terminal) (an
 		}
 		closeNow()
 	}
-	a, err := p.exchange(ctx, came, attempt, door.redirectURI)
+	a, err := p.exchange(ctx, came, attempt, listener.redirectURI)
 	if err != nil {
 		finish(err)
 		return fail(err)
@@ -113,7 +113,7 @@ func (p *party) byBrowser(ctx context.Context, terminal credential.Terminal) (an
 }
 
 // authorizationURL is where the browser is sent (RFC 6749 section 4.1.1, OpenID Connect Core 1.0 section 3.1.2.1, RFC 7636 section 4.3).
-func (p *party) authorizationURL(a attempt, redirectURI string) string {
+func (p *session) authorizationURL(a attempt, redirectURI string) string {
 	query := url.Values{
 		"response_type":         {"code"},
 		"client_id":             {p.ClientID},
@@ -135,7 +135,7 @@ func (p *party) authorizationURL(a attempt, redirectURI string) string {
 }
 
 // await waits for the browser's answer, the end of the person's time, or that of ctx.
-func (p *party) await(ctx context.Context, callback *callback) (*arrival, error) {
+func (p *session) await(ctx context.Context, callback *callback) (*arrival, error) {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	over := make(chan struct{})
@@ -155,7 +155,7 @@ func (p *party) await(ctx context.Context, callback *callback) (*arrival, error)
 }
 
 // exchange redeems the code that the browser brought, or says why there is none.
-func (p *party) exchange(ctx context.Context, came *arrival, a attempt, redirectURI string) (answer, error) {
+func (p *session) exchange(ctx context.Context, came *arrival, a attempt, redirectURI string) (answer, error) {
 	if came.refused != nil {
 		return answer{}, classified(came.refused)
 	}
@@ -172,7 +172,7 @@ func (p *party) exchange(ctx context.Context, came *arrival, a attempt, redirect
 }
 
 // serve starts a server for the callback on every listener of d.
-func (d *door) serve(callback *callback) *http.Server {
+func (d *loopbackListener) serve(callback *callback) *http.Server {
 	server := &http.Server{
 		Handler:           callback,
 		ReadHeaderTimeout: 10 * time.Second,

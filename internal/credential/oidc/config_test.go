@@ -158,7 +158,7 @@ func TestNoticeOfNoRefreshToken(t *testing.T) {
 		screen, _ := person(t, p.Browser(t, "alice"))
 		folder := filepath.Join(t.TempDir(), "kept")
 		provider := &credential.Provider{Folder: folder, Now: p.Now, Terminal: screen, Caller: credential.Caller{PID: 1000}}
-		ask := credential.Ask{APIVersion: credential.V1, Interactive: true, FromClient: true}
+		info := credential.ExecInfo{APIVersion: credential.V1, Interactive: true, FromClient: true}
 		told := func() int { return strings.Count(strings.Join(screen.notices, "\n"), "no refresh token") }
 		log := func(serve func() error) {
 			t.Helper()
@@ -166,7 +166,7 @@ func TestNoticeOfNoRefreshToken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		clients := func() error { _, err := provider.Serve(t.Context(), newSource(t, p, test.change), ask); return err }
+		clients := func() error { _, err := provider.Serve(t.Context(), newSource(t, p, test.change), info); return err }
 		log(clients)
 		if got := strings.Join(screen.notices, "\n"); told() != 1 || !strings.Contains(got, test.want) || !strings.Contains(got, "at 20") {
 			t.Errorf("%s: notices %q", name, screen.notices)
@@ -177,7 +177,7 @@ func TestNoticeOfNoRefreshToken(t *testing.T) {
 			t.Errorf("%s: told %d times in %d logins of a client", name, told(), len(screen.opened))
 		}
 		log(func() error {
-			_, err := provider.Renew(t.Context(), newSource(t, p, test.change), credential.Ask{APIVersion: credential.V1, Interactive: true})
+			_, err := provider.Renew(t.Context(), newSource(t, p, test.change), credential.ExecInfo{APIVersion: credential.V1, Interactive: true})
 			return err
 		})
 		if told() != 2 {

@@ -25,7 +25,7 @@ type deviceCode struct {
 }
 
 // byDevice shows the person an address and a code, and asks until they have entered it.
-func (p *party) byDevice(ctx context.Context, terminal credential.Terminal) (answer, error) {
+func (p *session) byDevice(ctx context.Context, terminal credential.Terminal) (answer, error) {
 	if p.document.DeviceAuthorization == "" {
 		return answer{}, fmt.Errorf("the provider has no device codes: %w", credential.ErrRefused)
 	}
@@ -50,7 +50,7 @@ func (p *party) byDevice(ctx context.Context, terminal credential.Terminal) (ans
 }
 
 // poll asks until there is an answer, or the code is over. An outage slows it down and does not end it.
-func (p *party) poll(ctx context.Context, code deviceCode, until time.Time) (answer, error) {
+func (p *session) poll(ctx context.Context, code deviceCode, until time.Time) (answer, error) {
 	interval := code.interval
 	for {
 		left := until.Sub(p.now())
@@ -80,8 +80,8 @@ func (p *party) poll(ctx context.Context, code deviceCode, until time.Time) (ans
 	}
 }
 
-func (p *party) parseDeviceCode(body []byte) (deviceCode, error) {
-	var said struct {
+func (p *session) parseDeviceCode(body []byte) (deviceCode, error) {
+	var wire struct {
 		DeviceCode string  `json:"device_code"`
 		UserCode   string  `json:"user_code"`
 		URI        string  `json:"verification_uri"`
@@ -89,28 +89,28 @@ func (p *party) parseDeviceCode(body []byte) (deviceCode, error) {
 		ExpiresIn  seconds `json:"expires_in"`
 		Interval   seconds `json:"interval"`
 	}
-	if err := json.Unmarshal(body, &said); err != nil {
+	if err := json.Unmarshal(body, &wire); err != nil {
 		return deviceCode{}, errors.New("the answer is no JSON object of the expected form")
 	}
 	issuer, err := issuerURL(p.Issuer)
 	if err != nil {
 		return deviceCode{}, err
 	}
-	if said.DeviceCode == "" || said.UserCode == "" || said.ExpiresIn <= 0 {
+	if wire.DeviceCode == "" || wire.UserCode == "" || wire.ExpiresIn <= 0 {
 		return deviceCode{}, errors.New("the answer lacks one of device_code, user_code and expires_in")
 	}
-	if err := endpointURL(issuer, "verification_uri", said.URI); err != nil {
+	if err := endpointURL(issuer, "verification_uri", wire.URI); err != nil {
 		return deviceCode{}, err
 	}
-	if plain(said.URI) != said.URI {
+	if plain(wire.URI) != wire.URI {
 		return deviceCode{}, errors.New("its verification_uri cannot be shown to a person")
 	}
 	code := deviceCode{
-		device: said.DeviceCode, user: plain(said.UserCode), uri: said.URI,
-		lifetime: time.Duration(said.ExpiresIn), interval: time.Duration(said.Interval),
+		device: wire.DeviceCode, user: plain(wire.UserCode), uri: wire.URI,
+		lifetime: time.Duration(wire.ExpiresIn), interval: time.Duration(wire.Interval),
 	}
-	if said.Complete != "" && plain(said.Complete) == said.Complete && endpointURL(issuer, "verification_uri_complete", said.Complete) == nil {
-		code.complete = said.Complete
+	if wire.Complete != "" && plain(wire.Complete) == wire.Complete && endpointURL(issuer, "verification_uri_complete", wire.Complete) == nil {
+		code.complete = wire.Complete
 	}
 	if code.interval <= 0 {
 		code.interval = defaultInterval

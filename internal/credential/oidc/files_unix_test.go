@@ -28,7 +28,7 @@ func TestPipesAreNotRead(t *testing.T) {
 	} {
 		source, failed := newSource(t, p, change), make(chan error, 1)
 		go func() {
-			_, _, err := source.Obtain(t.Context(), credential.Request{Ask: credential.Ask{Interactive: true}, Terminal: &terminal{}})
+			_, _, err := source.Obtain(t.Context(), credential.Request{ExecInfo: credential.ExecInfo{Interactive: true}, Terminal: &terminal{}})
 			failed <- err
 		}()
 		select {

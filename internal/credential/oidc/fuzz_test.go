@@ -80,7 +80,7 @@ func FuzzProvider(f *testing.F) {
 		if r, ok := parseRefusal(body, "secret"); ok && (r.code == "" || strings.Contains(r.Error(), "secret") || strings.ContainsAny(r.description, "\x1b\n")) {
 			t.Errorf("refusal %q", r)
 		}
-		p := &party{Config: Config{Settings: settings.Settings{Issuer: issuer}}}
+		p := &session{Config: Config{Settings: settings.Settings{Issuer: issuer}}}
 		if d, err := p.parseDeviceCode(body); err == nil && (!strings.HasPrefix(d.uri, "https://") && !strings.HasPrefix(d.uri, "HTTPS://") || d.interval < time.Second || d.interval > longestInterval || d.lifetime <= 0) {
 			t.Errorf("device code %+v", d)
 		}

@@ -14,13 +14,13 @@ import (
 // clients lets eight clients, each of its own process, ask at once for what is kept in a folder, and returns what all of them got.
 func clients(t *testing.T, p *oidctest.Provider, folder string, screen *terminal) (string, error) {
 	t.Helper()
-	ask := credential.Ask{APIVersion: credential.V1, Interactive: true, FromClient: true}
+	info := credential.ExecInfo{APIVersion: credential.V1, Interactive: true, FromClient: true}
 	tokens, errs := make([]string, 8), make([]error, 8)
 	var all sync.WaitGroup
 	for i := range tokens {
 		all.Go(func() {
 			provider := &credential.Provider{Folder: folder, Now: p.Now, Terminal: screen, Caller: credential.Caller{PID: 1000 + i, Started: p.Now().String()}}
-			got, err := provider.Serve(t.Context(), newSource(t, p), ask)
+			got, err := provider.Serve(t.Context(), newSource(t, p), info)
 			tokens[i], errs[i] = got.Token.Reveal(), err
 		})
 	}

@@ -100,7 +100,7 @@ func obtainIn(ctx context.Context, t *testing.T, s *oidc.Source, person credenti
 	t.Helper()
 	var g got
 	request := credential.Request{
-		Ask:      credential.Ask{APIVersion: credential.V1, Interactive: interactive},
+		ExecInfo: credential.ExecInfo{APIVersion: credential.V1, Interactive: interactive},
 		Terminal: person,
 		Keep:     func(state json.RawMessage) error { g.kept = append(g.kept, state); return nil },
 	}

@@ -14,11 +14,11 @@ func (s *Source) Revoke(ctx context.Context, state json.RawMessage) error {
 	if kept.RefreshToken == "" {
 		return nil
 	}
-	p, err := introduce(ctx, s.config)
+	p, err := connect(ctx, s.config)
 	if err != nil {
 		return fmt.Errorf("revoke the login to %s: %w", s.config.Issuer, err)
 	}
-	defer p.leave()
+	defer p.close()
 	if p.document.Revocation == "" {
 		return nil
 	}

@@ -54,22 +54,22 @@ var forgotten = json.RawMessage("null")
 // person said no; any other is an outage, or an answer that could not be believed, for which no browser opens.
 func (s *Source) Obtain(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
 	kept := parseState(request.State())
-	if kept.RefreshToken == "" && !request.Ask.Interactive {
+	if kept.RefreshToken == "" && !request.ExecInfo.Interactive {
 		why := "there is neither a terminal nor a display to ask one at"
-		if request.Ask.FromClient {
+		if request.ExecInfo.FromClient {
 			why = "the client does not allow to ask one"
 		}
 		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w: %s", s.config.Issuer, credential.ErrNeedsPerson, why)
 	}
-	p, err := meet(ctx, s.config)
+	p, err := newSession(ctx, s.config)
 	if err != nil {
 		return credential.Credential{}, nil, err
 	}
-	defer p.leave()
+	defer p.close()
 
 	if kept.RefreshToken != "" {
 		got, next, err := p.refresh(ctx, kept, request.Keep)
-		if !errors.Is(err, credential.ErrNeedsPerson) || !request.Ask.Interactive {
+		if !errors.Is(err, credential.ErrNeedsPerson) || !request.ExecInfo.Interactive {
 			return got, next, err
 		}
 		request.Terminal.Notice("The login to %s is over: %s", s.config.Issuer, plain(err.Error()))
@@ -92,9 +92,9 @@ func parseState(raw json.RawMessage) state {
 }
 
 // refresh gets new tokens for a refresh token (RFC 6749 section 6). A new refresh token is kept before anything else can fail.
-func (p *party) refresh(ctx context.Context, kept state, keep func(json.RawMessage) error) (credential.Credential, json.RawMessage, error) {
+func (p *session) refresh(ctx context.Context, kept state, keep func(json.RawMessage) error) (credential.Credential, json.RawMessage, error) {
 	none := credential.Credential{}
-	redeeming, done := outlasting(ctx, linger)
+	redeeming, done := outlasting(ctx, refreshGrace)
 	defer done()
 	a, err := p.redeem(redeeming, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
 	var refused *refusal
@@ -117,8 +117,8 @@ func (p *party) refresh(ctx context.Context, kept state, keep func(json.RawMessa
 }
 
 // logIn asks the person. It returns the state of the new login.
-func (p *party) logIn(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
-	a, want, finish, err := p.ask(ctx, request.Terminal)
+func (p *session) logIn(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
+	a, want, finish, err := p.interact(ctx, request.Terminal)
 	if err != nil {
 		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w", p.Issuer, err)
 	}
@@ -127,14 +127,14 @@ func (p *party) logIn(ctx context.Context, request credential.Request) (credenti
 	if err != nil {
 		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w", p.Issuer, err)
 	}
-	if a.refreshToken.IsZero() && !knowsOfNone(request) {
+	if a.refreshToken.IsZero() && !noticedBefore(request) {
 		request.Terminal.Notice("%s", p.noRefreshToken(got.Expires))
 	}
 	return got, state{RefreshToken: a.refreshToken.Reveal(), Subject: subject, Nonce: want.nonce}.encode(), nil
 }
 
-// ask lets the person log in, by browser or by code. finish tells them how it ended.
-func (p *party) ask(ctx context.Context, terminal credential.Terminal) (a answer, want expected, finish func(error), err error) {
+// interact lets the person log in, by browser or by code. finish tells them how it ended.
+func (p *session) interact(ctx context.Context, terminal credential.Terminal) (a answer, want expected, finish func(error), err error) {
 	if p.Flow != settings.Device {
 		a, want, finish, err = p.byBrowser(ctx, terminal)
 		if !errors.Is(err, errNoBrowser) {
@@ -146,7 +146,7 @@ func (p *party) ask(ctx context.Context, terminal credential.Terminal) (a answer
 }
 
 // present verifies an answer, and makes a credential of the token that is to be presented.
-func (p *party) present(ctx context.Context, a answer, want expected, refreshed bool) (credential.Credential, string, error) {
+func (p *session) present(ctx context.Context, a answer, want expected, refreshed bool) (credential.Credential, string, error) {
 	none := credential.Credential{}
 	if a.idToken.IsZero() && (p.Present == settings.IDToken || want.nonce != "" && !want.optionalNonce) {
 		if refreshed {

@@ -92,20 +92,20 @@ func refusal(status int, body []byte, secrets ...credential.Secret) error {
 		Description string `json:"error_description"`
 	}
 	_ = json.Unmarshal(body, &wire)
-	said := fmt.Sprintf("the server answers %d", status)
+	message := fmt.Sprintf("the server answers %d", status)
 	if wire.Code != "" {
-		said += ", " + plain(redact(wire.Code, secrets))
+		message += ", " + plain(redact(wire.Code, secrets))
 	}
 	if wire.Description != "" {
-		said += ": " + plain(redact(wire.Description, secrets))
+		message += ": " + plain(redact(wire.Description, secrets))
 	}
 	if status >= 300 && status < 400 {
-		return fmt.Errorf("%s: redirects are not followed; give the URL that it leads to", said)
+		return fmt.Errorf("%s: redirects are not followed; give the URL that it leads to", message)
 	}
 	if status < 500 && status != tooManyRequests && final(wire.Code) {
-		return fmt.Errorf("%s: %w", said, credential.ErrRefused)
+		return fmt.Errorf("%s: %w", message, credential.ErrRefused)
 	}
-	return errors.New(said)
+	return errors.New(message)
 }
 
 // words are parts of a text that could be a secret, or a part of one.

@@ -22,21 +22,21 @@ func (s Source) WithCluster(raw json.RawMessage) (Source, error) {
 	if json.Unmarshal(raw, &outer) != nil || outer.TokenExchange == nil {
 		return s, nil
 	}
-	var said struct {
+	var config struct {
 		Audiences, Resources, Scopes []string
 		RequestedTokenType           string
 	}
-	if err := credential.FromCluster(outer.TokenExchange, "tokenExchange", &said); err != nil {
+	if err := credential.FromCluster(outer.TokenExchange, "tokenExchange", &config); err != nil {
 		return s, err
 	}
 	for _, list := range []struct {
-		field string
-		own   *[]string
-		said  []string
-	}{{"audiences", &s.Audiences, said.Audiences}, {"resources", &s.Resources, said.Resources}, {"scopes", &s.Scopes, said.Scopes}} {
-		if err := credential.ListLeftOpen(list.field, list.own, list.said, ", "); err != nil {
+		field  string
+		own    *[]string
+		config []string
+	}{{"audiences", &s.Audiences, config.Audiences}, {"resources", &s.Resources, config.Resources}, {"scopes", &s.Scopes, config.Scopes}} {
+		if err := credential.ListLeftOpen(list.field, list.own, list.config, ", "); err != nil {
 			return s, err
 		}
 	}
-	return s, credential.LeftOpen("requestedTokenType", &s.RequestedTokenType, said.RequestedTokenType)
+	return s, credential.LeftOpen("requestedTokenType", &s.RequestedTokenType, config.RequestedTokenType)
 }

@@ -39,26 +39,26 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	if json.Unmarshal(raw, &outer) != nil || outer.WorkloadIdentity == nil {
 		return s, nil
 	}
-	var said struct{ Name, Namespace, Duration, Context string }
-	if err := credential.FromCluster(outer.WorkloadIdentity, "workloadIdentity", &said); err != nil {
+	var config struct{ Name, Namespace, Duration, Context string }
+	if err := credential.FromCluster(outer.WorkloadIdentity, "workloadIdentity", &config); err != nil {
 		return s, err
 	}
-	if said.Duration != "" {
-		d, err := time.ParseDuration(said.Duration)
+	if config.Duration != "" {
+		d, err := time.ParseDuration(config.Duration)
 		if err != nil || d <= 0 {
-			return s, fmt.Errorf("read workloadIdentity in the configuration of the cluster: duration %q is not one such as 30m", said.Duration)
+			return s, fmt.Errorf("read workloadIdentity in the configuration of the cluster: duration %q is not one such as 30m", config.Duration)
 		}
 		if err := credential.LeftOpen("duration", &s.Duration, d); err != nil {
 			return s, err
 		}
 	}
-	if err := credential.LeftOpen("name", &s.Name, said.Name); err != nil {
+	if err := credential.LeftOpen("name", &s.Name, config.Name); err != nil {
 		return s, err
 	}
-	if err := credential.LeftOpen("namespace", &s.Namespace, said.Namespace); err != nil {
+	if err := credential.LeftOpen("namespace", &s.Namespace, config.Namespace); err != nil {
 		return s, err
 	}
-	if err := credential.LeftOpen("context", &s.Context, said.Context); err != nil {
+	if err := credential.LeftOpen("context", &s.Context, config.Context); err != nil {
 		return s, err
 	}
 	return s, nil

@@ -132,20 +132,20 @@ func TestOneTokenForAll(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			got, err := provider.Serve(t.Context(), source, credential.Ask{APIVersion: credential.V1})
+			got, err := provider.Serve(t.Context(), source, credential.ExecInfo{APIVersion: credential.V1})
 			if err != nil || got.Token.Reveal() != "token-1" {
 				t.Errorf("got %q, %v", got.Token.Reveal(), err)
 			}
 		})
 	}
 	all.Wait()
-	if got, ok := provider.Kept(source.Key(), credential.Ask{APIVersion: credential.V1}); !ok || got.Token.Reveal() != "token-1" {
+	if got, ok := provider.Kept(source.Key(), credential.ExecInfo{APIVersion: credential.V1}); !ok || got.Token.Reveal() != "token-1" {
 		t.Error("what is kept is not found by the key alone")
 	}
 	cluster.mu.Lock()
 	cluster.now = noon.Add(time.Hour)
 	cluster.mu.Unlock()
-	if got, err := provider.Serve(t.Context(), source, credential.Ask{APIVersion: credential.V1}); err != nil || got.Token.Reveal() != "token-2" {
+	if got, err := provider.Serve(t.Context(), source, credential.ExecInfo{APIVersion: credential.V1}); err != nil || got.Token.Reveal() != "token-2" {
 		t.Errorf("got %q, %v", got.Token.Reveal(), err)
 	}
 	if len(cluster.issued) != 2 {

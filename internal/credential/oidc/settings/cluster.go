@@ -23,32 +23,32 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	if json.Unmarshal(raw, &outer) != nil || outer.OIDC == nil {
 		return s, nil
 	}
-	var said struct {
+	var config struct {
 		Issuer     string            `json:"issuer"`
 		ClientID   string            `json:"clientID"`
 		Scopes     []string          `json:"scopes"`
 		Present    Token             `json:"present"`
 		Parameters map[string]string `json:"parameters"`
 	}
-	if err := credential.FromCluster(outer.OIDC, "oidc", &said); err != nil {
+	if err := credential.FromCluster(outer.OIDC, "oidc", &config); err != nil {
 		return s, err
 	}
-	if err := credential.LeftOpen("issuer", &s.Issuer, said.Issuer); err != nil {
+	if err := credential.LeftOpen("issuer", &s.Issuer, config.Issuer); err != nil {
 		return s, err
 	}
-	if err := credential.LeftOpen("clientID", &s.ClientID, said.ClientID); err != nil {
+	if err := credential.LeftOpen("clientID", &s.ClientID, config.ClientID); err != nil {
 		return s, err
 	}
-	if err := credential.LeftOpen("present", &s.Present, said.Present); err != nil {
+	if err := credential.LeftOpen("present", &s.Present, config.Present); err != nil {
 		return s, err
 	}
-	if err := credential.ListLeftOpen("scopes", &s.Scopes, said.Scopes, " "); err != nil {
+	if err := credential.ListLeftOpen("scopes", &s.Scopes, config.Scopes, " "); err != nil {
 		return s, err
 	}
 	parameters := maps.Clone(s.Parameters)
-	for name, value := range said.Parameters {
+	for name, value := range config.Parameters {
 		if own, there := s.Parameters[name]; there && own != value {
-			return s, credential.Otherwise("parameter "+name, own, value)
+			return s, credential.Contradiction("parameter "+name, own, value)
 		}
 		if parameters == nil {
 			parameters = map[string]string{}

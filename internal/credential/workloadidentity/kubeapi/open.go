@@ -66,7 +66,7 @@ func open(access kubeconfig.Access, request credential.Request) (*client, error)
 	config.QPS = -1
 	config.WarningHandler = warnings{request.Terminal}
 	if config.ExecProvider != nil {
-		if config, err = withProgram(config, request.Ask.Interactive); err != nil {
+		if config, err = withProgram(config, request.ExecInfo.Interactive); err != nil {
 			return nil, err
 		}
 	}

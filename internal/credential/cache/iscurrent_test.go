@@ -25,17 +25,17 @@ func TestLockOfAFileThatHasGoneIsNone(t *testing.T) {
 		return file
 	}
 	file := create()
-	if err := folder.stillThere(file, "x.lock"); err != nil {
+	if err := folder.isCurrent(file, "x.lock"); err != nil {
 		t.Errorf("while it is there: %v", err)
 	}
 	if err := os.Rename(path, path+".removed"); err != nil {
 		t.Fatal(err)
 	}
-	if err := folder.stillThere(file, "x.lock"); !errors.Is(err, errBusy) {
+	if err := folder.isCurrent(file, "x.lock"); !errors.Is(err, errBusy) {
 		t.Errorf("when it has gone: %v", err)
 	}
 	create()
-	if err := folder.stillThere(file, "x.lock"); !errors.Is(err, errBusy) {
+	if err := folder.isCurrent(file, "x.lock"); !errors.Is(err, errBusy) {
 		t.Errorf("with another in its place: %v", err)
 	}
 }

@@ -14,31 +14,31 @@ func TestParseAsk(t *testing.T) {
 	cases := []struct {
 		name, environment string
 		absent, terminal  bool
-		want              credential.Ask
+		want              credential.ExecInfo
 	}{
-		{name: "absent", absent: true, want: credential.Ask{APIVersion: credential.V1}},
-		{name: "absent, at a terminal", absent: true, terminal: true, want: credential.Ask{APIVersion: credential.V1, Interactive: true}},
-		{name: "empty", terminal: true, want: credential.Ask{APIVersion: credential.V1, Interactive: true}},
+		{name: "absent", absent: true, want: credential.ExecInfo{APIVersion: credential.V1}},
+		{name: "absent, at a terminal", absent: true, terminal: true, want: credential.ExecInfo{APIVersion: credential.V1, Interactive: true}},
+		{name: "empty", terminal: true, want: credential.ExecInfo{APIVersion: credential.V1, Interactive: true}},
 		{name: "least", terminal: true, environment: `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}` + "\n",
-			want: credential.Ask{APIVersion: credential.V1, FromClient: true}},
+			want: credential.ExecInfo{APIVersion: credential.V1, FromClient: true}},
 		{name: "v1beta1", environment: `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1","spec":{"interactive":true}}`,
-			want: credential.Ask{APIVersion: credential.V1Beta1, Interactive: true, FromClient: true}},
+			want: credential.ExecInfo{APIVersion: credential.V1Beta1, Interactive: true, FromClient: true}},
 		{name: "no kind, no spec, unknown fields", environment: `{"apiVersion":"client.authentication.k8s.io/v1","status":null,"new":[1]}`,
-			want: credential.Ask{APIVersion: credential.V1, FromClient: true}},
+			want: credential.ExecInfo{APIVersion: credential.V1, FromClient: true}},
 		{name: "everything", environment: `{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://s:6443",
 			"tls-server-name":"name","insecure-skip-tls-verify":true,"certificate-authority-data":"Y2E=","proxy-url":"http://p","disable-compression":true,
 			"config":{"audience":"a"}},"interactive":true}}`,
-			want: credential.Ask{APIVersion: credential.V1, Interactive: true, FromClient: true, Cluster: &credential.Cluster{
+			want: credential.ExecInfo{APIVersion: credential.V1, Interactive: true, FromClient: true, Cluster: &credential.Cluster{
 				Server: "https://s:6443", TLSServerName: "name", InsecureSkipTLSVerify: true, CAData: []byte("ca"), ProxyURL: "http://p",
 				DisableCompression: true, Config: json.RawMessage(`{"audience":"a"}`)}}},
 		{name: "no config", environment: `{"apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://s","config":null}}}`,
-			want: credential.Ask{APIVersion: credential.V1, FromClient: true, Cluster: &credential.Cluster{Server: "https://s"}}},
+			want: credential.ExecInfo{APIVersion: credential.V1, FromClient: true, Cluster: &credential.Cluster{Server: "https://s"}}},
 		{name: "the names of KEP-541", environment: `{"apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"server":"https://s","serverName":"n","caData":"Y2E="}}}`,
-			want: credential.Ask{APIVersion: credential.V1, FromClient: true, Cluster: &credential.Cluster{Server: "https://s", TLSServerName: "n", CAData: []byte("ca")}}},
+			want: credential.ExecInfo{APIVersion: credential.V1, FromClient: true, Cluster: &credential.Cluster{Server: "https://s", TLSServerName: "n", CAData: []byte("ca")}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := credential.ParseAsk(c.environment, !c.absent, c.terminal)
+			got, err := credential.ParseExecInfo(c.environment, !c.absent, c.terminal)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +70,7 @@ func TestAskThatIsRefused(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := credential.ParseAsk(c.environment, true, true)
+			got, err := credential.ParseExecInfo(c.environment, true, true)
 			if err == nil {
 				t.Fatalf("read as %+v", got)
 			}
@@ -91,18 +91,18 @@ func FuzzParseAsk(f *testing.F) {
 	f.Add(`{"apiVersion":"client.authentication.k8s.io/v1beta1","spec":null}`)
 	f.Add("null")
 	f.Fuzz(func(t *testing.T, environment string) {
-		ask, err := credential.ParseAsk(environment, true, false)
+		info, err := credential.ParseExecInfo(environment, true, false)
 		if err != nil {
-			if diff := cmp.Diff(credential.Ask{}, ask); diff != "" {
+			if diff := cmp.Diff(credential.ExecInfo{}, info); diff != "" {
 				t.Errorf("an ask and an error:\n%s", diff)
 			}
 			return
 		}
-		if ask.APIVersion != credential.V1 && ask.APIVersion != credential.V1Beta1 {
-			t.Errorf("version %q", ask.APIVersion)
+		if info.APIVersion != credential.V1 && info.APIVersion != credential.V1Beta1 {
+			t.Errorf("version %q", info.APIVersion)
 		}
-		if ask.Cluster != nil && ask.Cluster.Config != nil && !json.Valid(ask.Cluster.Config) {
-			t.Errorf("config %q", ask.Cluster.Config)
+		if info.Cluster != nil && info.Cluster.Config != nil && !json.Valid(info.Cluster.Config) {
+			t.Errorf("config %q", info.Cluster.Config)
 		}
 	})
 }

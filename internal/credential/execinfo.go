@@ -15,8 +15,8 @@ const (
 // EnvironmentVariable is where a client says what it asks for.
 const EnvironmentVariable = "KUBERNETES_EXEC_INFO"
 
-// Ask is what a client asks for.
-type Ask struct {
+// ExecInfo is what a client asks for.
+type ExecInfo struct {
 	// APIVersion is V1 or V1Beta1. The answer has the same.
 	APIVersion string
 	// Interactive says whether a person may be asked.
@@ -43,9 +43,9 @@ type Cluster struct {
 // kind is the kind of what a client asks, and of what it is answered.
 const kind = "ExecCredential"
 
-// wireAsk is an ExecCredential as a client writes it. The last names of a cluster are those of KEP-541's text; clients have
+// wireExecInfo is an ExecCredential as a client writes it. The last names of a cluster are those of KEP-541's text; clients have
 // the others.
-type wireAsk struct {
+type wireExecInfo struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 	Spec       struct {
@@ -65,39 +65,39 @@ type wireAsk struct {
 	} `json:"spec"`
 }
 
-// ParseAsk reads the value of KUBERNETES_EXEC_INFO. If it is not present, or empty, the answer is of V1, and a person may be
+// ParseExecInfo reads the value of KUBERNETES_EXEC_INFO. If it is not present, or empty, the answer is of V1, and a person may be
 // asked if standard input is a terminal. An error names the versions that are known; it never quotes the value.
-func ParseAsk(environment string, present, terminal bool) (Ask, error) {
+func ParseExecInfo(environment string, present, terminal bool) (ExecInfo, error) {
 	if !present || environment == "" {
-		return Ask{APIVersion: V1, Interactive: terminal}, nil
+		return ExecInfo{APIVersion: V1, Interactive: terminal}, nil
 	}
-	var wire wireAsk
+	var wire wireExecInfo
 	if err := json.Unmarshal([]byte(environment), &wire); err != nil {
-		return Ask{}, fmt.Errorf("read %s: it is not an %s in JSON: %w", EnvironmentVariable, kind, plainJSONError(err))
+		return ExecInfo{}, fmt.Errorf("read %s: it is not an %s in JSON: %w", EnvironmentVariable, kind, plainJSONError(err))
 	}
 	if wire.Kind != "" && wire.Kind != kind {
-		return Ask{}, fmt.Errorf("read %s: its kind is %q, not %s", EnvironmentVariable, shorten(wire.Kind), kind)
+		return ExecInfo{}, fmt.Errorf("read %s: its kind is %q, not %s", EnvironmentVariable, shorten(wire.Kind), kind)
 	}
 	if err := checkVersion(wire.APIVersion); err != nil {
-		return Ask{}, fmt.Errorf("read %s: %w", EnvironmentVariable, err)
+		return ExecInfo{}, fmt.Errorf("read %s: %w", EnvironmentVariable, err)
 	}
-	ask := Ask{APIVersion: wire.APIVersion, Interactive: wire.Spec.Interactive, FromClient: true}
+	info := ExecInfo{APIVersion: wire.APIVersion, Interactive: wire.Spec.Interactive, FromClient: true}
 	if c := wire.Spec.Cluster; c != nil {
-		ask.Cluster = &Cluster{
+		info.Cluster = &Cluster{
 			Server: c.Server, TLSServerName: c.TLSServerName, ProxyURL: c.ProxyURL, InsecureSkipTLSVerify: c.InsecureSkipTLSVerify,
 			DisableCompression: c.DisableCompression, CAData: c.CAData, Config: c.Config,
 		}
 		if c.TLSServerName == "" {
-			ask.Cluster.TLSServerName = c.DocumentServerName
+			info.Cluster.TLSServerName = c.DocumentServerName
 		}
 		if len(c.CAData) == 0 {
-			ask.Cluster.CAData = c.DocumentCAData
+			info.Cluster.CAData = c.DocumentCAData
 		}
 		if string(c.Config) == "null" {
-			ask.Cluster.Config = nil
+			info.Cluster.Config = nil
 		}
 	}
-	return ask, nil
+	return info, nil
 }
 
 func checkVersion(version string) error {

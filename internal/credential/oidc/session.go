@@ -14,8 +14,8 @@ import (
 	"github.com/credence-id/credence/internal/credential/file"
 )
 
-// party is one provider and what this program is to it.
-type party struct {
+// session is one provider and what this program is to it.
+type session struct {
 	Config
 	document *document
 	keys     *keySet
@@ -23,22 +23,22 @@ type party struct {
 	secret   credential.Secret
 }
 
-// meet finds out what the provider says of itself, and loads its keys.
-func meet(ctx context.Context, c Config) (*party, error) {
-	p, err := introduce(ctx, c)
+// newSession finds out what the provider says of itself, and loads its keys.
+func newSession(ctx context.Context, c Config) (*session, error) {
+	p, err := connect(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if p.keys, err = loadKeys(ctx, p.client, p.document); err != nil {
-		p.leave()
+		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-// introduce is meet without the keys, for what needs no token verified.
-func introduce(ctx context.Context, c Config) (*party, error) {
-	p := &party{Config: c}
+// connect is meet without the keys, for what needs no token verified.
+func connect(ctx context.Context, c Config) (*session, error) {
+	p := &session{Config: c}
 	if c.ClientSecretFile != "" {
 		var err error
 		if p.secret, err = file.ReadPrivate(c.ClientSecretFile); err != nil {
@@ -50,19 +50,19 @@ func introduce(ctx context.Context, c Config) (*party, error) {
 		return nil, err
 	}
 	if p.document, err = discover(ctx, p.client, c.Issuer); err != nil {
-		p.leave()
+		p.close()
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *party) leave() { p.client.CloseIdleConnections() }
+func (p *session) close() { p.client.CloseIdleConnections() }
 
-func (p *party) now() time.Time { return p.Now() }
+func (p *session) now() time.Time { return p.Now() }
 
 // post sends a form as this client (RFC 6749 section 2.3.1). A status other than 200 is a *refusal, or an errOutage if it is not the
 // provider's own word.
-func (p *party) post(ctx context.Context, address string, form url.Values, secrets ...string) ([]byte, error) {
+func (p *session) post(ctx context.Context, address string, form url.Values, secrets ...string) ([]byte, error) {
 	basic := false
 	switch {
 	case p.secret.IsZero():
@@ -107,14 +107,14 @@ func (r *refusal) Error() string {
 
 // parseRefusal reads the body of an error, without the secrets that a provider may repeat in it.
 func parseRefusal(body []byte, secrets ...string) (*refusal, bool) {
-	var said struct {
+	var wire struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
 	}
-	if json.Unmarshal(body, &said) != nil || said.Error == "" {
+	if json.Unmarshal(body, &wire) != nil || wire.Error == "" {
 		return nil, false
 	}
-	return &refusal{plain(without(said.Error, secrets...)), plain(without(said.Description, secrets...))}, true
+	return &refusal{plain(without(wire.Error, secrets...)), plain(without(wire.Description, secrets...))}, true
 }
 
 // outage says whether the provider means that it cannot now, rather than that it will not.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// linger is how long a refresh goes on when the client goes away or somebody interrupts it. Many providers take a refresh token once:
+// refreshGrace is how long a refresh goes on when the client goes away or somebody interrupts it. Many providers take a refresh token once:
 // without their answer the login would be lost.
-const linger = 2 * time.Second
+const refreshGrace = 2 * time.Second
 
 // outlasting returns a context that ends so much later than ctx, if that is canceled, or when done is called.
 func outlasting(ctx context.Context, d time.Duration) (longer context.Context, done func()) {

@@ -19,8 +19,8 @@ type redirect struct {
 	ports      []int
 }
 
-// door is where the browser comes back to: listeners on loopback that share a port.
-type door struct {
+// loopbackListener is where the browser comes back to: listeners on loopback that share a port.
+type loopbackListener struct {
 	listeners []net.Listener
 	// address is host and port as the browser names them, redirectURI the whole.
 	address, redirectURI string
@@ -28,7 +28,7 @@ type door struct {
 
 // listen opens the first of the ports that is free. For the name localhost it listens on both IPv4 and IPv6, because a browser may
 // take either, and another program on the one that is left out would get the code.
-func listen(ctx context.Context, to redirect) (*door, error) {
+func listen(ctx context.Context, to redirect) (*loopbackListener, error) {
 	var failed []string
 	for _, port := range to.ports {
 		d, err := listenOn(ctx, to, port)
@@ -40,7 +40,7 @@ func listen(ctx context.Context, to redirect) (*door, error) {
 	return nil, fmt.Errorf("listen for the browser: %s", strings.Join(failed, "; "))
 }
 
-func listenOn(ctx context.Context, to redirect, port int) (*door, error) {
+func listenOn(ctx context.Context, to redirect, port int) (*loopbackListener, error) {
 	host := to.host
 	if host == "localhost" {
 		host = "127.0.0.1"
@@ -51,7 +51,7 @@ func listenOn(ctx context.Context, to redirect, port int) (*door, error) {
 		return nil, err
 	}
 	chosen := strconv.Itoa(first.Addr().(*net.TCPAddr).Port)
-	d := &door{listeners: []net.Listener{first}, address: net.JoinHostPort(to.host, chosen)}
+	d := &loopbackListener{listeners: []net.Listener{first}, address: net.JoinHostPort(to.host, chosen)}
 	d.redirectURI = "http://" + d.address + to.path
 	if to.host == "localhost" {
 		second, err := config.Listen(ctx, "tcp", net.JoinHostPort("::1", chosen))
