@@ -7,7 +7,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// What a client waits for when a credential is kept, but for the start of the process: read, decide, mark, encode.
+// The delay that a client sees when a credential is cached, without the start of the process: read, decide, mark, encode.
 func BenchmarkKept(b *testing.B) {
 	provider := credential.Provider{Folder: b.TempDir() + "/cache", Now: time.Now, Caller: credential.Parent(), Terminal: &screen{}}
 	source := &authority{lifetime: time.Hour, now: time.Now}

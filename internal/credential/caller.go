@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// callerVariable is where a program that stands between a client and this one says whom it stands for: itself, a space, and the
-// client. It is believed of the parent of this process alone, whose number and start it must have: one that was inherited from
+// callerVariable is set by a program that runs between a client and this one. Its value is that program itself, a space, and the
+// client. It is accepted only if it names the parent of this process, by number and start time: a value that was inherited from
 // further up, or that a kubeconfig sets, is of another process.
 const callerVariable = "CREDENCE_CREDENTIAL_CALLER"
 
 // Parent is the process that started this one.
 func Parent() Caller { return process(os.Getppid()) }
 
-// Client is the process that asks: the parent of this one or, where that only stands between, the one that it stands for.
+// Client is the client process: the parent of this one, or the client that the parent represents.
 // environment looks up a variable.
 func Client(environment func(string) string) Caller {
 	parent := Parent()
@@ -28,8 +28,8 @@ func Client(environment func(string) string) Caller {
 	return parent
 }
 
-// CallerEnvironment is the line, NAME=VALUE, for the environment of a child that works in the place of this process: its Client is that of
-// this process. Empty where the system does not tell when processes were started.
+// CallerEnvironment is the line, NAME=VALUE, for the environment of a child that works in the place of this process: its Client is
+// that of this process. It is empty where the system has no start times of processes.
 func CallerEnvironment(environment func(string) string) string {
 	self, client := process(os.Getpid()), Client(environment)
 	if self.Started == "" || client.Started == "" {
@@ -50,7 +50,7 @@ func parseCaller(text string) (Caller, bool) {
 	return Caller{PID: pid, Started: parts[1], Program: parts[2]}, err == nil && pid > 0
 }
 
-// same says whether both are one process, whatever it runs now.
+// same reports whether both are one process, whatever program it runs now.
 func (c Caller) same(other Caller) bool { return c.PID == other.PID && c.Started == other.Started }
 
 func process(pid int) Caller { return Caller{PID: pid, Started: started(pid), Program: program(pid)} }
@@ -63,8 +63,8 @@ func word(name string) string {
 
 func (c Caller) known() bool { return c.PID > 0 }
 
-// client is who asks. Without the protocol it is nobody: a person, or a script, may ask as often as they like, and from the
-// same shell, without meaning anything by it.
+// client is the calling process. Without the protocol it is unknown: a person or a script may run the program repeatedly from
+// the same shell, and a repetition has no meaning.
 func (p *Provider) client(info ExecInfo) Caller {
 	if !info.FromClient {
 		return Caller{}
@@ -72,8 +72,8 @@ func (p *Provider) client(info ExecInfo) Caller {
 	return p.Caller
 }
 
-// mark is the line that says that a client was served the credential of an entry. A client that talks to several clusters
-// infos for each of them, and means nothing by it.
+// mark is the line that records that a client was served the credential of an entry. A client of several clusters requests
+// one for each of them, which is not a repetition.
 func mark(caller Caller, info ExecInfo, e *Entry) string {
 	cluster := info.cluster()
 	if cluster == "" {
@@ -82,7 +82,7 @@ func mark(caller Caller, info ExecInfo, e *Entry) string {
 	return fmt.Sprintf("%d %s %s", e.Obtained.UnixNano(), caller.text(), cluster)
 }
 
-// cluster is a short name of the cluster that a client talks to; empty if it does not say.
+// cluster is a short name of the client's cluster; empty if the client does not name it.
 func (a ExecInfo) cluster() string {
 	if a.Cluster == nil {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// started tells when a process was started, in seconds since 1970; empty if it cannot be told.
+// started is the start of a process, in seconds since 1970; empty if it cannot be read.
 func started(pid int) string {
 	process, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {
@@ -18,7 +18,7 @@ func started(pid int) string {
 	return fmt.Sprintf("%d.%06d", started.Sec, started.Usec)
 }
 
-// program tells what a process runs. kubectl of the Google Cloud SDK asks once, and then becomes the kubectl of the server's version.
+// program is the program of a process. kubectl of the Google Cloud SDK requests once, and then execs the kubectl of the server's version.
 func program(pid int) string {
 	process, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {

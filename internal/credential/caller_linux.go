@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// started tells when a process was started, in ticks since the start of the system; empty if it cannot be told.
+// started is the start of a process, in ticks since the start of the system; empty if it cannot be read.
 func started(pid int) string {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -22,7 +22,7 @@ func started(pid int) string {
 	return ""
 }
 
-// program tells what a process runs. kubectl of the Google Cloud SDK asks once, and then becomes the kubectl of the server's version.
+// program is the program of a process. kubectl of the Google Cloud SDK requests once, and then execs the kubectl of the server's version.
 func program(pid int) string {
 	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	if err != nil {

@@ -2,8 +2,8 @@
 
 package credential
 
-// started tells when a process was started: not known here.
+// started is the start of a process: unknown here.
 func started(int) string { return "" }
 
-// program tells what a process runs: not known here.
+// program is the program of a process: unknown here.
 func program(int) string { return "" }

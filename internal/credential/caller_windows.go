@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// started tells when a process was started, in nanoseconds since 1970; empty if it cannot be told.
+// started is the start of a process, in nanoseconds since 1970; empty if it cannot be read.
 func started(pid int) string {
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
 	if err != nil {
@@ -22,5 +22,5 @@ func started(pid int) string {
 	return strconv.FormatInt(created.Nanoseconds(), 10)
 }
 
-// program tells what a process runs: no process becomes another program here.
+// program is empty: no process execs another program here.
 func program(int) string { return "" }

@@ -19,7 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// What Encode prints is read by client-go's own decoder, whole.
+// client-go's own decoder reads all that Encode writes.
 func TestClientGoReadsWhatIsPrinted(t *testing.T) {
 	scheme := runtime.NewScheme()
 	install.Install(scheme)
@@ -97,6 +97,6 @@ func TestClientGoIsServedANewTokenWhenOneIsRevoked(t *testing.T) {
 		t.Fatalf("after the revoked token: %d", got)
 	}
 	if calls := p.calls(); len(calls) != 2 {
-		t.Errorf("the other side was asked by %v", calls)
+		t.Errorf("the source was called by %v", calls)
 	}
 }

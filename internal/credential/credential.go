@@ -9,7 +9,7 @@ type Credential struct {
 	// CertificatePEM is a chain of certificates, the client's own first.
 	CertificatePEM []byte
 	KeyPEM         Secret
-	// Expires is the end of the credential; zero if nobody says it. A credential without it is served to those who waited
-	// for it, and not kept for others.
+	// Expires is the end of the credential; zero if it is unknown. A credential without it is served to the processes that
+	// waited for it, and not stored.
 	Expires time.Time
 }

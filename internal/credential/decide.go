@@ -8,51 +8,51 @@ import (
 // DefaultMargin is how long before its expiry a credential is no longer served to a new client.
 const DefaultMargin = 30 * time.Second
 
-// clockTolerance is how far a clock is set back without meaning anything by it; less than the margin.
+// clockTolerance is how far an ordinary clock correction sets a clock back; less than the margin.
 const clockTolerance = 10 * time.Second
 
 const (
 	// A credential that was got because the server refused the one before is replaced for the same reason only after a while,
 	// which grows: a server that refuses everything is not helped by new credentials, and each may cost a refresh token.
 	firstRefusalPause, longestRefusalPause = 10 * time.Second, 30 * time.Minute
-	// A client that was told of an outage is told again without another attempt for a while, which grows. kubectl runs a
+	// A client that got an outage gets the same error again without another attempt for a while, which grows. kubectl runs a
 	// provider that fails six times in a row.
 	firstOutagePause, longestOutagePause = 5 * time.Second, time.Minute
-	// The same where somebody has to do something first.
+	// The same for a failure that needs a person.
 	firstFailurePause, longestFailurePause = 30 * time.Second, 10 * time.Minute
-	// Attempts in a row, of whichever client, after which nobody is asked again for a while: behind them is no person, but a
-	// loop that opens a page each time.
+	// After so many attempts in a row, of any client, the user is not prompted for a while: the client is an unattended loop
+	// that opens a page each time.
 	unattendedFailures     = 4
 	longestUnattendedPause = time.Hour
 )
 
-// verdict is what is done about one ask.
+// verdict is the handling of one request.
 type verdict int
 
 const (
-	serve      verdict = iota // what is kept
-	serveAgain                // what is kept, though the server seems to refuse it: it refused the one before, too, a moment ago
-	repeat                    // the error that is remembered
+	serve      verdict = iota // the stored credential
+	serveAgain                // the stored credential, though the server seems to refuse it: it refused the one before, too, a moment ago
+	repeat                    // the remembered error
 	obtain                    // a new credential
-	replace                   // a new credential, since the server refused the one that is kept
+	replace                   // a new credential, since the server refused the stored one
 )
 
-// situation is all that is known when one client asks.
+// situation is the input of a decision about one client's request.
 type situation struct {
 	entry  *Entry
 	now    time.Time
 	margin time.Duration
-	// seen says that this very client was served the kept credential before.
+	// seen reports whether this very client was served the stored credential before.
 	seen bool
-	// interactive says whether a person may be asked.
+	// interactive reports whether the user may be prompted.
 	interactive bool
 	// caller is the client; zero if it is not known.
 	caller Caller
-	// cluster is the one that the client talks to; empty if it does not say.
+	// cluster is the client's cluster; empty if the client does not name it.
 	cluster string
 }
 
-// decide says what is done, as far as it follows from what is kept.
+// decide returns the verdict, as far as it follows from the stored entry.
 func decide(s situation) verdict {
 	fresh := s.fresh()
 	if fresh && !s.seen {
@@ -75,9 +75,9 @@ func decide(s situation) verdict {
 	return obtain
 }
 
-// renewsEarly says whether a client that has the credential asks at the end of the time that it was told: some renew theirs before they must,
-// and do not mean that it was refused. That is the last tenth of the credential's life, or as long as the margin if that is longer, but at
-// most half of the time that the client was told.
+// renewsEarly reports whether a client that has the credential requests at the end of the time that it was served: some clients renew
+// early, without having been refused. That is the last tenth of the credential's life, or the margin if that is longer, but at
+// most half of the served time.
 func (s situation) renewsEarly() bool {
 	e, margin := s.entry, effectiveMargin(s.entry, s.margin)
 	life := e.Credential.Expires.Sub(e.Obtained)
@@ -88,17 +88,17 @@ func (s situation) renewsEarly() bool {
 // refusals are those by the server that the client talks to.
 func (s situation) refusals() Refusals { return s.entry.Refusals[s.cluster] }
 
-// fresh says whether what is kept can be served to a new client. If it was got in the future the clock was set back: what
-// its expiry means is not known then.
+// fresh reports whether the stored credential can be served to a new client. If it was obtained in the future, the clock was set
+// back, and its expiry cannot be judged.
 func (s situation) fresh() bool {
 	return s.entry.valid(s.now.Add(effectiveMargin(s.entry, s.margin))) && !s.inTheFuture()
 }
 
-// usable says whether what is kept is valid at all.
+// usable reports whether the stored credential is valid at all.
 func (s situation) usable() bool { return s.entry.valid(s.now) && !s.inTheFuture() }
 
-// inTheFuture says whether what is kept was got later than now, by more than a clock is corrected by: a new one may cost somebody a
-// login, or an approval.
+// inTheFuture reports whether the stored credential was obtained later than now, by more than clockTolerance: replacing it may cost
+// a login or an approval.
 func (s situation) inTheFuture() bool { return s.entry.Obtained.After(s.now.Add(clockTolerance)) }
 
 // effectiveMargin is the margin, but at most half of what the credential had to live, so that short ones can be shared too.
@@ -109,7 +109,7 @@ func effectiveMargin(e *Entry, margin time.Duration) time.Duration {
 	return max(0, min(margin, e.Credential.Expires.Sub(e.Obtained)/2))
 }
 
-// remembered says whether an attempt now would be one more of those that just failed.
+// remembered reports whether an attempt now would repeat those that just failed.
 func (s situation) remembered() bool {
 	if s.entry == nil || s.entry.Failure == nil {
 		return false
@@ -122,13 +122,13 @@ func (s situation) remembered() bool {
 	return informed && s.now.Before(f.At.Add(f.pause())) || s.now.Before(f.At.Add(f.unattendedPause()))
 }
 
-// concerns says whether the failure is one for a client that allows a person to be asked, or not: where no person could be
-// asked, another client may have one.
+// concerns reports whether the failure applies to a client, interactive or not: where the user could not be prompted, another
+// client may be able to.
 func (f *Failure) concerns(interactive bool) bool {
 	return f.Class != NeedsPerson || f.Interactive || !interactive
 }
 
-// pause is how long a client that was told is told again.
+// pause is how long a client that got the failure gets it again.
 func (f *Failure) pause() time.Duration {
 	if f.Class == Outage {
 		return doubled(firstOutagePause, f.Count-1, longestOutagePause)
@@ -136,7 +136,7 @@ func (f *Failure) pause() time.Duration {
 	return doubled(firstFailurePause, f.Count-1, longestFailurePause)
 }
 
-// unattendedPause is how long any client is told again.
+// unattendedPause is how long any client gets the failure again.
 func (f *Failure) unattendedPause() time.Duration {
 	if !f.Interactive || f.Class == Outage || f.Count < unattendedFailures {
 		return 0

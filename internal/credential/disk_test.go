@@ -30,7 +30,7 @@ func TestWhatIsOnDisk(t *testing.T) {
 	}
 }
 
-// A file that cannot be trusted is as none, is told of, and is replaced.
+// An untrusted file is ignored, with a notice, and replaced.
 func TestDamagedFilesAreReplaced(t *testing.T) {
 	edit := func(change func([]byte) []byte) func(string, []byte) error {
 		return func(path string, data []byte) error { return os.WriteFile(path, change(data), 0o600) }
@@ -88,8 +88,8 @@ type renamed struct{ *authority }
 
 func (renamed) Key() map[string]string { return map[string]string{"source": "another"} }
 
-// Without a lock, what is there is served, and a new credential is got, but the state stays untouched: nobody could tell the
-// next process what became of it.
+// Without a lock, the stored credential is served, and a new one is obtained, but the state stays untouched: its use could not be
+// recorded for the next process.
 func TestWithoutLock(t *testing.T) {
 	w := newWorld(t)
 	w.want(1, "token-1")
@@ -166,7 +166,7 @@ func TestFolderThatCannotBeMade(t *testing.T) {
 	w.shown("nothing can be kept")
 }
 
-// Who logs in ahead wants it kept: where that cannot be, nobody is asked.
+// A login ahead of time is for storing: where that is impossible, the user is not prompted.
 func TestRenewWhereNothingCanBeKept(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -211,7 +211,7 @@ func TestListAndRemove(t *testing.T) {
 	}
 }
 
-// What a process that was killed has left of a first credential is found, so that who logs out removes it.
+// A killed process's leftover of a first credential is found, so that a logout removes it.
 func TestLeftoverIsListedAndRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.want(1, "token-1")
@@ -257,6 +257,6 @@ func TestUnsafeFolderIsRefused(t *testing.T) {
 	w.must(os.Chmod(w.folder, 0o777))
 	w.wantError(1, interactively(), cache.ErrUnsafe)
 	if w.authority.attempts != 0 {
-		t.Error("the source was asked")
+		t.Error("the source was called")
 	}
 }

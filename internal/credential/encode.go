@@ -27,7 +27,7 @@ type wireStatus struct {
 	ClientKeyData         string `json:"clientKeyData,omitempty"`
 }
 
-// Encode returns exactly one ExecCredential in JSON, with a line feed at its end; nothing if there is an error. The expiry is
+// Encode returns exactly one ExecCredential in JSON, with a line feed at its end, or an error. The expiry is
 // in UTC, without fractions, and never later than the credential's.
 func (c Credential) Encode(apiVersion string) ([]byte, error) {
 	if err := checkVersion(apiVersion); err != nil {

@@ -11,7 +11,7 @@ import (
 type Entry struct {
 	// Key is the key of the source that it is of.
 	Key map[string]string
-	// Credential is zero if none has been got yet.
+	// Credential is zero before the first one.
 	Credential Credential
 	// State is the source's own: a refresh token, say. Secret.
 	State json.RawMessage
@@ -38,9 +38,9 @@ type Failure struct {
 	Class Class
 	// Message is the text of the error, without secrets.
 	Message string
-	// Interactive says whether a person could have been asked.
+	// Interactive reports whether the user could have been prompted.
 	Interactive bool
-	// Callers are the clients that were told, as far as they are known, and the latest only.
+	// Callers are the latest known clients that got the failure.
 	Callers []Caller
 	// Count is how many attempts in a row have failed, this one included.
 	Count int
@@ -56,22 +56,22 @@ const (
 	Outage      Class = "outage"
 )
 
-// Caller is the process that asks: the parent of this one. The zero value is nobody that is known.
+// Caller is the client process: the parent of this one. The zero value is an unknown one.
 type Caller struct {
 	PID int
-	// Started tells processes apart that had the same number one after the other; it is empty where the system does not say.
+	// Started tells processes with the same number apart; it is empty where the system has no start times.
 	Started string
-	// Program tells what a process runs: one that has become another program has forgotten what it was given. Empty where the
-	// system does not say, or where a process cannot become another program.
+	// Program is the program of the process: after an exec it has lost its credential. It is empty where the system
+	// has no such information, or where a process cannot exec.
 	Program string
 }
 
-// has says whether there is a credential, perhaps an expired one.
+// has reports whether the entry has a credential, perhaps an expired one.
 func (e *Entry) has() bool {
 	return e != nil && (!e.Credential.Token.IsZero() || len(e.Credential.CertificatePEM) > 0 || !e.Credential.KeyPEM.IsZero())
 }
 
-// valid says whether there is a credential that the server should take: it says when it expires, and has not.
+// valid reports whether the entry has a credential with an expiry that has not passed.
 func (e *Entry) valid(now time.Time) bool { return e.has() && now.Before(e.Credential.Expires) }
 
 // Format implements fmt.Formatter: no verb shows what is secret.

@@ -82,7 +82,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		}
 		if got.has() {
 			if _, err := got.Credential.Encode(V1); err != nil && len(data) < maxOutput/2 {
-				t.Errorf("what was read cannot be served: %v", err)
+				t.Errorf("the entry read cannot be served: %v", err)
 			}
 		}
 		again, err := encodeEntry(*got)
@@ -90,7 +90,7 @@ func FuzzDecodeEntry(f *testing.F) {
 			t.Fatal(err)
 		}
 		if reread, err := decodeEntry(name, again); err != nil {
-			t.Errorf("what was read and written cannot be read: %v", err)
+			t.Errorf("the entry written back cannot be read: %v", err)
 		} else if diff := cmp.Diff(got.Credential, reread.Credential); diff != "" {
 			t.Errorf("written anew (-want +got):\n%s", diff)
 		}

@@ -12,22 +12,22 @@ const (
 	V1Beta1 = "client.authentication.k8s.io/v1beta1"
 )
 
-// EnvironmentVariable is where a client says what it asks for.
+// EnvironmentVariable holds the request of a client, as an ExecCredential in JSON.
 const EnvironmentVariable = "KUBERNETES_EXEC_INFO"
 
-// ExecInfo is what a client asks for.
+// ExecInfo is the request of a client.
 type ExecInfo struct {
 	// APIVersion is V1 or V1Beta1. The answer has the same.
 	APIVersion string
-	// Interactive says whether a person may be asked.
+	// Interactive reports whether the user may be prompted.
 	Interactive bool
-	// Cluster is what the client talks to; nil if it does not say.
+	// Cluster is the cluster that the client connects to; nil if the client does not name it.
 	Cluster *Cluster
-	// FromClient says that a client asked by the protocol, and not a person or script without it.
+	// FromClient reports whether a client sent the request by the protocol; otherwise a person or a script ran the program.
 	FromClient bool
 }
 
-// Cluster is the cluster that a client talks to, as far as it says.
+// Cluster is the cluster that a client connects to, as far as the client describes it.
 type Cluster struct {
 	Server                string
 	TLSServerName         string
@@ -36,11 +36,11 @@ type Cluster struct {
 	DisableCompression    bool
 	// CAData holds PEM certificates; empty: the roots of the system.
 	CAData []byte
-	// Config is the extension client.authentication.k8s.io/exec of the kubeconfig's cluster; nil if there is none.
+	// Config is the extension client.authentication.k8s.io/exec of the kubeconfig's cluster, or nil.
 	Config json.RawMessage
 }
 
-// kind is the kind of what a client asks, and of what it is answered.
+// kind is the kind of both the request and the answer.
 const kind = "ExecCredential"
 
 // wireExecInfo is an ExecCredential as a client writes it. The last names of a cluster are those of KEP-541's text; clients have
@@ -65,8 +65,8 @@ type wireExecInfo struct {
 	} `json:"spec"`
 }
 
-// ParseExecInfo reads the value of KUBERNETES_EXEC_INFO. If it is not present, or empty, the answer is of V1, and a person may be
-// asked if standard input is a terminal. An error names the versions that are known; it never quotes the value.
+// ParseExecInfo reads the value of KUBERNETES_EXEC_INFO. If it is absent or empty, the answer is of V1, and the user may be
+// prompted if standard input is a terminal. An error names the known versions and never quotes the value.
 func ParseExecInfo(environment string, present, terminal bool) (ExecInfo, error) {
 	if !present || environment == "" {
 		return ExecInfo{APIVersion: V1, Interactive: terminal}, nil

@@ -43,7 +43,7 @@ func TestParseAsk(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("ask (-want +got):\n%s", diff)
+				t.Errorf("info (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func FuzzParseAsk(f *testing.F) {
 		info, err := credential.ParseExecInfo(environment, true, false)
 		if err != nil {
 			if diff := cmp.Diff(credential.ExecInfo{}, info); diff != "" {
-				t.Errorf("an ask and an error:\n%s", diff)
+				t.Errorf("a request and an error:\n%s", diff)
 			}
 			return
 		}

@@ -11,7 +11,7 @@ import (
 const (
 	// maxMessage bounds, in characters, what is kept of an error.
 	maxMessage = 1000
-	// maxCallers bounds how many clients are remembered that were told of a failure.
+	// maxCallers bounds the remembered clients of a failure.
 	maxCallers = 64
 )
 
@@ -29,7 +29,7 @@ func (e *rememberedError) Error() string {
 		e.failure.At.Local().Format(time.TimeOnly), e.next.Local().Format(time.TimeOnly))
 }
 
-// Is says whether the failure is of the class.
+// Is reports whether the failure is of the class.
 func (e *rememberedError) Is(target error) bool {
 	switch target {
 	case ErrRemembered:
@@ -69,7 +69,7 @@ func failed(previous *Failure, err error, info ExecInfo, caller Caller, now time
 	return next
 }
 
-// addCaller remembers that a client was told.
+// addCaller records that a client got the failure.
 func (f *Failure) addCaller(caller Caller) {
 	if !caller.known() || slices.ContainsFunc(f.Callers, caller.same) {
 		return
@@ -80,5 +80,5 @@ func (f *Failure) addCaller(caller Caller) {
 	}
 }
 
-// canceled says whether the client went away, which says nothing of the source.
+// canceled reports whether the client ended the request: its error is not the source's.
 func canceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }

@@ -46,7 +46,7 @@ func TestFailureIsNotRepeatedForEachRetryOfAClient(t *testing.T) {
 	}
 }
 
-// Two clients that retry side by side are told what the other found out; neither makes the other forget.
+// Two clients that retry side by side both get the remembered failure.
 func TestFailureIsRememberedForEachClientThatWasTold(t *testing.T) {
 	w := newWorld(t)
 	w.authority.nobody = true
@@ -60,7 +60,7 @@ func TestFailureIsRememberedForEachClientThatWasTold(t *testing.T) {
 	}
 }
 
-// A client that asks for a long time tries again, at growing distances.
+// A long-running client tries again, with growing pauses.
 func TestFailuresOfALongRunningClient(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -86,7 +86,7 @@ func TestFailuresOfALongRunningClient(t *testing.T) {
 	}
 }
 
-// watch kubectl get pods, overnight: each run is a new client, and nobody is there to log in.
+// watch kubectl get pods, overnight: each run is a new client, and the user is away.
 func TestUnattendedLoopOpensFewPages(t *testing.T) {
 	w := newWorld(t)
 	w.authority.nobody = true
@@ -97,7 +97,7 @@ func TestUnattendedLoopOpensFewPages(t *testing.T) {
 	if w.authority.asked < 5 || w.authority.asked > 20 {
 		t.Errorf("%d pages were opened in a night", w.authority.asked)
 	}
-	// In the morning somebody logs in on purpose.
+	// In the morning the user logs in on purpose.
 	w.authority.nobody = false
 	if _, err := w.provider(client(1)).Renew(t.Context(), w.authority, interactively()); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestUnattendedLoopOpensFewPages(t *testing.T) {
 	w.want(2, "token-1")
 }
 
-// Where no person could be asked, the next client may have one.
+// Where the user could not be prompted, the next client may be able to.
 func TestFailureWithoutAPersonIsNotOneForAPerson(t *testing.T) {
 	w := newWorld(t)
 	for range 10 {
@@ -117,7 +117,7 @@ func TestFailureWithoutAPersonIsNotOneForAPerson(t *testing.T) {
 	w.want(1, "token-1")
 }
 
-// A script, or a person at a prompt, asks without the protocol: from one shell, and as often as they like.
+// A script, or a person at a prompt, runs the program without the protocol: from one shell, and repeatedly.
 func TestFailureIsNotRememberedForAScript(t *testing.T) {
 	w := newWorld(t)
 	w.authority.down = errDown
@@ -131,7 +131,7 @@ func TestFailureIsNotRememberedForAScript(t *testing.T) {
 	}
 }
 
-// What the other side says is kept in one line, bounded, and cannot move the cursor.
+// The message of the other side is kept in one line, bounded, and cannot move the cursor.
 func TestMessageOfARememberedFailure(t *testing.T) {
 	w := newWorld(t)
 	w.authority.down = errors.New("says\x1b[2J\nmuch: " + strings.Repeat("é", 5000))
@@ -142,7 +142,7 @@ func TestMessageOfARememberedFailure(t *testing.T) {
 	}
 }
 
-// What a process was told it is not told anew because it has become another program: kubectl may do so between its attempts.
+// A failure is not reported anew to a process after an exec: kubectl may exec between its attempts.
 func TestFailureIsRememberedForAClientThatBecomesAnother(t *testing.T) {
 	w := newWorld(t)
 	w.authority.down = errDown

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// FromCluster decodes what a cluster's own configuration says for a source, in the field of that name, into said, a pointer to a struct.
+// FromCluster decodes the cluster's own configuration of a source into config, a pointer to a struct.
 // An unknown field is an error.
 func FromCluster(raw json.RawMessage, source string, config any) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -19,8 +19,8 @@ func FromCluster(raw json.RawMessage, source string, config any) error {
 	return nil
 }
 
-// LeftOpen sets own, a setting of the command line, to what the cluster says of it; a zero value says nothing. A cluster says only what
-// the command line leaves open, or any cluster could have the credential of any other: that it says otherwise is an error.
+// LeftOpen sets own, a setting of the command line, to the cluster's value, unless that is zero. A cluster sets only settings that
+// the command line leaves open, or any cluster could have the credential of any other: a different value is an error.
 func LeftOpen[T comparable](field string, own *T, ofCluster T) error {
 	var open T
 	if ofCluster == open {
@@ -33,7 +33,7 @@ func LeftOpen[T comparable](field string, own *T, ofCluster T) error {
 	return nil
 }
 
-// ListLeftOpen is LeftOpen for a list, of which nil says nothing. The separator is that of the error.
+// ListLeftOpen is LeftOpen for a list; nil is unset. The separator is that of the error.
 func ListLeftOpen(field string, own *[]string, ofCluster []string, separator string) error {
 	if ofCluster == nil {
 		return nil
@@ -45,8 +45,8 @@ func ListLeftOpen(field string, own *[]string, ofCluster []string, separator str
 	return nil
 }
 
-// Contradiction refuses a cluster that would have another credential than the command line allows: it may be anybody's.
+// Contradiction refuses a cluster that requests another credential than the command line: it may be malicious.
 func Contradiction(field, own, ofCluster string) error {
-	return fmt.Errorf("the configuration of the cluster says %s %q, and the command line %q: a cluster says only what the command line leaves open",
+	return fmt.Errorf("the configuration of the cluster has %s %q, and the command line %q: a cluster can set only what the command line leaves open",
 		field, ofCluster, own)
 }

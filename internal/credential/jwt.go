@@ -9,15 +9,14 @@ import (
 	"time"
 )
 
-// Claims are some claims of a JSON Web Token (RFC 7519 section 4.1) that nobody has verified: they say when it is of no use
-// to present it any more, and what to call it, and nothing else is to be concluded from them.
+// Claims are some claims of an unverified JSON Web Token (RFC 7519 section 4.1): the time after which it is useless,
+// and a name for display. Do not rely on them for anything else.
 type Claims struct {
 	Issuer, Subject   string
 	IssuedAt, Expires time.Time
 }
 
-// Unverified returns the claims of a token; ok is false if it is not a JSON Web Token. A time that is not said, or that is
-// not one, is zero.
+// Unverified returns the claims of a token; ok is false if it is not a JSON Web Token. An absent or invalid time is zero.
 func Unverified(token Secret) (claims Claims, ok bool) {
 	parts := strings.Split(token.Reveal(), ".")
 	if len(parts) != 3 {

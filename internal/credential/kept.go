@@ -13,13 +13,13 @@ import (
 // Kept is one credential that is kept, without its secrets.
 type Kept struct {
 	Name cache.Name
-	// Key says what it is, and for whom; nil if the file cannot be read.
+	// Key names the credential; nil if the file cannot be read.
 	Key map[string]string
-	// Token and Certificate say what it consists of.
+	// Token and Certificate report which parts it has.
 	Token, Certificate bool
-	// Obtained and Expires are zero if there is none, or nobody said it.
+	// Obtained and Expires are zero if they are unknown.
 	Obtained, Expires time.Time
-	// Renewable says that there is a state, such as a refresh token, with which the source may get a new one without a person.
+	// Renewable reports whether there is a state, such as a refresh token, with which the source may get a new one without a person.
 	Renewable bool
 	Failure   *Failure
 	// Problem is why the file is not used; nil if it is.
@@ -29,7 +29,7 @@ type Kept struct {
 // errUnfinished: only a part of what was to be kept is there, which may be secret.
 var errUnfinished = errors.New("the process that got it was killed before it was kept")
 
-// unfinished says whether no process is at work on a name, and nothing is kept of it all the same.
+// unfinished reports whether a name has no stored file and no process at work on it.
 func unfinished(folder *cache.Folder, name cache.Name) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // it is tried once

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// obtain asks the source, under the lock, and keeps what comes of it before anybody is given it.
+// obtain calls the source, under the lock, and stores the result before returning it.
 func (t *turn) obtain(ctx context.Context) (Credential, error) {
 	if t.renew {
 		if err := t.lock.Reserve(); err != nil {
@@ -44,8 +44,8 @@ func (t *turn) obtain(ctx context.Context) (Credential, error) {
 	return t.hand(), nil
 }
 
-// previous is what the source is given of what is kept. A state may be of use only once: where there is no room to write the
-// next one it stays where it is.
+// previous is the stored entry as the source gets it. A state may be usable only once: if there is no space to write the
+// next one, it is withheld.
 func (t *turn) previous() *Entry {
 	if t.entry == nil {
 		return nil
@@ -53,7 +53,7 @@ func (t *turn) previous() *Entry {
 	previous := *t.entry
 	if previous.State != nil {
 		if err := t.lock.Reserve(); err != nil {
-			t.Terminal.Notice("what was kept of the last log-in is not used, since no new one could be kept: %v", err)
+			t.Terminal.Notice("the last log-in is not used, since no new one could be kept: %v", err)
 			previous.State, t.withheld = nil, true
 		}
 	}
@@ -81,13 +81,13 @@ func (t *turn) save(old json.RawMessage) error {
 	t.Terminal.Notice("nothing could be kept: %v", err)
 	if old != nil && !t.withheld && !bytes.Equal(old, t.entry.State) {
 		if forgotten := t.lock.Forget(); forgotten != nil {
-			t.Terminal.Notice("what was kept before is of no use any more, and could not be removed: %v", forgotten)
+			t.Terminal.Notice("the credential kept before is of no use any more, and could not be removed: %v", forgotten)
 		}
 	}
 	return err
 }
 
-// fail remembers that the source failed, with the state that is left. A client that went away says nothing of the source.
+// fail records that the source failed, with the remaining state. A canceled request is not recorded.
 func (t *turn) fail(ctx context.Context, err error, state json.RawMessage, refused bool) (Credential, error) {
 	old := t.state()
 	next := Entry{Key: t.key}
@@ -128,7 +128,7 @@ func (t *turn) withoutFolder(ctx context.Context, why error) (Credential, error)
 	return t.unkept(ctx)
 }
 
-// unkept asks the source where nothing is kept.
+// unkept calls the source where nothing can be stored.
 func (t *turn) unkept(ctx context.Context) (Credential, error) {
 	request := Request{ExecInfo: t.info, Terminal: t.Terminal, Keep: func(json.RawMessage) error {
 		return errors.New("nothing is kept")
@@ -147,10 +147,10 @@ func (t *turn) unkept(ctx context.Context) (Credential, error) {
 // checkNew refuses a credential that a client could not use.
 func checkNew(credential Credential, now time.Time) error {
 	if err := credential.check(); err != nil {
-		return fmt.Errorf("what was obtained cannot be presented: %w", err)
+		return fmt.Errorf("the new credential cannot be presented: %w", err)
 	}
 	if !credential.Expires.IsZero() && !now.Before(credential.Expires) {
-		return fmt.Errorf("what was obtained expired at %s already, and now is %s: is the clock right?",
+		return fmt.Errorf("the new credential expired at %s already, and now is %s: is the clock right?",
 			credential.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/cache"
 )
 
-// together lets clients ask at once: the source answers when all others wait for the first.
+// together lets clients request at once: the source answers when all others wait for the first.
 func (w *world) together(count int, info credential.ExecInfo) (tokens []string, errs []error) {
 	w.t.Helper()
 	waiting, once := make(chan struct{}), sync.Once{}
@@ -43,7 +43,7 @@ func (w *world) together(count int, info credential.ExecInfo) (tokens []string, 
 }
 
 func TestEightAtOnceAreOneLogin(t *testing.T) {
-	for name, lifetime := range map[string]time.Duration{"an hour": time.Hour, "shorter than the margin": time.Second, "not said": 0} {
+	for name, lifetime := range map[string]time.Duration{"an hour": time.Hour, "shorter than the margin": time.Second, "unknown": 0} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.authority.lifetime = lifetime
@@ -73,7 +73,7 @@ func TestEightAtOnceShareAFailure(t *testing.T) {
 	}
 	for i, err := range errs {
 		if !errors.Is(err, credential.ErrNeedsPerson) {
-			t.Errorf("ask %d: %v", i, err)
+			t.Errorf("request %d: %v", i, err)
 		}
 	}
 	if w.authority.asked != 1 {
@@ -112,7 +112,7 @@ func TestWaitingHasADeadline(t *testing.T) {
 	w.pass(time.Hour - time.Second)
 	w.want(2, "token-1")
 	w.shown("served is the credential that is kept")
-	// Who asked for a new one has not got it.
+	// A client that requested a new one has not got it.
 	if _, err := w.provider(client(5)).Renew(t.Context(), w.authority, interactively()); !errors.Is(err, cache.ErrBusy) {
 		t.Errorf("renewed: %v", err)
 	}
@@ -131,7 +131,7 @@ func TestWaitingHasADeadline(t *testing.T) {
 	}
 }
 
-// What was got while a client waited is served to it, but not if it has expired by then.
+// A credential obtained while a client waited is served to it, but not if it has expired by then.
 func TestWhatExpiredWhileWaitingIsNotServed(t *testing.T) {
 	for name, c := range map[string]struct {
 		passes time.Duration

@@ -61,8 +61,8 @@ type printer struct{}
 func (printer) Notice(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 func (printer) OpenURL(string) error              { return nil }
 
-// logged is a source that appends a line to a file for each call; the tokens are numbered by it. It answers when the file
-// that it is told to wait for is there.
+// logged is a source that appends a line to a file for each call; the tokens are numbered by it. It answers when a given file
+// exists.
 type logged struct{}
 
 func (logged) Key() map[string]string { return map[string]string{"source": "logged"} }
@@ -102,7 +102,7 @@ func (p processes) environment() map[string]string {
 	return map[string]string{providerFolder: p.folder, providerLog: p.log, providerWait: p.wait}
 }
 
-// start starts one provider. Its standard error is a pipe that tells when it waits.
+// start starts one provider. Its standard error is a pipe that shows when it waits.
 func (p processes) start() (*exec.Cmd, *bytes.Buffer, *waiter) {
 	p.t.Helper()
 	out, told := &bytes.Buffer{}, &waiter{text: "waiting for process", seen: make(chan struct{})}
@@ -118,7 +118,7 @@ func (p processes) start() (*exec.Cmd, *bytes.Buffer, *waiter) {
 	return command, out, told
 }
 
-// calls are the processes that asked the other side.
+// calls are the processes that called the source.
 func (p processes) calls() []string {
 	data, _ := os.ReadFile(p.log)
 	return strings.Fields(string(data))
@@ -133,7 +133,7 @@ func (p processes) until(what string, condition func() bool) {
 	}
 }
 
-// waiter is a writer that tells when a text was written.
+// waiter is a writer that reports when a text was written.
 type waiter struct {
 	mu   sync.Mutex
 	all  []byte
@@ -152,7 +152,7 @@ func (w *waiter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Eight processes with an empty cache: one asks the other side, seven wait for it.
+// Eight processes with an empty cache: one calls the source, seven wait for it.
 func TestEightProcessesAreOneLogin(t *testing.T) {
 	p := newProcesses(t)
 	var outputs []*bytes.Buffer
@@ -185,15 +185,15 @@ func TestEightProcessesAreOneLogin(t *testing.T) {
 		}
 	}
 	if calls := p.calls(); len(calls) != 1 {
-		t.Errorf("the other side was asked by %v", calls)
+		t.Errorf("the source was called by %v", calls)
 	}
 }
 
-// A process that is killed while it logs in keeps nobody waiting.
+// A process that is killed during a login does not block the others.
 func TestKilledWhileItObtains(t *testing.T) {
 	p := newProcesses(t)
 	first, _, _ := p.start()
-	p.until("the first asks", func() bool { return len(p.calls()) == 1 })
+	p.until("the first calls the source", func() bool { return len(p.calls()) == 1 })
 	second, out, told := p.start()
 	<-told.seen
 	if err := first.Process.Kill(); err != nil {
@@ -208,7 +208,7 @@ func TestKilledWhileItObtains(t *testing.T) {
 	}
 }
 
-// Parent tells this process from others, and is the same each time.
+// Parent distinguishes this process from others, and is the same each time.
 func TestParent(t *testing.T) {
 	if got := credential.Parent(); got.PID != os.Getppid() || got != credential.Parent() || got.Started == "" {
 		t.Errorf("parent %+v", got)

@@ -11,47 +11,47 @@ import (
 const (
 	// DefaultLockTimeout is how long another process may take to get the same credential, a person's log-in included.
 	DefaultLockTimeout = 3 * time.Minute
-	// DefaultPatience is how long nothing is said while waiting for it.
+	// DefaultPatience is the time before a notice of waiting.
 	DefaultPatience = time.Second
 )
 
-// Provider serves asks from what is kept in a folder, or from a source.
+// Provider serves requests from a folder, or from a source.
 type Provider struct {
-	// Folder is the path where credentials are kept; it is made if it does not exist. Empty: nothing is kept.
+	// Folder is the path where credentials are stored; it is made if it does not exist. Empty: nothing is stored.
 	Folder string
 	// Now is the clock; required.
 	Now func() time.Time
-	// Caller is the process that asks, mostly Client(). Zero: it is not known, and what it was given before neither.
+	// Caller is the client process, mostly Client(). Zero: it is unknown, and so is what it was served before.
 	Caller Caller
 	// Terminal shows notices; required.
 	Terminal Terminal
-	// Margin is how long before its expiry a credential is no longer served, and what clients are told as its expiry is
-	// earlier by it; at most half of the credential's life. 0: DefaultMargin; negative: none.
+	// Margin is how long before its expiry a credential is no longer served; clients get an expiry that is earlier by it;
+	// at most half of the credential's life. 0: DefaultMargin; negative: no margin.
 	Margin time.Duration
-	// CostsPerson says that a new credential takes a person, unless there is a state. A client that asks again is given what is kept
-	// once more then, before it is taken for one that was refused: some ask twice without that.
+	// CostsPerson reports whether a new credential takes a person, unless there is a state. A repeated request gets the stored credential
+	// once more then, before it counts as refused: some clients request twice without a refusal.
 	CostsPerson bool
 	// LockTimeout is how long to wait for another process. 0: DefaultLockTimeout.
 	LockTimeout time.Duration
-	// Patience is how long nothing is said meanwhile. 0: DefaultPatience; negative: it is said at once.
+	// Patience is the time before a notice of waiting. 0: DefaultPatience; negative: at once.
 	Patience time.Duration
 }
 
-// Serve returns a credential for one ask: what is kept if that is fresh, else a new one of the source. Its Expires is what
-// the client is to be told. The error is of the class ErrNeedsPerson, ErrRefused or ErrRemembered, or cache.ErrUnsafe if the
-// folder is not this user's alone, or an outage. A folder that cannot be used for another reason is told of, and done without.
+// Serve returns a credential for one request: the stored one if that is fresh, else a new one of the source. Its Expires is for
+// the client. The error is of the class ErrNeedsPerson, ErrRefused or ErrRemembered, or cache.ErrUnsafe if the
+// folder is not this user's alone, or an outage. A folder that cannot be used for another reason gives a notice, and is not used.
 func (p *Provider) Serve(ctx context.Context, source Source, info ExecInfo) (Credential, error) {
 	return p.serve(ctx, source, info, false)
 }
 
-// Renew is Serve for a person who asks for a new credential, to be kept: neither what is fresh nor a failure is a reason not to get
-// one. Where it cannot be kept the error is ErrNotKept, and nobody is asked in vain as far as that is known before.
+// Renew is Serve for a user who requests a new credential, to be stored: it ignores a fresh one and a remembered failure. Where it
+// cannot be stored the error is ErrNotKept, if possible before the user is prompted.
 func (p *Provider) Renew(ctx context.Context, source Source, info ExecInfo) (Credential, error) {
 	return p.serve(ctx, source, info, true)
 }
 
-// Kept returns what is kept of a key, if Serve would return it as well without asking the source. It says nothing, whatever
-// is wrong: Serve does.
+// Kept returns the stored credential of a key, if Serve would return it as well without the source. It gives no errors or
+// notices: Serve does.
 func (p *Provider) Kept(key map[string]string, info ExecInfo) (Credential, bool) {
 	if key == nil || p.Folder == "" {
 		return Credential{}, false
@@ -89,7 +89,7 @@ func (p *Provider) serve(ctx context.Context, source Source, info ExecInfo, rene
 	return turn.run(ctx)
 }
 
-// orDefault is a duration whose zero is the default, and none if it is negative.
+// orDefault is a duration whose zero is the default, and 0 if it is negative.
 func orDefault(d, byDefault time.Duration) time.Duration {
 	if d == 0 {
 		return byDefault

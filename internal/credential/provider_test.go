@@ -31,7 +31,7 @@ func TestFreshIsServedToAllUntilTheMargin(t *testing.T) {
 			for pid := range 10 {
 				got := w.want(100+pid, "token-1")
 				if !got.Expires.Equal(start.Add(c.served)) {
-					t.Errorf("told to expire after %s, want %s", got.Expires.Sub(start), c.served)
+					t.Errorf("reported to expire after %s, want %s", got.Expires.Sub(start), c.served)
 				}
 			}
 			w.clock = start.Add(c.served - 1)
@@ -42,7 +42,7 @@ func TestFreshIsServedToAllUntilTheMargin(t *testing.T) {
 				t.Errorf("%d logins, %d refreshes, want one each", w.authority.logins, w.authority.refreshes)
 			}
 			if w.authority.requests[1].Refused {
-				t.Error("what is in its margin was taken for refused")
+				t.Error("a credential in its margin was taken for refused")
 			}
 			w.quiet()
 		})
@@ -87,13 +87,13 @@ func TestOutage(t *testing.T) {
 	w.clock = start.Add(time.Hour - 10*time.Second)
 	got := w.want(2, "token-1")
 	if !got.Expires.Equal(start.Add(time.Hour)) {
-		t.Errorf("in its margin it is told to expire at %s, want its real expiry, so that the client does not ask for each request", got.Expires)
+		t.Errorf("in its margin the expiry is %s, want the real one, so that the client does not run the program for each request", got.Expires)
 	}
 	w.shown("connection refused", "served is the credential that is kept")
-	w.want(2, "token-1") // asked again within the same moment, when the outage is remembered
+	w.want(2, "token-1") // requested again within the same moment, when the outage is remembered
 	w.clock = start.Add(time.Hour)
 	if err := w.wantError(3, interactively(), errDown); errors.Is(err, credential.ErrNeedsPerson) || errors.Is(err, credential.ErrRefused) {
-		t.Errorf("an outage is said to be %v", err)
+		t.Errorf("an outage is reported as %v", err)
 	}
 	w.authority.down = nil
 	w.want(4, "token-2")
@@ -163,7 +163,7 @@ func TestStateOfAFailedAttempt(t *testing.T) {
 	}
 }
 
-// What no client could use is neither served nor kept; its state is, since the one before may be used up.
+// An unusable credential is neither served nor stored; its state is stored, since the one before may be used up.
 func TestBadCredentialOfASource(t *testing.T) {
 	cases := map[string]struct {
 		change func(*credential.Credential)
@@ -193,7 +193,7 @@ func TestBadCredentialOfASource(t *testing.T) {
 	}
 }
 
-// A credential without an expiry is for those who asked at the time.
+// A credential without an expiry is only for the processes that wait for it.
 func TestWithoutExpiryNothingIsServedLater(t *testing.T) {
 	w := newWorld(t)
 	w.authority.lifetime = 0
@@ -242,7 +242,7 @@ func TestClockThatIsCorrected(t *testing.T) {
 	w.pass(-5 * time.Second)
 	w.want(2, "token-1")
 
-	// Nor does it ask again for what has just failed.
+	// A remembered failure is not tried again either.
 	w = newWorld(t)
 	w.authority.down = errDown
 	w.wantError(1, interactively(), errDown)
@@ -272,7 +272,7 @@ func TestWithoutFolderOrKeyTheSourceIsAskedEachTime(t *testing.T) {
 			t.Fatalf("got %q, %v", c.Token.Reveal(), err)
 		}
 		if err := w.authority.requests[0].Keep(nil); err == nil {
-			t.Error("a state is said to be kept")
+			t.Error("a state is reported as kept")
 		}
 	}
 	if _, err := w.provider(client(1)).Serve(t.Context(), keyless{w.authority}, interactively()); err != nil {
@@ -291,7 +291,7 @@ type keyless struct{ *authority }
 
 func (keyless) Key() map[string]string { return nil }
 
-// A person who asks for a new credential gets one, whatever is fresh or has failed.
+// A user who requests a new credential gets one, despite a fresh one or a failure.
 func TestRenew(t *testing.T) {
 	w := newWorld(t)
 	w.want(1, "token-1")
@@ -313,7 +313,7 @@ func TestRenew(t *testing.T) {
 	w.want(9, "token-3")
 }
 
-// A client that went away says nothing of the source.
+// A canceled request is not a failure of the source.
 func TestGivenUpIsNotRemembered(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -12,8 +12,8 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// The protocol has no word for "the server refused it": a client that was served a credential, and asks again before it is
-// told to, means that.
+// The protocol has no message for "the server refused it": a client that was served a credential, and requests again before
+// its end, means that.
 func TestAskedAgainBeforeExpiryMeansRefused(t *testing.T) {
 	w := newWorld(t)
 	w.want(1, "token-1")
@@ -22,10 +22,10 @@ func TestAskedAgainBeforeExpiryMeansRefused(t *testing.T) {
 	w.want(3, "token-1")
 	w.want(1, "token-2")
 	if r := w.authority.requests[1]; !r.Refused || r.Previous == nil || r.Previous.Credential.Token.Reveal() != "token-1" {
-		t.Errorf("the source was told: refused %v, previous %v", r.Refused, r.Previous)
+		t.Errorf("the source got: refused %v, previous %v", r.Refused, r.Previous)
 	}
 	if marks, err := os.ReadFile(w.file() + ".seen"); err != nil || strings.Count(string(marks), "\n") != 1 {
-		t.Errorf("who was served the old one is still remembered: %q, %v", marks, err)
+		t.Errorf("the clients of the old one are still remembered: %q, %v", marks, err)
 	}
 	// The others get the new one, though they were served the old one too, and without a further one.
 	w.want(2, "token-2")
@@ -45,8 +45,8 @@ func (s stateless) Obtain(ctx context.Context, r credential.Request) (credential
 	return got, nil, err
 }
 
-// Some clients ask twice in one process without having been refused. Where a new credential takes a person they get the same once
-// more, and one that was refused gets another with its next request.
+// Some clients request twice in one process without a refusal. Where a new credential takes a person they get the same once
+// more, and a refused one is replaced at the next request.
 func TestAskedAgainWhereAPersonIsNeeded(t *testing.T) {
 	w := newWorld(t)
 	for i, want := range []string{"token-1", "token-1", "token-2", "token-2"} {
@@ -54,21 +54,21 @@ func TestAskedAgainWhereAPersonIsNeeded(t *testing.T) {
 		p.CostsPerson = true
 		got, err := p.Serve(t.Context(), stateless{w.authority}, interactively())
 		if err != nil || got.Token.Reveal() != want {
-			t.Errorf("ask %d: got %q, %v, want %q", i+1, got.Token.Reveal(), err, want)
+			t.Errorf("request %d: got %q, %v, want %q", i+1, got.Token.Reveal(), err, want)
 		}
 	}
-	// With a state nobody is needed: the first time counts.
+	// With a state no person is needed: the first time counts.
 	w = newWorld(t)
 	for i, want := range []string{"token-1", "token-2"} {
 		p := w.provider(client(1))
 		p.CostsPerson = true
 		if got, err := p.Serve(t.Context(), w.authority, interactively()); err != nil || got.Token.Reveal() != want {
-			t.Errorf("ask %d with a state: got %q, %v, want %q", i+1, got.Token.Reveal(), err, want)
+			t.Errorf("request %d with a state: got %q, %v, want %q", i+1, got.Token.Reveal(), err, want)
 		}
 	}
 }
 
-// A server that refuses everything, and a client that asks every second for an hour.
+// A server that refuses everything, and a client that requests every second for an hour.
 func TestRefusalsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.authority.lifetime = 12 * time.Hour
@@ -93,7 +93,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	w.want(2, "token-9")
 }
 
-// at is what a client that names its cluster asks.
+// at is the request of a client that names its cluster.
 func at(server string) credential.ExecInfo {
 	info := silently()
 	info.Cluster = &credential.Cluster{Server: server}
@@ -141,7 +141,7 @@ func TestSuccessfulReplacementsDoNotCount(t *testing.T) {
 	w.quiet()
 }
 
-// Who gets the same again is told until when.
+// A client that gets the same again sees its end.
 func TestBelievedUntil(t *testing.T) {
 	w := newWorld(t)
 	w.want(1, "token-1")
@@ -157,7 +157,7 @@ func TestBelievedUntil(t *testing.T) {
 	}
 }
 
-// Clients renew their credential somewhat before the time that they were told, however short its life is.
+// Clients renew their credential somewhat before its served end, however short its life is.
 func TestShortLivesAreRenewedOnTime(t *testing.T) {
 	for _, lifetime := range []time.Duration{20 * time.Second, time.Minute, 90 * time.Second, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 15 * time.Minute} {
 		t.Run(lifetime.String(), func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestShortLivesAreRenewedOnTime(t *testing.T) {
 	}
 }
 
-// Those that are refused are replaced all the same, and not for each ask.
+// Refused ones are replaced all the same, and not for each request.
 func TestShortLivesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.authority.lifetime = time.Minute
@@ -202,7 +202,7 @@ func TestRenewedAheadIsNotRefused(t *testing.T) {
 		}
 		w.pass(14 * time.Minute)
 	}
-	// Whoever does not have it is served it still.
+	// A client without it is served it still.
 	w.pass(-time.Minute)
 	w.want(2, "token-96")
 	// If no new one is to be had, there is time.
@@ -238,7 +238,7 @@ func TestWhatIsNoRefusal(t *testing.T) {
 		{"a later process of the same number", client(1), credential.Caller{PID: 1, Started: "2"}, [2]credential.ExecInfo{interactively(), interactively()}, false},
 		{"one that has become another program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "b"}, [2]credential.ExecInfo{interactively(), interactively()}, false},
 		{"one that runs the same program", credential.Caller{PID: 1, Started: "1", Program: "a"}, credential.Caller{PID: 1, Started: "1", Program: "a"}, [2]credential.ExecInfo{interactively(), interactively()}, true},
-		{"nobody that is known", credential.Caller{}, credential.Caller{}, [2]credential.ExecInfo{interactively(), interactively()}, false},
+		{"an unknown one", credential.Caller{}, credential.Caller{}, [2]credential.ExecInfo{interactively(), interactively()}, false},
 		{"a script without the protocol", client(1), client(1), [2]credential.ExecInfo{{APIVersion: credential.V1, Interactive: true}, {APIVersion: credential.V1}}, false},
 	}
 	for _, c := range cases {

@@ -18,7 +18,7 @@ type Secret struct {
 // NewSecret wraps a text.
 func NewSecret(text string) Secret { return Secret{text: &text} }
 
-// Reveal returns the text. Call it only where the secret is handed to the one who asked for it, or kept for them.
+// Reveal returns the text. Call it only where the secret is given to its client, or stored.
 func (s Secret) Reveal() string {
 	if s.text == nil {
 		return ""
@@ -26,10 +26,10 @@ func (s Secret) Reveal() string {
 	return *s.text
 }
 
-// IsZero says whether s holds no text.
+// IsZero reports whether s holds no text.
 func (s Secret) IsZero() bool { return s.Reveal() == "" }
 
-// Equal says whether both have the same text, also to go-cmp.
+// Equal reports whether both have the same text, also to go-cmp.
 func (s Secret) Equal(other Secret) bool { return s.Reveal() == other.Reveal() }
 
 // String implements fmt.Stringer.

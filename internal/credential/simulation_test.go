@@ -13,10 +13,10 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// A day of a machine, many times: clients come and go, some ask again and again, the other side is down at times,
-// nobody is at the keyboard at others, sessions end, the disk is full, files are damaged, the clock jumps. Whatever happens:
-// nothing is served beyond its expiry, no refresh token is used twice (the authority sees to it), and whoever allows to be
-// asked while everything works is served.
+// A day of a machine, many times: clients come and go, some repeat their requests, the other side is down at times,
+// the user is away at others, sessions end, the disk is full, files are damaged, the clock jumps. The invariants:
+// nothing is served beyond its expiry, no refresh token is used twice (the authority sees to it), and an interactive client
+// is served while everything works.
 func TestSimulation(t *testing.T) {
 	days := uint64(80)
 	if testing.Short() {

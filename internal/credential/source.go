@@ -12,46 +12,46 @@ var ErrNotKept = errors.New("it cannot be kept")
 // Classes of failure, for errors.Is. Every other error of a Source is an outage: it may be tried again, and nothing that is
 // kept is thrown away for it.
 var (
-	// ErrNeedsPerson: a person must do something, and the client does not allow to ask them, or there is nobody to ask.
+	// ErrNeedsPerson: a person must act, and the client does not allow a prompt, or the user did not answer.
 	ErrNeedsPerson = errors.New("a person is needed")
-	// ErrRefused: the other side said no (invalid_grant, access_denied). Trying the same again is of no use.
+	// ErrRefused: the other side refused (invalid_grant, access_denied). Trying the same again is of no use.
 	ErrRefused = errors.New("refused")
 )
 
 // Source gets credentials of one kind.
 type Source interface {
-	// Key is all that decides which credential this is, as names and values without secrets: people see it in the list of
-	// what is kept. The name of the file is the SHA-256 of its canonical JSON. By convention "source" names the kind. A nil
-	// key says that nothing of this source is kept on disk: Obtain is called each time. It is asked for on each run, and calls
-	// nobody over a network.
+	// Key is all that decides which credential this is, as names and values without secrets: users see it in the list of
+	// stored credentials. The name of the file is the SHA-256 of its canonical JSON. By convention "source" names the kind. With a nil
+	// key nothing of this source is stored on disk: Obtain is called each time. Key is called on each run, and makes no
+	// requests over a network.
 	Key() map[string]string
 	// Obtain gets a new credential. It is called by one process at a time for one key, unless the folder cannot be locked;
 	// in that case the request carries no state.
 	//
-	// The second value is the state that is to be kept for the next time, such as a refresh token. Without an error it
-	// replaces what was kept, also if it is nil. With an error, nil leaves what was kept, and anything else replaces it:
-	// return the JSON null to have a state forgotten that will never be of use again.
+	// The second value is the state to store for the next time, such as a refresh token. Without an error it
+	// replaces the stored one, also if it is nil. With an error, nil keeps the stored one, and anything else replaces it:
+	// return the JSON null to delete a state that will never be of use again.
 	//
-	// An error says nothing secret: it is shown, and kept for a moment.
+	// An error must not contain secrets: it is shown, and stored for a moment.
 	Obtain(ctx context.Context, request Request) (Credential, json.RawMessage, error)
 }
 
-// Request is what a Source is asked.
+// Request is the input of a Source.
 type Request struct {
 	ExecInfo ExecInfo
-	// Previous is nil, or what was kept; its credential is perhaps expired.
+	// Previous is nil, or the stored entry, whose credential may have expired.
 	Previous *Entry
-	// Refused says that the server did not take the credential of Previous, though it has not expired.
+	// Refused reports whether the server did not accept the credential of Previous, though it has not expired.
 	Refused bool
-	// Terminal is never nil. Whether a person may be asked is in Ask.Interactive.
+	// Terminal is never nil. Whether the user may be prompted is in ExecInfo.Interactive.
 	Terminal Terminal
-	// Keep writes a state to disk at once, before Obtain returns: call it as soon as the other side has replaced a state
-	// that can be used only once, and before anything else that could fail. It is never nil. An error says that the state
-	// could not be written, and that what was kept before is no longer kept either; the credential may be used all the same.
+	// Keep writes a state to disk at once, before Obtain returns: call it as soon as the other side has replaced a single-use
+	// state, and before anything else that could fail. It is never nil. After an error the state could
+	// not be written, and the one before is no longer stored either; the credential may be used all the same.
 	Keep func(state json.RawMessage) error
 }
 
-// State returns the state of what was kept, or nil.
+// State returns the stored state, or nil.
 func (r Request) State() json.RawMessage {
 	if r.Previous == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/cache"
 )
 
-// turn is one ask that is served.
+// turn is the handling of one request.
 type turn struct {
 	*Provider
 	source Source
@@ -25,9 +25,9 @@ type turn struct {
 	entry *Entry
 	// lock is nil before it is taken, and where it cannot be.
 	lock *cache.Lock
-	// withheld says that the source was not given the state that is kept.
+	// withheld reports whether the source was not given the stored state.
 	withheld bool
-	// unreadable is the last error of reading, so that it is told once.
+	// unreadable is the last error of reading, so that its notice is given once.
 	unreadable string
 }
 
@@ -69,7 +69,7 @@ func (t *turn) run(ctx context.Context) (Credential, error) {
 	return t.obtain(ctx)
 }
 
-// wait takes the lock. An error says that another process has it; where the system gives no lock there is none.
+// wait takes the lock. It returns an error if another process has it; where the system has no locks it leaves lock nil.
 func (t *turn) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, orDefault(t.LockTimeout, DefaultLockTimeout))
 	defer cancel()
@@ -121,7 +121,7 @@ func (t *turn) expired(now time.Time) bool {
 	return !expires.IsZero() && !now.Before(expires)
 }
 
-// hand returns what is kept, and marks who got it.
+// hand returns the stored credential, and marks its client.
 func (t *turn) hand() Credential {
 	if t.caller.known() {
 		t.folder.Mark(t.name, mark(t.caller, t.info, t.entry))
@@ -129,7 +129,7 @@ func (t *turn) hand() Credential {
 	return t.withEarlyExpiry(t.entry)
 }
 
-// handAgain is hand for a client whose server seems to refuse what is kept.
+// handAgain is hand for a client whose server seems to refuse the stored credential.
 func (t *turn) handAgain() Credential {
 	hint := ""
 	if t.info.Cluster == nil {
@@ -140,8 +140,8 @@ func (t *turn) handAgain() Credential {
 	return t.hand()
 }
 
-// withEarlyExpiry is the credential as the client is told of it: it asks again when others would not be served it any more. In the
-// margin it is told the whole truth, so that it does not ask for each of its requests.
+// withEarlyExpiry is the credential with the expiry for the client: the client requests again when others would not be served it any
+// more. In the margin it gets the real expiry, so that it does not run the program for each of its requests.
 func (t *turn) withEarlyExpiry(e *Entry) Credential {
 	credential := e.Credential
 	if credential.Expires.IsZero() {
@@ -159,7 +159,7 @@ func (t *turn) situation() situation {
 	return s
 }
 
-// maxServes is how often a client is served what is kept until asking again means that it was refused.
+// maxServes is how often a client is served the stored credential until a repeated request means that it was refused.
 func (t *turn) maxServes() int {
 	if t.CostsPerson && t.entry.State == nil {
 		return 2
@@ -169,12 +169,12 @@ func (t *turn) maxServes() int {
 
 func (p *Provider) margin() time.Duration { return orDefault(p.Margin, DefaultMargin) }
 
-// read reads what is kept. What cannot be trusted or read is told of, and as nothing.
+// read reads the stored entry. An entry that cannot be trusted or read gives a notice, and is ignored.
 func (t *turn) read() {
 	entry, err := t.load()
 	if err != nil && t.unreadable != err.Error() {
 		t.unreadable = err.Error()
-		t.Terminal.Notice("what was kept is not used, and will be replaced: %v", err)
+		t.Terminal.Notice("the kept credential is not used, and will be replaced: %v", err)
 	}
 	t.entry = entry
 }

@@ -26,11 +26,11 @@ type authority struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// lifetime of credentials; 0: it is not said.
+	// lifetime of credentials; 0: unknown.
 	lifetime time.Duration
-	// down is the error of every call; nobody is asked.
+	// down is the error of every call.
 	down error
-	// nobody is there to log in.
+	// nobody is true if no user is there to log in.
 	nobody bool
 	// good are the refresh tokens that have not been used, of sessions that have not ended.
 	good map[int]bool
@@ -38,7 +38,7 @@ type authority struct {
 	used map[int]bool
 
 	issued, logins, refreshes, attempts, asked int
-	// requests are all that it was asked.
+	// requests are all calls so far.
 	requests []credential.Request
 	// during is called in each call.
 	during func()
@@ -88,7 +88,7 @@ func (a *authority) answer(r credential.Request) (credential.Credential, json.Ra
 	}
 	a.asked++
 	if a.nobody {
-		return credential.Credential{}, nil, fmt.Errorf("nobody logged in: %w", credential.ErrNeedsPerson)
+		return credential.Credential{}, nil, fmt.Errorf("no login: %w", credential.ErrNeedsPerson)
 	}
 	a.logins++
 	return a.issue()

@@ -91,11 +91,11 @@ func takenFor(t *testing.T, config *rest.Config) authenticationv1.UserInfo {
 
 func TestCredentialSourceClientCertificate(t *testing.T) {
 	inTurn(t)
-	ask := credential.Ask{APIVersion: credential.V1, Interactive: true}
+	info := credential.ExecInfo{APIVersion: credential.V1, Interactive: true}
 	person := &approver{t: t, plane: shared}
 	source := shared.certificateSource(t, "jane", "developers", "ops")
 	provider := provider(t, person)
-	got, err := provider.Serve(t.Context(), source, ask)
+	got, err := provider.Serve(t.Context(), source, info)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestCredentialSourceClientCertificate(t *testing.T) {
 	if user := takenFor(t, config); user.Username != "jane" || !slices.Contains(user.Groups, "developers") || !slices.Contains(user.Groups, "ops") {
 		t.Errorf("the API server takes it for %s of %q", user.Username, user.Groups)
 	}
-	if again, err := provider.Serve(t.Context(), source, ask); err != nil || !again.KeyPEM.Equal(got.KeyPEM) || len(person.requests) != 1 {
+	if again, err := provider.Serve(t.Context(), source, info); err != nil || !again.KeyPEM.Equal(got.KeyPEM) || len(person.requests) != 1 {
 		t.Errorf("not kept: %v, requests %q", err, person.requests)
 	}
 }
@@ -115,12 +115,12 @@ func TestCredentialSourceClientCertificate(t *testing.T) {
 func TestCredentialSourceDeniedCertificate(t *testing.T) {
 	inTurn(t)
 	person := &approver{t: t, plane: shared, instead: "deny"}
-	_, err := provider(t, person).Serve(t.Context(), shared.certificateSource(t, "mallory"), credential.Ask{APIVersion: credential.V1, Interactive: true})
+	_, err := provider(t, person).Serve(t.Context(), shared.certificateSource(t, "mallory"), credential.ExecInfo{APIVersion: credential.V1, Interactive: true})
 	if !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "was denied") {
 		t.Errorf("got %v", err)
 	}
 	// What the API server itself does not take.
-	_, err = provider(t, person).Serve(t.Context(), shared.certificateSource(t, "mallory", "system:masters"), credential.Ask{APIVersion: credential.V1, Interactive: true})
+	_, err = provider(t, person).Serve(t.Context(), shared.certificateSource(t, "mallory", "system:masters"), credential.ExecInfo{APIVersion: credential.V1, Interactive: true})
 	if !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "system:masters") || len(person.requests) != 1 {
 		t.Errorf("got %v", err)
 	}
@@ -138,8 +138,8 @@ func TestCredentialSourceWorkloadIdentity(t *testing.T) {
 		return source
 	}
 	terminal := &approver{t: t, plane: shared}
-	ask := credential.Ask{APIVersion: credential.V1}
-	got, err := provider(t, terminal).Serve(t.Context(), source("deployer"), ask)
+	info := credential.ExecInfo{APIVersion: credential.V1}
+	got, err := provider(t, terminal).Serve(t.Context(), source("deployer"), info)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestCredentialSourceWorkloadIdentity(t *testing.T) {
 	if claims["sub"] != identity.Status.Sub || claims["exp"] != float64(got.Expires.Unix()) {
 		t.Errorf("claims %v, expires %s", claims, got.Expires)
 	}
-	if _, err := provider(t, terminal).Serve(t.Context(), source("nobody"), ask); !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "kubectl get workloadidentities -n "+namespace) {
+	if _, err := provider(t, terminal).Serve(t.Context(), source("nobody"), info); !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "kubectl get workloadidentities -n "+namespace) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -97,7 +97,7 @@ func TestLogInByDeviceCode(t *testing.T) {
 
 	d.Behave(oidctest.Behavior{Device: everySecond})
 	d.does = func(string) { d.Advance(time.Hour) } // the code is never entered
-	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != exitNeedsPerson || out != "" || !strings.Contains(errOut, "has entered the code") {
+	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != exitNeedsPerson || out != "" || !strings.Contains(errOut, "was not entered in time") {
 		t.Errorf("no approval: exit code %d, %q\n%s", code, out, errOut)
 	}
 

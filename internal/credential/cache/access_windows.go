@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// rights are those that let somebody change a folder or a file, or read what is in it, or let them take such rights.
+// rights are those to change a folder or a file, to read its content, or to grant such rights.
 const rights = windows.FILE_READ_DATA | windows.GENERIC_READ | windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.FILE_WRITE_EA | windows.DELETE |
 	windows.WRITE_DAC | windows.WRITE_OWNER | windows.GENERIC_WRITE | windows.GENERIC_ALL
 
-// checkAccess refuses what belongs to another user, and what others than this user, administrators and the system may read or write.
-// Files here say nothing by their mode: what counts is the owner, and the list of who may do what.
+// checkAccess refuses files of another user, and files that others than this user, administrators and the system may read or write.
+// File modes carry no access rights here: the owner and the access list do.
 func checkAccess(path string, _ fs.FileInfo) error {
 	descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
@@ -34,12 +34,12 @@ func checkAccess(path string, _ fs.FileInfo) error {
 	}
 	list, _, err := descriptor.DACL()
 	if err != nil || list == nil {
-		return fmt.Errorf("%s has no list of who may use it: everybody may read and write there: choose another folder", path)
+		return fmt.Errorf("%s has no access list: every user may read and write there: choose another folder", path)
 	}
 	for i := range list.AceCount {
 		var entry *windows.ACCESS_ALLOWED_ACE
 		if err := windows.GetAce(list, uint32(i), &entry); err != nil {
-			return fmt.Errorf("%s: who may use it cannot be read: %w", path, err)
+			return fmt.Errorf("%s: its access list cannot be read: %w", path, err)
 		}
 		if entry.Header.AceType != windows.ACCESS_ALLOWED_ACE_TYPE || entry.Header.AceFlags&windows.INHERIT_ONLY_ACE != 0 || entry.Mask&rights == 0 {
 			continue
@@ -51,7 +51,7 @@ func checkAccess(path string, _ fs.FileInfo) error {
 	return nil
 }
 
-// trusted says whether somebody could do everything as this user in any case.
+// trusted reports whether an account has all of this user's rights anyway.
 func trusted(who, user *windows.SID) bool {
 	return who.Equals(user) || who.IsWellKnown(windows.WinBuiltinAdministratorsSid) || who.IsWellKnown(windows.WinLocalSystemSid)
 }

@@ -15,15 +15,15 @@ import (
 const maxFileSize = 4 << 20
 
 var (
-	// ErrUnsafe: the folder is one that others can change, or could have made. It is refused, and never repaired: who could
-	// write there may have put something there.
+	// ErrUnsafe: other users can change the folder, or could have created it. It is refused and never repaired, because they may
+	// have put files there.
 	ErrUnsafe = errors.New("the folder is not safe")
 	// ErrForeign: a file is not one that this package wrote: not regular, of another user, open to others, or too large.
 	ErrForeign = errors.New("not a file of this cache")
 )
 
-// Folder is a folder of mode 0700 that belongs to the user of this process. It is opened once, and everything is done below
-// what was opened: a folder that is put in its place later is not followed.
+// Folder is a folder of mode 0700 that belongs to the user of this process. It is opened once, and all operations are relative
+// to the open folder: a folder that is put in its place later is not followed.
 type Folder struct {
 	path string
 	root *os.Root
@@ -134,8 +134,8 @@ func (f *Folder) open(base string) (*os.File, error) {
 	return file, nil
 }
 
-// Names lists the names of which something is kept, sorted. What a process that was killed has left, or one at work has not
-// finished, counts: it may be secret, and has to be found to be removed.
+// Names lists the names with stored files, sorted. Unfinished files, of a killed process or one still at work, count: they may
+// be secret, and must be found to be removed.
 func (f *Folder) Names() ([]Name, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *Folder) Names() ([]Name, error) {
 
 func (f *Folder) file(base string) string { return filepath.Join(f.path, base) }
 
-// cause is an error of a file without its name, which os.Root says without the folder.
+// cause is an error of a file without the file's name, which os.Root gives without the folder.
 func cause(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

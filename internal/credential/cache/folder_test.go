@@ -76,7 +76,7 @@ func TestFolderThatOthersCanUseIsRefused(t *testing.T) {
 			name string
 			make func(path string) error
 			want string
-		}{"of somebody else", func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chown(path, 65534, -1)) }, "belongs to uid 65534"})
+		}{"of another user", func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Chown(path, 65534, -1)) }, "belongs to uid 65534"})
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestFolderThatOthersCanUseIsRefused(t *testing.T) {
 	}
 }
 
-// What is opened stays what is used: a folder that somebody puts in its place is not written to.
+// The opened folder stays in use: a folder that is put in its place is not written to.
 func TestFolderThatIsReplacedIsNotFollowed(t *testing.T) {
 	folder := open(t)
 	if err := os.Rename(folder.Path(), folder.Path()+".old"); err != nil {
@@ -123,7 +123,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 		"too large": func(path string) error { return os.WriteFile(path, make([]byte, 4<<20+1), 0o600) },
 	}
 	if os.Geteuid() == 0 {
-		cases["of somebody else"] = func(path string) error {
+		cases["of another user"] = func(path string) error {
 			return errors.Join(os.WriteFile(path, []byte("x"), 0o600), os.Chown(path, 65534, -1))
 		}
 	}

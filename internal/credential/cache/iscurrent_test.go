@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A process may lock the file of a lock just after another one has removed it, or put another in its place: then it has a
-// lock that nobody else will ever wait for, and has to try again.
+// A process may lock the file of a lock just after another one has removed or replaced it. No other process would wait for that
+// lock, so the process has to try again.
 func TestLockOfAFileThatHasGoneIsNone(t *testing.T) {
 	folder, err := Open(filepath.Join(t.TempDir(), "cache"))
 	if err != nil {

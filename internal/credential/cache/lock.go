@@ -21,16 +21,16 @@ var errBusy = errors.New("another process has the lock")
 // ErrBusy: another process had the lock until the context ended.
 var ErrBusy = errors.New("another process is at work on the same credential")
 
-// Wait says what happens while another process has the lock.
+// Wait configures the waiting while another process has the lock.
 type Wait struct {
-	// Patience is how long nothing is said.
+	// Patience is the time before Notice is called.
 	Patience time.Duration
 	// Notice is called once after that, with the number of the process that has the lock, or 0. May be nil.
 	Notice func(holder int)
 }
 
-// Lock is the only lock of a name. What is kept may be changed by its holder only. The system releases it when the process
-// dies in whatever way.
+// Lock is the only lock of a name. Only its holder may change the stored file. The system releases it when the process ends,
+// however it ends.
 type Lock struct {
 	folder   *Folder
 	name     Name
@@ -82,13 +82,13 @@ func (f *Folder) tryLock(name Name) (*Lock, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.file(base), err)
 	}
-	// For the notice of those who wait. That the lock is held does not depend on it.
+	// The holder's number is for the notice of waiting processes. The lock does not depend on it.
 	_ = file.Truncate(0)
 	_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 	return &Lock{folder: f, name: name, file: file}, nil
 }
 
-// isCurrent makes sure that the locked file is the one with the name: whoever removed what was kept removed the lock as well.
+// isCurrent checks that the locked file still has the name: removing the stored file removes the lock as well.
 func (f *Folder) isCurrent(file *os.File, base string) error {
 	locked, err := file.Stat()
 	if err != nil {

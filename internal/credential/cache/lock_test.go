@@ -52,13 +52,13 @@ func TestKilledHolder(t *testing.T) {
 	}
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil || line != "locked <nil>\n" {
-		t.Fatalf("the holder says %q, %v", line, err)
+		t.Fatalf("the holder printed %q, %v", line, err)
 	}
 	told := 0
 	lock, err := folder.Lock(t.Context(), name("a"), cache.Wait{Notice: func(pid int) {
 		told++
 		if pid != holder.Process.Pid {
-			t.Errorf("the holder is said to be %d, and is %d", pid, holder.Process.Pid)
+			t.Errorf("the reported holder is %d, want %d", pid, holder.Process.Pid)
 		}
 		if err := holder.Process.Kill(); err != nil {
 			t.Error(err)
@@ -70,7 +70,7 @@ func TestKilledHolder(t *testing.T) {
 	lock.Release()
 	_ = holder.Wait() // it was killed
 	if told != 1 {
-		t.Errorf("told %d times of the holder", told)
+		t.Errorf("%d notices of the holder", told)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// beyond is a byte that no lock file has: what it says can be read while it is locked.
+// beyond is an offset past the end of each lock file: its content can be read while it is locked.
 const beyond = 1 << 30
 
 // lockFile takes the lock of an open file, or returns errBusy. The system releases it when the file is closed.

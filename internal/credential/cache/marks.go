@@ -10,7 +10,7 @@ import (
 // maxMarks bounds the marks of a name, in bytes. Past it the older half is forgotten.
 const maxMarks = 64 << 10
 
-// Marked says how often a mark was made, and not removed since. It takes no lock.
+// Marked counts how often a mark was made since the last removal. It takes no lock.
 func (f *Folder) Marked(name Name, mark string) int {
 	file, err := f.open(name.marks())
 	if err != nil {

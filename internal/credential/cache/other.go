@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// errUnsupported refuses to keep credentials where it is not known who can read a file.
-var errUnsupported = errors.New("credentials cannot be kept on this system: who could read them is not known")
+// errUnsupported: on this system the readers of a file cannot be determined, so nothing is stored.
+var errUnsupported = errors.New("credentials cannot be kept on this system: the access to files cannot be checked")
 
 func checkAccess(string, fs.FileInfo) error { return errUnsupported }
 

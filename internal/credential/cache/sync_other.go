@@ -2,7 +2,7 @@
 
 package cache
 
-// lockCanBeRemoved: a file that is open, or that somebody else has open, stays.
+// lockCanBeRemoved: an open file cannot be removed here, whichever process has it open.
 const lockCanBeRemoved = false
 
 // sync does nothing: folders are not synced here.

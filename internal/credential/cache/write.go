@@ -10,15 +10,15 @@ import (
 // reservation is how many bytes Reserve makes sure of.
 const reservation = 64 << 10
 
-// Reserve makes sure that the next Write of up to 64 KiB finds room on the disk: the file that Write needs is there already,
-// with as many bytes. Call it before something is used up whose successor has to be written.
+// Reserve makes sure that the next Write of up to 64 KiB has space on the disk: it creates the file that Write needs, with as many
+// bytes. Call it before using up a state whose successor has to be written.
 func (l *Lock) Reserve() error {
 	l.dropReserved()
 	file, err := l.temporary()
 	if err != nil {
 		return fmt.Errorf("reserve room in %s: %w", l.folder.path, err)
 	}
-	// Not zeros: they could be kept without taking room.
+	// Not zeros: a file system could store them without using space.
 	filler := make([]byte, reservation)
 	for i := range filler {
 		filler[i] = byte(i*i) | 1
@@ -75,7 +75,7 @@ func (l *Lock) Unmark() { _ = l.folder.root.Remove(l.name.marks()) }
 // Remove removes what is kept of the name, its marks, and the file of the lock, which ends with it.
 func (l *Lock) Remove() error {
 	err := l.Forget()
-	// Whoever waits for the lock finds that its file has gone, and makes a new one.
+	// A process that waits for the lock finds that its file was removed, and makes a new one.
 	if removed := l.folder.root.Remove(l.name.lock()); err == nil && !errors.Is(removed, fs.ErrNotExist) && lockCanBeRemoved {
 		err = removed
 	}
@@ -98,8 +98,8 @@ func (l *Lock) Forget() error {
 	return failed
 }
 
-// temporary makes the file that becomes the content. One name is enough, since only the holder of the lock uses it: what is
-// there is left of a process that was killed.
+// temporary makes the file that becomes the content. One name is enough, since only the holder of the lock uses it: an existing
+// file was left by a killed process.
 func (l *Lock) temporary() (*os.File, error) {
 	if err := l.folder.root.Remove(l.name.temporary()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

@@ -33,7 +33,7 @@ func write(t *testing.T, folder *cache.Folder, name cache.Name, content string) 
 	lock.Release()
 }
 
-// What a writer leaves that was killed before it renamed the new content changes nothing, and is in nobody's way.
+// The leftover of a writer that was killed before the rename changes nothing and blocks nothing.
 func TestLeftoverOfAKilledWriter(t *testing.T) {
 	folder := open(t)
 	write(t, folder, name("a"), "old")

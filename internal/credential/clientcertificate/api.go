@@ -15,7 +15,7 @@ type Connect func(kubeconfig.Access, credential.Request) (API, error)
 // Errors of an API that are not a matter of rights or outages.
 var (
 	ErrExists   = errors.New("a request of this name exists already")
-	ErrNotFound = errors.New("there is no request of this name")
+	ErrNotFound = errors.New("the request does not exist")
 )
 
 // API is the part of a cluster's API that takes requests for certificates. Its errors are ErrExists, ErrNotFound,
@@ -38,14 +38,14 @@ type SigningRequest struct {
 type Progress struct {
 	CSR    []byte // PEM
 	Signer string
-	// Denied and Failed are nil, or what the one who decided said.
+	// Denied and Failed are nil, or the reason of the decision.
 	Denied, Failed *Verdict
 	Approved       bool
 	// Certificate is empty, or a chain in PEM.
 	Certificate []byte
 }
 
-// Verdict is a condition of a request, in words fit for a terminal.
+// Verdict is a condition of a request, with text that is safe for a terminal.
 type Verdict struct{ Reason, Message string }
 
 func (v Verdict) String() string {

@@ -14,14 +14,14 @@ import (
 )
 
 var (
-	// errEarly: the certificate is as asked, but not valid yet.
+	// errEarly: the certificate is as requested, but not valid yet.
 	errEarly = errors.New("the certificate is not valid yet")
 	// errLate: the certificate was issued, but is over.
 	errLate = errors.New("the certificate is no longer valid")
 )
 
-// credential returns the certificate that was issued, if it is what was asked for: errEarly, errLate, or an error that says what else
-// the signer gave.
+// credential returns the issued certificate if it is as requested: errEarly, errLate, or an error that describes the
+// difference.
 func (p *pending) credential(s Settings, chain []byte) (credential.Credential, error) {
 	none := credential.Credential{}
 	leaf, clean, err := parseChain(chain)
@@ -70,7 +70,7 @@ func parseChain(chain []byte) (*x509.Certificate, []byte, error) {
 	return leaf, clean.Bytes(), nil
 }
 
-// check compares a certificate with what was asked for, but for its dates.
+// check compares a certificate with the request, except for its dates.
 func (p *pending) check(s Settings, leaf *x509.Certificate) error {
 	switch {
 	case !p.key.PublicKey.Equal(leaf.PublicKey):
@@ -92,11 +92,11 @@ func (p *pending) check(s Settings, leaf *x509.Certificate) error {
 		case name.Type.Equal(asn1.ObjectIdentifier{2, 5, 4, 10}):
 			groups = append(groups, value)
 		default:
-			names = -1 << 10 // nobody asked for it
+			names = -1 << 10 // never requested
 		}
 	}
 	if names != 1 || !slices.Equal(sorted(groups), s.Groups) {
-		return fmt.Errorf("the signer gave a certificate for %q, and asked was user %q with groups %q", leaf.Subject, s.User, s.Groups)
+		return fmt.Errorf("the signer issued a certificate for %q, but the request was for user %q with groups %q", leaf.Subject, s.User, s.Groups)
 	}
 	return nil
 }

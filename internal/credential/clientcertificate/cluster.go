@@ -8,13 +8,13 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// WithCluster returns s with what a cluster's own configuration says: the field clientCertificate of the extension
+// WithCluster returns s with the cluster's own configuration: the field clientCertificate of the extension
 // client.authentication.k8s.io/exec in the kubeconfig's cluster, so that one user entry serves several clusters.
 //
 //	{"clientCertificate": {"user": "jane", "groups": ["developers"], "signer": "example.com/people", "duration": "1h"}}
 //
-// It says what s leaves open: a field that says otherwise than s is an error. A configuration of another form is none of this
-// package's, but an unknown field of clientCertificate is an error.
+// It sets only fields that s leaves open: a different value than that of s is an error. A configuration without the field is
+// ignored, but an unknown field of clientCertificate is an error.
 func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	var outer struct {
 		ClientCertificate json.RawMessage `json:"clientCertificate"`

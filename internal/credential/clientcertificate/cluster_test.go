@@ -160,7 +160,7 @@ func (c *cluster) parse(request *certificatesv1.CertificateSigningRequest) *x509
 	return csr
 }
 
-// at says what happens so long after now. It is done when a source pauses until then.
+// at schedules an event at a time after now. It runs when a source pauses until then.
 func (c *cluster) at(after time.Duration, do func()) {
 	c.events = append(c.events, event{at: c.now.Add(after), do: do})
 }
@@ -243,7 +243,7 @@ func (c *cluster) sign(request *certificatesv1.CertificateSigningRequest) {
 	request.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// access is the kubeconfig of one who may ask.
+// access is the kubeconfig of a user with the right to request.
 func (c *cluster) access() kubeconfig.Access {
 	c.t.Helper()
 	ca, err := json.Marshal(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw}))
@@ -284,7 +284,7 @@ type screen struct{ text bytes.Buffer }
 func (s *screen) Notice(format string, args ...any) { fmt.Fprintf(&s.text, format+"\n", args...) }
 func (s *screen) OpenURL(string) error              { return nil }
 
-// client is somebody who asks again and again, and keeps what is to be kept.
+// client requests a certificate repeatedly, and keeps the state.
 type client struct {
 	screen screen
 	entry  *credential.Entry

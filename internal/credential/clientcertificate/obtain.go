@@ -22,19 +22,19 @@ type turn struct {
 	terminal credential.Terminal
 	*pending
 	until time.Time
-	// noticed is when the person was last told to wait; approved and lost say that they were told of the approval, and that the
-	// cluster cannot be asked.
+	// noticed is the time of the last notice to wait; approved and lost report whether the approval, and the loss of the
+	// connection to the cluster, were noticed.
 	noticed        time.Time
 	approved, lost bool
 }
 
-// Obtain implements credential.Source: it makes a request, or finds the one that waits already, and waits until it is approved and
-// signed. The error is a credential.ErrNeedsPerson if nobody has approved it in time; the request and its key stay. It is a
-// credential.ErrRefused if the cluster does not take the request, or if it was denied, has failed or vanished, or if the certificate
-// is another than was asked for: then the next time begins anew. Any other is an outage.
+// Obtain implements credential.Source: it makes a request, or finds the pending one, and waits until it is approved and
+// signed. The error is a credential.ErrNeedsPerson if it was not approved in time; the request and its key stay. It is a
+// credential.ErrRefused if the cluster does not accept the request, or if it was denied, has failed or vanished, or if the
+// certificate differs from the request: then the next run makes a new one. Any other error is an outage.
 //
-// Shortly before the end of a certificate that works it does not wait: while the request for the next one waits, it returns what
-// there is.
+// Shortly before the end of a valid certificate it does not wait: while the request for the next one is pending, it returns the
+// current one.
 func (s *Source) Obtain(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
 	got, state, err := s.obtain(ctx, request)
 	if err != nil {
@@ -62,8 +62,8 @@ func (s *Source) obtain(ctx context.Context, request credential.Request) (creden
 		return none, nil, err
 	}
 	if !found {
-		// Before anybody sees the request: whoever is interrupted finds it again. Where nothing can be kept, the certificate is
-		// used all the same.
+		// Stored before others can see the request, so that an interrupted run finds it again. If it cannot be stored, the
+		// certificate is used all the same.
 		_ = request.Keep(state)
 	}
 	renewsEarly := s.renewsEarly(request, now)
@@ -75,7 +75,7 @@ func (s *Source) obtain(ctx context.Context, request credential.Request) (creden
 	case err == nil:
 		return got, nil, nil
 	case found && errors.Is(err, errLate):
-		// It was approved while nobody ran this program, and for so long.
+		// It was approved while this program did not run, and for longer than the certificate's lifetime.
 		request.Previous = withoutState(request.Previous)
 		return s.obtain(ctx, request)
 	case renewsEarly && errors.Is(err, credential.ErrNeedsPerson):
@@ -86,7 +86,7 @@ func (s *Source) obtain(ctx context.Context, request credential.Request) (creden
 	return none, state, err
 }
 
-// overError: nothing will come of this request any more, and so not of its key.
+// overError: the request has ended without a certificate, and its key is of no use.
 type overError struct{ error }
 
 func (e *overError) Unwrap() error { return e.error }
@@ -102,7 +102,7 @@ func withoutState(previous *credential.Entry) *credential.Entry {
 	return &next
 }
 
-// renewsEarly says whether there is a certificate that works, and that is to be replaced only because it ends soon.
+// renewsEarly reports whether a valid certificate is replaced only because it ends soon.
 func (s *Source) renewsEarly(request credential.Request, now time.Time) bool {
 	if request.Refused || request.Previous == nil || len(request.Previous.Credential.CertificatePEM) == 0 {
 		return false
@@ -122,9 +122,9 @@ func (t *turn) certificate(ctx context.Context, found bool) (credential.Credenti
 		case !sameKey(progress.CSR, t.key) || progress.Signer != t.settings.Signer:
 			return credential.Credential{}, over("the request %s in the cluster is another than the one that was made here", t.name)
 		case progress.Denied != nil:
-			return credential.Credential{}, over("the request %s was denied (%s): ask whoever approves requests, and try again", t.name, progress.Denied)
+			return credential.Credential{}, over("the request %s was denied (%s): ask an approver, and try again", t.name, progress.Denied)
 		case progress.Failed != nil:
-			return credential.Credential{}, over("signer %s could not sign the request %s (%s): correct what was asked for, and try again", t.settings.Signer, t.name, progress.Failed)
+			return credential.Credential{}, over("signer %s could not sign the request %s (%s): correct the settings, and try again", t.settings.Signer, t.name, progress.Failed)
 		case progress.Approved && len(progress.Certificate) > 0:
 			return t.issued(progress.Certificate)
 		}
@@ -137,7 +137,7 @@ func (t *turn) certificate(ctx context.Context, found bool) (credential.Credenti
 	}
 }
 
-// issued returns what the signer gave, if it is what was asked for.
+// issued returns the issued certificate if it is as requested.
 func (t *turn) issued(chain []byte) (credential.Credential, error) {
 	got, err := t.credential(t.settings, chain)
 	switch {
@@ -173,7 +173,7 @@ func doing(what, name string, err error) error {
 	return fmt.Errorf("%s %s: %w", what, name, err)
 }
 
-// look returns the request as it is now, or as it was while the cluster cannot be asked.
+// look returns the current request, or its last known state while the cluster cannot be reached.
 func (t *turn) look(ctx context.Context, before Progress) (Progress, error) {
 	progress, err := t.api.Get(ctx, t.name)
 	switch {

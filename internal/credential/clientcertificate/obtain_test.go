@@ -52,7 +52,7 @@ func TestCertificateAfterApproval(t *testing.T) {
 	request := cluster.requests[name].Spec
 	if request.SignerName != "kubernetes.io/kube-apiserver-client" || *request.ExpirationSeconds != 3600 ||
 		!slices.Equal(request.Usages, []certificatesv1.KeyUsage{"client auth", "digital signature"}) {
-		t.Errorf("asked for %+v", request)
+		t.Errorf("requested %+v", request)
 	}
 	certificate := leaf(t, got)
 	slices.Sort(certificate.Subject.Organization)
@@ -62,12 +62,12 @@ func TestCertificateAfterApproval(t *testing.T) {
 	if key, ok := certificate.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() {
 		t.Errorf("key %T", certificate.PublicKey)
 	}
-	// Told to the second, by the certificate itself: nothing is inferred from what was asked for.
+	// The expiry is that of the certificate itself, to the second.
 	if want := noon.Add(100*time.Second + time.Hour); !got.Expires.Equal(want) || !got.Expires.Equal(certificate.NotAfter) {
 		t.Errorf("expires %s, want %s", got.Expires, want)
 	}
 	approve := "kubectl certificate approve " + name
-	want := "The request " + name + ` for a client certificate of user "jane" waits for approval. Whoever may approve it: ` + approve + "\n" +
+	want := "The request " + name + ` for a client certificate of user "jane" waits for approval. An approver runs: ` + approve + "\n" +
 		"Still waiting for: " + approve + ", for 9m30s at most.\n" +
 		"Still waiting for: " + approve + ", for 9m0s at most.\n" +
 		"Still waiting for: " + approve + ", for 8m30s at most.\n"
@@ -82,7 +82,7 @@ func TestCertificateAfterApproval(t *testing.T) {
 	}
 }
 
-// The key is on disk before anybody sees the request: what was approved meanwhile is found by the next run.
+// The key is on disk before others can see the request: a meanwhile approved one is found by the next run.
 func TestRetryFindsItsOwnRequest(t *testing.T) {
 	cluster := newCluster(t)
 	source := cluster.source(clientcertificate.Settings{})
@@ -170,11 +170,11 @@ func TestWhatEndsARequest(t *testing.T) {
 		"another user": {func(c *cluster) {
 			c.change = func(x *x509.Certificate) { x.Subject.CommonName = "joe" }
 			c.at(time.Minute, c.approve)
-		}, `asked was user "jane"`, true, true},
+		}, `the request was for user "jane"`, true, true},
 		"one more group": {func(c *cluster) {
 			c.change = func(x *x509.Certificate) { x.Subject.Organization = []string{"developers", "admins"} }
 			c.at(time.Minute, c.approve)
-		}, `asked was user "jane" with groups ["developers"]`, true, true},
+		}, `the request was for user "jane" with groups ["developers"]`, true, true},
 		"no client": {func(c *cluster) {
 			c.change = func(x *x509.Certificate) { x.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
 			c.at(time.Minute, c.approve)
@@ -263,7 +263,7 @@ func TestApprovalIsTold(t *testing.T) {
 	}
 }
 
-// A certificate that works is served while the request for the next one waits: nobody is kept waiting before they must be.
+// A valid certificate is served while the request for the next one waits.
 func TestRenewalBeforeTheEnd(t *testing.T) {
 	cluster := newCluster(t)
 	source := cluster.source(clientcertificate.Settings{Duration: time.Hour})
@@ -306,7 +306,7 @@ func TestRenewalBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// Approved on Friday, and asked for again on Monday.
+// Approved on Friday, and requested again on Monday.
 func TestCertificateThatWasNeverFetchedInTime(t *testing.T) {
 	cluster := newCluster(t)
 	source := cluster.source(clientcertificate.Settings{Duration: time.Hour})

@@ -48,7 +48,7 @@ func newPending(s Settings) (*pending, error) {
 	return named(key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
-// named derives the name of the request from its key: whoever tries again with the key finds the same request.
+// named derives the name of the request from its key: another run with the key finds the same request.
 func named(key *ecdsa.PrivateKey, csr []byte) (*pending, error) {
 	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
 	if err != nil {
@@ -58,7 +58,7 @@ func named(key *ecdsa.PrivateKey, csr []byte) (*pending, error) {
 	return &pending{key: key, csr: csr, name: "credence-" + hex.EncodeToString(sum[:10])}, nil
 }
 
-// parsePending reads what was kept; nil if that is nothing, or nothing of this program.
+// parsePending reads a stored request; nil if it is empty or invalid.
 func parsePending(raw json.RawMessage) *pending {
 	var kept state
 	if json.Unmarshal(raw, &kept) != nil {
@@ -80,7 +80,7 @@ func parsePending(raw json.RawMessage) *pending {
 	return p
 }
 
-// sameKey says whether a request in PEM is for the key.
+// sameKey reports whether a request in PEM is for the key.
 func sameKey(csr []byte, key *ecdsa.PrivateKey) bool {
 	block, _ := pem.Decode(csr)
 	if block == nil {

@@ -100,7 +100,7 @@ func TestRenewalsByTheProvider(t *testing.T) {
 		}
 		certificate := leaf(t, got)
 		if !cluster.clock().Before(certificate.NotAfter) || got.Expires.After(certificate.NotAfter) {
-			t.Fatalf("at %s a certificate until %s, told %s", cluster.clock(), certificate.NotAfter, got.Expires)
+			t.Fatalf("at %s a certificate until %s, reported %s", cluster.clock(), certificate.NotAfter, got.Expires)
 		}
 		if len(cluster.created) > approved {
 			approved++
@@ -117,7 +117,7 @@ func TestRenewalsByTheProvider(t *testing.T) {
 	}
 }
 
-// Nobody approves: the certificate that works is served to its end, and what is to be done is told each time.
+// Without an approval, the valid certificate is served to its end, with a notice each time.
 func TestRenewalThatNobodyApproves(t *testing.T) {
 	cluster := newCluster(t)
 	source := cluster.source(clientcertificate.Settings{Duration: time.Hour})
@@ -138,7 +138,7 @@ func TestRenewalThatNobodyApproves(t *testing.T) {
 		cluster.advance(time.Minute)
 	}
 	if told := terminal.take(); !strings.Contains(told, "kubectl certificate approve "+cluster.created[1]) {
-		t.Errorf("told %q", told)
+		t.Errorf("notice %q", told)
 	}
 	if _, err := provider.Serve(t.Context(), source, interactive); !errors.Is(err, credential.ErrNeedsPerson) {
 		t.Errorf("after the end: %v", err)
@@ -148,7 +148,7 @@ func TestRenewalThatNobodyApproves(t *testing.T) {
 	}
 }
 
-// A denial is told, and the certificate that works is served nevertheless.
+// A denial is reported, and the valid certificate is served nevertheless.
 func TestRenewalThatIsDenied(t *testing.T) {
 	cluster := newCluster(t)
 	source := cluster.source(clientcertificate.Settings{Duration: time.Hour})
@@ -170,6 +170,6 @@ func TestRenewalThatIsDenied(t *testing.T) {
 		cluster.advance(5 * time.Minute)
 	}
 	if told := terminal.take(); !strings.Contains(told, "was denied (No: not any more)") {
-		t.Errorf("told %q", told)
+		t.Errorf("notice %q", told)
 	}
 }

@@ -17,8 +17,8 @@ import (
 const (
 	// DefaultSigner signs for the API server itself, and never without approval.
 	DefaultSigner = "kubernetes.io/kube-apiserver-client"
-	// DefaultWait is how long to wait for approval where a person may be asked, and DefaultUnattendedWait where not: clients
-	// end a program that takes a minute then, and the next run finds the same request.
+	// DefaultWait is how long to wait for approval if the user may be prompted, and DefaultUnattendedWait if not: clients
+	// kill a program after a minute, and the next run finds the same request.
 	DefaultWait           = 10 * time.Minute
 	DefaultUnattendedWait = 45 * time.Second
 	// DefaultRenewBefore is how long before its end a certificate is to be replaced.
@@ -30,7 +30,7 @@ const (
 // ErrKeyInDevice: the protocol of exec credentials hands the private key to the client, which a key in a device does not allow.
 var ErrKeyInDevice = errors.New("a private key in a device cannot be handed to the client")
 
-// Settings say which certificate is wanted.
+// Settings describe the wanted certificate.
 type Settings struct {
 	// User is the common name, by which the API server knows the user; required.
 	User string
@@ -42,7 +42,7 @@ type Settings struct {
 	Usages []string
 	// Duration is how long the certificate is to be valid, at least 10 minutes; 0: the signer's default. Signers may give another.
 	Duration time.Duration
-	// Key is the place of a private key that exists already. None can be used: New says why.
+	// Key is the place of an existing private key. None can be used: New returns the reason.
 	Key string
 	// Wait is how long to wait for approval; 0: DefaultWait, or DefaultUnattendedWait.
 	Wait time.Duration
@@ -91,10 +91,10 @@ func (s Settings) completed() (Settings, error) {
 	return s, nil
 }
 
-// deviceGuide says how a key that stays in its device is used.
+// deviceGuide describes how to use a key that stays in its device.
 const deviceGuide = "https://github.com/credence-id/credence/blob/main/docs/howto/keys-in-a-device.md"
 
-// devices are the first words of what names a key in a device: RFC 7512 has pkcs11, and key management services have their own.
+// devices are the prefixes of names of keys in devices: RFC 7512 has pkcs11, and key management services have their own.
 var devices = map[string]string{
 	"pkcs11": "a PKCS#11 token", "engine": "a PKCS#11 token", "yubikey": "a PKCS#11 token", "piv": "a PKCS#11 token",
 	"tpm": "a TPM", "tpm2": "a TPM", "tpmkey": "a TPM", "handle": "a TPM",
@@ -103,7 +103,7 @@ var devices = map[string]string{
 	"hashivault": "a key management service",
 }
 
-// keyRefusal says why a key that exists already is not used.
+// keyRefusal is the reason why an existing key is not used.
 func keyRefusal(place string) error {
 	scheme, _, _ := strings.Cut(strings.ToLower(place), ":")
 	device := devices[scheme]
@@ -112,10 +112,10 @@ func keyRefusal(place string) error {
 	}
 	if device == "" {
 		return errors.New("a key cannot be given: one is made for each certificate, so that it lives no longer than that; " +
-			"a key that is to stay in its device is used as " + deviceGuide + " says")
+			"a key that is to stay in its device is used as in " + deviceGuide)
 	}
 	return fmt.Errorf("%w: it is in %s, and kubectl and other clients take a key only as PEM. A Go program uses it where it is "+
-		"by the library execcredential, as %s says. For this source give no key: it makes one for each certificate", ErrKeyInDevice, device, deviceGuide)
+		"by the library execcredential, as in %s. For this source give no key: it makes one for each certificate", ErrKeyInDevice, device, deviceGuide)
 }
 
 func sorted(words []string) []string {
@@ -131,8 +131,8 @@ type Source struct {
 	connect  Connect
 }
 
-// New returns the source for settings and the cluster that the caller's kubeconfig leads to, or what is wrong with them. It calls
-// nobody. connect may be nil where only the key is of interest.
+// New returns the source for settings and the cluster of the caller's kubeconfig, or an error if the settings are invalid. It makes
+// no requests. connect may be nil if only the key is of interest.
 func New(settings Settings, access kubeconfig.Access, connect Connect) (*Source, error) {
 	settings, err := settings.completed()
 	if err != nil {
@@ -159,7 +159,7 @@ func (s *Source) Key() map[string]string {
 	return key
 }
 
-// Wait is how long Obtain waits for approval at most. Others who want the same certificate wait for it: give the Provider a
+// Wait is how long Obtain waits for approval at most. Other processes wait for the same certificate: give the Provider a
 // LockTimeout that is longer.
 func (s *Source) Wait(interactive bool) time.Duration {
 	switch {

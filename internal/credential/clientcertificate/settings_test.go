@@ -104,7 +104,7 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 	}
 }
 
-// The cluster that a client talks to may be anybody's: it must not get the certificate of another user than was meant.
+// The client's cluster may be malicious: it must not get the certificate of another user.
 func TestAClusterSaysNothingElse(t *testing.T) {
 	base := clientcertificate.Settings{User: "jane", Groups: []string{"a"}, Signer: "a/b", Duration: time.Hour}
 	for _, raw := range []string{`{"user": "joe"}`, `{"groups": ["a", "b"]}`, `{"groups": []}`, `{"signer": "a/c"}`, `{"duration": "2h"}`} {

@@ -7,7 +7,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// wait waits for a moment, and tells the person what for. The error says that the time is over.
+// wait waits for a moment, with a notice. The error reports that the time is over.
 func (t *turn) wait(ctx context.Context, approved bool) error {
 	now := t.settings.Now()
 	t.notify(approved)
@@ -15,7 +15,7 @@ func (t *turn) wait(ctx context.Context, approved bool) error {
 		if approved {
 			return fmt.Errorf("the request %s is approved, but signer %s has not signed it: is it running? Try again later", t.name, t.settings.Signer)
 		}
-		return fmt.Errorf("%w: nobody has approved the request %s yet; whoever may: %s. Then try again", credential.ErrNeedsPerson, t.name, t.approve())
+		return fmt.Errorf("%w: the request %s is not approved yet: an approver runs %s. Then try again", credential.ErrNeedsPerson, t.name, t.approve())
 	}
 	if err := t.settings.Pause(ctx, min(pollEvery, t.until.Sub(now))); err != nil {
 		return fmt.Errorf("wait for the request %s: %w", t.name, err)
@@ -23,7 +23,7 @@ func (t *turn) wait(ctx context.Context, approved bool) error {
 	return nil
 }
 
-// notify tells at once what is to be done, and from time to time that nobody has done it.
+// notify shows at once what is to be done, and from time to time that it is not done.
 func (t *turn) notify(approved bool) {
 	now := t.settings.Now()
 	switch {
@@ -31,7 +31,7 @@ func (t *turn) notify(approved bool) {
 		t.approved = true
 		t.terminal.Notice("The request %s is approved. Waiting for signer %s.", t.name, t.settings.Signer)
 	case t.noticed.IsZero() && !approved:
-		t.terminal.Notice("The request %s for a client certificate of user %q waits for approval. Whoever may approve it: %s", t.name, t.settings.User, t.approve())
+		t.terminal.Notice("The request %s for a client certificate of user %q waits for approval. An approver runs: %s", t.name, t.settings.User, t.approve())
 	case now.Before(t.noticed.Add(tellEvery)) || !now.Before(t.until):
 		return
 	case approved:
@@ -42,5 +42,5 @@ func (t *turn) notify(approved bool) {
 	t.noticed = now
 }
 
-// approve is the command that a person runs, after they have looked at the request. Nothing here runs it.
+// approve is the command that an approver runs after checking the request.
 func (t *turn) approve() string { return "kubectl certificate approve " + t.name }

@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// Settings say which file it is.
+// Settings name the file.
 type Settings struct {
 	// Path of the file; empty where the cluster names it.
 	Path string
@@ -23,7 +23,7 @@ type Settings struct {
 //
 //	{"file": {"name": "production"}}
 //
-// A configuration of another form is none of this package's, but an unknown field of file is an error, and so is a name where s has a
+// A configuration without the field is ignored, but an unknown field of file is an error, and so is a name where s has a
 // path: it would be another file.
 func (s Settings) WithCluster(raw json.RawMessage) (string, error) {
 	var outer struct {
@@ -43,9 +43,9 @@ func (s Settings) WithCluster(raw json.RawMessage) (string, error) {
 	case s.Path != "" || s.Folder == "":
 		return s.Path, nil
 	case config.Name == "":
-		return "", fmt.Errorf("the cluster does not say which file of %s it is: its extension client.authentication.k8s.io/exec in the kubeconfig must have file.name, and the user's exec provideClusterInfo", s.Folder)
+		return "", fmt.Errorf("the cluster does not name its file in %s: its extension client.authentication.k8s.io/exec in the kubeconfig must have file.name, and the user's exec provideClusterInfo", s.Folder)
 	case strings.HasPrefix(config.Name, ".") || strings.ContainsAny(config.Name, `/\:`) || !filepath.IsLocal(config.Name):
-		return "", fmt.Errorf("the configuration of the cluster says file.name %q, which is not the name of a file in a folder", config.Name)
+		return "", fmt.Errorf("the configuration of the cluster has file.name %q, which is not the name of a file in a folder", config.Name)
 	}
 	return filepath.Join(s.Folder, config.Name), nil
 }

@@ -1,6 +1,6 @@
-// Package file is the source of credentials that somebody else keeps in a file, such as the projected token of a service
-// account. In go a path; out comes the token that is there now, with the expiry that it says itself. It reads the file anew
-// for each ask, keeps nothing, never writes, and never verifies what it reads.
+// Package file is the source of credentials that another program keeps in a file, such as the projected token of a service
+// account. In go a path; out comes the current token, with its own expiry. It reads the file anew
+// for each request, stores nothing, never writes, and never verifies the token.
 package file
 
 import (
@@ -30,7 +30,7 @@ type Source struct {
 	Now func() time.Time
 }
 
-// Key implements credential.Source: nothing is kept of what is in a file already.
+// Key implements credential.Source: nothing is stored of a credential that is in a file already.
 func (*Source) Key() map[string]string { return nil }
 
 // Obtain implements credential.Source.
@@ -69,8 +69,8 @@ func Read(path string) (credential.Secret, error) {
 	return credential.NewSecret(text), nil
 }
 
-// Content returns what is in a regular file of at most so many bytes. Nothing else is read: to open a pipe is to wait for its writer,
-// whatever deadline there is.
+// Content returns the content of a regular file of at most so many bytes. Other files are refused: to open a pipe is to wait for its
+// writer, whatever deadline the caller has.
 func Content(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// checkPrivate refuses a file that everybody can read, or that others than its owner can write, and one of an owner other than
-// this user and root. A group may read it: so does a pod that is not root read what is mounted for it.
+// checkPrivate refuses a file that is readable by all, or writable by others than its owner, and one of an owner other than
+// this user and root. A group may read it: a pod that is not root reads mounted files by its group.
 func checkPrivate(path string, info fs.FileInfo) error {
 	if mode := info.Mode().Perm(); mode&0o027 != 0 {
 		return fmt.Errorf("%s has mode %#o, so that others have access to it: chmod 600 %s (in a pod, defaultMode: 0440)", path, mode, path)

@@ -17,15 +17,15 @@ import (
 type answer struct {
 	idToken, accessToken, refreshToken credential.Secret
 	bearer                             bool
-	// lifetime is that of the access token, counted from asked; zero: not said.
+	// lifetime is that of the access token, counted from asked; zero if it is absent.
 	lifetime time.Duration
 	asked    time.Time
 }
 
-// longest bounds what a provider says of lifetimes, which would overflow otherwise.
+// longest bounds the lifetimes of a provider's answers, which would overflow otherwise.
 const longest = 10 * 365 * 24 * time.Hour
 
-// redeem asks the token endpoint. The secrets of the form are named, so that no error repeats them.
+// redeem posts to the token endpoint. The secrets of the form are named, so that no error repeats them.
 func (p *session) redeem(ctx context.Context, form url.Values) (answer, error) {
 	if resource := p.Parameters["resource"]; resource != "" {
 		form.Set("resource", resource) // RFC 8707 section 2.2
@@ -54,9 +54,9 @@ func parseAnswer(body []byte) (answer, error) {
 	if err := json.Unmarshal(body, &wire); err != nil {
 		var wrongType *json.UnmarshalTypeError
 		if errors.As(err, &wrongType) {
-			return answer{}, fmt.Errorf("its field %q is no %s", plain(wrongType.Field), wrongType.Type)
+			return answer{}, fmt.Errorf("its field %q is not a %s", plain(wrongType.Field), wrongType.Type)
 		}
-		return answer{}, errors.New("it is no JSON object")
+		return answer{}, errors.New("it is not a JSON object")
 	}
 	for name, token := range map[string]string{"id_token": wire.IDToken, "access_token": wire.AccessToken, "refresh_token": wire.RefreshToken} {
 		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -80,8 +80,8 @@ func (a answer) redact(text string) string {
 	return without(text, a.idToken.Reveal(), a.accessToken.Reveal(), a.refreshToken.Reveal())
 }
 
-// accessExpires is the end of the access token: the earlier of what the answer says and, if it is a JWT, of what it says itself; zero
-// if neither does. The JWT is not verified, which is for the server that it is presented to.
+// accessExpires is the end of the access token: the earlier of the answer's expiry and, if it is a JWT, its own; zero
+// without either. The JWT is not verified, which is for the server that it is presented to.
 func (a answer) accessExpires() time.Time {
 	var expires time.Time
 	if a.lifetime > 0 {
@@ -105,7 +105,7 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n != n {
-		return errors.New("a number of seconds is none")
+		return errors.New("invalid number of seconds")
 	}
 	*s = seconds(min(max(n, -1), longest.Seconds()) * float64(time.Second))
 	return nil

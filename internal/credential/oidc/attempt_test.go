@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What looks like a token is taken out of all that a terminal shows: an address with it would not be the one to open.
+// Text that looks like a token is removed from all terminal output: an address with it would not be the one to open.
 func TestNoAttemptLooksLikeAToken(t *testing.T) {
 	token, err := base64.RawURLEncoding.DecodeString("xxxx" + "eyJhbGciOiJub25lIn0" + strings.Repeat("x", 20))
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
-// errNoBrowser says that there is no browser here, and a device code can be had instead.
+// errNoBrowser: no browser can be opened here, and a device code is available instead.
 var errNoBrowser = errors.New("no browser can be opened here")
 
-// pageTimeout is how long a browser may take to fetch the page that tells how the login ended.
+// pageTimeout is how long a browser may take to fetch the page with the login's result.
 const pageTimeout = 5 * time.Second
 
 // attempt is what makes one login unlike any other: state ties the browser's answer to it, nonce the token, verifier the code.
 type attempt struct{ state, nonce, verifier string }
 
-// likeToken begins every JSON Web Token. What has it is not shown to people as it is: a login by such an address would fail.
+// likeToken begins every JSON Web Token. Text with it is not shown as it is: a login by such an address would fail.
 const likeToken = "eyJ"
 
 func newAttempt(random io.Reader) (attempt, error) {
@@ -84,7 +84,7 @@ func (p *session) byBrowser(ctx context.Context, terminal credential.Terminal) (
 		}
 		terminal.Notice("To log in to %s, open this address in a browser on this machine, within %s: %s", p.Issuer, p.LoginTimeout, address)
 	} else {
-		terminal.Notice("Log in to %s in the browser that opens, within %s. If none does, open: %s", p.Issuer, p.LoginTimeout, address)
+		terminal.Notice("Log in to %s in the browser that opens, within %s. If it does not, open: %s", p.Issuer, p.LoginTimeout, address)
 	}
 
 	came, err := p.await(ctx, callback)
@@ -94,7 +94,7 @@ func (p *session) byBrowser(ctx context.Context, terminal credential.Terminal) (
 	}
 	finish := func(outcome error) {
 		came.outcome <- outcome
-		// The browser gets its page before the door closes; whoever does not fetch it in time gets none. Shutdown would wait for
+		// The browser gets its page before the listener closes, unless it does not fetch it in time. Shutdown would wait for
 		// connections that browsers open in advance, too.
 		over, cancel := context.WithTimeout(context.WithoutCancel(ctx), pageTimeout)
 		defer cancel()
@@ -148,13 +148,13 @@ func (p *session) await(ctx context.Context, callback *callback) (*arrival, erro
 	case came := <-callback.arrivals:
 		return came, nil
 	case <-over:
-		return nil, fmt.Errorf("nobody has logged in within %s: %w", p.LoginTimeout, credential.ErrNeedsPerson)
+		return nil, fmt.Errorf("no login within %s: %w", p.LoginTimeout, credential.ErrNeedsPerson)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// exchange redeems the code that the browser brought, or says why there is none.
+// exchange redeems the code that the browser brought, or returns the error that it brought instead.
 func (p *session) exchange(ctx context.Context, came *arrival, a attempt, redirectURI string) (answer, error) {
 	if came.refused != nil {
 		return answer{}, classified(came.refused)

@@ -166,7 +166,7 @@ func TestWhatElseComesToTheCallback(t *testing.T) {
 			{"another name for this machine", "GET", answer, "evil.example:80", http.StatusMisdirectedRequest},
 			{"two codes", "GET", answer + "&code=other", "", http.StatusBadRequest},
 			{"two states", "GET", answer + "&state=other", "", http.StatusBadRequest},
-			{"a query that is none", "GET", answer + "&%zz", "", http.StatusBadRequest},
+			{"an invalid query", "GET", answer + "&%zz", "", http.StatusBadRequest},
 		} {
 			request, err := http.NewRequest(test.method, test.address, nil)
 			if err != nil {
@@ -289,7 +289,7 @@ func TestWhereItListens(t *testing.T) {
 	}
 }
 
-// Somebody else on the other address of localhost would get the code.
+// A program on the other address of localhost would get the code.
 func TestLocalhostIsWhollyOurs(t *testing.T) {
 	other, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {

@@ -35,10 +35,10 @@ func newCallback(address, path, state, issuer string, namesItself bool) *callbac
 	return &callback{address: address, path: path, state: state, issuer: issuer, namesItself: namesItself, arrivals: make(chan *arrival, 1)}
 }
 
-// Why an answer is not taken, as the person is told.
+// Errors of an answer, as the user sees them.
 var (
-	errNotOfThisLogin  = errors.New("this page does not belong to the login that is waiting: start again from the program that asked you to log in")
-	errAnotherProvider = errors.New("this answer comes from another provider than the one that was asked")
+	errNotOfThisLogin  = errors.New("this page does not belong to the login that is waiting: start again from the program that started the login")
+	errAnotherProvider = errors.New("this answer comes from another provider than the one of this login")
 	errNoAnswer        = errors.New("this answer has neither exactly one code nor exactly one error")
 	errTaken           = errors.New("the answer to this login was taken already")
 )
@@ -46,7 +46,7 @@ var (
 // ServeHTTP implements http.Handler.
 func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.Host != c.address && r.Host+":80" != c.address: // a name of somebody else that was made to lead here
+	case r.Host != c.address && r.Host+":80" != c.address: // another name that resolves to this address
 		writePage(w, http.StatusMisdirectedRequest, errNotOfThisLogin)
 		return
 	case r.URL.Path != c.path && r.URL.EscapedPath() != c.path:

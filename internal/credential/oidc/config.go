@@ -15,7 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
-// Config says with whom to log in, and as which client. The zero value of all but Issuer and ClientID works.
+// Config is the provider and the client of a login. The zero value of all but Issuer and ClientID works.
 type Config struct {
 	settings.Settings
 
@@ -31,7 +31,7 @@ const (
 	defaultTimeout  = 10 * time.Minute
 )
 
-// reserved are parameters that belong to the flow itself: whoever could set them could switch its protection off.
+// reserved are parameters of the flow itself: setting them could switch its protection off.
 var reserved = []string{
 	"response_type", "response_mode", "client_id", "client_secret", "redirect_uri", "scope", "state", "nonce",
 	"code_challenge", "code_challenge_method", "request", "request_uri",
@@ -65,7 +65,7 @@ func (c Config) completed() (Config, error) {
 	}
 	for _, scope := range c.Scopes {
 		if scope == "" || strings.ContainsFunc(scope, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) {
-			return c, fmt.Errorf("scope %q is none: give one word for each", scope)
+			return c, fmt.Errorf("invalid scope %q: give one word for each", scope)
 		}
 	}
 	if c.RedirectURI == "" {
@@ -115,7 +115,7 @@ func (c Config) redirect() (redirect, error) {
 	}
 	for _, port := range ports {
 		if port < 0 || port > 65535 {
-			return redirect{}, fmt.Errorf("port %d is none", port)
+			return redirect{}, fmt.Errorf("invalid port %d", port)
 		}
 	}
 	if len(ports) == 0 {

@@ -60,7 +60,7 @@ func TestFilesOfTheConfiguration(t *testing.T) {
 	for want, change := range map[string]func(*oidc.Config){
 		"secret of the client": func(c *oidc.Config) { c.ClientSecretFile = missing },
 		"no such file":         func(c *oidc.Config) { c.CAFile = missing },
-		"holds none":           func(c *oidc.Config) { c.CAFile = empty },
+		"has no certificate":           func(c *oidc.Config) { c.CAFile = empty },
 		"by --ca-file":         func(c *oidc.Config) { c.CAFile = "" },
 	} {
 		term := &terminal{}
@@ -85,9 +85,9 @@ func TestDiscoveryThatIsRefused(t *testing.T) {
 		"no keys":             {set("jwks_uri", nil), "no jwks_uri"},
 		"plain http":          {set("token_endpoint", "http://login.example.com/token"), "not https"},
 		"keys by http":        {set("jwks_uri", "http://login.example.com/keys"), "not https"},
-		"a file":              {set("authorization_endpoint", "file:///etc/passwd"), "no address"},
-		"a name and password": {set("token_endpoint", "https://a:b@example.com/"), "no address"},
-		"a script":            {set("authorization_endpoint", "javascript:alert(1)"), "no address"},
+		"a file":              {set("authorization_endpoint", "file:///etc/passwd"), "not a valid address"},
+		"a name and password": {set("token_endpoint", "https://a:b@example.com/"), "not a valid address"},
+		"a script":            {set("authorization_endpoint", "javascript:alert(1)"), "not a valid address"},
 		"no signatures":       {set("id_token_signing_alg_values_supported", []string{"none", "HS256"}), "no algorithm"},
 		"another form":        {set("scopes_supported", "openid"), "form"},
 	} {
@@ -122,7 +122,7 @@ func TestRedirectsOfDocuments(t *testing.T) {
 	}
 }
 
-// A provider without the scope for refresh tokens is not asked for it: some refuse it.
+// The scope for refresh tokens is not requested of a provider that does not have it: some refuse it.
 func TestScopes(t *testing.T) {
 	for _, test := range []struct {
 		supported any
@@ -136,7 +136,7 @@ func TestScopes(t *testing.T) {
 			t.Fatal(g.err)
 		}
 		if !strings.Contains(term.opened[0], test.want) {
-			t.Errorf("asked for %s, want %s", term.opened[0], test.want)
+			t.Errorf("requested %s, want %s", term.opened[0], test.want)
 		}
 		if len(term.notices) != test.notices || test.notices == 2 && !strings.Contains(term.notices[1], "does not offer the scope offline_access") {
 			t.Errorf("notices %q", term.notices)
@@ -144,7 +144,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// Who gets no refresh token is told once what can be done, and not at each login; by hand, each time.
+// A login without a refresh token gives one notice of what to do, and not one for each login; by hand, each time.
 func TestNoticeOfNoRefreshToken(t *testing.T) {
 	p := oidctest.Start(t, start)
 	p.Behave(oidctest.Behavior{Tokens: func(answer map[string]any) { delete(answer, "refresh_token") }})
@@ -152,8 +152,8 @@ func TestNoticeOfNoRefreshToken(t *testing.T) {
 		change func(*oidc.Config)
 		want   string
 	}{
-		"asked for nothing": {func(*oidc.Config) {}, "--parameter prompt=consent"},
-		"asked for consent": {func(c *oidc.Config) { c.Parameters = map[string]string{"prompt": "consent"} }, `: have the provider allow it (offline access) for the client "kubernetes"`},
+		"no prompt":          {func(*oidc.Config) {}, "--parameter prompt=consent"},
+		"prompt for consent": {func(c *oidc.Config) { c.Parameters = map[string]string{"prompt": "consent"} }, `: have the provider allow it (offline access) for the client "kubernetes"`},
 	} {
 		screen, _ := person(t, p.Browser(t, "alice"))
 		folder := filepath.Join(t.TempDir(), "kept")
@@ -174,14 +174,14 @@ func TestNoticeOfNoRefreshToken(t *testing.T) {
 		p.Advance(time.Hour)
 		log(clients)
 		if told() != 1 || len(screen.opened) != 2 {
-			t.Errorf("%s: told %d times in %d logins of a client", name, told(), len(screen.opened))
+			t.Errorf("%s: %d notices in %d logins of a client", name, told(), len(screen.opened))
 		}
 		log(func() error {
 			_, err := provider.Renew(t.Context(), newSource(t, p, test.change), credential.ExecInfo{APIVersion: credential.V1, Interactive: true})
 			return err
 		})
 		if told() != 2 {
-			t.Errorf("%s: told %d times, once by hand", name, told())
+			t.Errorf("%s: %d notices, once by hand", name, told())
 		}
 	}
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// How often a device asks (RFC 8628 sections 3.2 and 3.5).
+// Polling intervals of a device (RFC 8628 sections 3.2 and 3.5).
 const (
 	defaultInterval = 5 * time.Second
 	slowDown        = 5 * time.Second
 	longestInterval = 5 * time.Minute
 )
 
-// deviceCode is what a person is shown, and what is asked with meanwhile (RFC 8628 section 3.2).
+// deviceCode is the code that the user enters, and the one for polling (RFC 8628 section 3.2).
 type deviceCode struct {
 	device, user, uri, complete string
 	lifetime, interval          time.Duration
 }
 
-// byDevice shows the person an address and a code, and asks until they have entered it.
+// byDevice shows the user an address and a code, and polls until the code was entered.
 func (p *session) byDevice(ctx context.Context, terminal credential.Terminal) (answer, error) {
 	if p.document.DeviceAuthorization == "" {
 		return answer{}, fmt.Errorf("the provider has no device codes: %w", credential.ErrRefused)
@@ -35,11 +35,11 @@ func (p *session) byDevice(ctx context.Context, terminal credential.Terminal) (a
 	}
 	body, err := p.post(ctx, p.document.DeviceAuthorization, form)
 	if err != nil {
-		return answer{}, fmt.Errorf("ask for a device code: %w", classified(err))
+		return answer{}, fmt.Errorf("request a device code: %w", classified(err))
 	}
 	code, err := p.parseDeviceCode(body)
 	if err != nil {
-		return answer{}, fmt.Errorf("ask for a device code: %w", err)
+		return answer{}, fmt.Errorf("request a device code: %w", err)
 	}
 	lifetime := min(code.lifetime, p.LoginTimeout)
 	terminal.Notice("To log in to %s, open %s on any device and enter the code %s, within %s", p.Issuer, code.uri, code.user, lifetime)
@@ -49,13 +49,13 @@ func (p *session) byDevice(ctx context.Context, terminal credential.Terminal) (a
 	return p.poll(ctx, code, p.now().Add(lifetime))
 }
 
-// poll asks until there is an answer, or the code is over. An outage slows it down and does not end it.
+// poll requests until there is an answer, or the code has expired. An outage slows it down and does not end it.
 func (p *session) poll(ctx context.Context, code deviceCode, until time.Time) (answer, error) {
 	interval := code.interval
 	for {
 		left := until.Sub(p.now())
 		if left <= 0 {
-			return answer{}, fmt.Errorf("nobody has entered the code %s in time: %w", code.user, credential.ErrNeedsPerson)
+			return answer{}, fmt.Errorf("the code %s was not entered in time: %w", code.user, credential.ErrNeedsPerson)
 		}
 		if err := p.Wait(ctx, min(interval, left)); err != nil {
 			return answer{}, err
@@ -71,7 +71,7 @@ func (p *session) poll(ctx context.Context, code deviceCode, until time.Time) (a
 		case errors.As(err, &refused) && refused.code == "slow_down":
 			interval = min(interval+slowDown, longestInterval)
 		case errors.As(err, &refused) && refused.code == "expired_token":
-			return answer{}, fmt.Errorf("nobody has entered the code %s in time: %w: %w", code.user, err, credential.ErrNeedsPerson)
+			return answer{}, fmt.Errorf("the code %s was not entered in time: %w: %w", code.user, err, credential.ErrNeedsPerson)
 		case errors.Is(err, errOutage), refused != nil && refused.outage():
 			interval = min(2*interval, longestInterval)
 		default:
@@ -90,7 +90,7 @@ func (p *session) parseDeviceCode(body []byte) (deviceCode, error) {
 		Interval   seconds `json:"interval"`
 	}
 	if err := json.Unmarshal(body, &wire); err != nil {
-		return deviceCode{}, errors.New("the answer is no JSON object of the expected form")
+		return deviceCode{}, errors.New("the answer is not a JSON object of the expected form")
 	}
 	issuer, err := issuerURL(p.Issuer)
 	if err != nil {

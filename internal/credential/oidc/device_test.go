@@ -117,7 +117,7 @@ func TestDeviceCodesThatEnd(t *testing.T) {
 	g, _, waits := deviceLogin(t, p, settings.Device, func(int) {})
 	wantError(t, g.err, "needs person", "in time")
 	if want := int(10 * time.Minute / (5 * second)); len(waits) != want {
-		t.Errorf("asked %d times in ten minutes, want %d", len(waits), want)
+		t.Errorf("%d requests in ten minutes, want %d", len(waits), want)
 	}
 
 	p = oidctest.Start(t, start)
@@ -146,7 +146,7 @@ func TestDeviceCodesThatEnd(t *testing.T) {
 	wantError(t, g.err, "refused", "no device codes")
 }
 
-// What the provider wants shown cannot move the cursor, and leads to https.
+// The provider's text cannot move the cursor, and its address is https.
 func TestWhatADeviceIsTold(t *testing.T) {
 	for name, test := range map[string]struct {
 		field string

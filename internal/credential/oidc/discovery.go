@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// document is what a provider says of itself (OpenID Connect Discovery 1.0 section 3, RFC 8414, RFC 8628 section 4, RFC 9207 section 3).
+// document is a provider's metadata (OpenID Connect Discovery 1.0 section 3, RFC 8414, RFC 8628 section 4, RFC 9207 section 3).
 type document struct {
 	Issuer              string   `json:"issuer"`
 	Authorization       string   `json:"authorization_endpoint"`
@@ -24,8 +24,8 @@ type document struct {
 	NamesItself         bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// algorithms are those whose signatures are believed, if the provider says that it uses them. None and those with a shared secret are
-// not among them.
+// algorithms are the accepted signature algorithms, if the provider lists them. "none" and those with a shared secret are not among
+// them.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // discover gets and checks the document of an issuer.
@@ -48,7 +48,7 @@ func parseDocument(issuer string, body []byte) (*document, error) {
 	}
 	d := &document{}
 	if err := json.Unmarshal(body, d); err != nil {
-		return nil, fmt.Errorf("its discovery document is no JSON object of the expected form: %w", err)
+		return nil, fmt.Errorf("its discovery document is not a JSON object of the expected form: %w", err)
 	}
 	if d.Issuer != issuer {
 		return nil, fmt.Errorf("its discovery document is of issuer %q: give the issuer exactly as the provider writes it", plain(d.Issuer))
@@ -74,7 +74,7 @@ func parseDocument(issuer string, body []byte) (*document, error) {
 		}
 	}
 	if len(d.Algorithms) == 0 {
-		d.Algorithms = []string{"RS256"} // what everyone must have (OpenID Connect Core 1.0 section 15.1)
+		d.Algorithms = []string{"RS256"} // required of every provider (OpenID Connect Core 1.0 section 15.1)
 	}
 	d.Algorithms = slices.DeleteFunc(d.Algorithms, func(a string) bool { return !slices.Contains(algorithms, a) })
 	if len(d.Algorithms) == 0 {
@@ -83,7 +83,7 @@ func parseDocument(issuer string, body []byte) (*document, error) {
 	return d, nil
 }
 
-// scopes are those to ask for. A refresh token is asked for unless the provider lists its scopes and has none for that.
+// scopes are those to request. A refresh token is requested unless the provider lists its scopes and has none for that.
 func (d *document) scopes(more []string) string {
 	scopes := []string{"openid"}
 	if d.offersOffline() {
@@ -97,7 +97,7 @@ func (d *document) scopes(more []string) string {
 	return strings.Join(scopes, " ")
 }
 
-// offersOffline says whether the provider may know the scope for refresh tokens (OpenID Connect Core 1.0 section 11).
+// offersOffline reports whether the provider may know the scope for refresh tokens (OpenID Connect Core 1.0 section 11).
 func (d *document) offersOffline() bool {
 	return len(d.Scopes) == 0 || slices.Contains(d.Scopes, "offline_access")
 }

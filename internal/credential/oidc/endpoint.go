@@ -24,10 +24,10 @@ const (
 	requestTimeout = 30 * time.Second
 )
 
-// errOutage marks that the provider has not answered, or said that it cannot now.
+// errOutage: the provider has not answered, or is temporarily unavailable.
 var errOutage = errors.New("the provider cannot be used now")
 
-// client returns what talks to the provider: TLS 1.2 or newer, certificates of the given file only, no redirect to another host.
+// client returns the provider's HTTP client: TLS 1.2 or newer, certificates of the given file only, no redirect to another host.
 func client(caFile string) (*http.Client, error) {
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -46,7 +46,7 @@ func client(caFile string) (*http.Client, error) {
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read certificates of the provider: %s holds none in PEM", caFile)
+			return nil, fmt.Errorf("read certificates of the provider: %s has no certificate in PEM", caFile)
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
@@ -65,7 +65,7 @@ func staysThere(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// send sends a request and returns status and body of the answer. What is no answer of the provider itself is an errOutage.
+// send sends a request and returns status and body of the answer. It returns an errOutage if the provider itself did not answer.
 func send(c *http.Client, request *http.Request) (int, []byte, error) {
 	request.Header.Set("Accept", "application/json")
 	response, err := c.Do(request)
@@ -93,7 +93,7 @@ func send(c *http.Client, request *http.Request) (int, []byte, error) {
 	return response.StatusCode, body, nil
 }
 
-// advised says what to do about the failure that a private provider mostly has.
+// advised adds advice to the most frequent failure of a private provider.
 func advised(err error) error {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("%w (a file with the authority of its certificate is given by --ca-file)", err)
@@ -138,7 +138,7 @@ func issuerURL(text string) (*url.URL, error) {
 func endpointURL(issuer *url.URL, name, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || strings.Contains(text, "#") {
-		return fmt.Errorf("%s %q is no address", name, text)
+		return fmt.Errorf("%s %q is not a valid address", name, text)
 	}
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u) || !loopback(issuer)) {
 		return fmt.Errorf("%s %q is not https", name, text)
@@ -146,7 +146,7 @@ func endpointURL(issuer *url.URL, name, text string) error {
 	return nil
 }
 
-// loopback says whether u is on this machine by what it says, not by what a resolver says.
+// loopback reports whether u is on this machine by its text, not by a resolver.
 func loopback(u *url.URL) bool {
 	if u.Hostname() == "localhost" {
 		return true
@@ -158,7 +158,7 @@ func loopback(u *url.URL) bool {
 func parsePort(text string) (int, error) {
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil {
-		return 0, fmt.Errorf("port %q is none", text)
+		return 0, fmt.Errorf("invalid port %q", text)
 	}
 	return int(port), nil
 }

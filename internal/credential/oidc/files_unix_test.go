@@ -15,7 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
 )
 
-// To open a pipe is to wait for whoever writes to it, perhaps without end, and with the lock of all who want the same credential.
+// To open a pipe is to wait for its writer, perhaps without end, and with the lock that others wait for.
 func TestPipesAreNotRead(t *testing.T) {
 	p := oidctest.Start(t, time.Now())
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -37,7 +37,7 @@ func TestPipesAreNotRead(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-time.After(time.Minute):
-			t.Fatalf("%s: it waits for somebody to write", name)
+			t.Fatalf("%s: it waits for a writer", name)
 		}
 	}
 }

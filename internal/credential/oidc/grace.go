@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// refreshGrace is how long a refresh goes on when the client goes away or somebody interrupts it. Many providers take a refresh token once:
+// refreshGrace is how long a refresh goes on after the client is canceled or interrupted. Many providers accept a refresh token once:
 // without their answer the login would be lost.
 const refreshGrace = 2 * time.Second
 

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
 )
 
-// clients lets eight clients, each of its own process, ask at once for what is kept in a folder, and returns what all of them got.
+// clients lets eight client processes request the credential of a folder at once, and returns their results.
 func clients(t *testing.T, p *oidctest.Provider, folder string, screen *terminal) (string, error) {
 	t.Helper()
 	info := credential.ExecInfo{APIVersion: credential.V1, Interactive: true, FromClient: true}

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// discard is where net/http says what clients do wrong: nothing here logs.
+// discard drops net/http's messages about clients: nothing here logs.
 var discard = log.New(io.Discard, "", 0)
 
 // redirect is where a browser may be sent back to.
@@ -19,7 +19,7 @@ type redirect struct {
 	ports      []int
 }
 
-// loopbackListener is where the browser comes back to: listeners on loopback that share a port.
+// loopbackListener receives the browser's redirect: listeners on loopback that share a port.
 type loopbackListener struct {
 	listeners []net.Listener
 	// address is host and port as the browser names them, redirectURI the whole.
@@ -66,7 +66,7 @@ func listenOn(ctx context.Context, to redirect, port int) (*loopbackListener, er
 	return d, nil
 }
 
-// hasIPv6 says whether this machine has IPv6 on loopback. Error numbers of a port in use differ between systems; this does not.
+// hasIPv6 reports whether this machine has IPv6 on loopback. Error numbers of a port in use differ between systems.
 func hasIPv6(ctx context.Context) bool {
 	var config net.ListenConfig
 	free, err := config.Listen(ctx, "tcp", "[::1]:0")

@@ -7,15 +7,15 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// noticedBefore says whether the person was told before that the provider gives no refresh tokens: the last login left none either.
-// Who logs in by hand may do so because they have changed something, and is told again.
+// noticedBefore reports whether the user has seen before that the provider issues no refresh tokens: the last login left none either.
+// A login by hand may follow a change of settings, and shows the notice again.
 func noticedBefore(request credential.Request) bool {
 	before := request.Previous
 	return request.ExecInfo.FromClient && before != nil && before.State == nil && !before.Credential.Token.IsZero()
 }
 
-// noRefreshToken says why the person will be asked again soon, and what can be done. OpenID Connect Core 1.0 section 11 has providers
-// give a refresh token only to those who consent each time, and many give it without; some of them refuse users who are asked for
+// noRefreshToken is the notice that the user will be prompted again soon, with advice. OpenID Connect Core 1.0 section 11 has providers
+// issue a refresh token only to users who consent each time, and many issue it without; some of them refuse users when prompted for
 // consent.
 func (p *session) noRefreshToken(expires time.Time) string {
 	until := "when this login expires"

@@ -79,7 +79,7 @@ func newSource(t *testing.T, p *oidctest.Provider, change ...func(*oidc.Config))
 	return source
 }
 
-// got is what Obtain returned, and what was kept meanwhile.
+// got is what Obtain returned, and the state kept meanwhile.
 type got struct {
 	credential credential.Credential
 	state      json.RawMessage

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// page is all that a browser is shown. It fetches nothing and runs nothing, and says that the login is done only when it
-// is.
+// page is all that a browser is shown. It fetches nothing and runs nothing, and reports success only after the login is complete.
 var page = template.Must(template.New("page").Parse(`<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -26,12 +25,12 @@ h1 { font-size: 1.5rem; border-left: .35rem solid {{if .OK}}#1a7f4b{{else}}#b326
 </html>
 `))
 
-// writePage tells the browser how it ended: err is nil if the login is done.
+// writePage shows the result: err is nil if the login is complete.
 func writePage(w http.ResponseWriter, status int, err error) {
 	shown := struct {
 		OK          bool
 		Title, Text string
-	}{true, "You are logged in", "You can close this window and go back to the program that asked you to log in."}
+	}{true, "You are logged in", "You can close this window and go back to the program that started the login."}
 	if err != nil {
 		shown.OK, shown.Title, shown.Text = false, "You are not logged in", sentence(plain(err.Error()))
 	}

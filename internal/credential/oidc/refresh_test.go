@@ -37,7 +37,7 @@ func TestRefresh(t *testing.T) {
 			t.Error("the new refresh token was not kept at once")
 		}
 		if len(nobody.opened)+len(nobody.notices) != 0 {
-			t.Error("somebody was asked")
+			t.Error("the user was prompted")
 		}
 		if want := p.Now().Add(5 * time.Minute); !g.credential.Expires.Equal(want) {
 			t.Errorf("expires %s, want %s", g.credential.Expires, want)
@@ -59,12 +59,12 @@ func TestARefreshTokenThatStays(t *testing.T) {
 	}
 }
 
-// What was got for a refresh token cannot be believed: the next one is kept all the same, and is good later.
+// The answer to a refresh cannot be verified: the next refresh token is stored all the same, and works later.
 func TestABadAnswerDoesNotLoseTheRefreshToken(t *testing.T) {
 	p := oidctest.Start(t, start)
 	s := newSource(t, p)
 	g := mustLogIn(t, p, s)
-	p.Behave(oidctest.Behavior{Claims: func(c map[string]any) { c["aud"] = "somebody else" }})
+	p.Behave(oidctest.Behavior{Claims: func(c map[string]any) { c["aud"] = "another client" }})
 	bad := obtain(t, s, &terminal{}, g.state, true)
 	wantError(t, bad.err, "outage", "audience")
 	if len(bad.kept) != 1 || string(bad.kept[0]) != string(bad.state) || string(bad.state) == string(g.state) {
@@ -121,12 +121,12 @@ func TestNobodyMayBeAsked(t *testing.T) {
 		g := obtain(t, newSource(t, p), term, json.RawMessage(state), false)
 		wantError(t, g.err, "needs person", p.Issuer)
 		if len(term.opened)+len(term.notices) != 0 || p.Requests("/.well-known/openid-configuration") != 0 {
-			t.Errorf("state %s: somebody was asked", state)
+			t.Errorf("state %s: the user was prompted", state)
 		}
 	}
 }
 
-// For an outage nothing is thrown away, nobody is asked, and the refresh token is not spent before tokens can be verified.
+// In an outage nothing is deleted, the user is not prompted, and the refresh token is not spent before tokens can be verified.
 func TestOutages(t *testing.T) {
 	const discovery, keys, token = "/.well-known/openid-configuration", "/keys", "/token"
 	answer := func(status int, body string) http.HandlerFunc {
@@ -173,7 +173,7 @@ func TestOutages(t *testing.T) {
 				}
 				wantError(t, out.err, "outage", text)
 				if len(term.opened) != 0 || out.state != nil || len(out.kept) != 0 {
-					t.Error("somebody was asked, or a state was changed")
+					t.Error("the user was prompted, or a state was changed")
 				}
 				if path != token && p.Requests(token) != before {
 					t.Error("the refresh token was spent for a token that cannot be verified")
@@ -238,7 +238,7 @@ func TestRevoke(t *testing.T) {
 	p := oidctest.Start(t, start)
 	s := newSource(t, p)
 	g := mustLogIn(t, p, s)
-	for range 2 { // what is over already is no error (RFC 7009 section 2.2)
+	for range 2 { // a login that has ended is not an error (RFC 7009 section 2.2)
 		if err := s.Revoke(t.Context(), g.state); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// Who is interrupted while the provider replaces a refresh token has the next one all the same.
+// A process that is interrupted while the provider replaces a refresh token stores the next one all the same.
 func TestInterruptedRefresh(t *testing.T) {
 	p := oidctest.Start(t, start)
 	s := newSource(t, p)
@@ -271,6 +271,6 @@ func TestInterruptedRefresh(t *testing.T) {
 	}
 	p.Behave(oidctest.Behavior{})
 	if again := obtain(t, s, &terminal{}, g.kept[0], false); again.err != nil {
-		t.Errorf("what was kept is of no use: %v", again.err)
+		t.Errorf("the stored state is of no use: %v", again.err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// Revoke tells the provider that a state is not used any more (RFC 7009): its refresh token, and at most providers all tokens of that
-// login, end. A state without a refresh token, and a provider that takes nothing back, are no error.
+// Revoke revokes a state at the provider (RFC 7009): its refresh token, and at most providers all tokens of that
+// login, end. A state without a refresh token, and a provider without revocation, are not errors.
 func (s *Source) Revoke(ctx context.Context, state json.RawMessage) error {
 	kept := parseState(state)
 	if kept.RefreshToken == "" {

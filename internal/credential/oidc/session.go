@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/file"
 )
 
-// session is one provider and what this program is to it.
+// session is one provider with its metadata, its keys and this program's client.
 type session struct {
 	Config
 	document *document
@@ -23,7 +23,7 @@ type session struct {
 	secret   credential.Secret
 }
 
-// newSession finds out what the provider says of itself, and loads its keys.
+// newSession reads the metadata and the keys of the provider.
 func newSession(ctx context.Context, c Config) (*session, error) {
 	p, err := connect(ctx, c)
 	if err != nil {
@@ -36,7 +36,7 @@ func newSession(ctx context.Context, c Config) (*session, error) {
 	return p, nil
 }
 
-// connect is meet without the keys, for what needs no token verified.
+// connect is newSession without the keys, for requests that verify no token.
 func connect(ctx context.Context, c Config) (*session, error) {
 	p := &session{Config: c}
 	if c.ClientSecretFile != "" {
@@ -100,9 +100,9 @@ type refusal struct{ code, description string }
 
 func (r *refusal) Error() string {
 	if r.description == "" {
-		return fmt.Sprintf("the provider says %q", r.code)
+		return fmt.Sprintf("the provider answers %q", r.code)
 	}
-	return fmt.Sprintf("the provider says %q: %s", r.code, r.description)
+	return fmt.Sprintf("the provider answers %q: %s", r.code, r.description)
 }
 
 // parseRefusal reads the body of an error, without the secrets that a provider may repeat in it.
@@ -117,12 +117,12 @@ func parseRefusal(body []byte, secrets ...string) (*refusal, bool) {
 	return &refusal{plain(without(wire.Error, secrets...)), plain(without(wire.Description, secrets...))}, true
 }
 
-// outage says whether the provider means that it cannot now, rather than that it will not.
+// outage reports whether the refusal is temporary.
 func (r *refusal) outage() bool {
 	return r.code == "temporarily_unavailable" || r.code == "server_error"
 }
 
-// needsPerson says whether the provider means that what was given once is over, or that somebody must be asked again.
+// needsPerson reports whether the refusal means that the grant has ended, or that the user must be prompted again.
 func (r *refusal) needsPerson() bool {
 	return slices.Contains([]string{
 		"invalid_grant", "interaction_required", "login_required", "consent_required", "account_selection_required",

@@ -14,7 +14,7 @@ import (
 // Source gets tokens from an OpenID provider. It implements credential.Source.
 type Source struct{ config Config }
 
-// New returns the source for a configuration, or what is wrong with that. It reads no file and calls nobody.
+// New returns the source for a configuration, or an error if that is invalid. It reads no file and makes no requests.
 func New(config Config) (*Source, error) {
 	config, err := config.completed()
 	if err != nil {
@@ -45,19 +45,19 @@ func (s state) encode() json.RawMessage {
 	return raw
 }
 
-// forgotten is the state that makes the caller forget what was kept.
+// forgotten is the state that makes the caller delete the stored one.
 var forgotten = json.RawMessage("null")
 
-// Obtain implements credential.Source: a refresh if there is a refresh token, and else, if a person may be asked, a login.
+// Obtain implements credential.Source: a refresh if there is a refresh token, and else, if the user may be prompted, a login.
 //
-// The error is a credential.ErrNeedsPerson if nobody may be asked, or nobody came; a credential.ErrRefused if the provider or the
-// person said no; any other is an outage, or an answer that could not be believed, for which no browser opens.
+// The error is a credential.ErrNeedsPerson if the user may not be prompted, or did not log in; a credential.ErrRefused if the provider
+// or the user denied it; any other is an outage, or an answer that could not be verified, for which no browser opens.
 func (s *Source) Obtain(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
 	kept := parseState(request.State())
 	if kept.RefreshToken == "" && !request.ExecInfo.Interactive {
-		why := "there is neither a terminal nor a display to ask one at"
+		why := "there is neither a terminal nor a display"
 		if request.ExecInfo.FromClient {
-			why = "the client does not allow to ask one"
+			why = "the client does not allow a prompt"
 		}
 		return credential.Credential{}, nil, fmt.Errorf("log in to %s: %w: %s", s.config.Issuer, credential.ErrNeedsPerson, why)
 	}
@@ -82,7 +82,7 @@ func (s *Source) Obtain(ctx context.Context, request credential.Request) (creden
 	return p.logIn(ctx, request)
 }
 
-// parseState reads what was kept; what cannot be read was not kept by this program, and is as good as nothing.
+// parseState reads a stored state. An invalid one was not written by this program, and is ignored.
 func parseState(raw json.RawMessage) state {
 	var kept state
 	if json.Unmarshal(raw, &kept) != nil {
@@ -116,7 +116,7 @@ func (p *session) refresh(ctx context.Context, kept state, keep func(json.RawMes
 	return got, next.encode(), nil
 }
 
-// logIn asks the person. It returns the state of the new login.
+// logIn prompts the user. It returns the state of the new login.
 func (p *session) logIn(ctx context.Context, request credential.Request) (credential.Credential, json.RawMessage, error) {
 	a, want, finish, err := p.interact(ctx, request.Terminal)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *session) logIn(ctx context.Context, request credential.Request) (creden
 	return got, state{RefreshToken: a.refreshToken.Reveal(), Subject: subject, Nonce: want.nonce}.encode(), nil
 }
 
-// interact lets the person log in, by browser or by code. finish tells them how it ended.
+// interact lets the user log in, by browser or by code. finish shows the result.
 func (p *session) interact(ctx context.Context, terminal credential.Terminal) (a answer, want expected, finish func(error), err error) {
 	if p.Flow != settings.Device {
 		a, want, finish, err = p.byBrowser(ctx, terminal)
@@ -170,14 +170,14 @@ func (p *session) present(ctx context.Context, a answer, want expected, refreshe
 	case a.accessToken.IsZero():
 		return none, "", errors.New("the provider gave no access token")
 	case !a.bearer:
-		return none, "", errors.New("the provider's access token is no bearer token, which is all that the protocol of clients can carry")
+		return none, "", errors.New("the provider's access token is not a bearer token, which is all that the protocol of clients can carry")
 	case !got.Expires.IsZero() && got.Expires.Before(p.now().Add(-skew)):
 		return none, "", fmt.Errorf("the access token expired at %s, before it came, at %s: is the clock of this machine right?", utc(got.Expires), utc(p.now()))
 	}
 	return got, subject, nil
 }
 
-// classified adds the class to a provider's no: what is not an outage is of no use to try again.
+// classified adds the class to a provider's error: anything but an outage would fail again.
 func classified(err error) error {
 	var refused *refusal
 	if errors.As(err, &refused) && !refused.outage() {

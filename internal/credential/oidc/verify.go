@@ -12,12 +12,12 @@ import (
 // skew is how far the clock of this machine and that of the provider may be apart.
 const skew = time.Minute
 
-// expected is what an ID token must say besides issuer, audience and times.
+// expected is what an ID token must have besides issuer, audience and times.
 type expected struct {
 	// nonce is that of the request; empty if the request could have none. A token of a refresh may leave it out (optionalNonce).
 	nonce         string
 	optionalNonce bool
-	// subject is who logged in; empty: not known yet.
+	// subject is the user's; empty if it is not known yet.
 	subject string
 }
 
@@ -37,11 +37,11 @@ func (p *session) verify(ctx context.Context, a answer, want expected) (*oidc.ID
 	case err != nil:
 		return nil, fmt.Errorf("verify the ID token: %s", plain(a.redact(err.Error())))
 	case token.IssuedAt.IsZero():
-		return nil, errors.New("the ID token does not say when it was issued: it has no iat")
+		return nil, errors.New("the ID token has no iat, the time at which it was issued")
 	case token.IssuedAt.After(now.Add(skew)):
 		return nil, fmt.Errorf("the ID token was issued at %s, and came at %s: is the clock of this machine right?", utc(token.IssuedAt), utc(now))
 	case token.Subject == "":
-		return nil, errors.New("the ID token says nobody: it has no sub")
+		return nil, errors.New("the ID token has no sub")
 	case want.subject != "" && token.Subject != want.subject:
 		return nil, fmt.Errorf("the ID token is of %q, and %q had logged in", plain(token.Subject), plain(want.subject))
 	case want.nonce != "" && token.Nonce != want.nonce && (token.Nonce != "" || !want.optionalNonce):

@@ -21,7 +21,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
-// Each of these tokens is refused, the browser is told so, and nothing is kept of the login.
+// Each of these tokens is refused, the browser shows it, and nothing is stored of the login.
 func TestTokensThatAreRefused(t *testing.T) {
 	rogue, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -51,11 +51,11 @@ func TestTokensThatAreRefused(t *testing.T) {
 		"of the future":           {oidctest.Behavior{Claims: set("iat", start.Add(2*time.Minute).Unix())}, "clock"},
 		"of no time":              {oidctest.Behavior{Claims: set("iat", nil)}, "no iat"},
 		"not yet":                 {oidctest.Behavior{Claims: set("nbf", start.Add(time.Hour).Unix())}, "nbf"},
-		"nobody":                  {oidctest.Behavior{Claims: set("sub", nil)}, "no sub"},
+		"no subject":              {oidctest.Behavior{Claims: set("sub", nil)}, "no sub"},
 		"another access token":    {oidctest.Behavior{Claims: set("at_hash", "AAAA")}, "at_hash"},
 		"no signature":            {oidctest.Behavior{Algorithm: "none"}, "none"},
 		"a shared secret":         {oidctest.Behavior{Algorithm: "HS256", Key: []byte(strings.Repeat("k", 32))}, "HS256"},
-		"a key of somebody else":  {oidctest.Behavior{Algorithm: "ES256", Key: rogue}, "no key"},
+		"a key of another issuer": {oidctest.Behavior{Algorithm: "ES256", Key: rogue}, "no key"},
 		"another key of its name": {oidctest.Behavior{Algorithm: "ES256", Key: jose.JSONWebKey{Key: rogue, KeyID: "one"}}, "no key"},
 		"a key for encryption": {oidctest.Behavior{Algorithm: "ES256", Key: jose.JSONWebKey{Key: rogue, KeyID: "two"},
 			PublishKey: &jose.JSONWebKey{Key: rogue.Public(), KeyID: "two", Use: "enc"}}, "no key"},
@@ -103,7 +103,7 @@ func TestAlgorithms(t *testing.T) {
 		p.Behave(oidctest.Behavior{Algorithm: algorithm, Key: key, PublishKey: published, Claims: noHash})
 		mustLogIn(t, p, newSource(t, p))
 
-		// The same from a provider that does not say that it uses this algorithm.
+		// The same from a provider that does not list this algorithm.
 		p.Behave(oidctest.Behavior{Algorithm: algorithm, Key: key, PublishKey: published, Document: func(d map[string]any) {
 			d["id_token_signing_alg_values_supported"] = []string{"ES256"}
 		}})
@@ -158,7 +158,7 @@ func TestAccessToken(t *testing.T) {
 		"a JWT":                  {map[string]any{"access_token": jwt}, start.Add(2 * time.Minute), ""},
 		"a JWT, expires_in less": {map[string]any{"access_token": jwt, "expires_in": 60}, start.Add(time.Minute), ""},
 		"no access token":        {map[string]any{"access_token": nil}, time.Time{}, "no access token"},
-		"bound to a key":         {map[string]any{"token_type": "DPoP"}, time.Time{}, "no bearer token"},
+		"bound to a key":         {map[string]any{"token_type": "DPoP"}, time.Time{}, "not a bearer token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := oidctest.Start(t, start)

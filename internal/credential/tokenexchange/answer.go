@@ -33,7 +33,7 @@ func (s *Source) read(body []byte, started time.Time) (credential.Credential, er
 	case !strings.EqualFold(a.TokenType, "Bearer") && !strings.EqualFold(a.TokenType, "N_A"):
 		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q: only bearer tokens can be presented", plain(a.TokenType))
 	case s.RequestedTokenType != "" && a.IssuedTokenType != s.RequestedTokenType:
-		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, but %q was asked for", plain(a.IssuedTokenType), s.RequestedTokenType)
+		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, but %q was requested", plain(a.IssuedTokenType), s.RequestedTokenType)
 	case !presentable(a.IssuedTokenType):
 		return credential.Credential{}, fmt.Errorf("the answer has a token of type %q, which cannot be presented to a server", plain(a.IssuedTokenType))
 	}
@@ -46,7 +46,7 @@ func (s *Source) read(body []byte, started time.Time) (credential.Credential, er
 	return credential.Credential{Token: token, Expires: expiry(started, lifetime, claims.Expires)}, nil
 }
 
-// presentable says whether a token of the type is one for a header. Many servers leave the type away.
+// presentable reports whether a token of the type can be sent in a header. Many servers omit the type.
 func presentable(tokenType string) bool {
 	switch tokenType {
 	case "", AccessToken, IDToken, JWT:
@@ -55,7 +55,7 @@ func presentable(tokenType string) bool {
 	return false
 }
 
-// lifetimeOf returns expires_in: a number of seconds, which some servers write as a string. Zero: it is not said.
+// lifetimeOf returns expires_in: a number of seconds, which some servers write as a string. Zero: it is absent.
 func lifetimeOf(raw json.RawMessage) (time.Duration, error) {
 	text := strings.Trim(string(raw), `"`)
 	if text == "" || text == "null" {
@@ -69,8 +69,8 @@ func lifetimeOf(raw json.RawMessage) (time.Duration, error) {
 	return time.Duration(min(seconds, most)) * time.Second, nil
 }
 
-// expiry is the end of a token: the earlier one of what the answer and the token say. What the answer says holds whatever
-// clock this machine has; the token's own time, if it has passed by that clock, says that the clock is wrong.
+// expiry is the end of a token: the earlier one of the answer's and the token's own. The answer's holds whatever
+// clock this machine has; if the token's own has passed, the clock is wrong.
 func expiry(started time.Time, lifetime time.Duration, own time.Time) time.Time {
 	if lifetime == 0 {
 		return own
@@ -128,7 +128,7 @@ func redact(text string, secrets []credential.Secret) string {
 	})
 }
 
-// final says whether the same request would have the same answer later.
+// final reports whether the same request would have the same answer later.
 func final(code string) bool {
 	switch code {
 	case "invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope",

@@ -37,7 +37,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		{"an expired subject token", func(s *tokenexchange.Source) {
 			s.SubjectTokenFile = put(t, "token", jwt(fmt.Sprintf(`{"exp":%d}`, noon.Unix())))
 		}, "expired at 2026-05-04T12:00:00Z"},
-		{"nobody there", func(s *tokenexchange.Source) { s.Endpoint = "https://127.0.0.1:1/token" }, "connection refused"},
+		{"no server", func(s *tokenexchange.Source) { s.Endpoint = "https://127.0.0.1:1/token" }, "connection refused"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// Between the key and the exchange somebody else's token may come into the file: what it is exchanged for is not kept for the first.
+// Between the key and the exchange another subject's token may come into the file: its new token is not stored for the first.
 func TestAnotherSubjectUnderTheSameKey(t *testing.T) {
 	for name, tokens := range map[string][2]string{
 		"another":           {subjectToken, jwt(`{"iss":"https://issuer","sub":"other"}`)},

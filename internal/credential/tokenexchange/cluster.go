@@ -6,14 +6,14 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// WithCluster returns s with what a cluster's own configuration says: the field tokenExchange of the extension
+// WithCluster returns s with the cluster's own configuration: the field tokenExchange of the extension
 // client.authentication.k8s.io/exec in the kubeconfig's cluster, so that one user entry serves several clusters.
 //
 //	{"tokenExchange": {"audiences": ["production"], "resources": ["https://production.example.com"], "scopes": ["read"],
 //	                   "requestedTokenType": "urn:ietf:params:oauth:token-type:jwt"}}
 //
-// It says what s leaves open: a field that says otherwise than s is an error. It names no endpoint, client or file: the token in the file
-// must not go to whichever server a cluster names. A configuration of another form is none of this package's, but an unknown field of
+// It sets only fields that s leaves open: a different value than that of s is an error. It names no endpoint, client or file: the token
+// in the file must not go to a server that a cluster names. A configuration without the field is ignored, but an unknown field of
 // tokenExchange is an error.
 func (s Source) WithCluster(raw json.RawMessage) (Source, error) {
 	var outer struct {

@@ -20,7 +20,7 @@ type Form struct {
 	Endpoint string
 	// Values hold secrets.
 	Values url.Values
-	// User and Password are for a header of HTTP's Basic authentication; without a user there is none.
+	// User and Password are for a header of HTTP's Basic authentication; without a user the header is omitted.
 	User     string
 	Password credential.Secret
 	// CAFile has the PEM certificates that the server's is verified with. Empty: those of the system.

@@ -20,15 +20,15 @@ const (
 	JWT         = "urn:ietf:params:oauth:token-type:jwt"
 )
 
-// Authentication is how the client says to the server who it is (RFC 6749 section 2.3).
+// Authentication is the method by which the client authenticates (RFC 6749 section 2.3).
 type Authentication string
 
 const (
-	// None: by its name at most.
+	// None: the client name at most.
 	None Authentication = "none"
 	// Basic: by its name and secret, in a header.
 	Basic Authentication = "basic"
-	// Post: by its name and secret, in the form. For servers that know no other.
+	// Post: name and secret in the form. For servers without another method.
 	Post Authentication = "post"
 )
 
@@ -40,9 +40,9 @@ type Source struct {
 	SubjectTokenFile string
 	// SubjectTokenType is what kind of token it is. Empty: JWT.
 	SubjectTokenType string
-	// RequestedTokenType is what kind is asked for. Empty: what the server chooses.
+	// RequestedTokenType is the requested type. Empty: the server chooses.
 	RequestedTokenType string
-	// Resources, Audiences and Scopes say what the new token is for. Resources are absolute URIs without a fragment.
+	// Resources, Audiences and Scopes limit the new token. Resources are absolute URIs without a fragment.
 	Resources, Audiences, Scopes []string
 	// Authentication of the client. Empty: None.
 	Authentication Authentication
@@ -59,15 +59,15 @@ type Source struct {
 	// Now is the clock; required by Obtain.
 	Now func() time.Time
 
-	// keyed is the subject that Key has named last; nil: none yet.
+	// keyed is the subject of the last Key, or nil.
 	keyed *string
 }
 
 // DefaultTimeout is how long an exchange may take.
 const DefaultTimeout = 30 * time.Second
 
-// Key implements credential.Source. The subject is part of it: with the token of somebody else in the file, what was got for
-// the first is not served, and Obtain refuses it under the key of the first.
+// Key implements credential.Source. The subject is part of it: with another subject's token in the file, the first one's credential
+// is not served, and Obtain refuses to store another under its key.
 func (s *Source) Key() map[string]string {
 	subject := ""
 	if token, err := file.Read(s.SubjectTokenFile); err == nil {
@@ -88,7 +88,7 @@ func (s *Source) Key() map[string]string {
 	return key
 }
 
-// subjectOf names whom a token is of, as far as it says so. Of one that says nothing it is a sum.
+// subjectOf names the subject of a token, if it has one, or is a digest of the token.
 func subjectOf(token credential.Secret) string {
 	if claims, ok := credential.Unverified(token); ok && claims.Subject != "" {
 		return claims.Issuer + " " + claims.Subject
@@ -97,7 +97,7 @@ func subjectOf(token credential.Secret) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Obtain implements credential.Source. The error is ErrRefused if the server says that it will not do it.
+// Obtain implements credential.Source. The error is ErrRefused if the server refuses for good.
 func (s *Source) Obtain(ctx context.Context, _ credential.Request) (credential.Credential, json.RawMessage, error) {
 	if err := s.Check(); err != nil {
 		return credential.Credential{}, nil, fmt.Errorf("exchange token: %w", err)
@@ -126,7 +126,7 @@ func (s *Source) exchange(ctx context.Context) (credential.Credential, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	// From before the request, so that the lifetime that the server says ends rather too early than too late.
+	// From before the request, so that the lifetime ends rather too early than too late.
 	started := s.Now()
 	status, body, err := s.Poster.Post(ctx, s.form(subject, secret))
 	if err != nil {

@@ -140,7 +140,7 @@ func TestExpiryOfTheAnswer(t *testing.T) {
 	}{
 		{"number", "t", `,"expires_in":60`, noon.Add(time.Minute)},
 		{"string", "t", `,"expires_in":"60"`, noon.Add(time.Minute)},
-		{"not said", "t", ``, time.Time{}},
+		{"absent", "t", ``, time.Time{}},
 		{"null", "t", `,"expires_in":null`, time.Time{}},
 		{"of the token", own(noon.Add(time.Hour)), ``, noon.Add(time.Hour)},
 		{"the token ends first", own(noon.Add(time.Minute)), `,"expires_in":3600`, noon.Add(time.Minute)},
@@ -192,8 +192,8 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	server := newServer(t)
 	source := server.source()
 	source.RequestedTokenType = tokenexchange.IDToken
-	if _, err := obtain(t, source); err == nil || !strings.Contains(err.Error(), "was asked for") {
-		t.Errorf("another type than was asked for: %v", err)
+	if _, err := obtain(t, source); err == nil || !strings.Contains(err.Error(), "was requested") {
+		t.Errorf("another type than requested: %v", err)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package workloadidentity is the source of tokens of WorkloadIdentities. In go the name of one, how long the token is to be valid
-// and on whose behalf, and the cluster that the caller's kubeconfig leads to; out comes the token that this cluster issues, with the
-// expiry that the cluster says. It has no state, asks nobody in person, and never reads the token itself. It holds nothing of the
-// libraries of Kubernetes, so that a token that is kept is served without them: kubeapi is the way to the cluster.
+// and on whose behalf, and the cluster of the caller's kubeconfig; out comes the token that this cluster issues, with the
+// cluster's expiry. It has no state, never prompts the user, and never reads the token itself. It imports no
+// libraries of Kubernetes, so that a stored token is served without them: package kubeapi connects to the cluster.
 package workloadidentity

@@ -18,11 +18,11 @@ type Connect func(kubeconfig.Access, credential.Request) (API, error)
 type API interface {
 	// UID returns the uid of an object as it is now.
 	UID(ctx context.Context, namespace string, object Object) (string, error)
-	// CreateToken asks for a token of a WorkloadIdentity.
+	// CreateToken requests a token of a WorkloadIdentity.
 	CreateToken(ctx context.Context, namespace, name string, request TokenRequest) (Token, error)
 }
 
-// TokenRequest is what is asked of the API.
+// TokenRequest is the request to the API.
 type TokenRequest struct {
 	Duration time.Duration // 0: the server's default
 	Object   *Object       // nil: none
@@ -64,7 +64,7 @@ func (s *Source) token(ctx context.Context, request credential.Request) (Token, 
 		return Token{}, errors.New("the server's answer holds no token")
 	case token.Expires.IsZero():
 		// A client would use it for as long as it runs.
-		return Token{}, errors.New("the server's answer does not say when the token expires")
+		return Token{}, errors.New("the server's answer lacks the token's expiry")
 	}
 	return token, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
 )
 
-// Settings say which token is wanted.
+// Settings describe the wanted token.
 type Settings struct {
 	// Name of the WorkloadIdentity; required.
 	Name string
@@ -24,13 +24,13 @@ type Settings struct {
 	Context string
 }
 
-// WithCluster returns s with what a cluster's own configuration says: the field workloadIdentity of the extension
+// WithCluster returns s with the cluster's own configuration: the field workloadIdentity of the extension
 // client.authentication.k8s.io/exec in the kubeconfig's cluster, so that one user entry serves several clusters.
 //
 //	{"workloadIdentity": {"name": "deployer", "namespace": "my-team", "duration": "30m", "context": "serviceaccount/deployer"}}
 //
-// It says what s leaves open: a field that says otherwise than s is an error, or any cluster could have the token of any identity. It
-// names no file: those belong to the machine. A configuration of another form is none of this package's, but an unknown field of
+// It sets only fields that s leaves open: a different value than that of s is an error, or any cluster could have the token of any
+// identity. It names no file: those belong to the machine. A configuration without the field is ignored, but an unknown field of
 // workloadIdentity is an error.
 func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	var outer struct {
@@ -64,7 +64,7 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	return s, nil
 }
 
-// Object is an object on whose behalf a token is asked for.
+// Object is an object on whose behalf a token is requested.
 type Object struct{ APIVersion, Kind, Resource, Name string }
 
 // object parses Context; nil if it is empty.
@@ -102,8 +102,8 @@ type Source struct {
 	connect  Connect
 }
 
-// New returns the source for settings and the cluster that the caller's kubeconfig leads to, or what is wrong with them. It calls
-// nobody. connect may be nil where only the key is of interest.
+// New returns the source for settings and the cluster of the caller's kubeconfig, or an error if the settings are invalid. It makes
+// no requests. connect may be nil if only the key is of interest.
 func New(settings Settings, access kubeconfig.Access, connect Connect) (*Source, error) {
 	if err := checkName(settings.Name); err != nil {
 		return nil, fmt.Errorf("WorkloadIdentity: %w", err)

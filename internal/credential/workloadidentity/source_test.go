@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 			time.Sleep(time.Hour)
 		}
 	case "loop":
-		// As a script does that nobody can look into: it runs the provider again.
+		// Like an opaque script that runs the provider again.
 		runs, err := os.OpenFile(os.Getenv("RUNS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err == nil {
 			_, err = runs.WriteString("run\n")
@@ -140,7 +140,7 @@ func TestOneTokenForAll(t *testing.T) {
 	}
 	all.Wait()
 	if got, ok := provider.Kept(source.Key(), credential.ExecInfo{APIVersion: credential.V1}); !ok || got.Token.Reveal() != "token-1" {
-		t.Error("what is kept is not found by the key alone")
+		t.Error("the stored token is not found by the key alone")
 	}
 	cluster.mu.Lock()
 	cluster.now = noon.Add(time.Hour)
@@ -172,11 +172,11 @@ func TestWhatIsRefusedAndWhatIsAnOutage(t *testing.T) {
 		"too many":         {status(429, "slow down"), "cannot answer (429)", false},
 		"no key":           {status(503, "no key may sign"), "cannot answer (503): no key may sign", false},
 		"broken":           {status(500, "a\nb"), "(500): a b", false},
-		"gone":             {func(c *cluster) { c.server.Close() }, "ask the API server https://", false},
+		"gone":             {func(c *cluster) { c.server.Close() }, "request to the API server https://", false},
 		"no token":         {func(c *cluster) { c.change = func(r *v1alpha1.TokenRequest) { r.Status.Token = "" } }, "holds no token", false},
 		"no expiry": {func(c *cluster) {
 			c.change = func(r *v1alpha1.TokenRequest) { r.Status.ExpirationTimestamp = metav1.Time{} }
-		}, "does not say when", false},
+		}, "lacks the token's expiry", false},
 		"not by this authority": {func(c *cluster) {}, "certificate", false},
 	}
 	for what, c := range cases {
@@ -239,7 +239,7 @@ func TestUserOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// A program that hangs holds nobody who has gone away.
+// A hanging program does not block a canceled client.
 func TestUserOfAProgramThatHangs(t *testing.T) {
 	cluster := newCluster(t)
 	runs := filepath.Join(t.TempDir(), "runs")
@@ -259,7 +259,7 @@ func TestUserOfAProgramThatHangs(t *testing.T) {
 	}
 }
 
-// What no name tells: a script that comes to run the provider. It is refused there, and run once.
+// A script that runs the provider, whatever its name, is refused there, and run once.
 func TestGuardCatchesWhatNamesDoNot(t *testing.T) {
 	cluster := newCluster(t)
 	runs := filepath.Join(t.TempDir(), "runs")
@@ -285,7 +285,7 @@ func TestGuardCatchesWhatNamesDoNot(t *testing.T) {
 	}
 }
 
-// What is kept is found by what was read: it must not come from another cluster or user.
+// A stored credential is found by the first reading: it must not come from another cluster or user.
 func TestKubeconfigThatChangesMeanwhile(t *testing.T) {
 	cluster := newCluster(t)
 	for what, change := range map[string][2]string{"server": {cluster.server.URL, "https://other.example"}, "user": {`"user": "asker"`, `"user": "other"`}, "context": {`"name": "c", "context"`, `"name": "d", "context"`}} {
@@ -301,7 +301,7 @@ func TestKubeconfigThatChangesMeanwhile(t *testing.T) {
 		}
 	}
 	if len(cluster.users) != 0 {
-		t.Errorf("asked by %q", cluster.users)
+		t.Errorf("requested by %q", cluster.users)
 	}
 }
 
@@ -366,7 +366,7 @@ func TestConfigurationOfTheCluster(t *testing.T) {
 	}
 }
 
-// The cluster that a client talks to may be anybody's: it must not get the token of another identity than was meant.
+// The client's cluster may be malicious: it must not get the token of another identity.
 func TestAClusterSaysNothingElse(t *testing.T) {
 	base := workloadidentity.Settings{Name: "a", Namespace: "n", Duration: time.Hour, Context: "sa/x"}
 	for _, raw := range []string{`{"name": "b"}`, `{"namespace": "m"}`, `{"duration": "2h"}`, `{"context": "sa/y"}`} {

@@ -20,7 +20,7 @@ type code struct {
 
 const cookieName = "session"
 
-// authorize asks a browser without a session to log in, and sends the others back with a code.
+// authorize shows a login page to a browser without a session, and redirects the others with a code.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, back.String(), http.StatusFound)
 }
 
-// logIn gives the browser a session, without asking for a password.
+// logIn gives the browser a session, without a password.
 func (p *Provider) logIn(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 // Browser is a person with a browser: it keeps cookies, follows redirects, and fills in the form of the provider.
 type Browser struct {
-	// User is who logs in.
+	// User is the user who logs in.
 	User     string
 	client   *http.Client
 	provider *Provider
@@ -42,7 +42,7 @@ func (p *Provider) Browser(t testing.TB, user string) *Browser {
 
 var returnField = regexp.MustCompile(`action="/login"><input name="return" type="hidden" value="([^"]*)"`)
 
-// Open opens an address, logs in if it is asked to, and returns the last page.
+// Open opens an address, logs in at a login page, and returns the last page.
 func (b *Browser) Open(address string) (Page, error) {
 	response, err := b.client.Get(address)
 	page, err := read(response, err)

@@ -1,7 +1,7 @@
-// Package oidctest is an OpenID provider on loopback, and a browser for it, for tests of what logs in with one. In go clients and
+// Package oidctest is an OpenID provider on loopback, and a browser for it, for tests of programs that log in. In go clients and
 // behavior; out come the answers of a provider that is stricter than most: codes and refresh tokens are good for one use, a second
-// use ends the whole login (RFC 9700 section 4.14), the PKCE verifier, redirect URI and client are compared, and devices that ask too
-// soon are told to slow down. It can be told to misbehave. It never listens on anything but loopback.
+// use ends the whole login (RFC 9700 section 4.14), the PKCE verifier, redirect URI and client are compared, and devices that poll too
+// soon must slow down. It can be made to misbehave. It never listens on anything but loopback.
 package oidctest
 
 import (
@@ -53,14 +53,14 @@ type Behavior struct {
 	// answer of the authorization endpoint, Device that of the device authorization endpoint.
 	Document, Claims, Tokens, Device func(map[string]any)
 	Redirect                         func(map[string]string)
-	// Take takes a request over, and says that it did.
+	// Take handles a request in place of the provider, and reports whether it did.
 	Take func(w http.ResponseWriter, r *http.Request) bool
 	// Key signs ID tokens instead of the provider's own key; Algorithm is its algorithm, or "none".
 	Key       any
 	Algorithm string
 	// PublishKey adds a key to the key set.
 	PublishKey *jose.JSONWebKey
-	// Deny makes people say no.
+	// Deny makes users deny the login.
 	Deny bool
 	// IDTokenLifetime is five minutes if it is zero.
 	IDTokenLifetime time.Duration
@@ -133,7 +133,7 @@ func (p *Provider) Now() time.Time {
 	return p.now
 }
 
-// Requests says how often a path was asked for.
+// Requests returns how often a path was requested.
 func (p *Provider) Requests(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

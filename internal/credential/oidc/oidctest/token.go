@@ -18,7 +18,7 @@ type refreshToken struct {
 	used  bool
 }
 
-// authenticated says whether a request comes from the client (RFC 6749 section 2.3).
+// authenticated reports whether a request comes from the client (RFC 6749 section 2.3).
 func (p *Provider) authenticated(w http.ResponseWriter, r *http.Request) bool {
 	id, secret := r.PostFormValue("client_id"), r.PostFormValue("client_secret")
 	if basicID, basicSecret, ok := r.BasicAuth(); ok {
@@ -69,7 +69,7 @@ func (p *Provider) redeemCode(w http.ResponseWriter, r *http.Request) {
 	p.writeTokens(w, c.login, c.login.nonce)
 }
 
-// redeemRefreshToken takes a refresh token once. The second use may be a thief's: nobody has the login any more.
+// redeemRefreshToken accepts a refresh token once. The second use may be a thief's: it ends the login.
 func (p *Provider) redeemRefreshToken(w http.ResponseWriter, r *http.Request) {
 	token := p.refresh[r.PostFormValue("refresh_token")]
 	switch {

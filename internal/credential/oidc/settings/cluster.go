@@ -7,15 +7,15 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// WithCluster returns s with what a cluster's own configuration says: the field oidc of the extension
+// WithCluster returns s with the cluster's own configuration: the field oidc of the extension
 // client.authentication.k8s.io/exec in the kubeconfig's cluster, so that one user entry serves clusters with several providers.
 //
 //	{"oidc": {"issuer": "https://login.example.com", "clientID": "kubernetes", "scopes": ["groups"], "present": "id",
 //	          "parameters": {"prompt": "consent"}}}
 //
-// It says what s leaves open: a field that says otherwise than s is an error, or any cluster could have the token of any other. It names
-// no file, port or flow: those belong to the machine. A configuration of another form is none of this package's, but an unknown field
-// of oidc is an error.
+// It sets only fields that s leaves open: a different value than that of s is an error, or any cluster could have the token of any
+// other. It names no file, port or flow: those belong to the machine. A configuration without the field is ignored, but an unknown
+// field of oidc is an error.
 func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	var outer struct {
 		OIDC json.RawMessage `json:"oidc"`

@@ -1,8 +1,8 @@
-// Package settings says with whom a person logs in by OpenID, and as which client.
+// Package settings holds the provider and the client of an OpenID login.
 //
-// In go the flags of a command line and what a cluster's own configuration says; out come the settings, and the key by which what
-// a login gives is kept. It checks nothing, never reads a file and never calls anybody, and it brings no network with it, so that
-// what is kept can be found by a program that has none.
+// In go the flags of a command line and a cluster's own configuration; out come the settings, and the key under which the
+// login is stored. It validates nothing, never reads a file and makes no requests, and it imports no network, so that
+// a stored login can be found by a program that has none.
 package settings
 
 import (
@@ -25,7 +25,7 @@ const (
 // Flow is how a person logs in.
 type Flow string
 
-// The flows. Auto takes the browser of this machine, and the device code if there is none and the provider has such codes.
+// The flows. Auto uses the browser of this machine, or else the device code if the provider has device codes.
 const (
 	Auto    Flow = "auto"
 	Browser Flow = "browser"
@@ -36,11 +36,11 @@ const (
 type Settings struct {
 	// Issuer is the URL of the provider, exactly as it stands in its tokens: https, or http on loopback.
 	Issuer string
-	// ClientID is the client that the provider knows.
+	// ClientID is the client as the provider knows it.
 	ClientID string
 	// ClientSecretFile holds the secret of a confidential client; empty for a public one, as programs on people's machines are.
 	ClientSecretFile string
-	// Scopes are asked for besides openid and offline_access.
+	// Scopes are requested besides openid and offline_access.
 	Scopes []string
 	// Present is the token that the server gets; empty: the ID token.
 	Present Token
@@ -59,8 +59,8 @@ type Settings struct {
 	LoginTimeout time.Duration
 }
 
-// Key is all that decides which credential the settings get; see credential.Source. How a person logs in is no part of it: the token
-// is the same. Whom the provider is believed to be, which the file of certificates decides, is one.
+// Key is all that decides which credential the settings get; see credential.Source. The flow is not part of it: the token
+// is the same. The file of certificates is, because it decides which provider is trusted.
 func (s Settings) Key() map[string]string {
 	scopes := slices.Sorted(slices.Values(s.Scopes))
 	key := map[string]string{

@@ -78,7 +78,7 @@ func TestWithCluster(t *testing.T) {
 	}
 }
 
-// The cluster that a client talks to may be anybody's: it must not get the token that another one is asked for.
+// The client's cluster may be malicious: it must not get the token of another one.
 func TestAClusterSaysNothingElse(t *testing.T) {
 	base := settings.Settings{
 		Issuer: "https://a.example.com", ClientID: "a", Scopes: []string{"one"}, Present: settings.IDToken, Parameters: map[string]string{"audience": "1"},

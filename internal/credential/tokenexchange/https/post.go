@@ -1,6 +1,6 @@
-// Package https sends one form to a token endpoint. In go a form, who sends it, and the authorities that the server is
-// verified with; out comes the answer as it is. It follows no redirect, reads no more than a bounded part of an answer, and
-// keeps no connection. It is apart from the exchange so that a program that only reads what is kept starts without it.
+// Package https sends one form to a token endpoint. In go a form with its client's credentials, and the authorities that the server
+// is verified with; out comes the answer as it is. It follows no redirect, reads no more than a bounded part of an answer, and
+// keeps no connection. It is apart from the exchange so that a program that only reads stored credentials starts without it.
 package https
 
 import (
@@ -71,12 +71,12 @@ func client(caFile string) (*http.Client, error) {
 	}
 	return &http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: settings, DisableKeepAlives: true, ForceAttemptHTTP2: true},
-		// What is sent is for this endpoint alone.
+		// The form is for this endpoint alone.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }
 
-// explain says what to do about errors that people meet.
+// explain adds advice to frequent errors.
 func explain(err error) error {
 	// The URL is named already.
 	var wrapped *url.Error

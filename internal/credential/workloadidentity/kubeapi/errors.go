@@ -32,14 +32,14 @@ func (r rights) String() string {
 	return text
 }
 
-// classified is an error of the API with what to do about it: a credential.ErrRefused if the server said no, else an outage.
+// classified is an error of the API with advice: a credential.ErrRefused if the server refused, else an outage.
 func (c *client) classified(err error, needed rights) error {
 	if err == nil {
 		return nil
 	}
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
-		return fmt.Errorf("ask the API server %s: %w", c.access.Server, c.unreached(err))
+		return fmt.Errorf("request to the API server %s: %w", c.access.Server, c.unreached(err))
 	}
 	status := answer.Status()
 	text := plain(status.Message)
@@ -58,12 +58,12 @@ func (c *client) unreached(err error) error {
 	}
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
-		return fmt.Errorf("%w: who vouches for it is the certificate-authority of the cluster in the kubeconfig, or in a pod that of the service account", err)
+		return fmt.Errorf("%w: its certificate must be of the certificate-authority of the cluster in the kubeconfig, or in a pod of the service account's", err)
 	}
 	return err
 }
 
-// hint says what to do about a refusal.
+// hint is the advice for a refusal.
 func (c *client) hint(status metav1.Status, needed rights) string {
 	who := fmt.Sprintf("user %q of the kubeconfig", c.access.User)
 	if c.access.Pod != "" {
@@ -91,7 +91,7 @@ func (c *client) hint(status metav1.Status, needed rights) string {
 	return ""
 }
 
-// nothingServes says whether a 404 is about the path itself, and not about an object.
+// nothingServes reports whether a 404 is about the path itself, and not about an object.
 func nothingServes(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {

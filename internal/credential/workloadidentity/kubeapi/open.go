@@ -91,7 +91,7 @@ func restConfig(access kubeconfig.Access) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
-	// What is kept is found by what was read first.
+	// The stored credential was looked up by the first reading.
 	chosen := raw.Contexts[access.Context]
 	if config.Host != access.Server || chosen == nil || chosen.AuthInfo != access.User {
 		return nil, fmt.Errorf("read the kubeconfig: context %q was changed a moment ago: try again", access.Context)
@@ -126,7 +126,7 @@ func guarded(program *api.ExecConfig, interactive bool) *api.ExecConfig {
 	program.Env = append(program.Env, api.ExecEnvVar{Name: kubeconfig.Guard, Value: "1"})
 	if !interactive {
 		program.StdinUnavailable = true
-		program.StdinUnavailableMessage = "the client that asks for a credential does not allow to ask a person"
+		program.StdinUnavailableMessage = "the client that requests a credential does not allow a prompt"
 	}
 	return program
 }

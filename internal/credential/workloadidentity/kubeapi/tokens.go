@@ -30,7 +30,7 @@ func (c tokens) CreateToken(ctx context.Context, namespace, name string, wanted 
 		request.Spec.ContextObject = &v1alpha1.ContextObject{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, Namespace: namespace, UID: types.UID(wanted.UID)}
 	}
 	var answer v1alpha1.TokenRequest
-	// The client would ask again on 503 until its time is over, and nobody would read why there is no token.
+	// The client would repeat the request on 503 until its time is over, and the user would not see why there is no token.
 	err := c.tokens.Post().MaxRetries(0).Namespace(namespace).Resource("workloadidentities").Name(name).SubResource("token").
 		Body(&request).Do(ctx).Into(&answer)
 	if err != nil {

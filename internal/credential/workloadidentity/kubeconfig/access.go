@@ -8,10 +8,10 @@ import (
 
 const defaultNamespace = "default"
 
-// Access is whom to ask, and as whom.
+// Access is the API server and the user.
 type Access struct {
-	// Files are the absolute paths of the kubeconfig files that exist, and Context the context that they were read with; none
-	// in a pod.
+	// Files are the absolute paths of the kubeconfig files that exist, and Context the context that they were read with; both
+	// empty in a pod.
 	Files   []string
 	Context string
 	// User is the name of the user in the kubeconfig.
@@ -56,7 +56,7 @@ func (a Access) Key() map[string]string {
 	return key
 }
 
-// isProxy says whether a text is a URL of the kinds that clients take for a proxy.
+// isProxy reports whether a text is a URL of the kinds that clients accept as a proxy.
 func isProxy(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) && u.Host != ""

@@ -25,17 +25,17 @@ type Choice struct {
 	Home string
 	// PodFolder holds token, ca.crt and namespace; empty: PodFolder.
 	PodFolder string
-	// Program is the path of this program, to know it under other names; empty: only its usual names are known.
+	// Program is the path of this program, to detect it under other names; empty: only its usual names are detected.
 	Program string
 }
 
-// Read returns whom to ask, and as whom. An error is ErrLeadsBack, or says what is wrong with which file.
+// Read returns the API server and the user. The error is ErrLeadsBack, or names the file and its fault.
 func (c Choice) Read() (Access, error) {
 	access, program, err := c.access()
 	if err != nil {
 		return Access{}, err
 	}
-	// Only after the choice is known to be one: another mistake is told first, also from within.
+	// Only after the choice is valid: another mistake is reported first, also from within.
 	if c.Environment(Guard) != "" {
 		return Access{}, fmt.Errorf("%w: this program runs for a kubeconfig that this program reads already; %s", ErrLeadsBack, wayOut)
 	}
@@ -88,7 +88,7 @@ func (c Choice) files() ([]string, error) {
 	return files, nil
 }
 
-var errNone = errors.New("there is no kubeconfig, and this is no pod with a service account: set KUBECONFIG, or give --kubeconfig FILE")
+var errNone = errors.New("there is no kubeconfig, and this is not a pod with a service account: set KUBECONFIG, or give --kubeconfig FILE")
 
 // pod is the cluster of the pod that this program runs in.
 func (c Choice) pod() (Access, error) {

@@ -92,7 +92,7 @@ func environment(pairs ...string) func(string) string {
 	}
 }
 
-// What is kept is found by what is read here, and what is asked by what client-go reads: both must be the same.
+// The stored credential is found by this reading, the request follows client-go's: both must be the same.
 func TestReadsAsClientGoDoes(t *testing.T) {
 	dir := t.TempDir()
 	a, b := put(t, filepath.Join(dir, "a", "config"), first), put(t, filepath.Join(dir, "b", "config"), second)
@@ -204,7 +204,7 @@ func TestWhatIsWrongWithAKubeconfig(t *testing.T) {
 		"not https":       {kubeconfig.Choice{Path: good, Context: "plain"}, "https"},
 		"not a URL":       {kubeconfig.Choice{Path: good, Context: "nourl"}, "not a URL"},
 		"a password":      {kubeconfig.Choice{Path: good, Context: "named"}, "user name in it"},
-		"proxy, no URL":   {kubeconfig.Choice{Path: put(t, filepath.Join(dir, "proxy1"), proxied("me:geheim@proxy:3128")), Context: "c"}, "proxy-url that is none"},
+		"proxy, no URL":   {kubeconfig.Choice{Path: put(t, filepath.Join(dir, "proxy1"), proxied("me:geheim@proxy:3128")), Context: "c"}, "invalid proxy-url"},
 		"proxy, a port":   {kubeconfig.Choice{Path: put(t, filepath.Join(dir, "proxy2"), proxied("http://me:geheim@proxy:3128x")), Context: "c"}, "must look like"},
 		"proxy, a file":   {kubeconfig.Choice{Path: put(t, filepath.Join(dir, "proxy3"), proxied("file://me:geheim@proxy")), Context: "c"}, "must look like"},
 		"nothing":         {kubeconfig.Choice{}, "no kubeconfig"},

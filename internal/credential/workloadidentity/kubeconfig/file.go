@@ -52,7 +52,7 @@ type context struct {
 	Namespace string `yaml:"namespace"`
 }
 
-// merged is what several files say together: of a name, the first one.
+// merged is the content of several files; of a name, the first one wins.
 type merged struct {
 	current  string
 	clusters map[string]cluster
@@ -103,7 +103,7 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// lines says where a file is wrong, without what stands there: that may be secret.
+// lines names the lines of an error, without their content: that may be secret.
 func lines(err error) string {
 	where := err.Error()
 	if i := strings.Index(where, "line "); i >= 0 {
@@ -181,7 +181,7 @@ func (m merged) choose(name string, files []string) (Access, *program, error) {
 	}
 	if to.ProxyURL != "" && !isProxy(to.ProxyURL) {
 		// Not quoted: it may have a password.
-		return none("cluster %q has a proxy-url that is none: it must look like http://proxy:3128, https://proxy or socks5://proxy", c.Cluster)
+		return none("cluster %q has an invalid proxy-url: it must look like http://proxy:3128, https://proxy or socks5://proxy", c.Cluster)
 	}
 	if c.Namespace == "" {
 		c.Namespace = defaultNamespace

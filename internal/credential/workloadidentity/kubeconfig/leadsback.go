@@ -15,7 +15,7 @@ import (
 var ErrLeadsBack = errors.New("the kubeconfig leads back to this program")
 
 // Guard is a variable in the environment of each program that a kubeconfig's user names and this program runs. If that program,
-// whatever its name, comes to run this one for a source that reads a kubeconfig, it is refused there. Its value says nothing.
+// whatever its name, comes to run this one for a source that reads a kubeconfig, it is refused there. Its value does not matter.
 const Guard = "CREDENCE_CREDENTIAL_WITHIN"
 
 const wayOut = "give the source a user with credentials of its own: another kubeconfig, or another context of it"
@@ -47,7 +47,7 @@ func (p program) check(self string) error {
 	return fmt.Errorf("%w: the user's exec runs %s; %s", ErrLeadsBack, filepath.Base(p.Command), wayOut)
 }
 
-// ours says whether the program is this one, under whichever name or link, and with which arguments.
+// ours reports whether the program is this one, under any name or link, and returns its arguments.
 func (p program) ours(self string) (args []string, ours bool) {
 	path, err := exec.LookPath(p.Command)
 	if err != nil {
@@ -82,7 +82,7 @@ func programName(path string) string {
 	return name
 }
 
-// sameAsOne says whether a file is this program, or one that is installed beside it: a hard link has a name of its own.
+// sameAsOne reports whether a file is this program, or one that is installed beside it: a hard link has a name of its own.
 func sameAsOne(path, self string) bool {
 	file, err := os.Stat(path)
 	if err != nil || self == "" {

@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 )
 
-// caKey is the field whose value decides whom to believe; the others' are secret or of no interest.
+// caKey is the field whose value decides which server is trusted; the others' are secret or of no interest.
 const caKey = "certificate-authority-data"
 
 // shorten returns a kubeconfig without most of its bytes: the value of a certificate authority is replaced by its digest, those of
-// certificates, keys and tokens by nothing, where each stands in a line of its own as programs write them. The reader of YAML would
-// take a hundred times as long for these values as for all the others, each time that a client asks for a credential that is kept.
+// certificates, keys and tokens by nothing, where each stands in a line of its own as programs write them. The YAML reader would
+// take a hundred times as long for these values as for all the others, each time that a client requests a stored credential.
 func shorten(data []byte) []byte {
 	out := make([]byte, 0, len(data)/8)
 	for line := range bytes.Lines(data) {

@@ -41,7 +41,7 @@ func large(t testing.TB, clusters int) string {
 	return text
 }
 
-// What is left out to be quick is not missed: other ways to write the same kubeconfig have the same key.
+// The shortening changes nothing: other ways to write the same kubeconfig have the same key.
 func TestSameKubeconfigWrittenOtherwise(t *testing.T) {
 	block := large(t, 3)
 	asJSON, err := yaml.YAMLToJSON([]byte(block))
