@@ -16,9 +16,9 @@ func TestFailureIsNotRepeatedForEachRetryOfAClient(t *testing.T) {
 		fail func(*authority)
 		want error
 	}{
-		"nobody logs in": {func(a *authority) { a.nobody = true }, credential.ErrNeedsPerson},
-		"refused":        {func(a *authority) { a.down = fmt.Errorf("sign in: %w", credential.ErrRefused) }, credential.ErrRefused},
-		"outage":         {func(a *authority) { a.down = errDown }, nil},
+		"no login": {func(a *authority) { a.away = true }, credential.ErrNeedsPerson},
+		"refused":  {func(a *authority) { a.down = fmt.Errorf("sign in: %w", credential.ErrRefused) }, credential.ErrRefused},
+		"outage":   {func(a *authority) { a.down = errDown }, nil},
 	}
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestFailureIsNotRepeatedForEachRetryOfAClient(t *testing.T) {
 				t.Errorf("%d attempts", w.authority.attempts)
 			}
 			// A person who runs kubectl again does so for a reason.
-			w.authority.down, w.authority.nobody = nil, false
+			w.authority.down, w.authority.away = nil, false
 			w.want(2, "token-1")
 			w.want(1, "token-1")
 		})
@@ -49,7 +49,7 @@ func TestFailureIsNotRepeatedForEachRetryOfAClient(t *testing.T) {
 // Two clients that retry side by side both get the remembered failure.
 func TestFailureIsRememberedForEachClientThatWasTold(t *testing.T) {
 	w := newWorld(t)
-	w.authority.nobody = true
+	w.authority.away = true
 	for range 6 {
 		w.wantError(1, interactively(), credential.ErrNeedsPerson)
 		w.wantError(2, interactively(), credential.ErrNeedsPerson)
@@ -68,7 +68,7 @@ func TestFailuresOfALongRunningClient(t *testing.T) {
 		want string
 	}{
 		{"outage", func(a *authority) { a.down = errDown }, "[0s 5s 15s 35s 1m15s 2m15s 3m15s 4m15s]"},
-		{"nobody logs in", func(a *authority) { a.nobody = true }, "[0s 30s 1m30s 3m30s]"},
+		{"no login", func(a *authority) { a.away = true }, "[0s 30s 1m30s 3m30s]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -89,7 +89,7 @@ func TestFailuresOfALongRunningClient(t *testing.T) {
 // watch kubectl get pods, overnight: each run is a new client, and the user is away.
 func TestUnattendedLoopOpensFewPages(t *testing.T) {
 	w := newWorld(t)
-	w.authority.nobody = true
+	w.authority.away = true
 	for i := range 8 * 3600 / 10 {
 		w.wantError(1000+i, interactively(), credential.ErrNeedsPerson)
 		w.pass(10 * time.Second)
@@ -98,7 +98,7 @@ func TestUnattendedLoopOpensFewPages(t *testing.T) {
 		t.Errorf("%d pages were opened in a night", w.authority.asked)
 	}
 	// In the morning the user logs in on purpose.
-	w.authority.nobody = false
+	w.authority.away = false
 	if _, err := w.provider(client(1)).Renew(t.Context(), w.authority, interactively()); err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestEightAtOnceAreOneLogin(t *testing.T) {
 // Those who waited for a log-in that failed do not each begin one, nor do their retries.
 func TestEightAtOnceShareAFailure(t *testing.T) {
 	w := newWorld(t)
-	w.authority.nobody = true
+	w.authority.away = true
 	_, errs := w.together(8, interactively())
 	for range 5 {
 		for i := range errs {

@@ -57,7 +57,7 @@ func simulate(t *testing.T, random *rand.Rand) {
 		case 1, 2:
 			w.authority.down = nil
 		case 3:
-			w.authority.nobody = !w.authority.nobody
+			w.authority.away = !w.authority.away
 		case 4:
 			w.authority.end()
 		case 5:
@@ -90,7 +90,7 @@ func simulate(t *testing.T, random *rand.Rand) {
 	if free != nil {
 		free()
 	}
-	w.authority.down, w.authority.nobody, w.authority.change = nil, false, nil
+	w.authority.down, w.authority.away, w.authority.change = nil, false, nil
 	// The first attempt may find that the session has ended.
 	for range 2 {
 		_, err := w.provider(client(99)).Renew(context.Background(), w.authority, interactively())

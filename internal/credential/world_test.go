@@ -30,8 +30,8 @@ type authority struct {
 	lifetime time.Duration
 	// down is the error of every call.
 	down error
-	// nobody is true if no user is there to log in.
-	nobody bool
+	// away is true if no user is there to log in.
+	away bool
 	// good are the refresh tokens that have not been used, of sessions that have not ended.
 	good map[int]bool
 	// used are those that have been.
@@ -87,7 +87,7 @@ func (a *authority) answer(r credential.Request) (credential.Credential, json.Ra
 		return credential.Credential{}, nil, fmt.Errorf("log in: %w", credential.ErrNeedsPerson)
 	}
 	a.asked++
-	if a.nobody {
+	if a.away {
 		return credential.Credential{}, nil, fmt.Errorf("no login: %w", credential.ErrNeedsPerson)
 	}
 	a.logins++

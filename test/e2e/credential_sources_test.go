@@ -147,7 +147,7 @@ func TestCredentialSourceWorkloadIdentity(t *testing.T) {
 	if claims["sub"] != identity.Status.Sub || claims["exp"] != float64(got.Expires.Unix()) {
 		t.Errorf("claims %v, expires %s", claims, got.Expires)
 	}
-	if _, err := provider(t, terminal).Serve(t.Context(), source("nobody"), info); !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "kubectl get workloadidentities -n "+namespace) {
+	if _, err := provider(t, terminal).Serve(t.Context(), source("missing"), info); !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "kubectl get workloadidentities -n "+namespace) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -35,7 +35,7 @@ func obtain(t *testing.T, s *oidc.Source, who screen, state json.RawMessage) (cr
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	request := credential.Request{
-		ExecInfo:      credential.ExecInfo{APIVersion: credential.V1, Interactive: who.person != nil},
+		ExecInfo: credential.ExecInfo{APIVersion: credential.V1, Interactive: who.person != nil},
 		Terminal: who,
 		Keep:     func(json.RawMessage) error { return nil },
 	}

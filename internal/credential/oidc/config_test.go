@@ -60,7 +60,7 @@ func TestFilesOfTheConfiguration(t *testing.T) {
 	for want, change := range map[string]func(*oidc.Config){
 		"secret of the client": func(c *oidc.Config) { c.ClientSecretFile = missing },
 		"no such file":         func(c *oidc.Config) { c.CAFile = missing },
-		"has no certificate":           func(c *oidc.Config) { c.CAFile = empty },
+		"has no certificate":   func(c *oidc.Config) { c.CAFile = empty },
 		"by --ca-file":         func(c *oidc.Config) { c.CAFile = "" },
 	} {
 		term := &terminal{}
