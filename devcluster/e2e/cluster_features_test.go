@@ -161,7 +161,7 @@ func testSigning(t *testing.T, client kubernetes.Interface) {
 }
 
 // testAggregation registers a server of this test as the cluster's API group
-// echo.example and reads from it who the cluster says is asking.
+// echo.example and reads from it which user the cluster names.
 func testAggregation(t *testing.T, c *cluster, client *kubernetes.Clientset) {
 	server, authority := echo(t, filepath.Join(c.dir, "pki", "front-proxy-ca.crt"))
 	port := server.Listener.Addr().(*net.TCPAddr).Port
@@ -194,13 +194,13 @@ func testAggregation(t *testing.T, c *cluster, client *kubernetes.Clientset) {
 	eventually(t, "an answer of the aggregated API", func(ctx context.Context) error {
 		got, err := api.Get().AbsPath("/apis/echo.example/v1/whoami").DoRaw(ctx)
 		if err == nil && string(got) != "credence-admin [system:masters system:authenticated]" {
-			t.Fatalf("the aggregated API was told that %q asks", got)
+			t.Fatalf("the aggregated API got the user %q", got)
 		}
 		return err
 	})
 }
 
-// echo answers who the front proxy says is asking, and nobody else's questions.
+// echo answers with the user that the front proxy names, and refuses other clients.
 // It returns the PEM certificate that verifies it.
 func echo(t *testing.T, frontProxyCA string) (*httptest.Server, []byte) {
 	t.Helper()

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package e2e runs the built credence-devcluster (DEVCLUSTER_BIN) as a user
-// does, and asks the API what became of it. It looks into /proc for processes.
+// does, and reads the result from the API. It looks into /proc for processes.
 package e2e
 
 import (
@@ -54,7 +54,7 @@ func launch(t *testing.T, dir string, args ...string) *cluster {
 	c.cmd.Stderr = c.log
 	// A child that outlives it keeps the log open; untilGone shall report it then.
 	c.cmd.WaitDelay = 5 * time.Second
-	// What a killed one leaves goes with the test.
+	// Files that a killed one leaves go with the test.
 	c.cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("something still listens on %s", server.Host)
 	}
 	if strings.Contains(second.log.String(), "stopped waiting for it") {
-		t.Error("a part did not stop when told to")
+		t.Error("a part did not stop on request")
 	}
 }
 
@@ -82,7 +82,7 @@ func createConfigMap(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// serviceAccountToken asks for a token of the account that kube-controller-manager makes in every namespace.
+// serviceAccountToken requests a token of the account that kube-controller-manager makes in every namespace.
 func serviceAccountToken(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
 	var token string

@@ -65,7 +65,7 @@ func TestRefusesWithANode(t *testing.T) {
 	refused(t, "choose a shorter --dir", "--dir", long, "--port", "0", "--node")
 }
 
-// refused checks that the program does not start, and says want in its last and only line.
+// refused checks that the program does not start, and prints want in its last and only line.
 func refused(t *testing.T, want string, args ...string) {
 	t.Helper()
 	var stderr bytes.Buffer

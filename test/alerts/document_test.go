@@ -10,7 +10,7 @@ import (
 
 const document = "../../docs/reference/alerts.md"
 
-// Whoever is woken by an alert follows its link: there is one section for each, in the order of the rules.
+// A person who is paged by an alert follows its link: there is one section for each, in the order of the rules.
 func TestEveryAlertHasASection(t *testing.T) {
 	content, err := os.ReadFile(document)
 	if err != nil {

@@ -110,7 +110,7 @@ func (s scraped) firings(t *testing.T, rule rulefmt.Rule) map[string]firing {
 				fired[alert] = firing{since: now, sample: sample}
 			}
 		}
-		// Whoever is not in the result any more has to wait anew.
+		// A series that is not in the result any more has to wait anew.
 		pending = held
 	}
 	return fired

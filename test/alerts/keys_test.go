@@ -88,7 +88,7 @@ func keyScenarios() []scenario {
 			`credence_keys_read_timestamp_seconds{instance="b"} 0+60x30`,
 		}, nil},
 
-		{"CredenceRingNotKept", "nobody leads", []string{
+		{"CredenceRingNotKept", "no leader", []string{
 			`up{job="credence-controller",instance="a"} 1x30`,
 		}, map[string]time.Duration{`{}`: 10 * time.Minute}},
 		{"CredenceRingNotKept", "one of two leads", []string{
@@ -96,7 +96,7 @@ func keyScenarios() []scenario {
 			`up{job="credence-controller",instance="b"} 1x30`,
 			`credence_keys_read_timestamp_seconds{instance="b"} 0+60x30`,
 		}, nil},
-		{"CredenceRingNotKept", "another alert tells that nobody runs", []string{`up{job="credence-controller",instance="a"} 0x30`}, nil},
+		{"CredenceRingNotKept", "another alert reports that none runs", []string{`up{job="credence-controller",instance="a"} 0x30`}, nil},
 
 		{"CredenceKeyRevoked", "once", []string{
 			`credence_keys_events_total{kind="revoked",instance="a"} 0x9 1x100`,

@@ -23,10 +23,10 @@ const source = "../../internal"
 // apiReasons are values of the label reason that are not ours: metav1.StatusReason.
 var apiReasons = []string{"ServiceUnavailable", "InternalError"}
 
-// An alert on a metric, or on a value of a label, that nobody exposes never fires. What exists is what the source says: a
+// An alert on a metric, or on a value of a label, that no program exposes never fires. The source is the measure: a
 // running program does not show counters that have not counted yet.
 func TestMetricsExist(t *testing.T) {
-	names, literals := told(t)
+	names, literals := exposed(t)
 	for _, rule := range rules(t) {
 		expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
 		if err != nil {
@@ -59,8 +59,8 @@ func histogramOf(series string) []string {
 	return []string{series, strings.TrimSuffix(series, "_bucket")}
 }
 
-// told are the names of metrics, and all texts, in the source.
-func told(t *testing.T) (names, literals map[string]bool) {
+// exposed returns the names of metrics, and all texts, in the source.
+func exposed(t *testing.T) (names, literals map[string]bool) {
 	t.Helper()
 	names, literals = map[string]bool{}, map[string]bool{}
 	whole := regexp.MustCompile(`^credence_[a-z0-9_]+$`)

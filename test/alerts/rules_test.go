@@ -63,7 +63,7 @@ func parse(content []byte) (*rulefmt.RuleGroups, []error) {
 	return rulefmt.Parse(content, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 }
 
-// A field with a typing error would silently mean less than the file says.
+// A field with a typing error would silently weaken a rule.
 func TestParserIsStrict(t *testing.T) {
 	const unknown = "groups:\n- name: a\n  rules:\n  - alert: A\n    expr: vector(1)\n    fore: 5m\n"
 	if _, errs := parse([]byte(unknown)); len(errs) == 0 {

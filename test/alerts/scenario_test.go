@@ -13,7 +13,7 @@ import (
 type scenario struct {
 	alert, name string
 	series      []string
-	// fires says when the alert fires first, by its labels: neither earlier nor later. Empty: it never does.
+	// fires has when the alert fires first, by its labels: neither earlier nor later. Empty: it never does.
 	fires map[string]time.Duration
 }
 
@@ -45,7 +45,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// An alert that was never seen to fire may be one that cannot, and one that was never seen quiet may be one that nobody heeds.
+// An alert that was never seen to fire may be one that cannot, and one that was never seen quiet may be one that fires all the time.
 func TestEveryAlertIsSeenFiringAndQuiet(t *testing.T) {
 	for _, rule := range rules(t) {
 		is := func(fires bool) func(scenario) bool {

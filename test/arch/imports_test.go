@@ -15,7 +15,7 @@ import (
 
 const module = "github.com/credence-id/credence"
 
-// pkg is a package of the module, as go list tells it; paths of the module are relative to it.
+// pkg is a package of the module, as go list prints it; paths of the module are relative to it.
 type pkg struct {
 	ImportPath string
 	Name       string
@@ -24,7 +24,7 @@ type pkg struct {
 	Deps       []string
 }
 
-// rule says what packages matching from must not import, and why. Deep rules hold for imports of imports too.
+// rule names what packages matching from must not import, and why. Deep rules hold for imports of imports too.
 type rule struct {
 	from, not string
 	except    string
@@ -46,8 +46,8 @@ var rules = []rule{
 	{from: core, not: `^k8s\.io/(client-go|apiserver)/`, deep: true, why: "deciding is pure: clients are at the edge"},
 	{from: core, not: `^(log|k8s\.io/klog/.*)$`, why: "the core logs nothing: its callers know what matters"},
 	{from: `^internal/(issuer|discovery|target|target/.*|targets|tokensecret|trust|clouderror|delivery/renewal|gmsa|gmsa/.*|securitycontext|securitycontext/.*|profile|admission|admission/(pods|secrets|templates))$`, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, issuer/keys) know how they are logged"},
-	{from: core, not: edges, why: "the core does not know who asks it"},
-	{from: `^execcredential(/exectest)?$`, not: other, except: `^(golang\.org/x|go\.yaml\.in)/`, deep: true, why: "who uses the library must not be given our dependencies"},
+	{from: core, not: edges, why: "the core does not know its callers"},
+	{from: `^execcredential(/exectest)?$`, not: other, except: `^(golang\.org/x|go\.yaml\.in)/`, deep: true, why: "users of the library must not get our dependencies"},
 	{from: `^execcredential`, not: `^(internal|api)/`, deep: true, why: "the library stands on its own"},
 	{from: `^internal/target/[^/]+$`, not: `^internal/target/[^/]+$`, why: "one target system knows nothing of another"},
 	{from: `^internal/(identity|issuer|discovery|relyingparty|target|keystore|apiserver)`, not: `^internal/app(/|$)`, why: "wiring is on top"},

@@ -79,7 +79,7 @@ func Start(ctx context.Context, dir string, arguments ...string) (*ControlPlane,
 	}
 }
 
-// ready is nil once the API server says that it is.
+// ready returns nil once the API server reports ready.
 func (c *ControlPlane) ready(ctx context.Context, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *ControlPlane) ready(ctx context.Context, kubeconfig string) error {
 	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// Stop asks it to end, and waits until it has; if it takes too long, it is killed. It may be called again, and after Kill.
+// Stop signals it to end, and waits until it has; if it takes too long, it is killed. It may be called again, and after Kill.
 func (c *ControlPlane) Stop() {
 	defer time.AfterFunc(patience, func() { _ = c.cmd.Process.Kill() }).Stop()
 	c.end(syscall.SIGTERM)

@@ -33,7 +33,7 @@ func All(t testing.TB) []string {
 	return found
 }
 
-// example is a command of a document and what the document says that it prints.
+// example is a command of a document and the output that the document has for it.
 type example struct {
 	line    int
 	command string

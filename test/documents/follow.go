@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// Reader is where somebody sits who follows a document.
+// Reader is the place of a person who follows a document.
 type Reader struct {
 	// Folder holds what the reader has, by name: links to these paths.
 	Folder map[string]string
 	// Environment is added to that of the test.
 	Environment []string
-	// Terminal is the reader's standard input; nil: there is none.
+	// Terminal is the reader's standard input; nil: without one.
 	Terminal *os.File
-	// Screen is written what the commands print, as they do; nil: nobody looks at it.
+	// Screen is written what the commands print, as they do; nil: it is dropped.
 	Screen io.Writer
 }
 
@@ -68,7 +68,7 @@ func (r Reader) follow(t *testing.T, path string, list []example) {
 	}
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "exec 2>&1\n"+script.String())
 	cmd.Dir = dir
-	cmd.WaitDelay = 10 * time.Second // what a command left behind holds nobody up
+	cmd.WaitDelay = 10 * time.Second // processes that a command left behind don't delay the test
 	cmd.Env = append(os.Environ(), r.Environment...)
 	if r.Terminal != nil {
 		cmd.Stdin = r.Terminal

@@ -70,7 +70,7 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 }
 
 // The cluster's own controllers delete what a namespace holds through our API: a namespace that stays is a cluster that
-// nobody can clean up.
+// can not be cleaned up.
 func TestNamespacesCanBeDeleted(t *testing.T) {
 	inTurn(t)
 	client := shared.client(t).CoreV1().Namespaces()

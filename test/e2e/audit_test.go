@@ -118,7 +118,7 @@ func searchFor(t *testing.T, dir, token string) {
 	}
 }
 
-// What stays in etcd, logs and caches must not hold private keys where they don't belong either.
+// Nor must etcd, logs and caches hold private keys where they don't belong.
 func TestComponentsHoldLeastRights(t *testing.T) {
 	inTurn(t)
 	const discovery = "system:serviceaccount:credence-system:credence-discovery"

@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/relyingparty"
 )
 
-// A body is one object, read as it was meant. What is not is refused before anything decodes it.
+// A body is one object, read as it was meant. Any other body is refused before anything decodes it.
 func TestBodiesAreOneObject(t *testing.T) {
 	inTurn(t)
 	namespace := makeIdentity(t)
@@ -158,7 +158,7 @@ func TestLargestIdentity(t *testing.T) {
 	}
 }
 
-// Who may write identities cannot drive the events of others out of the audit log.
+// A user who may write identities cannot drive the events of others out of the audit log.
 func TestAuditEventsAreBounded(t *testing.T) {
 	inTurn(t)
 	namespace := makeIdentity(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
 )
 
-// approver is a Terminal whose person does what the source asks for, or something else, with kubectl.
+// approver is a Terminal whose person does what the source prompts for, or something else, with kubectl.
 type approver struct {
 	t        *testing.T
 	plane    plane
@@ -119,7 +119,7 @@ func TestCredentialSourceDeniedCertificate(t *testing.T) {
 	if !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "was denied") {
 		t.Errorf("got %v", err)
 	}
-	// What the API server itself does not take.
+	// A group that the API server itself does not accept.
 	_, err = provider(t, person).Serve(t.Context(), shared.certificateSource(t, "mallory", "system:masters"), credential.ExecInfo{APIVersion: credential.V1, Interactive: true})
 	if !errors.Is(err, credential.ErrRefused) || !strings.Contains(err.Error(), "system:masters") || len(person.requests) != 1 {
 		t.Errorf("got %v", err)

@@ -68,7 +68,7 @@ func (p plane) letAgent(t *testing.T, namespace string) {
 	p.bind(t, namespace, "credence:agent:identities", rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
 }
 
-// tokenSecret is a Secret that asks for tokens of an identity.
+// tokenSecret is a Secret that requests tokens of an identity.
 func tokenSecret(name, namespace, identity string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -80,7 +80,7 @@ func tokenSecret(name, namespace, identity string) *corev1.Secret {
 	}
 }
 
-// refused says that a request must be refused, and with which words.
+// refused checks that a request was refused, and with which words.
 func refused(t *testing.T, what string, err error, words ...string) {
 	t.Helper()
 	if err == nil {
@@ -154,7 +154,7 @@ func TestWhoMayLabelSecrets(t *testing.T) {
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"data":{"config":"eDogMQo="}}`), metav1.PatchOptions{})
 	refused(t, "another config", err, "config is written by the agent")
 
-	// What has nothing to do with the identity needs no right to it.
+	// A change that does not concern the identity needs no right to it.
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate("note", "x"), metav1.PatchOptions{})
 	allowed(t, "an annotation of their own", err)
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{})
@@ -176,7 +176,7 @@ func annotate(key, value string) []byte {
 	return patch
 }
 
-// TestWhatTheAgentMayWrite takes the part of an agent that somebody else has taken over.
+// TestWhatTheAgentMayWrite takes the part of an agent that an attacker has taken over.
 func TestWhatTheAgentMayWrite(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
@@ -214,7 +214,7 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 		_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		refused(t, what+" of a labelled Secret", err, "may not change who owns a Secret")
 	}
-	refused(t, "deleting a Secret of somebody's", secrets.Delete(t.Context(), "labelled", metav1.DeleteOptions{}), others)
+	refused(t, "deleting a Secret of a user", secrets.Delete(t.Context(), "labelled", metav1.DeleteOptions{}), others)
 	refused(t, "deleting a Secret without the label", secrets.Delete(t.Context(), "plain", metav1.DeleteOptions{}), others)
 	_, err = secrets.Create(t.Context(), tokenSecret("free", namespace, "banana"), metav1.CreateOptions{})
 	refused(t, "a Secret with any name", err, others)
@@ -268,9 +268,9 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 		refused(t, what+" on a service account", err, nothingElse)
 	}
 	_, err = accounts.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationOperation+`":null}}}`), metav1.PatchOptions{})
-	allowed(t, "removing the annotation that asks", err)
+	allowed(t, "removing the annotation of the request", err)
 
-	// What its role does not have.
+	// Requests that its role does not allow.
 	_, err = agent.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "web", nil, metav1.CreateOptions{})
 	refused(t, "a token of a service account", err, "forbidden")
 	_, err = agent.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "x"}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "view", APIGroup: rbacv1.GroupName}}, metav1.CreateOptions{})
@@ -369,7 +369,7 @@ func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
 	refused(t, "deleting a pod", pods.Delete(t.Context(), "p", metav1.DeleteOptions{}), "forbidden")
 }
 
-// A pod that waits says why, in words that programs can wait for.
+// A pod that waits shows why, in a condition that programs can wait for.
 func TestAPodThatWaitsHasACondition(t *testing.T) {
 	namespace := shared.namespace(t)
 	shared.enable(t, namespace)

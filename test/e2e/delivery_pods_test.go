@@ -62,7 +62,7 @@ func TestFilesOfAPodStayAsTheyWere(t *testing.T) {
 	allowed(t, "a note", err)
 }
 
-// Whoever deletes a service account, but not what it owns, must not wait for ever.
+// The deletion of a service account without what it owns must not wait for ever.
 func TestAnAccountThatLeavesItsSecretsBehind(t *testing.T) {
 	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")

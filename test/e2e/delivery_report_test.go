@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// What an identity says of its delivery: to whoever may view it, without a right to Secrets; and when it is deleted.
+// An identity shows its delivery to users who may view it, without a right to Secrets, and when it is deleted.
 func TestIdentityShowsItsDelivery(t *testing.T) {
 	t.Parallel()
 	namespace := shared.namespace(t)
@@ -90,7 +90,7 @@ func (p plane) identity(t *testing.T, namespace, name string) v1alpha1.WorkloadI
 	return wi
 }
 
-// TestWhatReportersMayChange takes the part of agents that somebody else has taken over.
+// TestWhatReportersMayChange takes the part of agents that an attacker has taken over.
 func TestWhatReportersMayChange(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)

@@ -53,7 +53,7 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 		t.Errorf("the Secret is filled on behalf of %+v, want jane", user)
 	}
 
-	// Who may not use the identity changes other things of the Secret, and leaves the user as it was.
+	// A user who may not use the identity changes other things of the Secret, and leaves the recorded user as it was.
 	secrets := shared.client(t).CoreV1().Secrets(namespace)
 	for what, patch := range map[string]string{
 		"a note":             string(annotate("note", "x")),
@@ -86,7 +86,7 @@ func TestUseTakenFromTheRequester(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("no Event says that jane may not: %q", shared.warnings(t, namespace))
+		return fmt.Errorf("no Event of jane's missing right: %q", shared.warnings(t, namespace))
 	})
 	_, last := shared.awaitToken(t, namespace, "s", nil)
 	if out := shared.must(t, "", "kubectl", "credence", "get", "-n", namespace, "-o", "wide"); !strings.Contains(out, "REQUESTED BY") || !strings.Contains(out, "jane") || !strings.Contains(out, "UseDenied") {
@@ -144,7 +144,7 @@ func TestAServiceAccountLabelsASecret(t *testing.T) {
 	}
 }
 
-// Whatever webhooks make of a Secret, it is not filled on behalf of anybody but the user who labels it.
+// Whatever webhooks make of a Secret, it is filled on behalf of the user who labels it alone.
 func TestARequesterThatAWebhookForges(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)

@@ -108,7 +108,7 @@ func TestAgentMayReadSecretsOfLabelledNamespacesAlone(t *testing.T) {
 		t.Errorf("the Secret of a namespace without the label has %d bytes of token, %v", len(secret.Data["token"]), err)
 	}
 
-	// And it comes back with the label, also after somebody took it away.
+	// And it comes back with the label, also after it was taken away.
 	shared.enable(t, namespace)
 	eventually(t, func() error { return list(t, agent, namespace) })
 	if err := root.RbacV1().RoleBindings(namespace).Delete(t.Context(), agentBinding, metav1.DeleteOptions{}); err != nil {
@@ -128,7 +128,7 @@ func label(t *testing.T, p plane, ctx context.Context, namespace, value string) 
 	}
 }
 
-// TestWhatTheBinderMayBind takes the part of a binder that somebody else has taken over.
+// TestWhatTheBinderMayBind takes the part of a binder that an attacker has taken over.
 func TestWhatTheBinderMayBind(t *testing.T) {
 	inTurn(t)
 	namespace, plain := shared.namespace(t), shared.namespace(t)
@@ -263,7 +263,7 @@ func emptyRole(t *testing.T, root kubernetes.Interface) string {
 	return role.Name
 }
 
-// Whoever creates a Secret that will get no token is told so.
+// A user who creates a Secret that will get no token is warned.
 func TestWarningWhereNoTokensAreDelivered(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)

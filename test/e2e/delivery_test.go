@@ -19,7 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// carried is what a Secret that carries a token says.
+// carried is the content of a Secret with a token.
 type carried struct {
 	Subject  string   `json:"sub"`
 	ID       string   `json:"jti"`
@@ -147,7 +147,7 @@ func TestTokenSecret(t *testing.T) {
 		t.Errorf("renewed at %s, %v; it expires at %s", renewAt, err, expiry)
 	}
 
-	// What changes of the identity follows at once.
+	// Changes of the identity follow at once.
 	shared.patchIdentity(t, identities, "banana", fmt.Sprintf(`{"spec":{"targetSystem":{"providerConfig":`+awsConfig+`}}}`, "prod"))
 	eventually(t, func() error {
 		if got, _ = shared.awaitToken(t, namespace, "cloudprovider", nil); !strings.Contains(string(got.Data["credentialsFile"]), "role/prod\n") {
@@ -178,7 +178,7 @@ func TestTokenSecret(t *testing.T) {
 	_, err = root.Patch(t.Context(), "cloudprovider", types.MergePatchType, annotate(v1alpha1.AnnotationInputs, "forged"), metav1.PatchOptions{})
 	refused(t, "another digest", err, "token-inputs is written by the agent")
 
-	// The identity goes: the token stays, and somebody is told.
+	// The identity goes: the token stays, and an Event reports it.
 	if got := do(t, shared.config(t), "DELETE", identitiesPath(identities)+"/banana", "", ""); got.Code != 200 {
 		t.Fatalf("delete identity: %d %s", got.Code, got.Body)
 	}
@@ -243,7 +243,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 	}
 	secret, claims := shared.awaitToken(t, namespace, name, nil)
 	if claims.Kube == nil || claims.Kube.ServiceAccount.Name != "web" || !strings.Contains(string(secret.Data["credentialsFile"]), "=/var/run/secrets/workload-identity/banana/token\n") {
-		t.Errorf("the token says %+v, credentialsFile %q", claims, secret.Data["credentialsFile"])
+		t.Errorf("the claims are %+v, credentialsFile %q", claims, secret.Data["credentialsFile"])
 	}
 	eventually(t, func() error {
 		got, err := pods.Get(t.Context(), pod.Name, metav1.GetOptions{})
@@ -253,7 +253,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 		return err
 	})
 
-	// Nobody else writes into it.
+	// No other user writes into it.
 	for what, patch := range map[string]string{
 		"another token": `{"data":{"token":"YS5iLmM="}}`, "one more file": `{"data":{"more":"eA=="}}`,
 		"no label": `{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":null}}}`, "no owner": `{"metadata":{"ownerReferences":null}}`,
@@ -267,7 +267,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 		t.Errorf("a note was refused: %v", err)
 	}
 
-	// The account asks for a new token.
+	// The account requests a new token.
 	accounts := shared.client(t).CoreV1().ServiceAccounts(namespace)
 	if _, err := accounts.Patch(t.Context(), "web", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -298,7 +298,7 @@ func TestPodGetsItsIdentity(t *testing.T) {
 	})
 }
 
-// What keeps a pod from its identity is said to whoever creates it.
+// The creator of a pod sees what keeps it from its identity.
 func TestPodsThatCannotHaveTheirIdentity(t *testing.T) {
 	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
@@ -348,7 +348,7 @@ func TestPodsThatCannotHaveTheirIdentity(t *testing.T) {
 	allowed(t, "a pod of an account without identities", create(podOf("default")))
 }
 
-// What explain says of a pod that runs is what the pod has, of each of its identities.
+// For a running pod, explain shows what the pod has of each of its identities.
 func TestExplainPodThatExists(t *testing.T) {
 	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
@@ -375,7 +375,7 @@ func TestExplainPodThatExists(t *testing.T) {
 		}
 	}
 	if strings.Contains(explained, "refused") {
-		t.Errorf("explain says that a pod which was admitted is refused:\n%s", explained)
+		t.Errorf("explain shows an admitted pod as refused:\n%s", explained)
 	}
 	listed := shared.must(t, "", "credence", "get", "-n", namespace)
 	for _, want := range []string{"banana", "cherry", tokensecret.NameFor("web", "cherry"), "in "} {

@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/test/documents"
 )
 
-// What the programs tell of themselves is explained: every name that the source gives stands in the reference.
+// The outputs of the programs are documented: every name in the source is in the reference.
 func TestDocumentsName(t *testing.T) {
 	inTurn(t)
 	for name, test := range map[string]struct {
@@ -71,7 +71,7 @@ func TestDocumentsNameRules(t *testing.T) {
 	}
 }
 
-// A document that says which test shows something names one that there is.
+// A document that names a test names one that exists.
 func TestDocumentsNameRealTests(t *testing.T) {
 	inTurn(t)
 	declared := map[string]bool{}

@@ -45,7 +45,7 @@ func (p plane) reader(t *testing.T) documents.Reader {
 	}
 }
 
-// What documents say of make must exist.
+// The targets of make in documents must exist.
 func TestDocumentsNameRealTargets(t *testing.T) {
 	inTurn(t)
 	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))

@@ -32,7 +32,7 @@ type follower struct {
 
 	mu       sync.Mutex
 	added    map[string]int
-	errors   []error // that the informer was told of
+	errors   []error // that the informer reported
 	cut      []error // of answers that did not end as the API server ends them
 	requests int
 }
@@ -91,20 +91,20 @@ func (f *follower) has(names ...string) {
 	})
 }
 
-// told waits until the informer was told of an error that is one.
-func (f *follower) told(what string, is func(error) bool) {
+// awaitError waits until the informer has reported an error for which is returns true.
+func (f *follower) awaitError(what string, is func(error) bool) {
 	f.t.Helper()
 	eventually(f.t, func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if !slices.ContainsFunc(f.errors, is) {
-			return fmt.Errorf("the informer was not told of %s, but of %v", what, f.errors)
+			return fmt.Errorf("the informer did not report %s, but %v", what, f.errors)
 		}
 		return nil
 	})
 }
 
-// saw ends the informer and checks that it was told of so many objects, and of each once.
+// saw ends the informer and checks that it got so many objects, and each once.
 func (f *follower) saw(want int) {
 	f.t.Helper()
 	f.stop()
@@ -121,7 +121,7 @@ func (f *follower) saw(want int) {
 }
 
 // ends ends the informer and checks how: with so many objects and runs of the program, so many requests that were answered with 401, and
-// none that was made as anybody but user.
+// none that was made as another user.
 func (f *follower) ends(program *exectest.Provider, user string, objects, runs, refused int) {
 	f.t.Helper()
 	f.saw(objects)
@@ -138,13 +138,13 @@ func (f *follower) asked() int {
 	return f.requests
 }
 
-// undisturbed checks that the informer was told of nothing that went wrong, and that no answer was cut.
+// undisturbed checks that the informer reported no error, and that no answer was cut.
 func (f *follower) undisturbed() {
 	f.t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.errors) > 0 || len(f.cut) > 0 {
-		f.t.Errorf("the informer was told of %v; answers ended with %v", f.errors, f.cut)
+		f.t.Errorf("the informer reported %v; answers ended with %v", f.errors, f.cut)
 	}
 }
 
@@ -165,7 +165,7 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// answer tells when it is cut.
+// answer reports when it is cut.
 type answer struct {
 	io.ReadCloser
 	ctx context.Context
@@ -182,7 +182,7 @@ func (a *answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// execPool is a pool whose programs write to nobody.
+// execPool is a pool whose programs' output is dropped.
 func execPool(t *testing.T, o execcredential.Options) *execcredential.Pool {
 	t.Helper()
 	o.Stderr = io.Discard
@@ -217,7 +217,7 @@ func TestExecCredentialInformerAcrossRotations(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
-			clock := exectest.NewClock(time.Now()) // moved by hand, so that a credential expires when the test says so
+			clock := exectest.NewClock(time.Now()) // moved by hand, so that a credential expires at the test's command
 			program := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
 				if kind == "token" {
 					return w.answerToken("", clock.Now().Add(time.Hour))
@@ -284,7 +284,7 @@ func TestExecCredentialInformerAcrossRevocation(t *testing.T) {
 	w.add("after")
 	f.has("after")
 	f.undisturbed()
-	f.ends(program, w.robot(), 3, 2, 1) // one 401 told of the revocation
+	f.ends(program, w.robot(), 3, 2, 1) // one 401 for the revocation
 }
 
 // Certificates that are not to be used after some seconds, by the clocks of this machine.
@@ -301,7 +301,7 @@ func TestExecCredentialInformerAcrossExpiry(t *testing.T) {
 			defer mu.Unlock()
 			early = early || len(expired) > 0 && time.Now().Before(expired[len(expired)-1])
 			expired = append(expired, time.Now().Add(2*time.Second))
-			// It holds longer than its timestamp says, so that a slow machine is refused nothing.
+			// It holds longer than its timestamp, so that a slow machine is refused nothing.
 			return w.answerCertificate(time.Now().Add(time.Hour), expired[len(expired)-1])
 		})
 		f := w.follow(w.config(execPool(t, execcredential.Options{}), program.Config()))
@@ -341,6 +341,6 @@ func TestExecCredentialInformerAcrossExpiry(t *testing.T) {
 		w.add("after")
 		f.has("after")
 		f.undisturbed()
-		f.ends(program, w.person(), 2, 2, 1) // one 401 told of the expiry
+		f.ends(program, w.person(), 2, 2, 1) // one 401 for the expiry
 	})
 }

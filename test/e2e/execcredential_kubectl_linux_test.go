@@ -126,9 +126,9 @@ func (w *execWorld) kubeconfigWith(program *api.ExecConfig) string {
 	return path
 }
 
-// prompting is a program that asks for a password on its terminal, and hands out a token of the robot for the right one. It writes down
-// what it is told.
-func (w *execWorld) prompting(mode api.ExecInteractiveMode) (kubeconfig string, told func() []string) {
+// prompting is a program that prompts for a password on its terminal, and hands out a token of the robot for the right one. It writes down
+// its KUBERNETES_EXEC_INFO.
+func (w *execWorld) prompting(mode api.ExecInteractiveMode) (kubeconfig string, infos func() []string) {
 	w.t.Helper()
 	folder := w.t.TempDir()
 	token, err := w.token("")
@@ -142,8 +142,8 @@ func (w *execWorld) prompting(mode api.ExecInteractiveMode) (kubeconfig string, 
 		w.t.Fatal(err)
 	}
 	script := `#!/bin/sh
-printf '%s\n' "$KUBERNETES_EXEC_INFO" >> "$(dirname "$0")/told"
-[ -t 0 ] || { echo 'nobody can be asked' >&2; exit 4; }
+printf '%s\n' "$KUBERNETES_EXEC_INFO" >> "$(dirname "$0")/infos"
+[ -t 0 ] || { echo 'no person to prompt' >&2; exit 4; }
 printf 'Password of %s: ' "$1" >&2
 stty -echo
 read -r password
@@ -160,8 +160,8 @@ cat "$(dirname "$0")/credential"
 			w.t.Fatal(err)
 		}
 	}
-	told = func() []string {
-		content, err := os.ReadFile(filepath.Join(folder, "told"))
+	infos = func() []string {
+		content, err := os.ReadFile(filepath.Join(folder, "infos"))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			w.t.Fatal(err)
 		}
@@ -169,12 +169,12 @@ cat "$(dirname "$0")/credential"
 	}
 	return w.kubeconfigWith(&api.ExecConfig{
 		Command: filepath.Join(folder, "login"), Args: []string{"jane"}, APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: mode,
-	}), told
+	}), infos
 }
 
 var whoAmI = []string{"auth", "whoami", "-o", `jsonpath=I am {.status.userInfo.username}{"\n"}`}
 
-// What a person types at the terminal of stock kubectl reaches the program that it runs, and what the program asks reaches the person.
+// Input at the terminal of stock kubectl reaches the program that it runs, and the program's prompt reaches the person.
 func TestExecCredentialTerminalReachesTheProgram(t *testing.T) {
 	inTurn(t)
 	w := newExecWorld(t, shared.config(t), filepath.Join(shared.Dir, "devcluster"))
@@ -182,7 +182,7 @@ func TestExecCredentialTerminalReachesTheProgram(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			w := *w
 			w.t = t
-			kubeconfig, told := w.prompting(mode)
+			kubeconfig, infos := w.prompting(mode)
 			s := kubectlOnATerminal(t, kubeconfig, nil, whoAmI...)
 			s.shows(regexp.MustCompile(`Password of jane: $`))
 			eventually(t, func() error { return silent(s.person) })
@@ -192,35 +192,35 @@ func TestExecCredentialTerminalReachesTheProgram(t *testing.T) {
 			if shown := s.ends(0); !strings.Contains(shown, "I am "+w.robot()) || strings.Contains(shown, "open-sesame") {
 				t.Errorf("shown:\n%s", shown)
 			}
-			if lines := told(); len(lines) != 1 || !strings.Contains(lines[0], `"interactive":true`) {
-				t.Errorf("told %q", lines)
+			if lines := infos(); len(lines) != 1 || !strings.Contains(lines[0], `"interactive":true`) {
+				t.Errorf("got %q", lines)
 			}
 		})
 	}
-	t.Run("nobody", func(t *testing.T) {
+	t.Run("no terminal", func(t *testing.T) {
 		w := *w
 		w.t = t
 		for mode, want := range map[api.ExecInteractiveMode]struct {
 			message string
-			told    string
+			info    string
 		}{
 			api.AlwaysExecInteractiveMode:      {message: "standard input is not a terminal"},
-			api.IfAvailableExecInteractiveMode: {message: "nobody can be asked", told: `"interactive":false`},
+			api.IfAvailableExecInteractiveMode: {message: "no person to prompt", info: `"interactive":false`},
 		} {
-			kubeconfig, told := w.prompting(mode)
+			kubeconfig, infos := w.prompting(mode)
 			out, err := exec.Command(program("kubectl"), append([]string{"--kubeconfig", kubeconfig}, whoAmI...)...).CombinedOutput()
 			if err == nil || !strings.Contains(string(out), want.message) {
 				t.Errorf("%s: error %v\n%s", mode, err, out)
 			}
-			lines := told()
-			if want.told == "" && len(lines) > 0 || want.told != "" && (len(lines) == 0 || !strings.Contains(lines[0], want.told)) {
-				t.Errorf("%s: told %q", mode, lines)
+			lines := infos()
+			if want.info == "" && len(lines) > 0 || want.info != "" && (len(lines) == 0 || !strings.Contains(lines[0], want.info)) {
+				t.Errorf("%s: got %q", mode, lines)
 			}
 		}
 	})
 }
 
-// silent says whether a terminal shows what is typed.
+// silent returns an error if a terminal shows what is typed.
 func silent(terminal *os.File) error {
 	state, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
 	if err != nil {
@@ -254,7 +254,7 @@ func TestExecCredentialProviderOnATerminal(t *testing.T) {
 			if shown := s.ends(0); !strings.Contains(shown, "I am "+w.person()) || strings.Contains(shown, "PRIVATE KEY") {
 				t.Errorf("shown:\n%s", shown)
 			}
-			// What is kept serves the next one, without a question.
+			// The kept credential serves the next one, without a prompt.
 			began := time.Now()
 			again := kubectlOnATerminal(t, kubeconfig, nil, whoAmI...)
 			if shown := again.ends(0); !strings.Contains(shown, "I am "+w.person()) || strings.Contains(shown, "approve") {

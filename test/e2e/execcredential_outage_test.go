@@ -36,11 +36,11 @@ func TestExecCredentialInformerAcrossAnOutageOfTheProgram(t *testing.T) {
 	broken.Store(true)
 	clock.Advance(time.Hour)
 	w.add("in-the-outage")
-	f.told("the failure", func(err error) bool {
+	f.awaitError("the failure", func(err error) bool {
 		exit, ok := errors.AsType[*execcredential.ExitError](err)
 		return ok && !isBackoff(err) && exit.Stderr == "no network"
 	})
-	f.told("the pause", isBackoff)
+	f.awaitError("the pause", isBackoff)
 	ran(t, program, 2)
 	broken.Store(false)
 	clock.Advance(time.Minute)
@@ -71,14 +71,14 @@ func TestExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
 	before := f.asked()
 	eventually(t, func() error {
 		if got := f.asked(); got == before {
-			return errors.New("the informer asks for nothing while the server is gone")
+			return errors.New("the informer sends no request while the server is gone")
 		}
 		return nil
 	})
 	ran(t, program, 1)
 	clock.Advance(time.Hour)
 	ran(t, program, 2)
-	f.told("the pause", isBackoff)
+	f.awaitError("the pause", isBackoff)
 	startCluster(t, dir, "--port", fmt.Sprint(port))
 	w.add("meanwhile")
 	ran(t, program, 2)

@@ -37,7 +37,7 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, open(fmt.Sprintf("/dev/pts/%d", number))
 }
 
-// A program that must ask a person does not run where nobody is. The informer is told so, the program is left alone, and both go on
+// A program that must prompt a person does not run without a terminal. The informer reports that, the program is not started, and both go on
 // when there is a terminal.
 func TestExecCredentialInformerWithAPrompt(t *testing.T) {
 	inTurn(t)
@@ -56,7 +56,7 @@ func TestExecCredentialInformerWithAPrompt(t *testing.T) {
 	asking.Env = append(asking.Env, execcredential.EnvVar{Name: "EXECTEST_STDIN", Value: "unread"})
 	f := w.follow(w.config(pool, asking))
 	w.add("unseen")
-	f.told("the missing terminal", func(err error) bool { // by the pause: the first try was a kind of watch that informers give up silently
+	f.awaitError("the missing terminal", func(err error) bool { // by the pause: the first try was a kind of watch that informers give up silently
 		prompt, ok := errors.AsType[*execcredential.InteractiveError](err)
 		return ok && isBackoff(err) && prompt.Reason == "standard input is not a terminal"
 	})

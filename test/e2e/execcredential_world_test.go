@@ -42,7 +42,7 @@ type execWorld struct {
 	folder    string // of the cluster's state
 	namespace string
 	began     int64  // where the audit log ended before
-	agent     string // of the clients with credentials of a program: by it the audit log tells their requests
+	agent     string // of the clients with credentials of a program: by it the audit log distinguishes their requests
 }
 
 func newExecWorld(t *testing.T, cluster *rest.Config, folder string) *execWorld {
@@ -165,7 +165,7 @@ func (w *execWorld) add(name string) {
 	}
 }
 
-// requests are what the API server's audit log says of the clients with credentials of a program.
+// requests returns the API server's audit log of the clients with credentials of a program.
 func (w *execWorld) requests() []auditv1.Event {
 	w.t.Helper()
 	log, err := os.Open(filepath.Join(w.folder, "audit.log"))
@@ -200,7 +200,7 @@ func (w *execWorld) used() map[string]bool {
 	return used
 }
 
-// nobodyElse checks that no request was made as anybody but user, and returns how many the API server answered with 401.
+// nobodyElse checks that no request was made as another user, and returns how many the API server answered with 401.
 func (w *execWorld) nobodyElse(user string) (unauthorized int) {
 	w.t.Helper()
 	for _, event := range w.requests() {

@@ -66,7 +66,7 @@ func TestExplainPodWithoutTheAgentsRight(t *testing.T) {
 	shared.explained(t, 0, []string{": admitted\n", "has a token"}, "pod", pod.Name, "-n", namespace)
 }
 
-// What a reader may not look up is found out by a pod that is not kept, or is not known.
+// A fact that a reader may not look up is found by a dry run of the pod, or stays unknown.
 func TestExplainForReadersWithoutAccessReviews(t *testing.T) {
 	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")
@@ -99,7 +99,7 @@ func TestExplainForReadersWithoutAccessReviews(t *testing.T) {
 	shared.explained(t, 0, []string{"gets no identity: its service account lists none"}, "po/web", "-n", namespace)
 }
 
-// What any other rule of the cluster refuses is refused.
+// A pod that another rule of the cluster refuses is shown as refused.
 func TestExplainTriesOut(t *testing.T) {
 	inTurn(t)
 	namespace := shared.accountWithIdentities(t, "banana")

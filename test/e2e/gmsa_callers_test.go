@@ -98,7 +98,7 @@ func TestReviewsOfOthersAreNotAnswered(t *testing.T) {
 	namespace, spec := shared.credentialSpecs(t, "mine")
 	for _, webhook := range []string{"expander.gmsa.credence.dev", "authorizer.gmsa.credence.dev"} {
 		url := shared.reviewURL(t, webhook)
-		for who, certificate := range map[string]string{"nobody": "", "the agent": "agent/client", "a server": "discovery/tls"} {
+		for who, certificate := range map[string]string{"no client": "", "the agent": "agent/client", "a server": "discovery/tls"} {
 			code, body, err := send(t, shared.stranger(t, certificate), url, madeUp(namespace, "default", spec("mine")))
 			if err == nil {
 				t.Errorf("%s: %s is answered HTTP %d: %s", webhook, who, code, body)

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// A right of all service accounts of a namespace counts. One of everybody who is authenticated does not: it would give every pod
+// A right of all service accounts of a namespace counts. A right of all authenticated users does not: it would give every pod
 // of the cluster the account.
 func TestAccountsByGroups(t *testing.T) {
 	inTurn(t)
@@ -31,7 +31,7 @@ func TestAccountsByGroups(t *testing.T) {
 	grant(ours, "system:serviceaccounts:"+namespace)
 	// The second right counts once the API server knows it, and then it knows the first.
 	eventually(t, func() error { return create(ours) })
-	refusedWith(t, "a right of everybody", create(everybodys), 403, `may not use GMSACredentialSpec "`+everybodys+`"`)
+	refusedWith(t, "a right of all users", create(everybodys), 403, `may not use GMSACredentialSpec "`+everybodys+`"`)
 }
 
 // The same holds for identities: where pods are admitted, and where tokens are issued.
@@ -56,7 +56,7 @@ func TestIdentitiesByGroups(t *testing.T) {
 		return err
 	})
 	_, err := core.Pods(namespace).Create(t.Context(), podOf("everybodys"), dryRun)
-	refusedWith(t, "a right of everybody", err, 403, `may not use workload identity "everybodys"`)
+	refusedWith(t, "a right of all users", err, 403, `may not use workload identity "everybodys"`)
 	eventually(t, func() error {
 		if _, stderr, code := shared.command(t, "", "credence", "token", "create", "ours", "-n", namespace, "--context", "serviceaccount/ours"); code != 0 {
 			return errors.New(stderr)
@@ -64,6 +64,6 @@ func TestIdentitiesByGroups(t *testing.T) {
 		return nil
 	})
 	if stdout, stderr, code := shared.command(t, "", "credence", "token", "create", "everybodys", "-n", namespace, "--context", "serviceaccount/everybodys"); code == 0 || stdout != "" {
-		t.Errorf("a token for a service account that has the right as everybody has it: exit code %d, %s", code, stderr)
+		t.Errorf("a token for a service account that has the right as all users have it: exit code %d, %s", code, stderr)
 	}
 }

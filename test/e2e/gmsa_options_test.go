@@ -23,7 +23,7 @@ func (p plane) again(t *testing.T, args ...string) {
 	up(t, append([]string{"--dir", p.Dir}, args...)...)
 }
 
-// What belongs to a flag is installed with it, and goes with it; without --gmsa-require-user a webhook that is down stops nothing that
+// The objects of a flag are installed with it, and removed with it; without --gmsa-require-user a webhook that is down stops nothing that
 // it would never refuse; and a cluster without the webhook can have policies in its place.
 func TestOptionsOfAccounts(t *testing.T) {
 	withPlane(t)
@@ -158,7 +158,7 @@ func accountsWithoutTheWebhook(t *testing.T, p plane, namespace, spec string) {
 	})
 }
 
-// In a staged installation what would be refused is admitted, and said: by the webhook and by the policies, which are asked in turn.
+// In a staged installation a pod that would be refused is admitted with a warning: by the webhook and by the policies, in turn.
 func refusalsThatAreReported(t *testing.T, p plane, namespace, spec string) {
 	client, heard := p.warnedClient(t, p.config(t))
 	pods := client.CoreV1().Pods(namespace)

@@ -193,7 +193,7 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 			t.Errorf("credence explain does not say %q:\n%s", want, explained)
 		}
 	}
-	// Who has no right, or other contents, is refused here too.
+	// A pod without the right, or with other contents, is refused here too.
 	shared.createSpec(t, namespace)
 	for name, test := range map[string]struct {
 		options *corev1.WindowsSecurityContextOptions
@@ -234,7 +234,7 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 	}
 }
 
-// What is wrong is refused when a pod is created, with the webhook and the policies as they are installed.
+// A faulty pod is refused when it is created, with the webhook and the policies as they are installed.
 func TestAccountsThatAPodMayNotHave(t *testing.T) {
 	inTurn(t)
 	namespace, spec := shared.credentialSpecs(t, "mine", "again")
@@ -382,7 +382,7 @@ func TestCredentialSpecsAreJudged(t *testing.T) {
 	}
 }
 
-// Who creates a workload learns at once that its pods will be refused.
+// The creator of a workload learns at once that its pods will be refused.
 func TestTemplatesWithAccounts(t *testing.T) {
 	inTurn(t)
 	namespace, spec := shared.credentialSpecs(t, "mine")
@@ -477,7 +477,7 @@ func addSidecars(t *testing.T, namespace, configuration, annotation string) {
 	})
 }
 
-// What is wrong with a pod without an account is for the API server to say.
+// The faults of a pod without an account are reported by the API server.
 func TestPodsWithoutContainersAreRefusedByTheAPIServer(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)

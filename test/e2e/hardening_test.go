@@ -68,7 +68,7 @@ func makeIdentity(t *testing.T) (namespace string) {
 	return namespace
 }
 
-// The published keys are what everybody trusts: not even an administrator writes them by hand.
+// The published keys are what all relying parties trust: not even an administrator writes them by hand.
 func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 	configMaps := shared.client(t).CoreV1().ConfigMaps("credence-system")
 	current, err := configMaps.Get(t.Context(), "credence-discovery", metav1.GetOptions{})
@@ -204,7 +204,7 @@ func TestTokenRequestForAnotherUID(t *testing.T) {
 	}
 }
 
-// An answer must not be made large by the one who asks: what is echoed is logged, and logs are bounded.
+// A client must not be able to make an answer large: echoed input is logged, and logs are bounded.
 func TestRefusalsAreShort(t *testing.T) {
 	inTurn(t)
 	namespace := makeIdentity(t)

@@ -83,11 +83,11 @@ func TestKeyRingTellsOfTheKeys(t *testing.T) {
 	}
 	shared.must(t, "", "kubectl", "wait", "--for=condition=Ready", "keyring/workload-identities", "--timeout=5m")
 	if out := shared.must(t, "", "kubectl", "explain", "keyring.status.keys.lastExpiry"); !strings.Contains(out, "of any token that a retiring key has") {
-		t.Errorf("kubectl explain says:\n%s", out)
+		t.Errorf("kubectl explain prints:\n%s", out)
 	}
 }
 
-// Who may see the keys may not change them, and none of the cluster's own roles may do either.
+// Users who may see the keys may not change them, and none of the cluster's own roles may do either.
 func TestKeyRingIsProtected(t *testing.T) {
 	inTurn(t)
 	client := shared.client(t).RbacV1().ClusterRoleBindings()
@@ -116,7 +116,7 @@ func TestKeyRingIsProtected(t *testing.T) {
 		"e2e-key-viewer":   {200, 403, 403, 403, 403},
 		"e2e-key-operator": {200, 201, 201, 200, 403},
 		"e2e-admin":        {403, 403, 403, 403, 403},
-		"e2e-nobody":       {403, 403, 403, 403, 403},
+		"e2e-plain":        {403, 403, 403, 403, 403},
 	} {
 		eventually(t, func() error {
 			config := shared.as(t, user)
@@ -182,7 +182,7 @@ func TestBadKeyCommands(t *testing.T) {
 	}
 }
 
-// TestRevocation goes through the drill: the key goes at once, tokens are answered 503 while nobody can know the spare, and
+// TestRevocation goes through the drill: the key goes at once, tokens are answered 503 while no relying party can know the spare, and
 // come back when refusals are accepted.
 func TestRevocation(t *testing.T) {
 	withPlane(t)
@@ -226,7 +226,7 @@ func TestRevocation(t *testing.T) {
 	p.create(t, namespace, "two", "azure", "team")
 	token(t, admin, namespace, "two", `{}`) // RS256 is not concerned
 	p.awaitToken(t, namespace, "two", nil)
-	// What the revoked key has signed is to be renewed at once; until there is a key, the token stays, and somebody is told.
+	// Tokens of the revoked key are to be renewed at once; until there is a key, the token stays, and an Event reports it.
 	p.awaitWarning(t, namespace, "Secret/one", "no signing key")
 	if _, after := p.awaitToken(t, namespace, "one", nil); after.ID != before.ID {
 		t.Errorf("the Secret has the token %s, and no key may sign one", after.ID)
@@ -265,7 +265,7 @@ func TestRevocation(t *testing.T) {
 		t.Errorf("the audit log does not say who revoked the key and why: %v", err)
 	}
 
-	// Nobody waits 28 hours for a spare if refusals are the lesser evil.
+	// An admin need not wait 28 hours for a spare if refusals are the lesser evil.
 	if got := revoke(t, admin, "", fmt.Sprintf(`{"key":%q,"reason":"again"}`, header.KeyID)); got.Code != 409 {
 		t.Errorf("revoke twice: %d %s", got.Code, got.Body)
 	}
@@ -334,7 +334,7 @@ func TestDamagedRing(t *testing.T) {
 	})
 }
 
-// A relying party with a copy of the keys holds back a rotation until it is said to know the spare.
+// A relying party with a copy of the keys holds back a rotation until it is acknowledged to know the spare.
 func TestAcknowledgements(t *testing.T) {
 	ring := shared.keyRing(t)
 	t.Cleanup(func() {

@@ -37,7 +37,7 @@ func (p plane) kubeconfigAs(t *testing.T, cluster *rest.Config, namespace, ident
 	return path, cache
 }
 
-// kubectlWith runs stock kubectl with a kubeconfig, which is all that it is told.
+// kubectlWith runs stock kubectl with a kubeconfig, and no other settings.
 func kubectlWith(t *testing.T, kubeconfig string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program("kubectl"), args...)
@@ -115,7 +115,7 @@ func TestKubectlIsAWorkloadIdentity(t *testing.T) {
 	if out := shared.must(t, "", "credence", "credential", "status", "--cache-folder", cache); strings.Count(out, "workload-identity") != 1 || !strings.Contains(out, "valid") {
 		t.Errorf("kept is:\n%s", out)
 	}
-	// The identity is gone: nobody has its rights once the token is, and kubectl says why.
+	// The identity is gone: no client has its rights once the token is, and kubectl reports why.
 	shared.must(t, "", "kubectl", "delete", "workloadidentity", "deployer", "-n", namespace)
 	shared.must(t, "", "credence", "logout", "--all", "--cache-folder", cache)
 	if _, errs, code := kubectlWith(t, kubeconfig, ask...); code == 0 || !strings.Contains(errs, "deployer") || !strings.Contains(errs, "kubectl get workloadidentities") {

@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// A pod whose service account names an identity: it starts only once its token is there, prints what the token says, and
+// A pod whose service account names an identity: it starts only once its token is there, prints the token's claims, and
 // exchanges it: the real kubectl, with nothing but what was put into the pod, is known to another cluster.
 func podPresentsItsIdentity(t *testing.T, p plane) {
 	other := p.secondCluster(t)
@@ -51,7 +51,7 @@ func podPresentsItsIdentity(t *testing.T, p plane) {
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The agent may not mint here yet, and somebody removes the gate: the kubelet starts nothing all the same.
+	// The agent may not mint here yet, and a user removes the gate: the kubelet starts nothing all the same.
 	secret := tokensecret.NameFor("web", "visitor")
 	if _, err := pods.Patch(t.Context(), "visitor", types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/schedulingGates"}]`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ const kubeletPatience = 10 * time.Minute
 // portsPerNode is how many ports a plane with a node may use.
 const portsPerNode = 20
 
-// needNode skips a test where there can be no node, and says what is missing.
+// needNode skips a test where there can be no node, and names what is missing.
 func needNode(t *testing.T) {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
@@ -111,7 +111,7 @@ func (p plane) waitForLog(t *testing.T, namespace, pod, text string) {
 	})
 }
 
-// waitHeldBack waits until the kubelet has said why it cannot start a pod, and checks that it has started nothing of it.
+// waitHeldBack waits until the kubelet has reported why it cannot start a pod, and checks that it has started nothing of it.
 func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -120,7 +120,7 @@ func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 			return err
 		}
 		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, why) }) {
-			return fmt.Errorf("no event of pod %s says %q", pod, why)
+			return fmt.Errorf("no event of pod %s has %q", pod, why)
 		}
 		return nil
 	})
@@ -138,7 +138,7 @@ func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 	}
 }
 
-// One plane is enough for all that is asked of a node; the tests that break it come last.
+// One plane is enough for all tests of a node; the tests that break it come last.
 func TestNode(t *testing.T) {
 	needNode(t)
 	first(t, ofPlane+ofNode)
@@ -151,7 +151,7 @@ func TestNode(t *testing.T) {
 	t.Run("leaves nothing", func(t *testing.T) { nodeLeavesNothing(t, p) })
 }
 
-// A pod whose token is not there yet waits for it, whoever left it out, and then has it.
+// A pod whose token is not there yet waits for it, whatever the cause, and then has it.
 func podsWaitForTheirToken(t *testing.T, p plane) {
 	namespace := p.namespace(t)
 	secrets := p.client(t).CoreV1().Secrets(namespace)
@@ -171,7 +171,7 @@ func podsWaitForTheirToken(t *testing.T, p plane) {
 	p.waitForLog(t, namespace, "first", "of the first\n")
 	p.must(t, "", "kubectl", "-n", namespace, "patch", "secret", "without-key", "-p", `{"stringData":{"token":"of the second\n"}}`)
 	p.waitForLog(t, namespace, "second", "of the second\n")
-	// What is renewed arrives in the pod that runs.
+	// A renewed token arrives in the running pod.
 	p.must(t, "", "kubectl", "-n", namespace, "patch", "secret", "missing", "-p", `{"stringData":{"token":"renewed\n"}}`)
 	waitFor(t, kubeletPatience, func() error {
 		if got := p.must(t, "", "kubectl", "-n", namespace, "exec", "first", "--", "/busybox", "cat", "/token/token"); got != "renewed\n" {
@@ -328,7 +328,7 @@ type statusPart struct {
 	PID     int    `json:"pid"`
 }
 
-// part is what status says of one part.
+// part is the status of one part.
 func (p plane) part(t *testing.T, name string) statusPart {
 	t.Helper()
 	stdout, _, _ := p.command(t, "", "credence", "status", "--dir", p.Dir, "-o", "json")
@@ -378,7 +378,7 @@ func leftOf(t *testing.T, dir string) []string {
 	return left
 }
 
-// A user who cannot have a node is told what is missing before anything is started.
+// A user who cannot have a node sees what is missing before anything is started.
 func TestNodeRefusals(t *testing.T) {
 	inTurn(t)
 	bin := programsForOthers(t)

@@ -136,7 +136,7 @@ var ports = struct {
 	next int
 }{next: 20000 + os.Getpid()%500*20}
 
-// freePorts returns the first of n consecutive ports that nobody listens on.
+// freePorts returns the first of n consecutive ports that no program listens on.
 func freePorts(n int) (int, error) {
 	ports.Lock()
 	defer ports.Unlock()

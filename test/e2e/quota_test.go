@@ -28,7 +28,7 @@ func TestQuotaCountsIdentities(t *testing.T) {
 				return err
 			}
 			if used, ok := quota.Status.Used[counted]; !ok {
-				// Whoever counts may not know the API yet, and looks again when the quota changes.
+				// The quota controller may not know the API yet, and looks again when the quota changes.
 				configMaps := quota.Spec.Hard[corev1.ResourceConfigMaps]
 				configMaps.Add(resource.MustParse("100"))
 				quota.Spec.Hard[corev1.ResourceConfigMaps] = configMaps

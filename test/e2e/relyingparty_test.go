@@ -65,7 +65,7 @@ func (p plane) secondCluster(t *testing.T) *rest.Config {
 	return startCluster(t, filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", configuration).Admin
 }
 
-// whoami asks a cluster who the bearer of a token is.
+// whoami returns the user that a cluster takes the bearer of a token for.
 func whoami(t *testing.T, cluster *rest.Config, token string) (string, error) {
 	t.Helper()
 	return bearer(t.Context(), cluster, token)

@@ -45,7 +45,7 @@ func (p plane) restart(t *testing.T, name string) {
 }
 
 // TestOldRingSignsNothing: a ring from before a revocation does not bring the revoked key back, and nothing is made anew
-// without being asked.
+// without a request.
 func TestOldRingSignsNothing(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "apiserver=--keys-refresh-interval=1s", "--arg", "controller=--keys-refresh-interval=1s")
@@ -109,7 +109,7 @@ func TestOldRingSignsNothing(t *testing.T) {
 		t.Errorf("again: %d %s", code, out)
 	}
 
-	// No ring at all, across a start of the API server. What is lost was published before: a key that only a running process has seen
+	// No ring at all, across a start of the API server. The lost keys were published before: a key that only a running process has seen
 	// needs consent once more.
 	eventually(t, func() error {
 		stored, err := os.ReadFile(filepath.Join(keysDir, "ring.json"))

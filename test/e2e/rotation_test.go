@@ -153,7 +153,7 @@ func (s *stream) check(ctx context.Context, token, key, when string) {
 	defer s.mu.Unlock()
 	s.keys[key] = true
 	if clusterErr != nil || libraryErr != nil {
-		s.refused = append(s.refused, fmt.Sprintf("a token of key %s, %s: the other cluster says %v, the library %v", key, when, clusterErr, libraryErr))
+		s.refused = append(s.refused, fmt.Sprintf("a token of key %s, %s: the other cluster returns %v, the library %v", key, when, clusterErr, libraryErr))
 		return
 	}
 	s.accepted++

@@ -131,7 +131,7 @@ func TestSignerOfKubeAPIServer(t *testing.T) {
 		workers.Go(func() { load.run(ctx, t) })
 	}
 	eventually(t, func() error { return load.atLeast(1) })
-	// What the keys have signed is valid for an hour, so that there is room for no third one.
+	// Tokens of the keys are valid for an hour, so that there is no room for a third one.
 	for rotation := range 2 {
 		signer.rotate(t, keys, "RS256")
 		eventually(t, func() error {
@@ -156,7 +156,7 @@ func TestSignerOfKubeAPIServer(t *testing.T) {
 		}
 	}
 	if out := shared.must(t, "", "kubectl", "--kubeconfig", filepath.Join(folder, "admin.kubeconfig"), "create", "token", "default"); !load.keys[keyOf(t, strings.TrimSpace(out))] {
-		t.Error("kubectl create token gives a token of a key that nobody knows")
+		t.Error("kubectl create token gives a token of an unknown key")
 	}
 	t.Logf("tokens of %d keys were accepted %d times, and none refused", len(load.keys), load.accepted)
 }
@@ -313,7 +313,7 @@ func TestExternalSigner(t *testing.T) {
 	}
 }
 
-// emptyLedger makes the next external signer of the shared plane the first one. Nobody but the API server may do that.
+// emptyLedger makes the next external signer of the shared plane the first one. Only the API server may do that.
 func emptyLedger(t *testing.T) {
 	t.Helper()
 	if stdout, stderr, code := shared.command(t, "", "kubectl", "-n", "credence-system", "patch", "configmap", "credence-signer-ledger", "--type=merge", "-p", `{"data":{"ledger.json":"{}"}}`); code == 0 {

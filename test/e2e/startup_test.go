@@ -165,8 +165,8 @@ func makeRSAIdentity(t *testing.T) (namespace string) {
 	return namespace
 }
 
-// A replica on an etcd that is not its own, with the same keys, serves the same objects and issues tokens that whoever
-// trusts the first one accepts.
+// A replica on an etcd that is not its own, with the same keys, serves the same objects and issues tokens that relying parties
+// of the first one accept.
 func TestReplicaOnExternalEtcd(t *testing.T) {
 	inTurn(t)
 	namespace := makeIdentity(t)

@@ -101,7 +101,7 @@ func TestAccountsAreImmutable(t *testing.T) {
 		"project":             {"gcp", `{"projectID":"your-project"}`, 422, "projectID"},
 		"all of it":           {"gcp", `null`, 422, "projectID"},
 		"provider":            {"gcp", `{"workloadIdentityPoolProvider":"` + gcpProvider + `-2"}`, 200, ""},
-		"what nobody accepts": {"gcp", `{"workloadIdentityPoolProvider":"elsewhere"}`, 422, "workloadIdentityPoolProvider"},
+		"an invalid provider": {"gcp", `{"workloadIdentityPoolProvider":"elsewhere"}`, 422, "workloadIdentityPoolProvider"},
 	} {
 		got := do(t, admin, "PATCH", path+"/"+test.identity, "application/merge-patch+json", `{"spec":{"targetSystem":{"providerConfig":`+test.patch+`}}}`)
 		if got.Code != test.code || test.field != "" && !strings.Contains(string(got.Body), "spec.targetSystem.providerConfig."+test.field) {

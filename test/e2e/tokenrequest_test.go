@@ -192,7 +192,7 @@ func TestTokenRequest(t *testing.T) {
 		})
 	}
 	t.Run("no such identity", func(t *testing.T) {
-		if got := do(t, admin, "POST", tokenPath(namespace, "nobody"), "application/json", tokenRequest(`{}`)); got.Code != 404 {
+		if got := do(t, admin, "POST", tokenPath(namespace, "missing"), "application/json", tokenRequest(`{}`)); got.Code != 404 {
 			t.Errorf("code %d, want 404: %s", got.Code, got.Body)
 		}
 	})
@@ -284,11 +284,11 @@ func TestContextObject(t *testing.T) {
 		text         string
 	}{
 		"caller may not see it":         {shared.as(t, "blind"), "allowed", string(allowed.UID), 403, "cannot get resource"},
-		"caller may not see absence":    {shared.as(t, "blind"), "nobody", "u", 403, "cannot get resource"},
+		"caller may not see absence":    {shared.as(t, "blind"), "missing", "u", 403, "cannot get resource"},
 		"caller may not act for it":     {shared.as(t, "sighted"), "allowed", string(allowed.UID), 403, "cannot impersonate resource"},
-		"caller may not act for absent": {shared.as(t, "sighted"), "nobody", "u", 403, "cannot impersonate resource"},
+		"caller may not act for absent": {shared.as(t, "sighted"), "missing", "u", 403, "cannot impersonate resource"},
 		"another account":               {self("denied"), "allowed", string(allowed.UID), 403, "cannot impersonate resource"},
-		"absent":                        {shared.as(t, "impersonator"), "nobody", "u", 404, ""},
+		"absent":                        {shared.as(t, "impersonator"), "missing", "u", 404, ""},
 		"another uid":                   {shared.as(t, "impersonator"), "allowed", "u", 409, string(allowed.UID)},
 		"account may not use it":        {shared.as(t, "impersonator"), "denied", string(denied.UID), 403, "grant it the verb use"},
 		"account itself may not use it": {self("denied"), "denied", string(denied.UID), 403, "grant it the verb use"},
@@ -340,7 +340,7 @@ func TestWhoMayCreateTokens(t *testing.T) {
 			eventually(t, func() error {
 				out, _, _ := shared.command(t, "", "kubectl", "auth", "can-i", "get", "workloadidentities.authentication.gardener.cloud", "-n", namespace, "--as", name)
 				if strings.TrimSpace(out) != "yes" {
-					return fmt.Errorf("can-i says %q", out)
+					return fmt.Errorf("can-i prints %q", out)
 				}
 				return nil
 			})
@@ -353,7 +353,7 @@ func TestWhoMayCreateTokens(t *testing.T) {
 				t.Errorf("create a token: code %d, want 403", got.Code)
 			}
 			if out, _, _ := shared.command(t, "", "kubectl", "auth", "can-i", "use", "workloadidentities.authentication.gardener.cloud/one", "-n", namespace, "--as", name); strings.TrimSpace(out) != "no" {
-				t.Errorf("can-i use says %q, want no", out)
+				t.Errorf("can-i use prints %q, want no", out)
 			}
 		})
 	}

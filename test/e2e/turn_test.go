@@ -17,7 +17,7 @@ var (
 	watches = newBudget(128 - ofPlane)
 )
 
-// What planes and clusters take of the inotify instances of a user, which are 128 on many machines. A plane is given more than it holds
+// The shares of planes and clusters in the inotify instances of a user, which are 128 on many machines. A plane is given more than it holds
 // (watchesOfAPlane), which bounds the memory that planes have at once: a gigabyte for each.
 const (
 	ofPlane   = 22

@@ -104,7 +104,7 @@ func TestTwoClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, claims := seed.awaitToken(t, ours, tokensecret.NameFor("web", "banana"), nil); claims.Kube != nil || !strings.HasPrefix(claims.Subject, "gardener.cloud:workloadidentity:"+ours+":banana:") {
-		t.Errorf("the token says %+v", claims)
+		t.Errorf("the claims are %+v", claims)
 	}
 
 	// `use` is reviewed where the users are: rights in the identity cluster do not count here.

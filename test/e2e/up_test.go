@@ -172,7 +172,7 @@ func kill(t *testing.T, pid int) {
 	}
 }
 
-// Whoever deletes Credence's namespace finds it again after the next up, identities and all.
+// A deleted namespace of Credence is back after the next up, identities and all.
 func TestUpHealsADeletedNamespace(t *testing.T) {
 	withPlane(t)
 	dir, port := t.TempDir(), portsOf(t)
@@ -186,7 +186,7 @@ func TestUpHealsADeletedNamespace(t *testing.T) {
 	}
 }
 
-// A watch that somebody holds open does not hold up the end.
+// An open watch does not delay the end.
 func TestDownWithAnOpenWatch(t *testing.T) {
 	withPlane(t)
 	dir := t.TempDir()

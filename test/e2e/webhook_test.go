@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// The cluster's webhooks are asked for what the aggregated API serves, and see no token.
+// The cluster's webhooks are called for what the aggregated API serves, and see no token.
 func TestWebhooksOfTheClusterApply(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)

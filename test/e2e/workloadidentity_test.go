@@ -254,7 +254,7 @@ func TestInvalidIdentities(t *testing.T) {
 				}
 			}
 			if name == "everything missing" {
-				// The name is missing too; what matters here is that the rest is said in the same answer.
+				// The name is missing too; what matters here is that the rest is in the same answer.
 				fields = fields[max(0, len(fields)-2):]
 			}
 			if diff := cmp.Diff(test.want, fields); diff != "" {

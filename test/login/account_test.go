@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What the person asks about the login, and how it ends.
+// The commands about a login, and how it ends.
 func TestAfterTheLogin(t *testing.T) {
 	d := newDesk(t, "agree")
 	before := d.provider.count(t)
@@ -36,7 +36,7 @@ func TestAfterTheLogin(t *testing.T) {
 	if got := d.must("credence", "credential", "status"); !strings.HasPrefix(got, "Nothing is kept in ") {
 		t.Errorf("after the logout the status is %q", got)
 	}
-	// Without a terminal nobody can be asked, and the error says what to do.
+	// Without a terminal no person can be prompted, and the error has what to do.
 	got := d.runWith(nil, "kubectl", "auth", "whoami")
 	if got.code == 0 || !strings.Contains(got.err, "in a terminal: credence login oidc --") || !strings.Contains(got.err, "failed with exit code 4") {
 		t.Errorf("kubectl without a terminal: %s", got)
@@ -59,7 +59,7 @@ func TestKubectlLogsInByDeviceCode(t *testing.T) {
 	d.entry("kubernetes")
 	got := d.wantAlice()
 	if strings.Count(got.err, "on any device and enter the code") != 1 || strings.Contains(got.err, opening) {
-		t.Errorf("kubectl says %q", got.err)
+		t.Errorf("kubectl prints %q", got.err)
 	}
 	if page := d.page(); !strings.Contains(page.Text, "Sign-in Success") {
 		t.Errorf("the browser shows %q", page.Text)

@@ -16,7 +16,7 @@ type child struct {
 	command *exec.Cmd
 	input   io.WriteCloser
 	output  *bufio.Reader
-	// complaints is what it says on standard error; it is complete when the child has ended.
+	// complaints is its standard error; it is complete when the child has ended.
 	complaints bytes.Buffer
 	turn       sync.Mutex
 }
@@ -36,7 +36,7 @@ func startChild(name string, args ...string) (*child, error) {
 	return c, c.command.Start()
 }
 
-// line is the next one that the child says.
+// line returns the next line of the child's output.
 func (c *child) line() (string, error) {
 	text, err := c.output.ReadString('\n')
 	if err != nil {

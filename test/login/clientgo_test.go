@@ -55,7 +55,7 @@ func TestProgramsUseTheLogin(t *testing.T) {
 			// The program runs where the person does.
 			t.Setenv("HOME", d.home)
 			t.Setenv("XDG_CACHE_HOME", filepath.Join(d.home, "cache"))
-			d.age(10 * time.Minute) // so that it needs a new token, and nobody is there to log in
+			d.age(10 * time.Minute) // so that it needs a new token, and no person is there to log in
 			config, err := clientcmd.BuildConfigFromFlags("", d.kubeconfig)
 			if err != nil {
 				t.Fatal(err)

@@ -106,7 +106,7 @@ type outcome struct {
 
 func (o outcome) String() string { return fmt.Sprintf("exit code %d\n%s%s", o.code, o.out, o.err) }
 
-// run runs a program of the build at the terminal; the person reads what it says meanwhile.
+// run runs a program of the build at the terminal; the person reads its output meanwhile.
 func (d *desk) run(name string, args ...string) outcome {
 	d.t.Helper()
 	return d.runWith(d.terminal, name, args...)
@@ -140,7 +140,7 @@ func (d *desk) must(name string, args ...string) string {
 	return got.out
 }
 
-// reading is what a program says on standard error, which the person reads line by line.
+// reading is the standard error of a program, which the person reads line by line.
 type reading struct {
 	person    *person
 	all, line bytes.Buffer

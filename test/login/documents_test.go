@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/test/documents"
 )
 
-// Documents have blocks that need a browser, and somebody who logs in.
+// Documents have blocks that need a browser, and a person who logs in.
 func TestDocumentsWithABrowser(t *testing.T) {
 	commands := documents.Run(t, "```console needs=browser", func(t *testing.T) documents.Reader {
 		d := newDesk(t, "agree")

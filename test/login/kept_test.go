@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// kept is what credence credential status says of the one credential that is kept.
+// kept is what credence credential status prints of the one credential that is kept.
 type kept struct {
 	State             string
 	Obtained, Expires time.Time

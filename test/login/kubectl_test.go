@@ -20,7 +20,7 @@ func (d *desk) login(client string, more ...string) []string {
 	return append([]string{"oidc", "--issuer", d.provider.issuer, "--client-id", client, "--ca-file", d.provider.caFile, "--parameter", "prompt=consent"}, more...)
 }
 
-// whoami asks by stock kubectl who the person is to the API server.
+// whoami runs stock kubectl auth whoami for the person.
 func (d *desk) whoami() outcome {
 	d.t.Helper()
 	return d.run("kubectl", "auth", "whoami", "-o", `jsonpath={.status.userInfo.username} {.status.userInfo.groups}`)
@@ -40,15 +40,15 @@ func (d *desk) wantAlice() outcome {
 // opening is what a person reads who is to log in by a browser.
 const opening = "in the browser that opens"
 
-// wantLogins checks how often a person was asked since before.
+// wantLogins checks how often a person was prompted since before.
 func (d *desk) wantLogins(before counts, want int) {
 	d.t.Helper()
 	if pages, asked := d.pages(), d.provider.since(d.t, before, "authorization"); pages != want || asked != want {
-		d.t.Errorf("%d pages were opened, and the provider was asked for %d logins, want %d", pages, asked, want)
+		d.t.Errorf("%d pages were opened, and the provider got %d requests for logins, want %d", pages, asked, want)
 	}
 }
 
-// Eight kubectl at once, by somebody who has not logged in yet: one login, and all of them go on as that person.
+// Eight kubectl at once, by a person who has not logged in yet: one login, and all of them go on as that person.
 func TestKubectlLogsIn(t *testing.T) {
 	d := newDesk(t, "agree")
 	before := d.provider.count(t)
@@ -59,33 +59,33 @@ func TestKubectlLogsIn(t *testing.T) {
 		all.Go(func() { got[i] = d.whoami() })
 	}
 	all.Wait()
-	told := 0
+	opened := 0
 	for i, one := range got {
 		if one.code != 0 || one.out != alice {
 			t.Errorf("kubectl %d: %s", i, one)
 		}
-		told += strings.Count(one.err, opening)
+		opened += strings.Count(one.err, opening)
 	}
-	if told != 1 {
-		t.Errorf("%d of them say that a browser opens", told)
+	if opened != 1 {
+		t.Errorf("%d of them say that a browser opens", opened)
 	}
 	d.wantLogins(before, 1)
 	if page := d.page(); !strings.Contains(page.Text, "You are logged in") {
 		t.Errorf("the browser shows %q", page.Text)
 	}
 
-	// What is kept is served without the provider.
+	// A kept credential is served without the provider.
 	asked := d.provider.count(t)
 	if got := d.wantAlice(); got.err != "" {
-		t.Errorf("the second time kubectl says %q", got.err)
+		t.Errorf("the second time kubectl prints %q", got.err)
 	}
 	if n := d.provider.since(t, asked, "request"); n != 0 {
-		t.Errorf("for what is kept the provider was asked %d times", n)
+		t.Errorf("for a kept credential the provider got %d requests", n)
 	}
 	d.wantLogins(before, 1)
 }
 
-// No means no for the one who asked: kubectl runs its provider again and again, and the person is asked once.
+// A refusal holds for the client: kubectl runs its provider again and again, and the person is prompted once.
 func TestKubectlIsRefused(t *testing.T) {
 	d := newDesk(t, "refuse")
 	before := d.provider.count(t)

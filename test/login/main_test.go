@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What all tests share: each is started by the first test that needs it, and ends with the last.
+// The fixtures that all tests share: each is started by the first test that needs it, and ends with the last.
 var (
 	sharedProvider = sync.OnceValues(startProvider)
 	sharedBrowser  = sync.OnceValues(startBrowser)

@@ -9,7 +9,7 @@ import (
 	"github.com/credence-id/credence/test/controlplane"
 )
 
-// missing skips a test that needs what is not here. What can be installed is not skipped where CI says that it is at work.
+// missing skips a test that needs what is not here. With CI set, it fails instead if the program can be installed.
 func missing(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -36,7 +36,7 @@ func needPrograms(t *testing.T) {
 	}
 }
 
-// chromium is the path of the browser, empty if there is none.
+// chromium returns the path of the browser, or "".
 func chromium() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {

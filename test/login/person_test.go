@@ -24,7 +24,7 @@ func startBrowser() (*child, error) {
 	return browser, nil
 }
 
-// person has a browser, and does in it what the test says: "agree" or "refuse".
+// person has a browser, and does in it what the test sets: "agree" or "refuse".
 type person struct {
 	t    *testing.T
 	does string
@@ -64,7 +64,7 @@ func (p *person) visit(address, code string) {
 
 var deviceNotice = regexp.MustCompile(`open (https://\S+) on any device and enter the code (\S+),`)
 
-// read reads what a program writes, and does what it asks for with another device.
+// read reads what a program writes, and follows its prompts with another device.
 func (p *person) read(text string) {
 	if match := deviceNotice.FindStringSubmatch(text); match != nil {
 		p.visit(match[1], match[2])

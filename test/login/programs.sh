@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install what the tests of logins need beside what is built: Node.js and Chromium with apt-get, only as root and only if they are
 # missing, and with npm a certified OpenID provider and what drives the browser, in the versions of package-lock.json.
-# Whoever cannot have them is told so; the tests are skipped then. Where CI is set, that is an error.
+# If they can't be installed, it prints so, and the tests are skipped. Where CI is set, that is an error.
 # With the word "provider" only what the provider needs: people have a browser.
 set -euo pipefail
 cd "$(dirname "$0")/testdata"
@@ -32,7 +32,7 @@ if ((${#packages[@]})); then
 fi
 [[ $(node -p 'parseInt(process.versions.node) >= 20') == true ]] || without "Node.js $(node --version) is too old" "20 or newer is needed"
 
-# What is written last says that the rest is complete: npm begins by removing everything.
+# The file that is written last marks the rest complete: npm begins by removing everything.
 if ! cmp -s package-lock.json node_modules/.installed; then
   echo "installing a certified OpenID provider for the tests of logins"
   npm=(npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefer-offline --fetch-retries=2 --fetch-timeout=60000 --fetch-retry-maxtimeout=20000)

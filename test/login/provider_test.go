@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// provider is a certified OpenID provider that counts what it is asked for.
+// provider is a certified OpenID provider that counts its requests.
 type provider struct {
 	*child
 	issuer, caFile string
@@ -48,7 +48,7 @@ func startProvider() (*provider, error) {
 	return p, err
 }
 
-// counts is what the provider was asked for, as provider.mjs names it.
+// counts is the number of the provider's requests, by the names of provider.mjs.
 type counts map[string]int
 
 func (p *provider) count(t *testing.T) counts {
@@ -60,13 +60,13 @@ func (p *provider) count(t *testing.T) counts {
 	return now
 }
 
-// since is how often the provider was asked for something since before; "authorization" is what a browser asks that comes to log in.
+// since returns how many requests of a kind the provider got since before; "authorization" is the request of a browser at a login.
 func (p *provider) since(t *testing.T, before counts, what string) int {
 	t.Helper()
 	return p.count(t)[what] - before[what]
 }
 
-// isDown lets nobody reach the provider until the test ends, or until it is called again with false.
+// isDown makes the provider unreachable until the test ends, or until it is called again with false.
 func (p *provider) isDown(t *testing.T, down bool) {
 	t.Helper()
 	do := "start"

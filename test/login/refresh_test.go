@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Who has logged in stays so without a browser: tokens that end are replaced by refresh tokens, each used once, by one kubectl for
-// all; and what happens to the provider is no reason to log in again.
+// A person who has logged in stays so without a browser: tokens that end are replaced by refresh tokens, each used once, by one kubectl for
+// all; and what happens to the provider does not require another login.
 func TestKubectlStaysLoggedIn(t *testing.T) {
 	d := newDesk(t, "agree")
 	before := d.provider.count(t)
@@ -30,7 +30,7 @@ func TestKubectlStaysLoggedIn(t *testing.T) {
 		}
 	}
 
-	// Nobody can reach the provider: what ended has ended, and no browser opens for that.
+	// The provider is unreachable: what ended has ended, and no browser opens for that.
 	d.age(10 * time.Minute)
 	d.provider.isDown(t, true)
 	if got := d.whoami(); got.code == 0 || !strings.Contains(got.err, "connection refused") || strings.Contains(got.err, opening) {
@@ -59,7 +59,7 @@ func TestKubectlWithBriefTokens(t *testing.T) {
 	kept := d.kept()
 	waitUntil(t, kept.Obtained.Add(kept.Expires.Sub(kept.Obtained)/2)) // such short ones are replaced after half of their time
 	if got := d.wantAlice(); strings.Contains(got.err, opening) {
-		t.Errorf("kubectl says %q", got.err)
+		t.Errorf("kubectl prints %q", got.err)
 	}
 	if n := d.provider.since(t, before, "refresh_token"); n == 0 {
 		t.Error("the token that ends was not replaced")
@@ -67,7 +67,7 @@ func TestKubectlWithBriefTokens(t *testing.T) {
 	d.wantLogins(before, 1)
 }
 
-// A token that is valid is served while nobody can reach the provider; who has none is told so, and no browser opens for it.
+// A token that is valid is served while the provider is unreachable; a person without one gets an error, and no browser opens for it.
 func TestKubectlWithoutTheProvider(t *testing.T) {
 	d, stranger := newDesk(t, "agree"), newDesk(t, "agree")
 	before := d.provider.count(t)
@@ -77,7 +77,7 @@ func TestKubectlWithoutTheProvider(t *testing.T) {
 	d.provider.isDown(t, true)
 	d.wantAlice()
 	if got := stranger.whoami(); got.code == 0 || !strings.Contains(got.err, "connection refused") || strings.Contains(got.err, opening) {
-		t.Errorf("kubectl of somebody who has not logged in: %s", got)
+		t.Errorf("kubectl of a person who has not logged in: %s", got)
 	}
 	d.provider.isDown(t, false)
 	d.wantLogins(before, 1)

@@ -37,7 +37,7 @@ func TestSessionIsOver(t *testing.T) {
 	}
 }
 
-// A token that is taken away fails every request, by errors that say so, and none is sent as somebody else. Put back, it works.
+// A token that is taken away fails every request, with errors that name it, and none is sent as another user. Put back, it works.
 func TestTokenIsTakenAway(t *testing.T) {
 	for name, version := range map[string]uint16{"TLS 1.3": tls.VersionTLS13, "TLS 1.2": tls.VersionTLS12} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func (w *awayWorld) works() {
 	}
 }
 
-// fails sends a request that must not arrive: an answer of whatever kind would be to somebody else.
+// fails sends a request that must not arrive: an answer of whatever kind would be to another user.
 func (w *awayWorld) fails() error {
 	w.t.Helper()
 	response, err := w.client.Get(shared.admin.Host + "/version")

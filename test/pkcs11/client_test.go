@@ -25,7 +25,7 @@ import (
 // handshakes are made at once.
 const handshakes = 32
 
-// The API server takes the certificate of a key that signs in its token, with either version of TLS, and as often as it is asked.
+// The API server takes the certificate of a key that signs in its token, with either version of TLS, however often it is called.
 func TestClient(t *testing.T) {
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {

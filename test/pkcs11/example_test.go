@@ -25,7 +25,7 @@ func Example() {
 	// Output: jane <nil>
 }
 
-// connect returns who the cluster says that we are.
+// connect returns the user that the cluster takes us for.
 func connect(ctx context.Context, token *Token, cluster *rest.Config) (string, error) {
 	pool, err := execcredential.NewPool(execcredential.Options{})
 	if err != nil {

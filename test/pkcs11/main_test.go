@@ -21,7 +21,7 @@ const pin = "1234"
 // driver is the file of SoftHSM, or empty.
 var driver string
 
-// missing says what to install, if there is no SoftHSM.
+// missing is an error with what to install, if there is no SoftHSM.
 var missing = func() error {
 	if _, err := exec.LookPath("softhsm2-util"); err != nil {
 		return errors.New("SoftHSM is missing; install it (apt-get install softhsm2)")

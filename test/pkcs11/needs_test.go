@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// skip skips a test that needs what is not here. What can be installed is not skipped where CI says that it is at work.
+// skip skips a test that needs what is not here. With CI set, it fails instead if the program can be installed.
 func skip(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {

@@ -34,7 +34,7 @@ import (
 	"github.com/credence-id/credence/execcredential/exectest"
 )
 
-// A restricted key of a TPM signs only what the TPM has hashed itself. The library asks it for signatures of messages, as crypto/tls
+// A restricted key of a TPM signs only what the TPM has hashed itself. The library requests signatures of messages, as crypto/tls
 // does, and not of digests; and it finds the key again after the TPM was away.
 func TestRestrictedKeyOfATPM(t *testing.T) {
 	machine := newMachine(t)
@@ -43,7 +43,7 @@ func TestRestrictedKeyOfATPM(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := key.Sign(nil, make([]byte, 32), crypto.SHA256); !errors.Is(err, tpm2.TPMRCTicket) {
-		t.Fatalf("the key is not restricted: asked to sign a digest from elsewhere, it says %v", err)
+		t.Fatalf("the key is not restricted: for a digest from elsewhere, it returns %v", err)
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "machine", Organization: []string{"machines"}}}, key)
 	if err != nil {
@@ -192,7 +192,7 @@ type tpmKey struct {
 
 func (k *tpmKey) Public() crypto.PublicKey { return k.public }
 
-// Sign asks for a signature without a ticket that says where the digest is from.
+// Sign requests a signature without a ticket for the origin of the digest.
 func (k *tpmKey) Sign(_ io.Reader, digest []byte, _ crypto.SignerOpts) ([]byte, error) {
 	return k.sign(digest, tpm2.TPMTTKHashCheck{Tag: tpm2.TPMSTHashCheck, Hierarchy: tpm2.TPMRHNull})
 }

@@ -135,7 +135,7 @@ func base(t *testing.T, version uint16) *http.Transport {
 	}
 }
 
-// whoami asks the API server who a client is.
+// whoami returns the user that the API server takes a client for.
 func whoami(ctx context.Context, client *http.Client) (authenticationv1.UserInfo, error) {
 	none := authenticationv1.UserInfo{}
 	body := []byte(`{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}`)

@@ -16,13 +16,13 @@ type cloud struct {
 	principal string
 	// region is where services are called, empty where the SDK has no setting for it.
 	region string
-	// cachesToken says that the SDK reads the token's file again after ten minutes at the earliest.
+	// cachesToken is true if the SDK reads the token's file again after ten minutes at the earliest.
 	cachesToken bool
 	// refusals are the codes by which the SDK's error is known; … stands for any text.
 	refusals refusals
 }
 
-// refusals are what of an SDK's error tells people what is wrong.
+// refusals are the parts of an SDK's errors that name the fault.
 type refusals struct {
 	audience, subject, expired, unpublished string
 	// algorithm is empty where ES256 is accepted.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/oauth2/google"
 )
 
-// answer is what a container says of its credentials.
+// answer is what a container prints of its credentials.
 type answer struct {
 	// Presented is what it would present to the cloud: a session token, or an access token.
 	Presented string
@@ -24,7 +24,7 @@ type answer struct {
 	Error  string `json:",omitempty"`
 }
 
-// workload gets credentials as programs do: it asks the SDK, which has them or gets new ones.
+// workload gets credentials as programs do: from the SDK, which has them or gets new ones.
 type workload func(context.Context) (answer, error)
 
 // workloads start the SDK of a cloud with its defaults: nothing is set in code.

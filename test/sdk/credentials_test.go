@@ -17,7 +17,7 @@ func (w *world) granted(t *testing.T, c cloud, got answer, token plane.Issued) {
 	grant, known := w.sts.Session(got.Presented)
 	switch {
 	case !known:
-		t.Fatalf("the SDK presents credentials that nobody gave it")
+		t.Fatalf("the SDK presents credentials that it was not given")
 	case !strings.HasPrefix(grant.Principal, c.principal):
 		t.Errorf("the credentials are those of %s, want %s", grant.Principal, c.principal)
 	case grant.TokenID != token.ID || grant.KeyID != string(token.KeyID):
@@ -64,7 +64,7 @@ func TestBothAlgorithms(t *testing.T) {
 }
 
 // Settings that are optional have other ways through the SDKs: without a service account, Google's token is that of the pool;
-// with a region, Alibaba Cloud is asked there.
+// with a region, Alibaba Cloud is called there.
 func TestOptionalSettings(t *testing.T) {
 	w := newWorld(t)
 	direct, regional := googleCloud(), alibabaCloud()

@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/test/sdk/sts"
 )
 
-// isolatedVariable tells the second run of the test binary that it has namespaces of its own.
+// isolatedVariable marks the second run of the test binary, which has namespaces of its own.
 const isolatedVariable = "CREDENCE_SDK_ISOLATED"
 
 // isolate runs the test binary once more, in a network and a file system of its own: the SDKs are to use the host names, the
@@ -33,7 +33,7 @@ func isolate() (code int, done bool, err error) {
 	const own = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET
 	code, err = again(&syscall.SysProcAttr{Cloneflags: own})
 	if errors.Is(err, os.ErrPermission) {
-		// Many systems let everybody be root of what is their own.
+		// Many systems let any user be root of their own namespaces.
 		code, err = again(&syscall.SysProcAttr{
 			Cloneflags:  own | syscall.CLONE_NEWUSER,
 			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},

@@ -55,7 +55,7 @@ func TestLongestLifetime(t *testing.T) {
 			pod.deliver(t, token.Token)
 			pod.start(t)
 			if got := pod.ask(t); !strings.Contains(got.Error, beyond.want) {
-				t.Errorf("the SDK says %q, want %q in it", got.Error, beyond.want)
+				t.Errorf("the SDK returns %q, want %q in it", got.Error, beyond.want)
 			}
 		})
 	}

@@ -212,7 +212,7 @@ func TestStore(t *testing.T) {
 		}{
 			"allowed":          {func(*issuer.Request) {}, ""},
 			"another subject":  {func(r *issuer.Request) { r.Identity.Name += "-2" }, "AccessDenied"},
-			"another audience": {func(r *issuer.Request) { r.Audiences = []string{"somebody-else"} }, "InvalidParameterValue"},
+			"another audience": {func(r *issuer.Request) { r.Audiences = []string{"another"} }, "InvalidParameterValue"},
 		} {
 			t.Run(fmt.Sprintf("%s/%s", c, name), func(t *testing.T) {
 				r := request(c)
@@ -229,7 +229,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// The profile of a token Secret names the store, too. The SDK for Go takes it for S3, but exchanges the token where a variable says.
+// The profile of a token Secret names the store, too. The SDK for Go takes it for S3, but exchanges the token where a variable points.
 func TestStoreOfSecret(t *testing.T) {
 	w := newWorld(t)
 	subject, err := identity.NewSubject("shop", "cart-aws", workloadIdentity("aws").UID)

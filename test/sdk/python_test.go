@@ -58,7 +58,7 @@ func pythonClouds() []cloud {
 	return clouds
 }
 
-// Without this test, nothing would be said of programs that are missing.
+// Without this test, missing programs would not be reported.
 func TestPythonIsThere(t *testing.T) {
 	requireIsolation(t)
 	for _, module := range []string{"boto3", "awscli"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/test/sdk/plane"
 )
 
-// A token that the cloud must refuse gives no credentials, and the SDK tells the cloud's reason.
+// A token that the cloud must refuse gives no credentials, and the SDK returns the cloud's reason.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t)
 	stranger, err := plane.New(issuerURL)
@@ -24,7 +24,7 @@ func TestRefusals(t *testing.T) {
 			at     time.Time
 			want   string
 		}{
-			"audience":    {change: func(r *issuer.Request) { r.Audiences = []string{"somebody-else"} }, want: c.refusals.audience},
+			"audience":    {change: func(r *issuer.Request) { r.Audiences = []string{"another"} }, want: c.refusals.audience},
 			"subject":     {change: func(r *issuer.Request) { r.Identity.Name += "-2" }, want: c.refusals.subject},
 			"expired":     {at: time.Now().Add(-2 * time.Hour), want: c.refusals.expired},
 			"unpublished": {by: stranger, want: c.refusals.unpublished},
@@ -56,7 +56,7 @@ func TestRefusals(t *testing.T) {
 				pod.start(t, "AWS_MAX_ATTEMPTS=1")
 				got := pod.ask(t)
 				if !shows(got.Error, refused.want) {
-					t.Errorf("the SDK says %q, want %q in it", got.Error, refused.want)
+					t.Errorf("the SDK returns %q, want %q in it", got.Error, refused.want)
 				}
 				if got.Presented != "" || len(w.sts.Grants()) != before {
 					t.Error("credentials were given")

@@ -7,7 +7,7 @@ import (
 )
 
 // The keys of a token Secret, mounted where GEP-26 has it, are files that an SDK reads: with one variable that names the file,
-// which whoever mounts the Secret sets.
+// which the pod that mounts the Secret sets.
 func TestTokenSecret(t *testing.T) {
 	w := newWorld(t)
 	files := map[string]struct{ variable, file string }{

@@ -20,7 +20,7 @@ import (
 // module is the blocks of the files of one folder, by address, such as data.aws_iam_openid_connect_provider.x.
 type module map[string]*hclsyntax.Body
 
-// add reads one more file into the module. What stands in it twice, or in another file, is an error.
+// add reads one more file into the module. A block that is in it twice, or in another file, is an error.
 func (m module) add(t *testing.T, name, text string) {
 	t.Helper()
 	file, problems := hclparse.NewParser().ParseHCL([]byte(text), name)

@@ -18,7 +18,7 @@ func effectiveOfKubernetes(pod *corev1.PodSecurityContext, container *corev1.Sec
 	ofPod, ofContainer := &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: pod.DeepCopy()}}, &corev1.Container{SecurityContext: container.DeepCopy()}
 	effective := kubernetes.DetermineEffectiveSecurityContext(ofPod, ofContainer).DeepCopy()
 	effective.AppArmorProfile = apparmor.GetProfile(ofPod, ofContainer)
-	// What getSeccompProfile of pkg/kubelet/kuberuntime does with fields.
+	// As getSeccompProfile of pkg/kubelet/kuberuntime does with fields.
 	switch {
 	case container != nil && container.SeccompProfile != nil:
 		effective.SeccompProfile = container.SeccompProfile

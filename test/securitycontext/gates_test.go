@@ -102,7 +102,7 @@ func containersOf(pod *corev1.Pod) map[string]corev1.Container {
 	return all
 }
 
-// usersOf says which containers have a user name.
+// usersOf returns which containers have a user name.
 func usersOf(pod *corev1.Pod) map[string]bool {
 	users := map[string]bool{}
 	for name, c := range containersOf(pod) {

@@ -14,7 +14,7 @@ import (
 // can be compared.
 type pods struct {
 	*rand.Rand
-	// privileged says whether containers may be privileged.
+	// privileged reports whether containers may be privileged.
 	privileged bool
 }
 
@@ -59,7 +59,7 @@ func (g pods) os(spec *corev1.PodSpec) {
 
 func (g pods) podLevel(spec *corev1.PodSpec) {
 	spec.HostNetwork = g.Intn(2) == 0
-	// Whoever has users of its own may not share anything else with the host, and no process namespace is shared twice.
+	// A pod with users of its own may not share anything else with the host, and no process namespace is shared twice.
 	switch g.Intn(6) {
 	case 0:
 		spec.HostPID, spec.ShareProcessNamespace = true, sometimes(g, false)

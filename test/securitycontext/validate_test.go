@@ -39,7 +39,7 @@ func complaints(t *testing.T, errs field.ErrorList) []complaint {
 	return all
 }
 
-// firstDifference is empty where there is none.
+// firstDifference returns "" for equal lists.
 func firstDifference(t *testing.T, want, got []complaint) string {
 	t.Helper()
 	for i := range max(len(want), len(got)) {

@@ -81,7 +81,7 @@ func (s Settings) args() []string {
 	return append(args, s.Extra...)
 }
 
-// SignsExternally says whether further flags leave the signing of service account tokens to another program. kube-apiserver
+// SignsExternally reports whether further flags leave the signing of service account tokens to another program. kube-apiserver
 // refuses keys of its own besides.
 func SignsExternally(extra []string) bool {
 	return slices.ContainsFunc(extra, func(flag string) bool {

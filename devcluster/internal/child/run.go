@@ -28,12 +28,12 @@ type Spec struct {
 	Output io.Writer
 	// Apart keeps a terminal's Ctrl-C from the child: this process stops it, in order.
 	Apart bool
-	// Mounts gives the child mounts of its own: those that it makes are seen by nobody else, and end with the last process
+	// Mounts gives the child mounts of its own: those that it makes are invisible to other processes, and end with the last process
 	// that has them. Linux only.
 	Mounts bool
-	// Grace is how long the child may take to end when it is asked to; 0: four seconds.
+	// Grace is how long the child may take to end on request; 0: four seconds.
 	Grace time.Duration
-	// Started is told the child's process ID. It may be nil.
+	// Started is called with the child's process ID. It may be nil.
 	Started func(pid int)
 }
 
@@ -82,7 +82,7 @@ func start(child *exec.Cmd, listener *net.TCPListener) error {
 	if err := startProcess(child); err != nil {
 		return err
 	}
-	// Only the child may hold it now: with nobody to accept, callers shall be refused.
+	// Only the child may hold it now: if it does not accept, callers shall be refused.
 	return listener.Close()
 }
 

@@ -4,5 +4,5 @@ package command
 
 import "github.com/spf13/cobra"
 
-// children are none: there are no nodes here.
+// children is empty: there are no nodes on this system.
 func children() []*cobra.Command { return nil }

@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/devcluster/internal/state"
 )
 
-// loadImage is for whoever has a program and wants pods of it.
+// loadImage is for users who want pods of a program of theirs.
 func loadImage() *cobra.Command {
 	var dir string
 	command := &cobra.Command{
@@ -41,7 +41,7 @@ replaced; pods that run keep the old one.`,
 		},
 	}
 	command.Flags().StringVar(&dir, "dir", "", "directory of the cluster (required)")
-	// What follows the program are its arguments.
+	// Words after the program are its arguments.
 	command.Flags().SetInterspersed(false)
 	return command
 }
@@ -82,7 +82,7 @@ func cleanNode() *cobra.Command {
 			if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 				return nil
 			}
-			// Whoever runs the cluster holds the directory, and is not to lose its pods.
+			// A running cluster holds the directory, and is not to lose its pods.
 			held, err := state.Open(dir)
 			if err != nil {
 				return err

@@ -21,7 +21,7 @@ import (
 )
 
 // Apply sets the logging of this process, once. ctx ends when the component is
-// told to stop.
+// stopped.
 func Apply(ctx context.Context, config *logs.Options, gates featuregate.FeatureGate) error {
 	var stderr io.Writer = os.Stderr
 	if config.Verbosity == 0 {
@@ -62,7 +62,7 @@ func routine() []string {
 		"because it has no resources",                 // one for each API version that is off by default
 		"The manifest file is empty, ignoring",        // a file for metrics that is optional
 		"Flexvolume plugin directory",                 // ours, empty; made the first time
-		"removed previous endpoints on kubernetes",    // there are none: a loopback address may not be in them
+		"removed previous endpoints on kubernetes",    // it has no endpoints: a loopback address may not be in them
 		`namespaces \"kube-system\" not found`,        // the server itself makes it a moment later
 		"default/kubernetes is not allocated; repair", // the first time: it is then
 	}

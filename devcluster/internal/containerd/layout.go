@@ -18,15 +18,15 @@ type Settings struct {
 	StreamPort int
 }
 
-// Socket is where the runtime is asked.
+// Socket is the address of the runtime.
 func (s Settings) Socket() string { return Socket(s.Folder) }
 
-// Socket is where the runtime with this folder is asked, and what its processes' arguments have.
+// Socket is the address of the runtime with this folder, and is in its processes' arguments.
 func Socket(folder string) string { return filepath.Join(folder, "containerd.sock") }
 
 func (s Settings) configFile() string { return filepath.Join(s.Folder, "containerd.toml") }
 
-// MachineFolders are those that containerd and its shims use whatever they are told: for sockets, and for runc's state.
+// MachineFolders are those that containerd and its shims use whatever their settings: for sockets, and for runc's state.
 func MachineFolders() []string { return []string{"/run/containerd"} }
 
 func stateFolder(folder string) string { return filepath.Join(folder, "containerd-state") }

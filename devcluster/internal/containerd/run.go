@@ -32,7 +32,7 @@ func (s Settings) Prepare() error {
 }
 
 // Run runs containerd until it ends: with an error when it did so by itself, nil when ctx ended it. Its pods live on. It is
-// killed when this process ends, however this process ends. started is told its process ID.
+// killed when this process ends, however this process ends. started is called with its process ID.
 func (s Settings) Run(ctx context.Context, output io.Writer, started func(pid int)) error {
 	// The kernel kills a child when the thread ends that made it (PR_SET_PDEATHSIG, prctl(2)): this one waits for it.
 	runtime.LockOSThread()

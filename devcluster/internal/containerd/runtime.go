@@ -17,7 +17,7 @@ import (
 const poll = 50 * time.Millisecond
 
 func dial(folder string) (*grpc.ClientConn, error) {
-	// Who can open the socket is root; there is nothing to encrypt.
+	// Only root can open the socket: there is nothing to encrypt.
 	connection, err := grpc.NewClient("unix://"+Socket(folder), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, fmt.Errorf("connect to containerd: %w", err)
@@ -48,7 +48,7 @@ func Await(ctx context.Context, folder string) error {
 	}
 }
 
-// HasImage says whether the runtime has an image of that whole name.
+// HasImage reports whether the runtime has an image of that whole name.
 func HasImage(ctx context.Context, folder, fullName string) (bool, error) {
 	connection, err := dial(folder)
 	if err != nil {
@@ -62,7 +62,7 @@ func HasImage(ctx context.Context, folder, fullName string) (bool, error) {
 	return answer.GetImage() != nil, nil
 }
 
-// EndPods ends every pod: containers are asked first, and killed after grace (whole seconds). Nothing runs afterwards; what
+// EndPods ends every pod: containers are signaled first, and killed after grace (whole seconds). Nothing runs afterwards; what
 // the runtime knows of pods stays, so that their logs can still be read after the next start.
 func EndPods(ctx context.Context, folder string, grace time.Duration) error {
 	connection, err := dial(folder)

@@ -10,7 +10,7 @@ type Settings struct {
 	VolumePlugins string   // directory of volume plugins, so that none of the machine's is used
 	FeatureGates  string   // as on the command line, may be empty
 	Extra         []string // more flags, after and so above all others
-	// SignsExternally says that service account tokens are signed by another program.
+	// SignsExternally is true if service account tokens are signed by another program.
 	SignsExternally bool
 }
 
@@ -37,12 +37,12 @@ func (s Settings) args() []string {
 
 		"--leader-elect=false",
 		"--profiling=false",
-		// Nobody else calls this server: don't let it wait for its own rate limit.
+		// It is the only client of this server: don't let it wait for its own rate limit.
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 		"--controller-shutdown-timeout=2s",
 	}
-	// With a signer that is not the cluster's own, tokens that this key signs would be accepted by nobody.
+	// With a signer that is not the cluster's own, no server would accept tokens that this key signs.
 	if !s.SignsExternally {
 		args = append(args, "--service-account-private-key-file="+s.PKI.ServiceAccount.Key)
 	}

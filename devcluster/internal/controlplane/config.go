@@ -19,7 +19,7 @@ type Config struct {
 	Node     bool
 	NodePort int
 	// AuthenticationConfigFile is an AuthenticationConfiguration (apiserver.config.k8s.io/v1).
-	// When empty, client certificates and service account tokens authenticate, and nobody else.
+	// When empty, client certificates and service account tokens authenticate, and nothing else.
 	AuthenticationConfigFile string
 	// AuditPolicyFile is a Policy (audit.k8s.io/v1). When empty, everything is logged at level Metadata.
 	AuditPolicyFile string

@@ -14,7 +14,7 @@ rules:
 - level: Metadata
 `
 
-// Who is not known may ask whether the server is up, and nothing else.
+// Unauthenticated clients may read whether the server is up, and nothing else.
 const authenticationConfig = `apiVersion: apiserver.config.k8s.io/v1
 kind: AuthenticationConfiguration
 anonymous:

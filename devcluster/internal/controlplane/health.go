@@ -17,8 +17,8 @@ const (
 	healthPoll    = 50 * time.Millisecond
 )
 
-// prober asks the parts of one cluster how they are. It asks as the admin: who
-// else may ask is the user's choice.
+// prober checks the parts of one cluster. It does so as the admin: which others
+// may do so is the user's choice.
 type prober struct {
 	client *http.Client
 }

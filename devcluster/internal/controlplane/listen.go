@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// listen takes a port before anything is started, so that nobody can take it
+// listen takes a port before anything is started, so that no other program takes it
 // meanwhile. flag is the flag by which the user can choose another.
 func listen(port int, flag string) (*net.TCPListener, error) {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -22,7 +22,7 @@ func listen(port int, flag string) (*net.TCPListener, error) {
 	return listener.(*net.TCPListener), nil
 }
 
-// freePorts returns the first of n consecutive ports that nobody listens on; first 0 stands for any. They are taken by
+// freePorts returns the first of n consecutive ports that no program listens on; first 0 stands for any. They are taken by
 // processes of their own later, which cannot be handed listeners.
 func freePorts(first, n int, flag string) (int, error) {
 	if first != 0 {

@@ -33,7 +33,7 @@ func TestFreePorts(t *testing.T) {
 	}
 	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+2))
 	if err != nil {
-		t.Fatalf("a port that is said to be free: %v", err)
+		t.Fatalf("a port from freePorts: %v", err)
 	}
 	defer taken.Close()
 	want := fmt.Sprintf("port %d of 127.0.0.1 is in use", first+2)

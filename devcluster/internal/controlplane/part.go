@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// part is a component that runs until it is told to stop, or fails.
+// part is a component that runs until it is stopped, or fails.
 type part struct {
 	name   string
 	cancel context.CancelFunc
@@ -26,7 +26,7 @@ func launch(ctx context.Context, name string, run func(context.Context) error) *
 	return p
 }
 
-// stop tells the part to stop and says whether it did within the time.
+// stop stops the part and reports whether it ended within the time.
 func (p *part) stop(within time.Duration) bool {
 	p.cancel()
 	select {
@@ -37,10 +37,10 @@ func (p *part) stop(within time.Duration) bool {
 	}
 }
 
-// reason is why a part ended that nobody told to stop.
+// reason is why a part ended that was not stopped.
 func (p *part) reason() error {
 	if p.err == nil {
-		return errors.New(p.name + " ended without being told to")
+		return errors.New(p.name + " ended by itself")
 	}
 	return fmt.Errorf("%s ended: %w", p.name, p.err)
 }

@@ -118,7 +118,7 @@ func (g *ground) writeAdminKubeconfig() error {
 	return kubeconfig.Write(g.adminKubeconfig(), g.url(), "credence-admin", g.files.Authority.Cert, g.files.AdminClient)
 }
 
-// unlessStopped is nil when the user stopped the start: that is no failure.
+// unlessStopped returns nil when the user stopped the start: that is not a failure.
 func unlessStopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

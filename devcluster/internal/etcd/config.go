@@ -18,13 +18,13 @@ func config(dataDir string, socks sockets, log *zap.Logger) *embed.Config {
 	// There are no peers. (A peer URL unix:///path would become an abstract
 	// socket, which any user of the machine could open.)
 	cfg.ListenPeerUrls = nil
-	// etcd wants a host and a port in what it advertises; nobody dials it.
+	// etcd wants a host and a port in what it advertises; no client dials it.
 	advertised := url.URL{Scheme: "unix", Host: "localhost:0"}
 	cfg.AdvertiseClientUrls = []url.URL{advertised}
 	cfg.AdvertisePeerUrls = []url.URL{advertised}
 	cfg.InitialCluster = cfg.Name + "=" + advertised.String()
 
-	// With one member there is nobody to wait for: short ticks make it leader, and ready, sooner.
+	// With one member there is no other to wait for: short ticks make it leader, and ready, sooner.
 	cfg.TickMs, cfg.ElectionMs = 20, 200
 	// The directory of the socket is the authentication.
 	cfg.AuthToken = ""

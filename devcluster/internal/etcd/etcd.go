@@ -114,7 +114,7 @@ func (s *Server) Close() {
 	}
 }
 
-// explain says where it happened, and what to do when that is known.
+// explain adds where an error happened, and what to do when that is known.
 func (s *Server) explain(err error) error {
 	err = fmt.Errorf("%w (its data is in %s)", err, s.dataDir)
 	if errors.Is(err, syscall.ENOSPC) {

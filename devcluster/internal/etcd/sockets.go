@@ -15,7 +15,7 @@ const (
 	maxSocketPath = 100
 )
 
-// sockets is the 0700 directory that keeps everybody else from the sockets in it.
+// sockets is the 0700 directory that keeps other users from the sockets in it.
 type sockets struct {
 	dir       string
 	temporary bool

@@ -34,7 +34,7 @@ func TestFullName(t *testing.T) {
 	}
 }
 
-// What is written can be read by following digests from index.json to the program.
+// The written image can be read by following digests from index.json to the program.
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(path, []byte("not really a program"), 0o600); err != nil {

@@ -21,7 +21,7 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// nameAnnotation is how containerd is told the whole name of an image that it imports.
+// nameAnnotation has, for containerd, the whole name of an image that it imports.
 const nameAnnotation = "io.containerd.image.name"
 
 // programMode lets every user of a container run the program.

@@ -21,7 +21,7 @@ import (
 const Context = "credence"
 
 // Write makes the kubeconfig at path lead to server as user. A file that
-// already says so is left alone.
+// already does is left alone.
 func Write(path, server, user, authority string, client pki.Pair) error {
 	content, err := render(server, user, authority, client)
 	if err != nil {

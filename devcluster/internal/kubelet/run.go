@@ -17,7 +17,7 @@ const Subcommand = "kubelet"
 // Run is the child. It returns after SIGTERM; the process ends when the parent does.
 func Run(args []string) error {
 	child.DieWithParent()
-	// Its services may tell init of themselves; this is none.
+	// A service may notify init: the kubelet is not one here.
 	if err := os.Unsetenv("NOTIFY_SOCKET"); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ type Settings struct {
 	PKI        pki.Files
 	Node       pki.NodeFiles
 	Kubeconfig string // user system:node:<Name>
-	// Name is the node's name and address. As an IP address, nobody asks whether it may be a loopback address.
+	// Name is the node's name and address. As an IP address, it may be a loopback address: that is not checked.
 	Name string
 	// Folder holds everything that the kubelet keeps.
 	Folder string
@@ -49,7 +49,7 @@ func (s Settings) Args() []string {
 	}
 }
 
-// MachineFolders are those that the kubelet uses whatever it is told: for device plugins, and for links to logs.
+// MachineFolders are those that the kubelet uses whatever its settings: for device plugins, and for links to logs.
 func MachineFolders() []string { return []string{"/var/lib/kubelet", "/var/log/containers"} }
 
 // Config is a KubeletConfiguration (kubelet.config.k8s.io/v1beta1).

@@ -15,7 +15,7 @@ import (
 // maxSocketPath is what fits in sun_path on Linux, with its final zero (unix(7)).
 const maxSocketPath = 107
 
-// Check is an error that says what is missing for a node in folder: rights, programs, a short path.
+// Check returns an error that names what is missing for a node in folder: rights, programs, a short path.
 func Check(folder string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a node needs root, to make namespaces, mounts and control groups: run it with sudo")

@@ -2,6 +2,6 @@
 // are started again when they end. Linux only, and only for root.
 //
 // In go Settings; Supervise returns when ctx has ended and nothing of a pod is left: no process, no mount, no control group.
-// What a run that was killed has left, Clean ends. All that it keeps is in one folder. It never touches what is not its own: the
+// Clean removes what a killed run has left. All that it keeps is in one folder. It never touches what is not its own: the
 // machine's containerd, another kubelet's pods, packet filters.
 package node

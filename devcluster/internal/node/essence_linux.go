@@ -8,7 +8,7 @@ import (
 )
 
 // essence passes what a part prints on to stderr, line by line, without what is only information, and nothing while the part
-// is being stopped: it then reports the end of each of its connections as an error. It remembers the last line, which says
+// is being stopped: it then reports the end of each of its connections as an error. It remembers the last line, which shows
 // why a part ended.
 type essence struct {
 	stopping <-chan struct{}
@@ -40,7 +40,7 @@ func (e *essence) Write(data []byte) (int, error) {
 	}
 	e.rest = append(e.rest[:0], e.rest[end:]...)
 	if len(passed) > 0 {
-		// Whoever reads stderr may be gone; the part must not stop for that.
+		// The reader of stderr may be gone; the part must not stop for that.
 		_, _ = os.Stderr.Write(passed)
 	}
 	return len(data), nil

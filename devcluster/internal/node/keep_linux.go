@@ -33,7 +33,7 @@ func child(args []string) program {
 	}
 }
 
-// running is the parts that run, as the file tells others.
+// running is the parts that run, as the file shows them to others.
 type running struct {
 	file string
 	log  *slog.Logger
@@ -93,7 +93,7 @@ func (r *running) isSettled() bool {
 	return r.settled
 }
 
-// record says that a part runs, or with pid 0 that it does not.
+// record notes that a part runs, or with pid 0 that it does not.
 func (r *running) record(name string, pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

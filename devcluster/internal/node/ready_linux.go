@@ -18,7 +18,7 @@ import (
 
 const readyPoll = 100 * time.Millisecond
 
-// awaitReady returns once the node has said, since it began, that it is ready.
+// awaitReady returns once the node has reported ready since it began.
 func (n *node) awaitReady(ctx context.Context, began time.Time) error {
 	config, err := clientcmd.BuildConfigFromFlags("", n.AdminKubeconfig)
 	if err != nil {
@@ -68,7 +68,7 @@ func isReady(ctx context.Context, client kubernetes.Interface, began time.Time) 
 		if condition.Type != corev1.NodeReady {
 			continue
 		}
-		// The API has whole seconds. What an earlier run said is no news.
+		// The API has whole seconds. A report of an earlier run does not count.
 		if condition.LastHeartbeatTime.Time.Before(began.Truncate(time.Second)) {
 			break
 		}
@@ -77,5 +77,5 @@ func isReady(ctx context.Context, client kubernetes.Interface, began time.Time) 
 		}
 		return nil
 	}
-	return fmt.Errorf("node %s has not said yet that it is ready", Name)
+	return fmt.Errorf("node %s has not reported ready yet", Name)
 }

@@ -135,7 +135,7 @@ func (n *node) ensurePause(ctx context.Context) error {
 func (n *node) endPods(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), podLimit)
 	defer cancel()
-	// What is left then is killed without being asked.
+	// Containers that are left then are killed at once.
 	if err := containerd.EndPods(ctx, n.Folder, podGrace); err != nil {
 		n.log.Warn("pods are killed, as they could not be ended", "error", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/credence-id/credence/devcluster/internal/pki"
 )
 
-// Name is the node's name and address. As an IP address, nobody asks whether it may be a loopback address.
+// Name is the node's name and address. As an IP address, it may be a loopback address: that is not checked.
 const Name = "127.0.0.1"
 
 // PortSpan is how many ports a node takes from its first on.
@@ -36,7 +36,7 @@ type Settings struct {
 	Port int
 }
 
-// State is what processes.json in the folder says while a node runs.
+// State is the content of processes.json in the folder while a node runs.
 type State struct {
 	Node      string    `json:"node"`
 	Processes []Process `json:"processes"`
@@ -48,5 +48,5 @@ type Process struct {
 	PID  int    `json:"pid"`
 }
 
-// ErrElsewhere is what every function says where there can be no node.
+// ErrElsewhere is the error of every function on a system without nodes.
 var ErrElsewhere = errors.New("a node needs Linux: pods run in its control groups and namespaces")

@@ -24,7 +24,7 @@ const (
 
 // Supervise runs a node until ctx ends (nil), or until a part fails before the node was ready. kube-apiserver must be ready.
 //
-// All of the node runs in a process with mounts of its own. So what pods mount is seen by nobody else and ends with them,
+// All of the node runs in a process with mounts of its own. So what pods mount is invisible to other processes and ends with them,
 // however they end; and folders of the machine that are in a program's code can be the node's own.
 func Supervise(ctx context.Context, settings Settings) error {
 	if err := os.MkdirAll(settings.Folder, 0o700); err != nil {

@@ -26,7 +26,7 @@ var tunables = map[string]string{
 
 const sysctl = "/proc/sys"
 
-// rememberTunables writes down what the kubelet is going to change. What has its value already is left out: it may be
+// rememberTunables writes down what the kubelet is going to change. A setting that has its value already is left out: it may be
 // another kubelet's, and so not ours to change back.
 func rememberTunables(folder string) error {
 	before := map[string]string{}
@@ -46,7 +46,7 @@ func rememberTunables(folder string) error {
 	return state.WriteFile(filepath.Join(folder, tunablesName), content, 0o600)
 }
 
-// restoreTunables changes back what rememberTunables wrote down, unless somebody has changed it since.
+// restoreTunables changes back what rememberTunables wrote down, unless it has been changed since.
 func restoreTunables(folder string) error {
 	file := filepath.Join(folder, tunablesName)
 	content, err := os.ReadFile(file)

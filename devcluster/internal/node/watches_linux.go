@@ -13,7 +13,7 @@ import (
 // offers no service to the kubelet.
 const watchesOfANode = 24
 
-// checkWatches is an error that says what to do if the user has too few inotify instances left (inotify(7)).
+// checkWatches returns an error with what to do if the user has too few inotify instances left (inotify(7)).
 func checkWatches(wanted int) error {
 	for range wanted {
 		instance, err := unix.InotifyInit1(unix.IN_CLOEXEC)

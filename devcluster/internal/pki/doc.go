@@ -2,7 +2,7 @@
 //
 // In goes a directory and the time; out come the paths of two certificate
 // authorities (the cluster's and the front proxy's), of every certificate that
-// a component serves or calls with, and of the service account key. What is
-// there and still good is kept, what is missing or near its end is made.
+// a component serves or calls with, and of the service account key. Files that are
+// there and still good are kept, others are made.
 // Private keys never leave their files (mode 0600) and are never logged.
 package pki

@@ -79,7 +79,7 @@ func (l leaf) subject() pkix.Name {
 	return name
 }
 
-// good says whether the pair on disk is the one that would be made now, with
+// good reports whether the pair on disk is the one that would be made now, with
 // time left. A pair that a crash left half written is not good; a key that
 // others could read is an error, because it may have been.
 func (l leaf) good(now time.Time) (bool, error) {

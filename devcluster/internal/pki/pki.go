@@ -39,7 +39,7 @@ type Files struct {
 }
 
 // Ensure makes dir hold a complete PKI that is good for at least 30 days after
-// now, and says where it is. serviceIP is the cluster IP of Service
+// now, and returns where it is. serviceIP is the cluster IP of Service
 // default/kubernetes. An authority is never replaced: clients hold it.
 func Ensure(dir string, serviceIP net.IP, now time.Time) (Files, error) {
 	files := layout(dir)

@@ -160,7 +160,7 @@ func TestEnsureRefuses(t *testing.T) {
 			},
 			now: start, want: "ca.key: no such file",
 		},
-		"a certificate that is none": {
+		"an invalid certificate": {
 			damage: func(t *testing.T, files Files) {
 				if err := os.WriteFile(files.APIServer.Cert, []byte("-----BEGIN"), 0o644); err != nil {
 					t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package plane is what of Credence makes and publishes tokens, in one process: the ring of keys, the issuer, and the handler
 // of the discovery documents, all of them the real ones. In goes the claims of a token, out comes the token; the documents are
-// served over TLS by whoever wants them found. It stores nothing, and asks nobody whether a token may be had.
+// served over TLS by its callers. It stores nothing, and checks no right to a token.
 package plane
 
 import (

@@ -93,7 +93,7 @@ func (s *Server) assumeRoleWithWebIdentity(w http.ResponseWriter, r *http.Reques
 // accessKey is the access key of a request that is signed (Signature Version 4).
 var accessKey = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/`)
 
-// getCallerIdentity says whose credentials a request is signed with. It looks at the access key and the session token, not at
+// getCallerIdentity returns whose credentials a request is signed with. It looks at the access key and the session token, not at
 // the signature.
 func (s *Server) getCallerIdentity(w http.ResponseWriter, r *http.Request) {
 	name := r.Header.Get("X-Amz-Security-Token")

@@ -76,7 +76,7 @@ func (s *Server) Hosts() []string {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handle, known := s.hosts[r.Host]
 	if !known {
-		http.Error(w, "this host is none of the stand-in's", http.StatusMisdirectedRequest)
+		http.Error(w, "this host is not one of the stand-in's", http.StatusMisdirectedRequest)
 		return
 	}
 	handle(w, r)

@@ -78,7 +78,7 @@ func TestImpersonation(t *testing.T) {
 	}
 }
 
-// Requests that are signed with credentials that nobody gave are those of nobody.
+// Requests that are signed with unknown credentials have no caller.
 func TestCallerIdentity(t *testing.T) {
 	server := New(Settings{})
 	session := server.grant("arn:aws:sts::112233445566:assumed-role/one/session", claims{})

@@ -21,7 +21,7 @@ import (
 // service is a token service as its clients see it.
 type service struct {
 	limits limits
-	// algorithm is what every token is signed with, unless a case says otherwise.
+	// algorithm is what every token is signed with, unless a case has another.
 	algorithm identity.Algorithm
 	// host is set up with a trust, and asked with the body.
 	settings func(Trust) Settings

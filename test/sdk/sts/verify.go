@@ -14,31 +14,31 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// Trust is what a cloud was told about the tokens of an identity. All values are compared byte for byte.
+// Trust is how a cloud is configured for the tokens of an identity. All values are compared byte for byte.
 type Trust struct {
 	Issuer, Audience, Subject string
 }
 
-// limits are those of a cloud, whatever it was told; zero values limit nothing.
+// limits are those of a cloud, whatever its configuration; zero values limit nothing.
 type limits struct {
 	// algorithms are the signatures that it accepts.
 	algorithms []string
 	// token is the greatest length of a token in characters, subject that of the sub claim in bytes.
 	token, subject int
-	// lifetime is the longest time between iat and exp; below says that it must be shorter than that.
+	// lifetime is the longest time between iat and exp; below is true if it must be shorter than that.
 	lifetime time.Duration
 	below    bool
 	// age is how long ago a token may have been issued.
 	age time.Duration
 }
 
-// reason says why a token was refused; each cloud has a code for it.
+// reason is why a token was refused; each cloud has a code for it.
 type reason string
 
 const (
 	tooLong      reason = "the token is too long"
 	malformed    reason = "the token is no JWT"
-	otherIssuer  reason = "nobody trusts the issuer"
+	otherIssuer  reason = "the issuer is not trusted"
 	algorithm    reason = "the algorithm is not accepted"
 	unreachable  reason = "the issuer's documents can't be had"
 	unverifiable reason = "no published key verifies the signature"
@@ -116,7 +116,7 @@ func (v *verifier) verify(ctx context.Context, token string, trust Trust, limits
 	if err != nil {
 		return claims, refuse(unreachable, err.Error())
 	}
-	// What is verified here is the issuer, the algorithm and the signature. Audience and times come next, of claims that are
+	// Here the issuer, the algorithm and the signature are verified. Audience and times come next, of claims that are
 	// authentic by then, so that each has its own code.
 	_, err = provider.VerifierContext(oidc.ClientContext(ctx, v.client), &oidc.Config{
 		SupportedSigningAlgs: limits.algorithms, SkipClientIDCheck: true, SkipExpiryCheck: true, Now: v.now,
@@ -145,7 +145,7 @@ func (v *verifier) verify(ctx context.Context, token string, trust Trust, limits
 	return claims, nil
 }
 
-// provider discovers an issuer once. What failed is tried again by the next request.
+// provider discovers an issuer once. A failed discovery is tried again by the next request.
 func (v *verifier) provider(ctx context.Context, issuer string) (*oidc.Provider, error) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
