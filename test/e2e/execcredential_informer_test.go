@@ -126,7 +126,7 @@ func (f *follower) ends(program *exectest.Provider, user string, objects, runs, 
 	f.t.Helper()
 	f.saw(objects)
 	ran(f.t, program, runs)
-	if got := f.world.nobodyElse(user); got != refused {
+	if got := f.world.onlyAs(user); got != refused {
 		f.t.Errorf("%d requests were answered with 401, want %d", got, refused)
 	}
 }
@@ -250,7 +250,7 @@ func TestExecCredentialInformerAcrossRotations(t *testing.T) {
 			if kind == "certificate" {
 				user = w.person()
 			}
-			if refused := w.nobodyElse(user); refused != 0 {
+			if refused := w.onlyAs(user); refused != 0 {
 				t.Errorf("%d requests were answered with 401", refused)
 			}
 		})
@@ -318,7 +318,7 @@ func TestExecCredentialInformerAcrossExpiry(t *testing.T) {
 		}
 		f.undisturbed()
 		f.saw(lives)
-		if refused, used := w.nobodyElse(w.person()), len(w.used()); refused != 0 || used != program.Runs() {
+		if refused, used := w.onlyAs(w.person()), len(w.used()); refused != 0 || used != program.Runs() {
 			t.Errorf("%d requests were answered with 401; %d runs for %d credentials", refused, program.Runs(), used)
 		}
 		if early {

@@ -75,7 +75,7 @@ func TestExecCredentialInformerWithAPrompt(t *testing.T) {
 	f.has("unseen")
 	f.saw(1)
 	ran(t, program, 1)
-	if refused := w.nobodyElse(w.robot()); refused != 0 || runs.Load() != 2 {
+	if refused := w.onlyAs(w.robot()); refused != 0 || runs.Load() != 2 {
 		t.Errorf("%d requests were answered with 401, %d runs were tried", refused, runs.Load())
 	}
 }

@@ -200,8 +200,8 @@ func (w *execWorld) used() map[string]bool {
 	return used
 }
 
-// nobodyElse checks that no request was made as another user, and returns how many the API server answered with 401.
-func (w *execWorld) nobodyElse(user string) (unauthorized int) {
+// onlyAs checks that no request was made as another user, and returns how many the API server answered with 401.
+func (w *execWorld) onlyAs(user string) (unauthorized int) {
 	w.t.Helper()
 	for _, event := range w.requests() {
 		switch {
