@@ -11,9 +11,9 @@ import (
 func buildHandlerChain(apiHandler http.Handler, config *genericapiserver.Config) http.Handler {
 	chain := genericapiserver.DefaultBuildHandlerChain(noStore(checkBodies(apiHandler, config.Serializer)), config)
 	if proxy := config.Authentication.RequestHeaderConfig; proxy != nil {
-		return untilTrusted(proxy.CAContentProvider, chain)
+		chain = untilTrusted(proxy.CAContentProvider, chain)
 	}
-	return chain
+	return growStack(chain)
 }
 
 // untilTrusted answers 503 until the CA of kube-apiserver's front proxy is known. The generic server listens a moment

@@ -9,6 +9,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -72,7 +73,7 @@ const maxStrictErrors = 10
 
 func (d carefulDecoder) decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	switch into.(type) {
-	case *v1alpha1.TokenRequest, *identityv1alpha1.KeyRotation, *identityv1alpha1.KeyRevocation:
+	case *tokenrequest.Object, *identityv1alpha1.KeyRotation, *identityv1alpha1.KeyRevocation:
 		// A misspelt or repeated contextObject must not become a token without context, whatever fieldValidation says.
 		return d.decodeStrictly(data, defaults, into)
 	}

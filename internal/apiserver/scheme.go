@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,11 +19,13 @@ import (
 // NewScheme returns the kinds that the server knows. While one version exists its types are their own internal version.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register %s: %w", v1alpha1.SchemeGroupVersion, err)
+	for _, version := range []string{v1alpha1.SchemeGroupVersion.Version, runtime.APIVersionInternal} {
+		group := schema.GroupVersion{Group: v1alpha1.GroupName, Version: version}
+		scheme.AddKnownTypes(group, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{})
+		scheme.AddKnownTypeWithName(group.WithKind("TokenRequest"), &tokenrequest.Object{})
 	}
-	internal := schema.GroupVersion{Group: v1alpha1.GroupName, Version: runtime.APIVersionInternal}
-	scheme.AddKnownTypes(internal, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{}, &v1alpha1.TokenRequest{})
+	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &v1alpha1.DeliveryReport{})
+	metav1.AddToGroupVersion(scheme, v1alpha1.SchemeGroupVersion)
 	if err := identityv1alpha1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register %s: %w", identityv1alpha1.SchemeGroupVersion, err)
 	}

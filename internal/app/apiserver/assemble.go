@@ -196,7 +196,7 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	generic.AuditBackend = apiserver.BoundAudit(generic.AuditBackend)
 	proxy := generic.Authentication.RequestHeaderConfig
 	remembering := apiserver.RememberCertificates(generic.Authentication.Authenticator, proxy, clock.RealClock{})
-	generic.Authentication.Authenticator = apiserver.RefuseAnonymous(apiserver.RememberFrontProxy(remembering, proxy, clock.RealClock{}))
+	generic.Authentication.Authenticator = apiserver.GrowStack(apiserver.RefuseAnonymous(apiserver.RememberFrontProxy(remembering, proxy, clock.RealClock{})))
 	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer)
 	return generic, nil
 }

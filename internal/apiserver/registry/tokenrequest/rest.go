@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/stack"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/targets"
@@ -60,16 +61,15 @@ type REST struct {
 }
 
 var (
-	_ rest.NamedCreater                   = &REST{}
-	_ rest.GroupVersionKindProvider       = &REST{}
-	_ rest.SubresourceObjectMetaPreserver = &REST{}
+	_ rest.NamedCreater             = &REST{}
+	_ rest.GroupVersionKindProvider = &REST{}
 )
 
 // NewREST returns the endpoint.
 func NewREST(config Config) *REST { return &REST{Config: config} }
 
 // New implements rest.Storage.
-func (*REST) New() runtime.Object { return &v1alpha1.TokenRequest{} }
+func (*REST) New() runtime.Object { return &Object{} }
 
 // Destroy implements rest.Storage.
 func (*REST) Destroy() {}
@@ -79,22 +79,19 @@ func (*REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
 	return v1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
 }
 
-// PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate implements rest.SubresourceObjectMetaPreserver: a uid in the
-// request is a precondition.
-func (*REST) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
-
 // Create checks the request and issues the token, or with dryRun only checks it.
 func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	stack.Grow() // the API machinery calls this on a goroutine of its own
 	out, err := r.create(ctx, name, obj, admit, options)
 	if err != nil {
 		r.Recorder.Refused(string(apierrors.ReasonForError(err)))
 		return nil, err
 	}
-	return out, nil
+	return objectOf(out), nil
 }
 
-func (r *REST) create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	tr, ok := obj.(*v1alpha1.TokenRequest)
+func (r *REST) create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (*v1alpha1.TokenRequest, error) {
+	object, ok := obj.(*Object)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a TokenRequest", obj))
 	}
@@ -103,14 +100,17 @@ func (r *REST) create(ctx context.Context, name string, obj runtime.Object, admi
 		return nil, apierrors.NewBadRequest("a TokenRequest needs a namespace in its URL")
 	}
 	// Copied: admission gets the request as it was, and nothing of a client's status survives.
-	tr = tr.DeepCopy()
+	tr := object.request().DeepCopy()
 	tr.Status = v1alpha1.TokenRequestStatus{}
+	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(namespace, tr); err != nil {
+		return nil, err
+	}
 	if err := checkName(tr, name); err != nil {
 		return nil, err
 	}
 	tr.Name, tr.Namespace, tr.ManagedFields = name, namespace, nil
 	if admit != nil {
-		if err := admit(ctx, tr.DeepCopy()); err != nil {
+		if err := admit(ctx, objectOf(tr.DeepCopy())); err != nil {
 			return nil, err
 		}
 	}
@@ -158,7 +158,7 @@ func (r *REST) checkIdentity(tr *v1alpha1.TokenRequest, wi *v1alpha1.WorkloadIde
 	return nil
 }
 
-func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha1.WorkloadIdentity, tokenContext *issuer.Context, dryRun bool) (runtime.Object, error) {
+func (r *REST) issue(ctx context.Context, tr *v1alpha1.TokenRequest, wi *v1alpha1.WorkloadIdentity, tokenContext *issuer.Context, dryRun bool) (*v1alpha1.TokenRequest, error) {
 	var requested metav1.Duration
 	if tr.Spec.Duration != nil {
 		requested = *tr.Spec.Duration

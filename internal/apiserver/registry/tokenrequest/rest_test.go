@@ -97,8 +97,8 @@ func callerContext(t testing.TB) context.Context {
 	return request.WithUser(ctx, &user.DefaultInfo{Name: "caller", Groups: []string{user.AllAuthenticated}})
 }
 
-func withContext() *v1alpha1.TokenRequest {
-	return &v1alpha1.TokenRequest{Spec: v1alpha1.TokenRequestSpec{ContextObject: &v1alpha1.ContextObject{
+func withContext() *Object {
+	return &Object{Spec: v1alpha1.TokenRequestSpec{ContextObject: &v1alpha1.ContextObject{
 		APIVersion: "v1", Kind: "ServiceAccount", Namespace: "ns", Name: "account", UID: "uid-of-account",
 	}}}
 }
@@ -198,7 +198,7 @@ func TestReviews(t *testing.T) {
 
 func TestNoSigningKeyIs503(t *testing.T) {
 	rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, func() keys.Ring { return keys.Ring{} })
-	_, err := rest.Create(callerContext(t), "one", &v1alpha1.TokenRequest{}, nil, &metav1.CreateOptions{})
+	_, err := rest.Create(callerContext(t), "one", &Object{}, nil, &metav1.CreateOptions{})
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code != http.StatusServiceUnavailable || status.Status().Details.RetryAfterSeconds == 0 {
 		t.Errorf("without a key: %v, want 503 with a time to retry", err)
@@ -208,7 +208,7 @@ func TestNoSigningKeyIs503(t *testing.T) {
 func TestIdentityOfAnotherIssuer(t *testing.T) {
 	rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, testRing)
 	rest.Issuer = "https://another.example"
-	if _, err := rest.Create(callerContext(t), "one", &v1alpha1.TokenRequest{}, nil, &metav1.CreateOptions{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "https://issuer.example") {
+	if _, err := rest.Create(callerContext(t), "one", &Object{}, nil, &metav1.CreateOptions{}); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "https://issuer.example") {
 		t.Errorf("identity created under another issuer: %v, want a conflict that names it", err)
 	}
 }
@@ -216,8 +216,8 @@ func TestIdentityOfAnotherIssuer(t *testing.T) {
 func TestAdmissionSeesNoTokenAndCanRefuse(t *testing.T) {
 	rest, recorder := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, testRing)
 	refusal := apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), "one", errors.New("by admission"))
-	_, err := rest.Create(callerContext(t), "one", &v1alpha1.TokenRequest{Status: v1alpha1.TokenRequestStatus{Token: "forged"}}, func(_ context.Context, obj runtime.Object) error {
-		if tr := obj.(*v1alpha1.TokenRequest); tr.Name != "one" || tr.Namespace != "ns" || tr.Status.Token != "" {
+	_, err := rest.Create(callerContext(t), "one", &Object{Status: v1alpha1.TokenRequestStatus{Token: "forged"}}, func(_ context.Context, obj runtime.Object) error {
+		if tr := obj.(*Object); tr.Metadata.Name != "one" || tr.Metadata.Namespace != "ns" || tr.Status.Token != "" {
 			t.Errorf("admission sees %+v", tr)
 		}
 		return refusal
@@ -265,7 +265,7 @@ func TestLifetimeThatTheTargetAccepts(t *testing.T) {
 		}
 		rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return true, nil }, testRing)
 		rest.Identities, rest.Tokens, rest.Lifetimes = identities{test.targetType}, tokens, lifetimes
-		request := &v1alpha1.TokenRequest{}
+		request := &Object{}
 		if test.requested != 0 {
 			request.Spec.Duration = &metav1.Duration{Duration: test.requested}
 		}
@@ -275,7 +275,7 @@ func TestLifetimeThatTheTargetAccepts(t *testing.T) {
 			t.Errorf("%s, %s: %v", test.targetType, test.requested, err)
 			continue
 		}
-		if got := out.(*v1alpha1.TokenRequest).Status.ExpirationTimestamp.Sub(now); got != test.want {
+		if got := out.(*Object).Status.ExpirationTimestamp.Sub(now); got != test.want {
 			t.Errorf("%s, %s: a token for %s, want %s", test.targetType, test.requested, got, test.want)
 		}
 		var want recorded
