@@ -28,7 +28,7 @@ type accounts struct {
 	clock      clock.PassiveClock
 	random     func() float64
 	events     Events
-	asks       *asks
+	renewals   *renewals
 	// queue makes the requestor look at a Secret.
 	queue func(types.NamespacedName, time.Duration)
 	// serves reports whether the agent has the Secrets of a namespace.
@@ -39,13 +39,13 @@ type accounts struct {
 	log  *slog.Logger
 }
 
-// Reconcile looks at one service account. It never returns an error of somebody else's making: waits are its own.
+// Reconcile handles one service account. It returns no errors of the API: its own waits cover them.
 func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	account := newAccount()
 	if err := a.client.Get(ctx, request.NamespacedName, account); err != nil {
 		if client.IgnoreNotFound(err) == nil {
 			a.failures.forget(request.NamespacedName)
-			a.asks.end(request.NamespacedName)
+			a.renewals.end(request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -63,8 +63,8 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 	var wanted []string
 	if on {
 		if wanted, err = tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities]); err != nil {
-			a.tell(account, problem{"InvalidAnnotation", fmt.Sprintf("annotation %s %v", v1alpha1.AnnotationAccountIdentities, err)})
-			// What is there stays: this is no wish to lose it. Looked at again, as nothing says when the annotation is gone.
+			a.warn(account, problem{"InvalidAnnotation", fmt.Sprintf("annotation %s %v", v1alpha1.AnnotationAccountIdentities, err)})
+			// The Secrets stay: an annotation that cannot be read is not an order to delete. The account is read again, because no event comes when the annotation goes.
 			return reconcile.Result{RequeueAfter: again}, nil
 		}
 	}
@@ -74,7 +74,7 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 	problems := a.create(ctx, account, wanted, kept)
 	unreleased, waiting := a.release(ctx, account, wanted, kept)
 	problems = append(problems, unreleased...)
-	if err := a.asked(ctx, account, kept, wanted); err != nil {
+	if err := a.renewAll(ctx, account, kept, wanted); err != nil {
 		problems = append(problems, problem{"RenewalNotFinished", err.Error()})
 	}
 	after := a.report(account, problems)
@@ -93,38 +93,38 @@ func (a *accounts) report(account *metav1.PartialObjectMetadata, problems []prob
 		a.failures.forget(key)
 		return 0
 	}
-	a.tell(account, problems...)
+	a.warn(account, problems...)
 	return a.failures.failed(key, account.ResourceVersion, a.clock.Now(), 0, a.random)
 }
 
-// patience is how many times in a row the agent is without a right to the Secrets of a namespace before that is told: it takes the
-// binder a moment to give it, and the agent is told when it has.
+// patience is how many times in a row the agent lacks the right to the Secrets of a namespace before it writes an Event: the
+// binder takes a moment to grant it, and the agent is notified then.
 const patience = 4
 
-// unserved is for an account in a namespace whose Secrets the agent may not read.
+// unserved handles an account in a namespace whose Secrets the agent may not read.
 func (a *accounts) unserved(account *metav1.PartialObjectMetadata) time.Duration {
 	wait := a.failures.failed(client.ObjectKeyFromObject(account), account.ResourceVersion, a.clock.Now(), 0, a.random)
 	if a.failures.get(client.ObjectKeyFromObject(account)).failures >= patience {
-		a.tell(account, problem{"NamespaceNotBound", fmt.Sprintf("the agent may not read Secrets of the namespace %s: there must be a RoleBinding %s in it, "+
+		a.warn(account, problem{"NamespaceNotBound", fmt.Sprintf("the agent may not read Secrets of the namespace %s: there must be a RoleBinding %s in it, "+
 			"which credence-server binder creates; an admin of the cluster can see whether that runs", account.Namespace, bindings.Name)})
 	}
 	return wait
 }
 
-// tell writes an Event for each problem, unless an account's last ones were the same a short while ago.
-func (a *accounts) tell(account *metav1.PartialObjectMetadata, problems ...problem) {
+// warn writes an Event for each problem, unless an account's last ones were the same a short while ago.
+func (a *accounts) warn(account *metav1.PartialObjectMetadata, problems ...problem) {
 	var all []string
 	for _, p := range problems {
 		all = append(all, p.reason+": "+p.message)
 	}
 	f := failure{message: strings.Join(all, "\n")}
-	now, told := a.clock.Now(), false
+	now, reported := a.clock.Now(), false
 	a.failures.change(client.ObjectKeyFromObject(account), func(e *entry) {
-		if told = e.told == f && now.Sub(e.toldAt) < again; !told {
-			e.told, e.toldAt = f, now
+		if reported = e.reported == f && now.Sub(e.reportedAt) < again; !reported {
+			e.reported, e.reportedAt = f, now
 		}
 	})
-	if told {
+	if reported {
 		return
 	}
 	for _, p := range problems {
@@ -132,38 +132,38 @@ func (a *accounts) tell(account *metav1.PartialObjectMetadata, problems ...probl
 	}
 }
 
-// asked carries out what the annotation of an account asks for: new tokens in all its Secrets; then it is removed.
-func (a *accounts) asked(ctx context.Context, account *metav1.PartialObjectMetadata, kept map[string]*corev1.Secret, wanted []string) error {
+// renewAll carries out the annotation of an account that requests new tokens in all its Secrets, and then removes it.
+func (a *accounts) renewAll(ctx context.Context, account *metav1.PartialObjectMetadata, kept map[string]*corev1.Secret, wanted []string) error {
 	key := client.ObjectKeyFromObject(account)
 	if account.Annotations[v1alpha1.AnnotationOperation] != v1alpha1.OperationRenewToken {
-		a.asks.end(key)
+		a.renewals.end(key)
 		return nil
 	}
 	var secrets []types.NamespacedName
 	for _, name := range wanted {
 		secrets = append(secrets, types.NamespacedName{Namespace: account.Namespace, Name: tokensecret.NameFor(account.Name, name)})
 	}
-	a.asks.keep(key, secrets)
-	open, complete := a.asks.state(key)
+	a.renewals.keep(key, secrets)
+	open, complete := a.renewals.state(key)
 	if !open {
 		if missing := missingOf(wanted, kept); missing != "" {
-			return fmt.Errorf("a new token is asked for, but there is no Secret yet for %s", missing)
+			return fmt.Errorf("a new token is requested, but there is no Secret yet for %s", missing)
 		}
-		a.asks.begin(key, secrets)
+		a.renewals.begin(key, secrets)
 		for _, secret := range secrets {
 			a.queue(secret, 0)
 		}
-		_, complete = a.asks.state(key)
+		_, complete = a.renewals.state(key)
 	}
 	if !complete {
-		return nil // the requestor says when
+		return nil // the requestor queues it then
 	}
 	out := account.DeepCopy()
 	delete(out.Annotations, v1alpha1.AnnotationOperation)
 	if err := a.client.Patch(ctx, out, client.MergeFromWithOptions(account, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("remove the annotation %s: %w", v1alpha1.AnnotationOperation, err)
 	}
-	a.asks.end(key)
+	a.renewals.end(key)
 	return nil
 }
 

@@ -73,9 +73,9 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	}
 	w.look(key)
 	if len(w.tokens) != 1 || w.tokens[0].context == nil || w.tokens[0].context.Name != "web" || w.tokens[0].context.UID != "uid-web" {
-		t.Errorf("asked for %+v, want a token with the service account as context", w.tokens)
+		t.Errorf("requested %+v, want a token with the service account as context", w.tokens)
 	}
-	// Without a second look, nothing is made twice; what is not wanted any more goes.
+	// A second look makes nothing twice; an identity that is not wanted any more loses its Secret.
 	w.lookAtAccount()
 	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry" })
 	w.lookAtAccount()
@@ -84,10 +84,10 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	if names := w.secretNames(); len(names) != 1 || names[0] != tokensecret.NameFor("web", "cherry") {
 		t.Errorf("Secrets %v, want that of cherry", names)
 	}
-	// An annotation that can't be read is no wish to lose what there is.
+	// An annotation that cannot be read is not an order to delete.
 	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry,,x" })
 	if after := w.lookAtAccount(); after <= 0 {
-		t.Error("not looked at again: what is remembered of the account would stay when the annotation goes")
+		t.Error("not looked at again: the state of the account would stay when the annotation goes")
 	}
 	if event := w.event(); len(w.secretNames()) != 1 || !strings.Contains(event, "InvalidAnnotation") {
 		t.Errorf("Secrets %v, Event %q", w.secretNames(), event)
@@ -95,7 +95,7 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	// Nor does its token expire.
 	w.tokens = nil
 	if w.look("ns/" + tokensecret.NameFor("web", "cherry")); len(w.tokens) != 1 {
-		t.Errorf("%d tokens were asked for, want one", len(w.tokens))
+		t.Errorf("%d tokens were requested, want one", len(w.tokens))
 	}
 	w.editAccount(func(a *corev1.ServiceAccount) { delete(a.Annotations, v1alpha1.AnnotationAccountIdentities) })
 	w.lookAtAccount()
@@ -113,7 +113,7 @@ func TestInAnotherClusterThereIsNoContext(t *testing.T) {
 	w.lookAtAccount()
 	w.look("ns/" + tokensecret.NameFor("web", "banana"))
 	if len(w.tokens) != 1 || w.tokens[0].context != nil {
-		t.Errorf("asked for %+v, want a token without context", w.tokens)
+		t.Errorf("requested %+v, want a token without context", w.tokens)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestWhatKeepsAnAccountFromItsSecrets(t *testing.T) {
 				t.Error("it is not tried again")
 			}
 			if event := w.event(); !strings.Contains(event, test.want) {
-				t.Errorf("the Event says %q, want %q", event, test.want)
+				t.Errorf("the Event is %q, want %q", event, test.want)
 			}
 			if len(w.secretNames()) != len(test.objects) {
 				t.Errorf("Secrets %v", w.secretNames())
@@ -190,10 +190,10 @@ func TestForgedSecretsGetNoToken(t *testing.T) {
 			}
 			w.look(forged.Namespace + "/" + forged.Name)
 			if len(w.tokens) != 0 {
-				t.Errorf("asked for %+v", w.tokens)
+				t.Errorf("requested %+v", w.tokens)
 			}
 			if event := w.event(); !strings.Contains(event, "SecretNotOwned") {
-				t.Errorf("the Event says %q", event)
+				t.Errorf("the Event is %q", event)
 			}
 		})
 	}
@@ -215,12 +215,12 @@ func TestUseWithdrawn(t *testing.T) {
 	w.pass(45 * time.Minute)
 	w.look(key)
 	if len(w.tokens) != 1 || storedToken(w.secret(key)) == nil {
-		t.Errorf("%d tokens were asked for, want no second", len(w.tokens))
+		t.Errorf("%d tokens were requested, want no second", len(w.tokens))
 	}
 	// On the account and on the Secret.
 	for range 2 {
 		if event := w.event(); !strings.Contains(event, "UseDenied") {
-			t.Errorf("the Event says %q", event)
+			t.Errorf("the Event is %q", event)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestAnAccountAsksForNewTokens(t *testing.T) {
 	w.editAccount(func(a *corev1.ServiceAccount) {
 		a.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken
 	})
-	asks := func() bool {
+	renewals := func() bool {
 		var a corev1.ServiceAccount
 		if err := w.client.Get(t.Context(), web, &a); err != nil {
 			t.Fatal(err)
@@ -252,25 +252,25 @@ func TestAnAccountAsksForNewTokens(t *testing.T) {
 			t.Errorf("%s is not looked at", key)
 		}
 		w.lookAtAccount()
-		if !asks() {
+		if !renewals() {
 			t.Fatalf("the annotation is gone before %s has its token", key)
 		}
 		w.look(key)
 	}
 	w.lookAtAccount()
-	if asks() || len(w.tokens) != 4 {
-		t.Errorf("annotation there: %t; %d tokens were asked for, want 4", asks(), len(w.tokens))
+	if renewals() || len(w.tokens) != 4 {
+		t.Errorf("annotation there: %t; %d tokens were requested, want 4", renewals(), len(w.tokens))
 	}
 	w.pass(time.Minute)
 	for _, key := range keys {
 		w.look(key)
 	}
 	if len(w.tokens) != 4 {
-		t.Errorf("%d tokens were asked for, want no more", len(w.tokens))
+		t.Errorf("%d tokens were requested, want no more", len(w.tokens))
 	}
 }
 
-// A Secret that is not wanted any more never gets the token that was asked for.
+// A Secret that is not wanted any more never gets the requested token.
 func TestAnAskEndsWithoutSecretsThatAreGone(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
 	w.addIdentity("ns", "banana", "u1")
@@ -287,12 +287,12 @@ func TestAnAskEndsWithoutSecretsThatAreGone(t *testing.T) {
 	if err := w.client.Get(t.Context(), web, &got); err != nil {
 		t.Fatal(err)
 	}
-	if _, asks := got.Annotations[v1alpha1.AnnotationOperation]; asks {
+	if _, renewals := got.Annotations[v1alpha1.AnnotationOperation]; renewals {
 		t.Error("the annotation is still there: it waits for the Secret of an identity that the account does not name any more")
 	}
 }
 
-// Two problems of one account are told once each, not anew at every retry.
+// Two problems of one account are reported once each, not anew at every retry.
 func TestProblemsAreToldOnce(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
 	for range 5 {
@@ -308,6 +308,6 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	w.pass(again)
 	w.lookAtAccount()
 	if w.event() == "" {
-		t.Error("not told again after a while")
+		t.Error("not reported again after a while")
 	}
 }

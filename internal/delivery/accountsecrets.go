@@ -73,7 +73,7 @@ func (a *accounts) createOne(ctx context.Context, account *metav1.PartialObjectM
 	return nil
 }
 
-// taken says whose a Secret is that has the name of one that is needed; nil if the cache was only behind.
+// taken reports the problem of a needed name that another Secret has; nil if the cache was only behind.
 func (a *accounts) taken(ctx context.Context, account *metav1.PartialObjectMetadata, secret *corev1.Secret) *problem {
 	var found corev1.Secret
 	if err := a.live.Get(ctx, client.ObjectKeyFromObject(secret), &found); err != nil {
@@ -82,7 +82,7 @@ func (a *accounts) taken(ctx context.Context, account *metav1.PartialObjectMetad
 	if _, uid, owned := accountOf(&found); owned && uid == account.UID && tokensecret.Labelled(&found) {
 		return nil
 	}
-	return &problem{"SecretNotOwned", fmt.Sprintf("the Secret %s is needed for tokens of WorkloadIdentity %s, but is somebody else's, and is left alone: remove or rename it",
+	return &problem{"SecretNotOwned", fmt.Sprintf("the Secret %s is needed for tokens of WorkloadIdentity %s, but is not the agent's, and is left alone: remove or rename it",
 		secret.Name, secret.Annotations[v1alpha1.AnnotationName])}
 }
 

@@ -38,18 +38,18 @@ type Config struct {
 	Events   Events
 	Registry prometheus.Registerer
 
-	// OneCluster says that the identities are of the workload cluster too, so that its service accounts can be contexts.
+	// OneCluster reports whether the identities are of the workload cluster too, so that its service accounts can be contexts.
 	OneCluster bool
 	// Namespaces are those of the workload cluster that are looked at; empty: all, and Secrets where a RoleBinding of package
 	// bindings lets them be read.
 	Namespaces []string
 	// Window is when tokens are renewed; zero: 60 to 80 % of their lifetime.
 	Window renewal.Window
-	// Duration is the lifetime that tokens are asked for with; zero: the default of the server.
+	// Duration is the requested lifetime of tokens; zero: the default of the server.
 	Duration time.Duration
 	// Concurrency is how many Secrets are renewed at once; zero: 8.
 	Concurrency int
-	// Lease is the Lease by which replicas elect one; empty: none is elected.
+	// Lease is the Lease by which replicas elect a leader; empty: no election.
 	Lease types.NamespacedName
 
 	Clock  clock.PassiveClock // nil: the machine's
@@ -132,13 +132,13 @@ func (a *Agent) serves(namespace string) bool { return a.watch == nil || a.watch
 func (a *Agent) assemble(config Config) {
 	ledger := newLedger()
 	outage := newOutage(config.Clock, config.Random, a.secrets.add)
-	asks := newAsks()
+	renewals := newRenewals()
 	recorder := newRecorder(config.Clock, ledger, outage)
 	a.requestor = &requestor{
 		client: a.manager.GetClient(), live: a.manager.GetAPIReader(),
 		identities: config.Identities, tokens: config.Tokens, keys: config.Keys, reviews: config.Reviews,
 		oneCluster: config.OneCluster, window: config.Window, duration: config.Duration, clock: config.Clock, random: config.Random,
-		events: config.Events, recorder: recorder, ledger: ledger, outage: outage, asks: asks,
+		events: config.Events, recorder: recorder, ledger: ledger, outage: outage, renewals: renewals,
 		accountDone: func(account types.NamespacedName) { a.services.add(account, 0) },
 		log:         config.Log,
 	}
@@ -147,7 +147,7 @@ func (a *Agent) assemble(config Config) {
 	}
 	a.accounts = &accounts{
 		client: a.manager.GetClient(), live: a.manager.GetAPIReader(), identities: config.Identities, reviews: config.Reviews,
-		clock: config.Clock, random: config.Random, events: config.Events, asks: asks, queue: a.secrets.add, failures: newLedger(), serves: a.serves,
+		clock: config.Clock, random: config.Random, events: config.Events, renewals: renewals, queue: a.secrets.add, failures: newLedger(), serves: a.serves,
 		pods: podsOf(a.manager.GetAPIReader()), log: config.Log,
 	}
 	a.gates = &gates{client: a.manager.GetClient(), clock: config.Clock, events: config.Events, secrets: ledger, accounts: a.accounts.failures, recorder: recorder}
@@ -170,7 +170,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready says why the agent can't do its work yet; nil once it has seen all objects.
+// Ready returns nil once the agent has seen all objects, and until then the reason.
 func (a *Agent) Ready() error {
 	select {
 	case <-a.ready:

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// IdentityChanged is told of an identity that appeared, changed or went.
+// IdentityChanged handles an identity that appeared, changed or went.
 func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 	ctx := context.Background()
 	var secrets corev1.SecretList
@@ -32,7 +32,7 @@ func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 	}
 }
 
-// namespaceServed is told of a namespace whose Secrets can be read from now on: its service accounts have waited, and it may have lost
+// namespaceServed handles a namespace whose Secrets can be read from now on: its service accounts have waited, and it may have lost
 // its label meanwhile.
 func (a *Agent) namespaceServed(name string) {
 	a.served.add(types.NamespacedName{Name: name}, 0)
@@ -43,7 +43,7 @@ func (a *Agent) namespaceServed(name string) {
 	}
 }
 
-// KeysRevoked is told that keys were revoked.
+// KeysRevoked handles the revocation of keys.
 func (a *Agent) KeysRevoked() {
 	var secrets corev1.SecretList
 	if err := a.manager.GetCache().List(context.Background(), &secrets, client.UnsafeDisableDeepCopy); err != nil {

@@ -21,7 +21,7 @@ func metadata(kind string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
 }
 
-// enabled says whether service accounts of a namespace may give their pods identities.
+// enabled reports whether service accounts of a namespace may give their pods identities.
 func enabled(ctx context.Context, reader client.Reader, name string) (bool, error) {
 	namespace := newNamespace()
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
@@ -30,7 +30,7 @@ func enabled(ctx context.Context, reader client.Reader, name string) (bool, erro
 	return namespace.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled && namespace.DeletionTimestamp == nil, nil
 }
 
-// accountOf returns the service account that a Secret belongs to, by owner; false if it belongs to none.
+// accountOf returns the service account that owns a Secret; false if it has no such owner.
 func accountOf(object metav1.Object) (types.NamespacedName, types.UID, bool) {
 	for _, owner := range object.GetOwnerReferences() {
 		if owner.APIVersion == "v1" && owner.Kind == "ServiceAccount" {
@@ -40,8 +40,8 @@ func accountOf(object metav1.Object) (types.NamespacedName, types.UID, bool) {
 	return types.NamespacedName{}, "", false
 }
 
-// own says why a Secret whose context is a service account is not one that the agent keeps for it; empty if it is. It looks at
-// the account itself: what the Secret says was perhaps written by somebody else.
+// own returns why a Secret whose context is a service account is not one that the agent keeps for it, or "". It reads
+// the account itself, because others may have written the Secret.
 func own(ctx context.Context, reader client.Reader, secret metav1.Object, request tokensecret.Request) (string, error) {
 	object := request.Context
 	account := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
@@ -67,7 +67,7 @@ func own(ctx context.Context, reader client.Reader, secret metav1.Object, reques
 	}
 	wanted, err := tokensecret.ParseIdentities(found.Annotations[v1alpha1.AnnotationAccountIdentities])
 	if err != nil {
-		return "", nil // a slip is no wish to lose what there is; the account is told of it
+		return "", nil // an invalid annotation is not an order to delete; the account gets an Event
 	}
 	for _, name := range wanted {
 		if name == request.Identity.Name {

@@ -12,23 +12,23 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// again is how often the same failure is told anew.
+// again is how often the same failure is reported anew.
 const again = 10 * time.Minute
 
 // stand gives up until something changes. Failures that only people can mend are not tried again.
 func (r *requestor) stand(w *work, f failure) time.Duration {
-	r.tell(w, f)
+	r.warn(w, f)
 	return 0
 }
 
 // retry tries again after a while.
 func (r *requestor) retry(w *work, f failure) time.Duration {
-	r.tell(w, f)
+	r.warn(w, f)
 	return r.ledger.failed(w.key, w.attempt(), r.clock.Now(), longestWait(f.cause), r.random)
 }
 
-// longestWait bounds the wait after failures. What a cluster could not answer must be tried again soon after it can, and costs it
-// little; what was refused waits longer.
+// longestWait bounds the wait after failures. A request that a cluster could not answer is repeated soon, at little cost;
+// a refused one waits longer.
 func longestWait(c Cause) time.Duration {
 	if c == ServerFailed || c == ReviewFailed {
 		return time.Minute
@@ -36,15 +36,15 @@ func longestWait(c Cause) time.Duration {
 	return 0
 }
 
-// tell counts a failure, and writes Events on the Secret and the identity: when it is another than before, and again from time to
+// warn counts a failure, and writes Events on the Secret and the identity: when it is another than before, and again from time to
 // time.
-func (r *requestor) tell(w *work, f failure) {
+func (r *requestor) warn(w *work, f failure) {
 	r.recorder.failures.WithLabelValues(string(f.cause)).Inc()
 	now := r.clock.Now()
 	first := false
 	r.ledger.change(w.key, func(e *entry) {
-		if first = e.told != f || now.Sub(e.toldAt) >= again; first {
-			e.told, e.toldAt = f, now
+		if first = e.reported != f || now.Sub(e.reportedAt) >= again; first {
+			e.reported, e.reportedAt = f, now
 		}
 	})
 	if !first {
@@ -60,7 +60,7 @@ func (r *requestor) tell(w *work, f failure) {
 
 // onAccount writes an Event on the service account that is the context.
 func (r *requestor) onAccount(w *work, reason, message string) {
-	if e := r.ledger.get(w.key); e.told.reason == reason && r.clock.Since(e.toldAt) < again {
+	if e := r.ledger.get(w.key); e.reported.reason == reason && r.clock.Since(e.reportedAt) < again {
 		return
 	}
 	account := w.request.Context
@@ -89,7 +89,7 @@ func (r *requestor) requestFailed(ctx context.Context, w *work, err error) time.
 	case Throttled:
 		w.waits = true
 		r.outage.throttled(w.key, w.request.Identity.Namespace, w.expiry(), retryAfter(err))
-		r.tell(w, failure{Throttled, "TokenRequestThrottled", fmt.Sprintf("the identity cluster takes no more requests for tokens of the namespace %s now: %v; the token stays, and is renewed once it does", w.request.Identity.Namespace, err)})
+		r.warn(w, failure{Throttled, "TokenRequestThrottled", fmt.Sprintf("the identity cluster takes no more requests for tokens of the namespace %s now: %v; the token stays, and is renewed once it does", w.request.Identity.Namespace, err)})
 		return 0
 	}
 	r.outage.answered(w.request.Identity.Namespace)
@@ -111,18 +111,18 @@ func (*requestor) forbidden(identity types.NamespacedName, err error) string {
 func (r *requestor) unanswered(w *work, err error, reads bool) time.Duration {
 	w.waits = true
 	r.outage.unanswered(w.key, w.request.Identity.Namespace, w.expiry(), reads)
-	r.tell(w, failure{Unreachable, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster gives no answer for WorkloadIdentity %s: %v; the token stays, and is renewed once there is one", w.request.Identity, err)})
+	r.warn(w, failure{Unreachable, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster gives no answer for WorkloadIdentity %s: %v; the token stays, and is renewed once there is one", w.request.Identity, err)})
 	return 0
 }
 
-// orphaned is what becomes of a Secret whose identity does not exist any more: it is marked, and keeps its token until that
+// orphaned handles a Secret whose identity does not exist any more: it is marked, and keeps its token until that
 // expires.
 func (r *requestor) orphaned(ctx context.Context, w *work, message string) time.Duration {
 	expired := w.token == nil || !w.token.Expiry.After(r.now())
 	if !expired {
 		message += fmt.Sprintf("; its last token is kept until it expires at %s", w.token.Expiry.Format(time.RFC3339))
 	}
-	r.tell(w, failure{IdentityMissing, "IdentityMissing", message})
+	r.warn(w, failure{IdentityMissing, "IdentityMissing", message})
 	out := w.secret.DeepCopy()
 	if _, marked := out.Annotations[v1alpha1.AnnotationOrphaned]; !marked {
 		out.Annotations[v1alpha1.AnnotationOrphaned] = r.clock.Now().UTC().Format(time.RFC3339)

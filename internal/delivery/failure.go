@@ -16,7 +16,7 @@ type Cause string
 
 // The causes.
 const (
-	AnnotationInvalid Cause = "annotation_invalid" // what the Secret asks for can't be understood
+	AnnotationInvalid Cause = "annotation_invalid" // the request of the Secret is invalid
 	IdentityMissing   Cause = "identity_missing"   // the identity does not exist, or is being deleted
 	NotOwn            Cause = "not_own"            // the Secret names a service account as its context, but is not the agent's
 	UseDenied         Cause = "use_denied"         // the service account may not use the identity any more
@@ -26,8 +26,8 @@ const (
 	Refused           Cause = "refused"            // the identity cluster refuses the request for another reason
 	Throttled         Cause = "throttled"          // the identity cluster answers that requests for this namespace are too many (429)
 	Unreachable       Cause = "unreachable"        // the identity cluster does not answer
-	ReviewFailed      Cause = "review_failed"      // the workload cluster could not say whether the account may use the identity
-	TokenUnusable     Cause = "token_unusable"     // the answer is no token of this identity
+	ReviewFailed      Cause = "review_failed"      // the workload cluster could not decide whether the account may use the identity
+	TokenUnusable     Cause = "token_unusable"     // the answer is not a token of this identity
 	WriteFailed       Cause = "write_failed"       // the Secret could not be written
 )
 
@@ -39,13 +39,13 @@ func Causes() []Cause {
 // failure is why a Secret gets no token now.
 type failure struct {
 	cause Cause
-	// reason is that of the Event; message says what is wrong and what to do.
+	// reason is that of the Event; message has the fault and the correction.
 	reason, message string
 }
 
 // cause classifies an error of the identity cluster. A webhook or a policy of a namespace can give any code, so a 4xx and a 500 are
-// answers to this request alone. A 404 that is not of the API is not: a server whose aggregated API is gone gives it. That one
-// request has no answer is no outage yet: see outage.
+// answers to this request alone. A 404 that is not of the API is not: a server whose aggregated API is gone gives it. One
+// request without an answer is not an outage yet: see outage.
 func cause(err error) Cause {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -83,7 +83,7 @@ func retryAfter(err error) time.Duration {
 	return min(longestRetryAfter, max(shortestRetryAfter, time.Duration(seconds)*time.Second))
 }
 
-// missing says whether the API has looked and found no such identity. A server that does not know the resource has not looked.
+// missing reports whether the API has looked and found no such identity. A server that does not know the resource has not looked.
 func missing(err error) bool {
 	if !apierrors.IsNotFound(err) {
 		return false
@@ -100,7 +100,7 @@ func missing(err error) bool {
 	return true
 }
 
-// contextMissing says that the service account which is the context was not found: it is gone, and its Secrets will be.
+// contextMissing reports whether the service account which is the context was not found: it is gone, and its Secrets will be.
 func contextMissing(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "serviceaccounts"

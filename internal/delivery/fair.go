@@ -21,8 +21,8 @@ const (
 	slowFor = 2 * longestLook
 )
 
-// fair keeps one namespace from taking all workers of a controller, for instance because a webhook for its objects hangs: none has
-// the last worker, all namespaces that had a slow object lately share some of the workers, and the others stay free.
+// fair keeps one namespace from taking all workers of a controller, for instance because a webhook for its objects hangs: no namespace
+// gets the last worker, all namespaces with a recent slow object share some of the workers, and the others stay free.
 type fair struct {
 	reconcile.Reconciler
 	clock clock.PassiveClock

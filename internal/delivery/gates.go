@@ -24,7 +24,7 @@ type gates struct {
 	client   client.Client
 	clock    clock.PassiveClock
 	events   Events
-	secrets  *ledger // what was told last of Secrets
+	secrets  *ledger // the last failures of Secrets
 	accounts *ledger // and of service accounts
 	recorder *Recorder
 }
@@ -47,7 +47,7 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 		}
 		if err != nil || len(secret.Data[v1alpha1.SecretToken]) == 0 {
 			after, err := g.waits(ctx, &pod, name, err == nil)
-			return reconcile.Result{RequeueAfter: after}, err // told when it is filled
+			return reconcile.Result{RequeueAfter: after}, err // queued when it is filled
 		}
 	}
 	// The condition is written first, as the agent follows pods with a gate only. A pod does not wait for it.
@@ -57,7 +57,7 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	}
 	err := g.client.Patch(ctx, &pod, client.RawPatch(types.JSONPatchType, removal(&pod, index)))
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
-		return reconcile.Result{}, nil // it has changed meanwhile: told of that too
+		return reconcile.Result{}, nil // it has changed meanwhile, which queues it again
 	}
 	if err == nil {
 		g.recorder.gates.Inc()

@@ -55,7 +55,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// A pod that waits for longer than a moment has an Event and a condition that say what for.
+// A pod that waits for longer than a moment has an Event and a condition with the reason.
 func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	secret := tokensecret.NameFor("web", "banana")
 	pod := mountingPod("p", secret)
@@ -80,7 +80,7 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 		t.Errorf("looked at again after %s, want %s", after, waitLook)
 	}
 	if event := w.event(); !strings.Contains(event, "WaitingForToken") || !strings.Contains(event, secret+" does not exist yet: IdentityMissing: WorkloadIdentity ns/banana does not exist") {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 	writes := 0
 	w.onStatus = func() error { writes++; return nil }
@@ -120,7 +120,7 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	w.pass(waitLook)
 	look()
 	if event := w.event(); !strings.Contains(event, "has no token yet: the identity cluster takes no more requests") {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 	condition(corev1.ConditionFalse, "TokenMissing", "the identity cluster takes no more requests", start0.Add(untold))
 	w.edit("ns/"+secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("t")} })
@@ -128,7 +128,7 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	condition(corev1.ConditionTrue, "TokensExist", "the tokens of the pod exist", w.clock.Now())
 	look()
 	if writes != 3 {
-		t.Errorf("%d writes, want none once the gate has gone", writes)
+		t.Errorf("%d writes, want 0 once the gate has gone", writes)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestAFailingNamespaceHoldsUpNoOther(t *testing.T) {
 			}
 			w.drive(a, start0.Add(10*time.Minute))
 			if n := len(w.refused); n < 2 || n > test.most {
-				t.Errorf("b has asked %d times in ten minutes, want 2 to %d", n, test.most)
+				t.Errorf("b has requested %d times in ten minutes, want 2 to %d", n, test.most)
 			}
 			if since, _ := w.requestor.outage.lasts(); !since.IsZero() {
 				t.Errorf("an outage of the identity cluster since %s", since)
@@ -104,7 +104,7 @@ func TestAFailingNamespaceHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// Where reads fail, too, it is the cluster: the Secrets of other namespaces do not ask.
+// Where reads fail, too, it is the cluster: the Secrets of other namespaces make no requests.
 func TestAnOutageOfAllNamespaces(t *testing.T) {
 	w, a := twoTeams(t)
 	w.down = errors.New("connection refused")
@@ -147,7 +147,7 @@ func TestASecondNamespaceIsEvidence(t *testing.T) {
 	begin("b")
 	w.drive(a, w.clock.Now().Add(time.Minute))
 	if !outage() {
-		t.Fatal("two namespaces without answers count as none")
+		t.Fatal("two namespaces without answers do not count")
 	}
 	begin("g")
 	w.drive(a, w.clock.Now().Add(time.Minute))
@@ -282,7 +282,7 @@ func TestSlowAndQuickObjectsOfOneNamespace(t *testing.T) {
 	clock.SetTime(clock.Now().Add(10 * time.Second))
 	end() // two run that began before the namespace was slow: these are all that it may have
 	if looked("b", "h5") || looked("b", "quick") || queued != 0 {
-		t.Fatal("what began before a namespace was slow is not counted")
+		t.Fatal("a reconcile that began before a namespace was slow is not counted")
 	}
 	end()
 	if queued != 1 || !looked("b", "quick") {
@@ -294,7 +294,7 @@ func TestSlowAndQuickObjectsOfOneNamespace(t *testing.T) {
 	}
 	end()
 	end()
-	// What is parked is not lost, also where it is the time that has passed.
+	// A parked object is not lost, also if its time has passed.
 	clock.SetTime(clock.Now().Add(slowFor))
 	looked("b", "quick")
 	if queued < 4 || len(f.parked) != 0 || len(f.running) != 0 || len(f.slow) != 0 {

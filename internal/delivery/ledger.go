@@ -10,18 +10,18 @@ import (
 	"github.com/credence-id/credence/internal/delivery/renewal"
 )
 
-// entry is what is remembered of a Secret: nothing that would be missed after a restart.
+// entry is the state of a Secret in memory: nothing that would be missed after a restart.
 type entry struct {
-	expiry   time.Time // of its token; zero: none
-	failures int       // in a row
-	retryAt  time.Time // not before
-	digest   string    // what the failures were for: other inputs are tried at once
-	told     failure   // what the last Event said
-	toldAt   time.Time
-	tokens   pace    // of new tokens
-	marks    pace    // of marks that its identity is missing
-	minted   *minted // a token that could not be written
-	version  string  // resource version that the Secret got by the last token
+	expiry     time.Time // of its token, or zero
+	failures   int       // in a row
+	retryAt    time.Time // not before
+	digest     string    // the inputs of the failures: other inputs are tried at once
+	reported   failure   // that of the last Event
+	reportedAt time.Time
+	tokens     pace    // of new tokens
+	marks      pace    // of marks that its identity is missing
+	minted     *minted // a token that could not be written
+	version    string  // resource version that the Secret got by the last token
 }
 
 // ledger remembers Secrets by name.
@@ -53,7 +53,7 @@ func (l *ledger) forget(key types.NamespacedName) {
 	delete(l.entries, key)
 }
 
-// soonest returns the earliest expiry of all tokens, and how many Secrets there are; zero if there is no token.
+// soonest returns the earliest expiry of all tokens, and the number of Secrets; zero if there is no token.
 func (l *ledger) soonest() (time.Time, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *ledger) wait(key types.NamespacedName, digest string, now time.Time) ti
 	return e.retryAt.Sub(now)
 }
 
-// soon is how soon after a write a second one is odd: somebody changes the Secret as often as it is written.
+// soon is how soon after a write a second one is odd: another writer changes the Secret as often as it is written.
 const soon = 10 * time.Second
 
 // pace is that of writes of one kind.
@@ -115,7 +115,7 @@ func (p pace) after(now time.Time) pace {
 	return pace{last: now}
 }
 
-// wrote says that a Secret was given a token, and has this resource version since.
+// wrote records that a Secret was given a token, and has this resource version since.
 func (l *ledger) wrote(key types.NamespacedName, version string, expiry, now time.Time) {
 	l.change(key, func(e *entry) { *e = entry{expiry: expiry, tokens: e.tokens.after(now), version: version} })
 }

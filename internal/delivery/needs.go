@@ -16,17 +16,17 @@ type Identities interface {
 	Get(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
 	// Read is Get without what is remembered: a request to the identity cluster.
 	Read(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
-	// Retain is told which namespaces are still of interest.
+	// Retain drops all namespaces but those that keep reports.
 	Retain(keep func(namespace string) bool)
 }
 
-// Tokens asks for tokens of the identity with a uid: another one of the same name is refused. The context is nil for a token
+// Tokens requests tokens of the identity with a uid: another one of the same name is refused. The context is nil for a token
 // without one, the duration 0 for the server's default. Its errors are those of the API.
 type Tokens interface {
 	Token(ctx context.Context, name types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject, duration time.Duration) (identity.Token, error)
 }
 
-// Keys tells which signing keys were revoked.
+// Keys returns the revoked signing keys.
 type Keys interface {
 	Revoked(keyID string) bool
 }

@@ -17,8 +17,8 @@ const (
 	lastProbe  = 20 * time.Second
 )
 
-// outage keeps Secrets from asking where there is no answer: for the identities of one namespace, or, once there is evidence that
-// the identity cluster answers for none, for all. In either case one Secret at a time asks; when it is answered, the others go on,
+// outage keeps Secrets from requesting where there is no answer: for the identities of one namespace, or, once there is evidence that
+// the identity cluster answers for none, for all. In either case one Secret at a time requests; when it is answered, the others go on,
 // spread out. A Secret that failed goes behind those that did not; else the one whose token expires first is the next.
 type outage struct {
 	clock  clock.PassiveClock
@@ -59,7 +59,7 @@ func newOutage(clock clock.PassiveClock, random func() float64, add func(types.N
 	}
 }
 
-// pass reports whether a Secret may ask now for a token of an identity of a namespace. If not, the Secret is remembered, and queued
+// pass reports whether a Secret may request a token of an identity of a namespace now. If not, the Secret is remembered, and queued
 // when its turn comes.
 func (o *outage) pass(key types.NamespacedName, namespace string, expiry time.Time) bool {
 	o.mu.Lock()
@@ -104,7 +104,7 @@ func (o *outage) unanswered(key types.NamespacedName, namespace string, expiry t
 	}
 	s.waiting[key] = expiry
 	if s.probing != (types.NamespacedName{}) && s.probing != key {
-		return // it asked before the silence was noticed
+		return // it requested before the silence was noticed
 	}
 	o.choose(s, 0)
 }
@@ -203,7 +203,7 @@ func (o *outage) before(s *silence, a, b types.NamespacedName) bool {
 	return s.waiting[a].Before(s.waiting[b])
 }
 
-// choose makes a Secret the next to ask, after a wait that grows and is at least as long as given.
+// choose makes a Secret the next to request, after a wait that grows and is at least as long as given.
 func (o *outage) choose(s *silence, least time.Duration) {
 	if !o.pick(s) {
 		return
@@ -226,7 +226,7 @@ func (o *outage) pick(s *silence) bool {
 	return s.probing != types.NamespacedName{}
 }
 
-// forget gives up a Secret that does not wait, or is gone. When none waits, there is nobody to find out that the outage is over:
+// forget drops a Secret that does not wait, or is gone. When the last one is dropped, no request can find the end of the outage:
 // it counts as over.
 func (o *outage) forget(key types.NamespacedName) {
 	o.mu.Lock()
@@ -242,7 +242,7 @@ func (o *outage) forget(key types.NamespacedName) {
 	}
 }
 
-// leave takes a Secret out of a silence, and reports whether none is left. A turn that was not used is passed on.
+// leave takes a Secret out of a silence, and reports whether the silence is empty. An unused turn is passed on.
 func (o *outage) leave(s *silence, key types.NamespacedName) bool {
 	delete(s.waiting, key)
 	if s.probing == key && o.pick(s) {

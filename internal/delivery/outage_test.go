@@ -98,7 +98,7 @@ func TestAnHourWithoutTheIdentityCluster(t *testing.T) {
 	run(start0.Add(97 * time.Minute))
 	asked = failures()
 	if asked > 400 || asked < 100 {
-		t.Errorf("the identity cluster was asked %d times in about an hour of silence, want a few a minute", asked)
+		t.Errorf("the identity cluster got %d requests in about an hour of silence, want a few a minute", asked)
 	}
 	if looks > secrets+3*asked {
 		t.Errorf("Secrets were looked at %d times meanwhile: a hot loop", looks)
@@ -150,8 +150,8 @@ func TestOneThatAlwaysFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Error("the good one got no token within 50 seconds")
 }
 
-// A Secret that could not learn of its identity, and then finds that its token is fresh, asks for nothing: others must not wait
-// for what it is told.
+// A Secret that could not read its identity, and then finds that its token is fresh, makes no request: others must not wait
+// for its answer.
 func TestAnOutageEndsWhenWhoWaitedNeedsNothing(t *testing.T) {
 	w := newWorld(t, labelled("ns", "fresh", "banana"), labelled("ns", "new", "banana"))
 	wi := w.addIdentity("ns", "banana", "u1")
@@ -188,7 +188,7 @@ func TestNoSigningKeyIsNoOutage(t *testing.T) {
 	}
 }
 
-// Those who have nothing to ask when their turn comes pass it on: whoever does ask must not wait behind all of them.
+// Secrets with nothing to request when their turn comes pass it on: the others must not wait behind all of them.
 func TestTurnsAreNotWasted(t *testing.T) {
 	for name, back := range map[string]func(*world, *v1alpha1.WorkloadIdentity){
 		"their identity is gone": func(*world, *v1alpha1.WorkloadIdentity) {},

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// queue is the queue of a controller, for those besides it who know that an object must be looked at.
+// queue is the queue of a controller, for other components that find that an object must be reconciled.
 type queue struct {
 	mu    sync.Mutex
 	inner workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -41,7 +41,7 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// mapper knows the few resources that are used, so that no answer of the API is needed to start.
+// mapper knows the few resources that are used, so that starting needs no answer of the API.
 func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	for _, kind := range []string{"Secret", "Pod", "ServiceAccount"} {
@@ -61,7 +61,7 @@ func byObject() map[client.Object]cache.ByObject {
 	}
 }
 
-// requestors selects the Secrets that ask for tokens.
+// requestors selects the Secrets that request tokens.
 func requestors() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor})
 }
@@ -88,7 +88,7 @@ func accountList() *metav1.PartialObjectMetadataList {
 	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccountList"}}
 }
 
-// names says whether a service account gives its pods an identity.
+// names reports whether a service account gives its pods an identity.
 func names(account metav1.Object, identity string) bool {
 	list, err := tokensecret.ParseIdentities(account.GetAnnotations()[v1alpha1.AnnotationAccountIdentities])
 	return err == nil && slices.Contains(list, identity)
@@ -141,7 +141,7 @@ func (a *Agent) register(config Config) error {
 		Complete(newFair(a.gates, config.Clock, config.Concurrency, a.pods.add))
 }
 
-// concerns says whether a service account has, or may still have, Secrets of the agent.
+// concerns reports whether a service account has, or may still have, Secrets of the agent.
 func (a *Agent) concerns(object client.Object) bool {
 	if _, ok := object.GetAnnotations()[v1alpha1.AnnotationAccountIdentities]; ok {
 		return true

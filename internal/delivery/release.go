@@ -57,7 +57,7 @@ func (a *accounts) release(ctx context.Context, account *metav1.PartialObjectMet
 			continue
 		}
 		if len(users) > 0 {
-			a.tellReleased(account, name, users)
+			a.reportReleased(account, name, users)
 		}
 	}
 	return problems, waiting
@@ -88,8 +88,8 @@ func (a *accounts) remove(ctx context.Context, account *metav1.PartialObjectMeta
 // maxReleasedPods bounds the Events on pods.
 const maxReleasedPods = 20
 
-// tellReleased writes Events on the account, and on pods that still mount the Secret of an identity.
-func (a *accounts) tellReleased(account *metav1.PartialObjectMetadata, identity string, users []corev1.Pod) {
+// reportReleased writes Events on the account, and on pods that still mount the Secret of an identity.
+func (a *accounts) reportReleased(account *metav1.PartialObjectMetadata, identity string, users []corev1.Pod) {
 	what, verb := "1 pod", "needs"
 	if len(users) != 1 {
 		what, verb = strconv.Itoa(len(users))+" pods", "need"
@@ -107,7 +107,7 @@ func (a *accounts) tellReleased(account *metav1.PartialObjectMetadata, identity 
 	}
 }
 
-// podsOf lists the pods of service accounts that have not ended. It asks the API: the cache has pods without a node alone.
+// podsOf lists the pods of service accounts that have not ended. It lists live: the cache has only pods without a node.
 func podsOf(reader client.Reader) func(context.Context, types.NamespacedName) ([]corev1.Pod, error) {
 	return func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error) {
 		var pods corev1.PodList

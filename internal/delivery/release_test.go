@@ -57,17 +57,17 @@ func TestReleasedIdentitiesServeTheirPods(t *testing.T) {
 			}
 			for _, words := range []string{"IdentityReleased the account gives new pods no tokens of WorkloadIdentity ns/banana any more, but 2 pods still need them", "this pod keeps them", "this pod keeps them"} {
 				if event := w.event(); !strings.Contains(event, words) || !strings.Contains(event, "to stop delivery at once, take the right to use it away") {
-					t.Errorf("the Event says %q", event)
+					t.Errorf("the Event is %q", event)
 				}
 			}
-			// It is renewed as before, and nothing is told again.
+			// It is renewed as before, and nothing is reported again.
 			for range 3 {
 				w.pass(45 * time.Minute)
 				w.look("ns/" + key)
 				w.lookAtAccount()
 			}
 			if event := w.event(); len(w.tokens) != 4 || event != "" {
-				t.Errorf("%d tokens, want 4; the Event says %q", len(w.tokens), event)
+				t.Errorf("%d tokens, want 4; the Event is %q", len(w.tokens), event)
 			}
 			// Without the right it is not.
 			w.denied["system:serviceaccount:ns:web"] = true
@@ -117,7 +117,7 @@ func TestAPodThatIsAdmittedMeanwhileKeepsItsSecret(t *testing.T) {
 		}
 	}
 	if event := w.event(); event != "" {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 	w.pods = []corev1.Pod{mountingPod("a", key)}
 	w.pass(releasedLook)

@@ -19,7 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// renew asks for a token and writes it.
+// renew requests a token and writes it.
 func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 	if immutable := w.secret.Immutable; immutable != nil && *immutable {
 		return r.stand(w, failure{WriteFailed, "SecretImmutable", "no token can be written into the Secret, as it is immutable: delete it, and create it without immutable: true"})
@@ -65,7 +65,7 @@ func (r *requestor) renew(ctx context.Context, w *work) time.Duration {
 	r.recorder.renewals.WithLabelValues(string(w.decision.Reason)).Inc()
 	r.ledger.wrote(w.key, version, fresh.Expiry, r.clock.Now())
 	if account, _, ok := accountOf(w.secret); ok {
-		r.asks.done(account, w.key)
+		r.renewals.done(account, w.key)
 		r.accountDone(account)
 	}
 	r.log.InfoContext(ctx, "token renewed", "secret", w.key.String(), "identity", w.request.Identity.String(), "reason", w.decision.Reason,
@@ -90,11 +90,11 @@ type minted struct {
 	digest  string // of what it was made from
 }
 
-// unwritten returns the token that could not be written at the last try, if it is still what is wanted: while the workload cluster
-// takes no writes, each try must not cost a token. Whoever asks for a new one means one that is newer.
+// unwritten returns the token that could not be written at the last try, if it is still wanted: while the workload cluster
+// accepts no writes, each try must not cost a token. A request for a new token means a newer one.
 func (r *requestor) unwritten(w *work) *minted {
 	m := r.ledger.get(w.key).minted
-	if m == nil || m.digest != w.want.Digest || r.state(w).Asked || !r.now().Before(m.renewAt) || w.want.Revoked(m.fresh.KeyID) {
+	if m == nil || m.digest != w.want.Digest || r.state(w).Requested || !r.now().Before(m.renewAt) || w.want.Revoked(m.fresh.KeyID) {
 		return nil
 	}
 	return m
@@ -107,7 +107,7 @@ func (w *work) expiry() time.Time {
 	return w.token.Expiry
 }
 
-// denied returns why the user on whose behalf the token is asked for may not use the identity; empty if they may. It is the service
+// denied returns why the user on whose behalf the token is requested may not use the identity, or "". It is the service
 // account that is the context, or else the user who labelled the Secret, if that is known.
 func (r *requestor) denied(ctx context.Context, w *work) (string, error) {
 	if !tokensecret.ServiceAccountContext(w.request.Context) {
@@ -138,7 +138,7 @@ func mayNotUse(account, identity types.NamespacedName) string {
 		account, identity, account.Name, identity.Namespace, account.Namespace, account.Name)
 }
 
-// freshToken is what a new token says about itself.
+// freshToken has the claims of a new token.
 type freshToken struct {
 	renewal.Token
 	id string
@@ -175,7 +175,7 @@ func (r *requestor) learn(issuedAt time.Time) {
 	}
 }
 
-// write puts the token, and what belongs beside it, into the Secret, unless what it asks for has changed meanwhile. It returns the
+// write puts the token, and its other fields, into the Secret, unless the Secret's request has changed meanwhile. It returns the
 // resource version that the Secret has then.
 func (r *requestor) write(ctx context.Context, w *work, token identity.Token, renewAt time.Time) (string, error) {
 	const tries = 4
@@ -191,7 +191,7 @@ func (r *requestor) write(ctx context.Context, w *work, token identity.Token, re
 			return "", err
 		}
 		if again, err := tokensecret.Parse(&newer); err != nil || newer.UID != w.secret.UID || !tokensecret.Labelled(&newer) || again.Identity != w.request.Identity || !sameContext(again.Context, w.request.Context) {
-			return "", errors.New("what it asks for has changed meanwhile")
+			return "", errors.New("its request has changed meanwhile")
 		}
 		secret = &newer
 	}
@@ -217,7 +217,7 @@ func (r *requestor) filled(secret *corev1.Secret, w *work, token identity.Token,
 	out.Annotations[v1alpha1.AnnotationRenewTimestamp] = renewAt.Format(time.RFC3339)
 	out.Annotations[v1alpha1.AnnotationInputs] = renewal.Seal(w.want.Digest, out.Data[v1alpha1.SecretToken])
 	delete(out.Annotations, v1alpha1.AnnotationOrphaned)
-	// One that was set after the token was asked for is answered by the next.
+	// An annotation that was set after the request for this token is answered by the next.
 	if w.secret.Annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken {
 		delete(out.Annotations, v1alpha1.AnnotationOperation)
 	}

@@ -38,7 +38,7 @@ func TestTheRequesterIsReviewedAtEachRenewal(t *testing.T) {
 		t.Errorf("%d tokens after the right was taken away, tried again after %s, want the old one kept", len(w.tokens), wait)
 	}
 	if event := w.event(); !strings.Contains(event, "UseDenied alice, on whose behalf the Secret is filled, may no longer use the WorkloadIdentity ns/banana") || !strings.Contains(event, v1alpha1.AnnotationRequester+"=me") {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 	if event := w.event(); event != "" {
 		t.Errorf("one more Event: %q", event)

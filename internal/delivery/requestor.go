@@ -29,7 +29,7 @@ type requestor struct {
 	tokens     Tokens
 	keys       Keys
 	reviews    Reviews
-	// oneCluster says that identities and service accounts are of the same cluster: only then an account can be a context.
+	// oneCluster reports whether identities and service accounts are of the same cluster: only then an account can be a context.
 	oneCluster bool
 	window     renewal.Window
 	duration   time.Duration
@@ -40,9 +40,9 @@ type requestor struct {
 	recorder *Recorder
 	ledger   *ledger
 	outage   *outage
-	asks     *asks
-	reports  *reports.Reporter // nil: none
-	// accountDone is told of an account all of whose Secrets may have what it asked for.
+	renewals *renewals
+	reports  *reports.Reporter // nil: no reports
+	// accountDone is called with an account all of whose Secrets may have their requested tokens.
 	accountDone func(types.NamespacedName)
 	log         *slog.Logger
 
@@ -61,7 +61,7 @@ type work struct {
 	want     renewal.Want
 	token    *renewal.Token
 	decision renewal.Decision
-	// waits says that the Secret waits for the identity cluster to answer.
+	// waits reports whether the Secret waits for the identity cluster to answer.
 	waits bool
 }
 
@@ -83,7 +83,7 @@ func (r *requestor) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, nil
 	}
 	if r.ledger.stale(request.NamespacedName, secret.ResourceVersion, r.clock.Now()) {
-		return reconcile.Result{RequeueAfter: cacheLag}, nil // what was written is shown in a moment, and is told of
+		return reconcile.Result{RequeueAfter: cacheLag}, nil // the cache shows the write in a moment, which queues it again
 	}
 	w := &work{secret: &secret, key: request.NamespacedName, token: storedToken(&secret)}
 	after := r.keep(ctx, w)
@@ -100,14 +100,14 @@ func (r *requestor) forget(key types.NamespacedName) {
 	r.reports.Remove(key)
 }
 
-// report tells of a Secret in the status of its identity.
+// report updates a Secret in the status of its identity.
 func (r *requestor) report(w *work) {
 	if w.identity == nil {
 		r.reports.Remove(w.key)
 		return
 	}
 	e := r.ledger.get(w.key)
-	r.reports.Set(w.key, reports.Secret{Identity: w.request.Identity, UID: w.identity.UID, Expiry: e.expiry, Reason: e.told.reason, Message: e.told.message})
+	r.reports.Set(w.key, reports.Secret{Identity: w.request.Identity, UID: w.identity.UID, Expiry: e.expiry, Reason: e.reported.reason, Message: e.reported.message})
 }
 
 // keep returns after how long the Secret is looked at again; 0: when something changes.
@@ -143,7 +143,7 @@ func (r *requestor) keep(ctx context.Context, w *work) time.Duration {
 	return r.renew(ctx, w)
 }
 
-// authority says why a Secret that names a service account as its context is not the agent's own.
+// authority returns why a Secret that names a service account as its context is not the agent's own, or "".
 func (r *requestor) authority(ctx context.Context, w *work) (string, error) {
 	if !tokensecret.ServiceAccountContext(w.request.Context) {
 		return "", nil
@@ -184,12 +184,12 @@ func (r *requestor) expect(w *work) error {
 func (r *requestor) state(w *work) renewal.State {
 	annotations := w.secret.Annotations
 	state := renewal.State{
-		Token:   w.token,
-		RenewAt: annotations[v1alpha1.AnnotationRenewTimestamp],
-		Asked:   annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken,
+		Token:     w.token,
+		RenewAt:   annotations[v1alpha1.AnnotationRenewTimestamp],
+		Requested: annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken,
 	}
-	if account, _, ok := accountOf(w.secret); ok && r.asks.asked(account, w.key) {
-		state.Asked = true
+	if account, _, ok := accountOf(w.secret); ok && r.renewals.requested(account, w.key) {
+		state.Requested = true
 	}
 	_, marked := annotations[v1alpha1.AnnotationOrphaned]
 	if !marked && annotations[v1alpha1.AnnotationInputs] == renewal.Seal(w.want.Digest, w.secret.Data[v1alpha1.SecretToken]) &&
@@ -199,7 +199,7 @@ func (r *requestor) state(w *work) renewal.State {
 	return state
 }
 
-// storedToken returns what the token of a Secret says about itself; nil if there is none that can be read.
+// storedToken returns the claims of a Secret's token; nil if it is missing or cannot be read.
 func storedToken(secret *corev1.Secret) *renewal.Token {
 	inspection, err := relyingparty.Inspect(string(secret.Data[v1alpha1.SecretToken]))
 	if err != nil {

@@ -25,7 +25,7 @@ func TestATokenIsWritten(t *testing.T) {
 		t.Errorf("the Secret holds %+v and config %q", token, secret.Data["config"])
 	}
 	if string(secret.Data["theirs"]) != "kept" || secret.Labels["team"] != "fruit" || secret.Annotations["note"] != "ours" {
-		t.Errorf("what others wrote is not there any more: %+v", secret.ObjectMeta)
+		t.Errorf("the fields of other writers are gone: %+v", secret.ObjectMeta)
 	}
 	if secret.Labels[v1alpha1.LabelProvider] != "aws" || secret.Annotations[v1alpha1.AnnotationRenewTimestamp] != "2026-01-02T03:42:00Z" {
 		t.Errorf("labels %v, annotations %v", secret.Labels, secret.Annotations)
@@ -40,7 +40,7 @@ func TestATokenIsWritten(t *testing.T) {
 	w.pass(time.Minute)
 	w.look("ns/s")
 	if len(w.tokens) != 2 {
-		t.Errorf("%d tokens were asked for, want 2", len(w.tokens))
+		t.Errorf("%d tokens were requested, want 2", len(w.tokens))
 	}
 }
 
@@ -93,10 +93,10 @@ func TestRenewedAtOnce(t *testing.T) {
 			w.look("ns/s")
 			secret := w.secret("ns/s")
 			if len(w.tokens) != 2 || string(secret.Data["token"]) == string(before) {
-				t.Errorf("%d tokens were asked for, want a second", len(w.tokens))
+				t.Errorf("%d tokens were requested, want a second", len(w.tokens))
 			}
 			if _, still := secret.Annotations[v1alpha1.AnnotationOperation]; still {
-				t.Error("the annotation that asks is still there")
+				t.Error("the annotation is still there")
 			}
 			if again := w.look("ns/s"); again < 30*time.Minute || len(w.tokens) != 2 {
 				t.Errorf("not settled: looks again after %s, %d tokens", again, len(w.tokens))
@@ -125,11 +125,11 @@ func TestBadAnnotationsGetAnEvent(t *testing.T) {
 		t.Errorf("looks again after %s, %d tokens: only people can mend this", again, len(w.tokens))
 	}
 	if event := w.event(); !strings.Contains(event, "InvalidAnnotation") || !strings.Contains(event, v1alpha1.AnnotationContextObject) {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 	w.look("ns/s")
 	if event := w.event(); event != "" {
-		t.Errorf("told twice: %q", event)
+		t.Errorf("reported twice: %q", event)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestAnIdentityThatIsDeleted(t *testing.T) {
 		t.Errorf("token %v, annotations %v: want the token kept, and the mark", storedToken(secret), secret.Annotations)
 	}
 	if event := w.event(); !strings.Contains(event, "IdentityMissing") || !strings.Contains(event, "2026-01-02T04:00:00Z") {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 	version := secret.ResourceVersion
 	w.look("ns/s")
@@ -167,7 +167,7 @@ func TestAnIdentityThatIsDeleted(t *testing.T) {
 	}
 }
 
-// Tokens that can't be written are not asked for.
+// Tokens that can't be written are not requested.
 func TestImmutableSecretsAreLeftAlone(t *testing.T) {
 	secret := labelled("ns", "s", "banana")
 	secret.Immutable = ptr.To(true)
@@ -177,11 +177,11 @@ func TestImmutableSecretsAreLeftAlone(t *testing.T) {
 		t.Errorf("looks again after %s, %d tokens: only people can mend this", again, len(w.tokens))
 	}
 	if event := w.event(); !strings.Contains(event, "SecretImmutable") {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 }
 
-// A service account that went a moment ago is no identity that is missing.
+// A service account that went a moment ago is not a missing identity.
 func TestAContextThatIsGone(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"))
 	w.addIdentity("ns", "banana", "u1")
@@ -190,14 +190,14 @@ func TestAContextThatIsGone(t *testing.T) {
 		t.Error("it is not tried again")
 	}
 	if event := w.event(); !strings.Contains(event, `serviceaccounts "web" not found`) || strings.Contains(event, "IdentityMissing") {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 	if _, marked := w.secret("ns/s").Annotations[v1alpha1.AnnotationOrphaned]; marked {
 		t.Error("marked as one whose identity is gone")
 	}
 }
 
-// A server that does not know the resource has not said that there is no such identity.
+// A server that does not know the resource has not looked for the identity.
 func TestAnAPIThatIsGoneIsAnOutage(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"))
 	w.down = apierrors.NewGenericServerResponse(404, "GET", v1alpha1.Resource("workloadidentities"), "banana", "404 page not found", 0, true)
@@ -226,10 +226,10 @@ func TestAWriteThatConflicts(t *testing.T) {
 	w.look("ns/s")
 	secret := w.secret("ns/s")
 	if storedToken(secret) == nil || string(secret.Data["other"]) != "new" || len(w.tokens) != 1 {
-		t.Errorf("after a conflict: token %v, data %v, %d tokens asked for", storedToken(secret), secret.Data["other"], len(w.tokens))
+		t.Errorf("after a conflict: token %v, data %v, %d tokens requested", storedToken(secret), secret.Data["other"], len(w.tokens))
 	}
 	if secret.Annotations[v1alpha1.AnnotationOperation] == "" {
-		t.Error("what was asked for after the token had been requested is gone unanswered")
+		t.Error("a request after that for the token is gone unanswered")
 	}
 }
 

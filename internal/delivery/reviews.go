@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// AccessReviews asks the authorizer of the workload cluster.
+// AccessReviews queries the authorizer of the workload cluster.
 type AccessReviews struct {
 	Client authorizationclient.SubjectAccessReviewInterface
 }

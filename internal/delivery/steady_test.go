@@ -24,11 +24,11 @@ type steady struct {
 	perMinute []int   // renewals, without the first fill
 	average   float64 // of them, by the middle of the window
 	due       int     // how often the time of a Secret had come
-	renewed   int     // how many tokens were asked for then
+	renewed   int     // how many tokens were requested then
 }
 
-// runSteady runs the requestor over lifetimes of one hour: each Secret is looked at when it asked to be, and once more after each
-// time that it was written, as the watch would have it.
+// runSteady runs the requestor over lifetimes of one hour: each Secret is reconciled when it is due, and once more after each
+// write, as by the watch.
 func runSteady(t testing.TB, secrets, lifetimes int) steady {
 	var objects []client.Object
 	for i := range secrets {
@@ -54,13 +54,13 @@ func runSteady(t testing.TB, secrets, lifetimes int) steady {
 				t.Fatalf("%s was filled with %d tokens", next.key, written)
 			}
 		case written != 1 || !next.at.Before(expiry):
-			t.Fatalf("%s was looked at when it had asked to be, %s before its token expired, and got %d new tokens", next.key, expiry.Sub(next.at), written)
+			t.Fatalf("%s was reconciled when it was due, %s before its token expired, and got %d new tokens", next.key, expiry.Sub(next.at), written)
 		default:
 			s.perMinute[next.at.Sub(start0)/time.Minute]++
 			s.due++
 		}
 		if again := w.lookAt(next.key); again != wait || len(w.tokens) != asked+1 {
-			t.Fatalf("%s was renewed twice, or asks for another time: %s, then %s", next.key, wait, again)
+			t.Fatalf("%s was renewed twice, or is due at another time: %s, then %s", next.key, wait, again)
 		}
 		next.at = next.at.Add(wait)
 	}
@@ -70,7 +70,7 @@ func runSteady(t testing.TB, secrets, lifetimes int) steady {
 
 // table is an API of Secrets that is fast enough for a hundred thousand writes.
 type table struct {
-	client.Client // nothing else is asked of it
+	client.Client // nothing else is called
 	stored        map[types.NamespacedName]*corev1.Secret
 }
 
@@ -88,7 +88,7 @@ func (t table) Get(_ context.Context, key types.NamespacedName, into client.Obje
 	return nil
 }
 
-// Patch takes the whole new object: nobody else writes, which the patch must say.
+// Patch replaces the whole object: there are no other writers, which the patch must assume.
 func (t table) Patch(_ context.Context, object client.Object, patch client.Patch, _ ...client.PatchOption) error {
 	content, err := patch.Data(object)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The binder takes a moment: only an account that waits for longer is told of it, and nothing is written meanwhile.
+// The binder takes a moment: only an account that waits for longer gets an Event, and nothing is written meanwhile.
 func TestAccountInANamespaceWithoutABinding(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
 	w.addIdentity("ns", "banana", "u1")
@@ -22,7 +22,7 @@ func TestAccountInANamespaceWithoutABinding(t *testing.T) {
 			t.Fatalf("try %d: not looked at again", try)
 		}
 		event := w.event()
-		if told := strings.Contains(event, "NamespaceNotBound") && strings.Contains(event, "credence-server binder"); told != (try == patience) {
+		if reported := strings.Contains(event, "NamespaceNotBound") && strings.Contains(event, "credence-server binder"); reported != (try == patience) {
 			t.Errorf("try %d: the Event is %q", try, event)
 		}
 		w.pass(wait)

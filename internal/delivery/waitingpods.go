@@ -32,9 +32,9 @@ func (g *gates) waits(ctx context.Context, pod *corev1.Pod, secret string, exist
 	if early := untold - now.Sub(pod.CreationTimestamp.Time); early > 0 {
 		return early, nil
 	}
-	reason, what, why := "TokenMissing", "has no token yet", g.secrets.get(types.NamespacedName{Namespace: pod.Namespace, Name: secret}).told.message
+	reason, what, why := "TokenMissing", "has no token yet", g.secrets.get(types.NamespacedName{Namespace: pod.Namespace, Name: secret}).reported.message
 	if !exists {
-		reason, what, why = "SecretMissing", "does not exist yet", g.accounts.get(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}).told.message
+		reason, what, why = "SecretMissing", "does not exist yet", g.accounts.get(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}).reported.message
 	}
 	if why == "" {
 		why = "the agent has seen nothing that is in the way; see credence explain pod " + pod.Name + " -n " + pod.Namespace

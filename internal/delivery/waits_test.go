@@ -32,7 +32,7 @@ func TestRefusalsBackOff(t *testing.T) {
 		t.Errorf("waits %v", waits)
 	}
 	if event := w.event(); !strings.Contains(event, "TokenRequestRefused") || !strings.Contains(event, "credence:agent:identities") {
-		t.Errorf("the Event says %q", event)
+		t.Errorf("the Event is %q", event)
 	}
 	// Other inputs are tried at once.
 	w.down = nil
@@ -43,7 +43,7 @@ func TestRefusalsBackOff(t *testing.T) {
 	}
 }
 
-// Somebody who writes as often as the agent does must not make it ask for a token each time.
+// A writer as frequent as the agent must not make it request a token each time.
 func TestQuickRenewalsSlowDown(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"))
 	w.addIdentity("ns", "banana", "u1")
@@ -53,7 +53,7 @@ func TestQuickRenewalsSlowDown(t *testing.T) {
 		w.pass(time.Second)
 	}
 	if n := len(w.tokens); n < 3 || n > 14 {
-		t.Errorf("%d tokens were asked for in ten minutes, want a few", n)
+		t.Errorf("%d tokens were requested in ten minutes, want a few", n)
 	}
 }
 
@@ -87,12 +87,12 @@ func TestIssuerWithAnotherClock(t *testing.T) {
 		w.look("ns/s2")
 	}
 	if len(w.tokens) != 2 {
-		t.Errorf("%d tokens were asked for in 20 minutes, want 2: by the issuer's clock they are fresh", len(w.tokens))
+		t.Errorf("%d tokens were requested in 20 minutes, want 2: by the issuer's clock they are fresh", len(w.tokens))
 	}
 	w.pass(25 * time.Minute)
 	w.look("ns/s")
 	if len(w.tokens) != 3 {
-		t.Errorf("%d tokens were asked for, want a renewal by the issuer's clock", len(w.tokens))
+		t.Errorf("%d tokens were requested, want a renewal by the issuer's clock", len(w.tokens))
 	}
 }
 
@@ -115,7 +115,7 @@ func TestSecretDeletedLeavesNothing(t *testing.T) {
 	}
 }
 
-// A cache that is behind shows the Secret as it was before its token was written: that is no reason for a second one.
+// A cache that is behind shows the Secret as it was before its token was written: that is not a reason for a second one.
 func TestACacheThatIsBehindRenewsNothingTwice(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"))
 	w.addIdentity("ns", "banana", "u1")
@@ -130,7 +130,7 @@ func TestACacheThatIsBehindRenewsNothingTwice(t *testing.T) {
 	}
 	w.shown = nil
 	if again := w.look("ns/s"); len(w.tokens) != 1 || again != 41*time.Minute+30*time.Second {
-		t.Errorf("%d tokens were asked for, want 1; looks again after %s", len(w.tokens), again)
+		t.Errorf("%d tokens were requested, want 1; looks again after %s", len(w.tokens), again)
 	}
 }
 
@@ -147,23 +147,23 @@ func TestARestoredClusterIsServed(t *testing.T) {
 	}
 	w.pass(time.Second)
 	if w.look("ns/s"); len(w.tokens) != 2 || storedToken(w.secret("ns/s")) == nil {
-		t.Errorf("%d tokens were asked for, want a second one", len(w.tokens))
+		t.Errorf("%d tokens were requested, want a second one", len(w.tokens))
 	}
 }
 
-// A timer may stand still for a night; nobody sleeps longer than ten minutes by it.
+// A timer may stand still for a night: a wait is never longer than ten minutes.
 func TestNobodySleepsLong(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{0: 0, time.Second: time.Second, time.Hour: 10 * time.Minute} {
 		inner := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{RequeueAfter: asked}, nil
 		})
 		if got, err := (wakeful{inner}).Reconcile(t.Context(), reconcile.Request{}); err != nil || got.RequeueAfter != want {
-			t.Errorf("asked for %s it sleeps %s, %v, want %s", asked, got.RequeueAfter, err, want)
+			t.Errorf("due after %s it sleeps %s, %v, want %s", asked, got.RequeueAfter, err, want)
 		}
 	}
 }
 
-// What a server failed over is tried again within a minute, however often it has.
+// A request that failed in a server is repeated within a minute, however often it has failed.
 func TestAServerThatFailedIsAskedAgainSoon(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"))
 	w.addIdentity("ns", "banana", "u1")
@@ -180,7 +180,7 @@ func TestAServerThatFailedIsAskedAgainSoon(t *testing.T) {
 	}
 }
 
-// While nothing can be written, a token is asked for once; what has changed meanwhile, or is asked for, is worth another.
+// While nothing can be written, a token is requested once; changed inputs, or a request for a new one, are worth another.
 func TestATokenThatCouldNotBeWrittenIsKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		meanwhile func(*world)
@@ -188,7 +188,7 @@ func TestATokenThatCouldNotBeWrittenIsKept(t *testing.T) {
 	}{
 		"nothing changes":  {func(*world) {}, 1},
 		"audiences change": {func(w *world) { w.identities["ns/banana"].Spec.Audiences = []string{"other"} }, 2},
-		"a new one is asked": {func(w *world) {
+		"a new one is requested": {func(w *world) {
 			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken })
 		}, 2},
 		"its key is revoked": {func(w *world) { w.revoked["k1"], w.keyID = true, "k2" }, 2},
@@ -202,7 +202,7 @@ func TestATokenThatCouldNotBeWrittenIsKept(t *testing.T) {
 				w.pass(w.look("ns/s"))
 			}
 			if len(w.tokens) != 1 {
-				t.Errorf("%d tokens were asked for while none could be written, want 1", len(w.tokens))
+				t.Errorf("%d tokens were requested while none could be written, want 1", len(w.tokens))
 			}
 			test.meanwhile(w)
 			w.unwritable = nil
@@ -213,7 +213,7 @@ func TestATokenThatCouldNotBeWrittenIsKept(t *testing.T) {
 			}
 			token := storedToken(w.secret("ns/s"))
 			if token == nil || len(w.tokens) != test.want || w.revoked[token.KeyID] {
-				t.Errorf("the Secret has %+v, %d tokens were asked for, want %d", token, len(w.tokens), test.want)
+				t.Errorf("the Secret has %+v, %d tokens were requested, want %d", token, len(w.tokens), test.want)
 			}
 		})
 	}

@@ -43,10 +43,10 @@ type world struct {
 
 	mu         sync.Mutex
 	identities map[string]*v1alpha1.WorkloadIdentity
-	down       error                  // what every question to the identity cluster is answered with
-	downIn     map[string]error       // what requests for tokens of a namespace are answered with
+	down       error                  // the answer of the identity cluster to every request
+	downIn     map[string]error       // the answer to requests for tokens of a namespace
 	tokens     []identityTokenAsked   // in order
-	refused    []types.NamespacedName // asked for and not given, as downIn has it
+	refused    []types.NamespacedName // requested and refused by downIn
 	pods       []corev1.Pod           // of the account
 	reviewed   []tokensecret.User     // in order
 	denied     map[string]bool        // accounts that may not use identities
@@ -57,8 +57,8 @@ type world struct {
 	onStatus   func() error        // before a status is patched; an error is the answer
 	onPatch    func(client.Object) // before a patch is carried out
 	unserved   string              // a namespace whose Secrets the agent may not read
-	unwritable error               // what patches are answered with
-	shown      *corev1.Secret      // what the cache shows instead of the Secret
+	unwritable error               // the answer to patches
+	shown      *corev1.Secret      // shown by the cache instead of the Secret
 }
 
 type identityTokenAsked struct {
@@ -97,16 +97,16 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	random := func() float64 { return 0.5 }
 	ledger := newLedger()
 	outage := newOutage(w.clock, random, w.queue)
-	asks := newAsks()
+	renewals := newRenewals()
 	events := Events{workload: w.events, identity: record.NewFakeRecorder(10000)}
 	recorder := newRecorder(w.clock, ledger, outage)
 	w.requestor = &requestor{
 		client: w.client, live: w.client, identities: w, tokens: w, keys: w, reviews: w, oneCluster: true, window: renewal.Window{From: 0.6, To: 0.8},
-		clock: w.clock, random: random, events: events, recorder: recorder, ledger: ledger, outage: outage, asks: asks,
+		clock: w.clock, random: random, events: events, recorder: recorder, ledger: ledger, outage: outage, renewals: renewals,
 		accountDone: func(account types.NamespacedName) { w.queue(account, 0) }, log: slog.New(slog.DiscardHandler),
 	}
 	w.accounts = &accounts{
-		client: w.client, live: w.client, identities: w, reviews: w, clock: w.clock, random: random, events: events, asks: asks,
+		client: w.client, live: w.client, identities: w, reviews: w, clock: w.clock, random: random, events: events, renewals: renewals,
 		queue: w.queue, serves: func(namespace string) bool { return namespace != w.unserved }, failures: newLedger(), log: slog.New(slog.DiscardHandler),
 		pods: func(context.Context, types.NamespacedName) ([]corev1.Pod, error) { return w.pods, nil },
 	}
@@ -169,7 +169,7 @@ func (w *world) Token(_ context.Context, name types.NamespacedName, uid types.UI
 	return identity.NewToken(w.jwt(wi, w.clock.Now().Add(w.ahead))), nil
 }
 
-// jwt is a token with a signature that nobody looks at here.
+// jwt is a token whose signature is not verified here.
 func (w *world) jwt(wi *v1alpha1.WorkloadIdentity, at time.Time) string {
 	part := func(value any) string {
 		content, err := json.Marshal(value)

@@ -32,7 +32,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// Binder makes the RoleBindings in each namespace that tokens are delivered in. Several may run: who comes second finds it there.
+// Binder makes the RoleBindings in each namespace that tokens are delivered in. Several may run: the second finds the binding.
 type Binder struct {
 	manager manager.Manager
 	log     *slog.Logger
@@ -71,7 +71,7 @@ func NewBinder(cluster *rest.Config, log *slog.Logger) (*Binder, error) {
 		Complete(b)
 }
 
-// mapper knows the two resources, so that no answer of the API is needed to start.
+// mapper knows the two resources, so that starting needs no answer of the API.
 func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion})
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
@@ -115,7 +115,7 @@ func (b *Binder) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	err := b.manager.GetClient().Get(ctx, client.ObjectKeyFromObject(secrets), secrets)
 	if err == nil {
 		if !right(secrets) {
-			b.log.WarnContext(ctx, "the agent can't deliver tokens in a namespace: its RoleBinding was made by somebody else, and gives another right: delete it",
+			b.log.WarnContext(ctx, "the agent can't deliver tokens in a namespace: its RoleBinding is not the binder's, and grants another right: delete it",
 				"namespace", secrets.Namespace, "roleBinding", secrets.Name)
 		}
 	} else if !apierrors.IsNotFound(err) {

@@ -61,7 +61,7 @@ func (r *Release) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if delivered(namespace) || namespace.DeletionTimestamp != nil || !r.Serves(namespace.Name) {
 		return reconcile.Result{}, nil // one that is not served is looked at again once it is
 	}
-	// Asked of the API: the cache may not show yet what was written last.
+	// A live list: the cache may not show the last write yet.
 	secrets := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "SecretList"}}
 	if err := r.live.List(ctx, secrets, client.InNamespace(namespace.Name), client.Limit(1),
 		client.MatchingLabels{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}); err != nil {

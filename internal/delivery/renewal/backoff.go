@@ -9,7 +9,7 @@ const (
 )
 
 // Backoff is how long to wait after so many failures in a row, at least one: doubled each time up to five minutes, drawn from the
-// upper half, so that those who failed at once do not come back at once.
+// upper half, so that requests that failed together do not come back together.
 func Backoff(failures int, random func() float64) time.Duration {
 	wait := lastWait
 	if failures < 10 {
@@ -18,13 +18,13 @@ func Backoff(failures int, random func() float64) time.Duration {
 	return wait/2 + time.Duration(float64(wait/2)*random())
 }
 
-// The spread of those who waited for the end of an outage.
+// The spread of the waiting Secrets at the end of an outage.
 const (
 	spreadEach = 10 * time.Millisecond
 	spreadMost = time.Minute
 )
 
-// Spread returns when the one at a position, of so many who waited, goes on after an outage: in order, evenly over at most a
+// Spread returns when the Secret at a position, of so many that waited, goes on after an outage: in order, evenly over at most a
 // minute.
 func Spread(position, of int) time.Duration {
 	if of <= 0 {

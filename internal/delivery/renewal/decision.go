@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Token is what a stored token says about itself.
+// Token has the claims of a stored token.
 type Token struct {
 	KeyID            string
 	Subject          string
@@ -15,12 +15,12 @@ type Token struct {
 
 // State is what a Secret holds.
 type State struct {
-	// Token is nil if there is none, or none that can be read.
+	// Token is nil if it is missing or cannot be read.
 	Token *Token
 	// RenewAt is as it stands in the annotation. Digest is that of the inputs that the token was written for; empty: it was not written.
 	RenewAt, Digest string
-	// Asked says that the Secret, or the resource that refers to the identity, asks for a new token.
-	Asked bool
+	// Requested reports whether the Secret, or the resource that refers to the identity, requests a new token.
+	Requested bool
 }
 
 // Want is what the token should be.
@@ -32,31 +32,31 @@ type Want struct {
 	Revoked func(keyID string) bool
 }
 
-// Reason says why a token is renewed: a word for logs, Events and metrics.
+// Reason is why a token is renewed: a word for logs, Events and metrics.
 type Reason string
 
 // The reasons, in the order in which they are looked at.
 const (
-	Missing       Reason = "missing"         // there is no token that can be read
+	Missing       Reason = "missing"         // the token is missing or cannot be read
 	Expired       Reason = "expired"         // its time is over
 	FromTheFuture Reason = "from_the_future" // a clock has jumped
 	Revoked       Reason = "key_revoked"     // its key is not to be trusted
 	IdentityNew   Reason = "identity_new"    // it is of another identity, or of one that was created anew
 	InputsChanged Reason = "inputs_changed"  // audiences, providerConfig or context are not those that it was made from, or another token was written
-	Asked         Reason = "asked"           // somebody asks for a new one
-	NoSchedule    Reason = "no_schedule"     // when to renew it can't be read, or is no time of its life
+	Requested     Reason = "asked"           // a new one is requested
+	NoSchedule    Reason = "no_schedule"     // the time of its renewal can't be read, or is outside its life
 	Due           Reason = "due"             // its time has come
 )
 
 // Reasons returns all reasons, for metrics.
 func Reasons() []Reason {
-	return []Reason{Missing, Expired, FromTheFuture, Revoked, IdentityNew, InputsChanged, Asked, NoSchedule, Due}
+	return []Reason{Missing, Expired, FromTheFuture, Revoked, IdentityNew, InputsChanged, Requested, NoSchedule, Due}
 }
 
 // maxClockSkew is how far the clocks of issuer and agent may be apart before a token counts as one from the future.
 const maxClockSkew = time.Minute
 
-// Decision says whether to renew, or when.
+// Decision has the reason to renew now, or the time of the renewal.
 type Decision struct {
 	// Reason is why the token is renewed now; empty if it is not.
 	Reason Reason
@@ -64,10 +64,10 @@ type Decision struct {
 	At time.Time
 }
 
-// Renew says whether the token is renewed now.
+// Renew reports whether the token is renewed now.
 func (d Decision) Renew() bool { return d.Reason != "" }
 
-// Decide says whether a token is renewed now. Whatever can't be understood means that it is: a token too many does no harm.
+// Decide decides whether a token is renewed now. It is if any state is invalid: a token too many does no harm.
 func Decide(state State, want Want, now time.Time) Decision {
 	token := state.Token
 	if token == nil || token.IssuedAt.IsZero() || !token.Expiry.After(token.IssuedAt) {
@@ -88,8 +88,8 @@ func Decide(state State, want Want, now time.Time) Decision {
 	if state.Digest != want.Digest || !slices.Equal(token.Audiences, want.Audiences) {
 		return Decision{Reason: InputsChanged}
 	}
-	if state.Asked {
-		return Decision{Reason: Asked}
+	if state.Requested {
+		return Decision{Reason: Requested}
 	}
 	at, err := time.Parse(time.RFC3339, state.RenewAt)
 	if err != nil || at.Before(token.IssuedAt) || at.After(token.Expiry) {

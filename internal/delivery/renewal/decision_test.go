@@ -42,13 +42,13 @@ func TestDecide(t *testing.T) {
 		"clock a minute behind":      {nil, -time.Minute, ""},
 		"clock two minutes behind":   {nil, -2 * time.Minute, renewal.FromTheFuture},
 		"key revoked":                {func(s *renewal.State, _ *renewal.Want) { s.Token.KeyID = "stolen" }, 0, renewal.Revoked},
-		"nobody knows of keys":       {func(s *renewal.State, w *renewal.Want) { s.Token.KeyID, w.Revoked = "stolen", nil }, 0, ""},
+		"unknown revocations":        {func(s *renewal.State, w *renewal.Want) { s.Token.KeyID, w.Revoked = "stolen", nil }, 0, ""},
 		"identity created anew":      {func(_ *renewal.State, w *renewal.Want) { w.Subject = "sub2" }, 0, renewal.IdentityNew},
 		"audiences changed":          {func(_ *renewal.State, w *renewal.Want) { w.Audiences = []string{"a"} }, 0, renewal.InputsChanged},
 		"other inputs changed":       {func(_ *renewal.State, w *renewal.Want) { w.Digest = "other" }, 0, renewal.InputsChanged},
-		"asked":                      {func(s *renewal.State, _ *renewal.Want) { s.Asked = true }, 0, renewal.Asked},
+		"asked":                      {func(s *renewal.State, _ *renewal.Want) { s.Requested = true }, 0, renewal.Requested},
 		"no timestamp":               {func(s *renewal.State, _ *renewal.Want) { s.RenewAt = "" }, 0, renewal.NoSchedule},
-		"timestamp that is none":     {func(s *renewal.State, _ *renewal.Want) { s.RenewAt = "tomorrow" }, 0, renewal.NoSchedule},
+		"invalid timestamp":          {func(s *renewal.State, _ *renewal.Want) { s.RenewAt = "tomorrow" }, 0, renewal.NoSchedule},
 		"timestamp before the token": {func(s *renewal.State, _ *renewal.Want) { s.RenewAt = issued.Add(-time.Second).Format(time.RFC3339) }, 0, renewal.NoSchedule},
 		"timestamp after the token":  {func(s *renewal.State, _ *renewal.Want) { s.RenewAt = "2099-01-01T00:00:00Z" }, 0, renewal.NoSchedule},
 	} {
@@ -62,7 +62,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decided %+v, want reason %q", got, test.want)
 			}
 			if !got.Renew() && !got.At.Equal(issued.Add(40*time.Minute)) {
-				t.Errorf("renews at %s, want what the annotation says", got.At)
+				t.Errorf("renews at %s, want the time of the annotation", got.At)
 			}
 		})
 	}

@@ -20,11 +20,11 @@ const every = 61 * time.Second
 // maxMessage is how many characters of a failure are reported.
 const maxMessage = 1024
 
-// Secret is what is known of a Secret that asks for tokens of an identity.
+// Secret is the state of a Secret that requests tokens of an identity.
 type Secret struct {
 	Identity types.NamespacedName
 	UID      types.UID // of the identity
-	Expiry   time.Time // of its token; zero: none
+	Expiry   time.Time // of its token, or zero
 	// Reason and Message are why it has no new token; empty: it has one.
 	Reason, Message string
 }
@@ -40,7 +40,7 @@ type board struct {
 type tally struct {
 	uid     types.UID
 	secrets map[types.NamespacedName]struct{}
-	sent    *v1alpha1.DeliveryReportSpec // nil: nothing yet
+	sent    *v1alpha1.DeliveryReportSpec // nil before the first
 	sentUID types.UID
 	notTill time.Time
 }

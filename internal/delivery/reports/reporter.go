@@ -24,7 +24,7 @@ const (
 	workers = 4
 	// settling is how long a first report waits for what follows at once.
 	settling = time.Second
-	// refused is how long an identity is left alone whose reports are refused.
+	// refused is how long an identity gets no reports after one was refused.
 	refused = 10 * time.Minute
 )
 
@@ -50,7 +50,7 @@ func (r *Reporter) Set(key types.NamespacedName, secret Secret) {
 	}
 }
 
-// Remove is for a Secret that is gone, or asks for no tokens any more.
+// Remove is for a Secret that is gone, or requests no tokens any more.
 func (r *Reporter) Remove(key types.NamespacedName) {
 	if r != nil {
 		r.look(r.board.remove(key), settling)
@@ -97,7 +97,7 @@ func (r *Reporter) send(ctx context.Context, identity types.NamespacedName) time
 		r.board.sent(identity, uid, report, now.Add(every))
 		return 0
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// It is gone, or another one: what follows from that is found out elsewhere.
+		// It is gone, or another one, which is handled elsewhere.
 		r.board.sent(identity, uid, report, now.Add(every))
 		return 0
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):

@@ -76,7 +76,7 @@ func TestOneReportAMinuteAndNoneWithoutAChange(t *testing.T) {
 	w.clock.SetTime(start0.Add(every))
 	w.look(t, 0)
 	w.look(t, 0)
-	// What has expired is not delivered.
+	// An expired token is not delivered.
 	w.clock.SetTime(start0.Add(40 * time.Minute))
 	w.look(t, 0)
 	w.Remove(key("a"))

@@ -37,7 +37,7 @@ func secret(namespace, name, owner string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"owner": owner}}}
 }
 
-// events are what a handler was told, in order.
+// events are the calls of a handler, in order.
 type events struct {
 	mu  sync.Mutex
 	all []string
@@ -63,8 +63,8 @@ func (e *events) handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// start runs a cache over a fake of the API. What was watched, as resource/namespace, is sent to watches, if not nil: the fake shows
-// nothing of what happens between a list and a watch.
+// start runs a cache over a fake of the API. Each watch, as resource/namespace, is sent to watches, if not nil: the fake has
+// no events between a list and a watch.
 func start(t *testing.T, watches chan string, served func(string), objects ...runtime.Object) (*Cache, *fake.Clientset) {
 	t.Helper()
 	kube := fake.NewClientset(objects...)
@@ -173,7 +173,7 @@ func TestOnlyBoundNamespacesAreRead(t *testing.T) {
 	}
 	for _, action := range kube.Actions() {
 		if resource := action.GetResource().Resource; resource == "secrets" && action.GetNamespace() != "a" && action.GetNamespace() != "b" {
-			t.Errorf("Secrets of %q were asked for", action.GetNamespace())
+			t.Errorf("Secrets of %q were requested", action.GetNamespace())
 		}
 	}
 }
@@ -182,12 +182,12 @@ func TestNamespacesComeAndGo(t *testing.T) {
 	served, watches := make(chan string, 10), make(chan string, 100)
 	c, kube := start(t, watches, func(namespace string) { served <- namespace }, secret("a", "1", "x"))
 	await(t, watches, "rolebindings/")
-	told := &events{}
+	received := &events{}
 	i, err := c.GetInformer(t.Context(), &corev1.Secret{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := i.AddEventHandler(told.handler()); err != nil {
+	if _, err := i.AddEventHandler(received.handler()); err != nil {
 		t.Fatal(err)
 	}
 	if c.Serves("a") {
@@ -206,16 +206,16 @@ func TestNamespacesComeAndGo(t *testing.T) {
 		if err := kube.RbacV1().RoleBindings("a").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the namespace goes", func() bool { return !c.Serves("a") && told.has("delete a/1") })
+		eventually(t, "the namespace goes", func() bool { return !c.Serves("a") && received.has("delete a/1") })
 		if got := names(t, c); got != nil {
 			t.Errorf("not bound any more: %v", got)
 		}
 	}
-	told.mu.Lock()
-	defer told.mu.Unlock()
+	received.mu.Lock()
+	defer received.mu.Unlock()
 	want := []string{"add a/1", "delete a/1", "add a/1", "delete a/1", "add a/1", "delete a/1"}
-	if !slices.Equal(told.all, want) {
-		t.Errorf("told %v, want %v", told.all, want)
+	if !slices.Equal(received.all, want) {
+		t.Errorf("received %v, want %v", received.all, want)
 	}
 }
 
@@ -223,31 +223,31 @@ func TestHandlersSeeWhatIsThereAndWhatChanges(t *testing.T) {
 	watches := make(chan string, 100)
 	c, kube := start(t, watches, nil, binding("a"), secret("a", "1", "x"))
 	await(t, watches, "secrets/a")
-	told := &events{}
+	received := &events{}
 	i, err := c.GetInformerForKind(t.Context(), corev1.SchemeGroupVersion.WithKind("Secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	registered, err := i.AddEventHandler(told.handler())
-	if err != nil || !told.has("add a/1") || !registered.HasSynced() {
-		t.Fatalf("%v %v %v", told.all, registered.HasSynced(), err)
+	registered, err := i.AddEventHandler(received.handler())
+	if err != nil || !received.has("add a/1") || !registered.HasSynced() {
+		t.Fatalf("%v %v %v", received.all, registered.HasSynced(), err)
 	}
 	secrets := kube.CoreV1().Secrets("a")
 	if _, err := secrets.Update(t.Context(), secret("a", "1", "z"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the change is told", func() bool { return told.has("update a/1") })
+	eventually(t, "the change is delivered", func() bool { return received.has("update a/1") })
 	if got := names(t, c, client.MatchingFields{"owner": "z"}); !slices.Equal(got, []string{"a/1"}) {
 		t.Errorf("by the new value: %v", got)
 	}
 	if err := secrets.Delete(t.Context(), "1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deletion is told", func() bool { return told.has("delete a/1") })
+	eventually(t, "the deletion is delivered", func() bool { return received.has("delete a/1") })
 	if err := i.RemoveEventHandler(registered); err != nil {
 		t.Fatal(err)
 	}
-	before := len(told.all)
+	before := len(received.all)
 	seen := &events{}
 	if _, err := i.AddEventHandler(seen.handler()); err != nil {
 		t.Fatal(err)
@@ -255,14 +255,14 @@ func TestHandlersSeeWhatIsThereAndWhatChanges(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), secret("a", "3", "x"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "another handler is told", func() bool { return seen.has("add a/3") })
-	if told.mu.Lock(); len(told.all) != before {
-		t.Errorf("a handler that was removed is told %v", told.all[before:])
+	eventually(t, "another handler is called", func() bool { return seen.has("add a/3") })
+	if received.mu.Lock(); len(received.all) != before {
+		t.Errorf("a removed handler receives %v", received.all[before:])
 	}
-	told.mu.Unlock()
+	received.mu.Unlock()
 }
 
-// A namespace whose binding gives no right, as somebody else has made it, keeps no other waiting.
+// A namespace whose binding grants no right does not block the others.
 func TestRefusalOfOneNamespace(t *testing.T) {
 	kube := fake.NewClientset(binding("a"), binding("b"), secret("a", "1", "x"), secret("b", "1", "x"))
 	refuse := func(action clienttesting.Action) (bool, runtime.Object, error) {

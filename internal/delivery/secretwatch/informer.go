@@ -8,7 +8,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// informer is the Secrets of all namespaces, for those who are told of changes.
+// informer is the Secrets of all namespaces, with handlers for changes.
 type informer struct{ cache *Cache }
 
 // registration is one handler.
@@ -17,8 +17,8 @@ type registration struct {
 	handler toolscache.ResourceEventHandler
 }
 
-// tell calls all handlers.
-func (c *Cache) tell(call func(toolscache.ResourceEventHandler)) {
+// callHandlers calls all handlers.
+func (c *Cache) callHandlers(call func(toolscache.ResourceEventHandler)) {
 	c.notify.Lock()
 	defer c.notify.Unlock()
 	c.mu.Lock()
@@ -45,7 +45,7 @@ func (i informer) AddEventHandler(handler toolscache.ResourceEventHandler) (tool
 	return registered, nil
 }
 
-// AddEventHandlerWithResyncPeriod implements cache.Informer. Nothing is told twice without a change.
+// AddEventHandlerWithResyncPeriod implements cache.Informer. Events are not repeated without a change.
 func (i informer) AddEventHandlerWithResyncPeriod(handler toolscache.ResourceEventHandler, _ time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(handler)
 }

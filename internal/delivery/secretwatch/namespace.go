@@ -49,7 +49,7 @@ func (c *Cache) follow(ctx context.Context, name string) {
 	})
 }
 
-// unfollow ends that: for all who are told of Secrets, those of the namespace are gone.
+// unfollow ends that: the handlers get a deletion of each of the namespace's Secrets.
 func (c *Cache) unfollow(name string) {
 	c.mu.Lock()
 	followed, ok := c.namespaces[name]
@@ -61,7 +61,7 @@ func (c *Cache) unfollow(name string) {
 	followed.stop()
 	<-followed.ended
 	for _, object := range followed.store.List() {
-		c.tell(func(handler toolscache.ResourceEventHandler) { handler.OnDelete(object) })
+		c.callHandlers(func(handler toolscache.ResourceEventHandler) { handler.OnDelete(object) })
 	}
 	followed.settle()
 }
@@ -70,7 +70,7 @@ func (c *Cache) newNamespace(name string) *namespace {
 	followed := &namespace{ended: make(chan struct{}), settled: make(chan struct{})}
 	followed.settle = sync.OnceFunc(func() { close(followed.settled) })
 	secrets := c.client.CoreV1().Secrets(name)
-	// A namespace whose Secrets can't be read has none, as far as can be known.
+	// A namespace whose Secrets can't be read counts as empty.
 	settleOn := func(err error) {
 		if err != nil {
 			followed.settle()
@@ -94,13 +94,13 @@ func (c *Cache) newNamespace(name string) *namespace {
 		ObjectType: &corev1.Secret{},
 		Handler: toolscache.ResourceEventHandlerDetailedFuncs{
 			AddFunc: func(object any, initial bool) {
-				c.tell(func(handler toolscache.ResourceEventHandler) { handler.OnAdd(object, initial) })
+				c.callHandlers(func(handler toolscache.ResourceEventHandler) { handler.OnAdd(object, initial) })
 			},
 			UpdateFunc: func(before, after any) {
-				c.tell(func(handler toolscache.ResourceEventHandler) { handler.OnUpdate(before, after) })
+				c.callHandlers(func(handler toolscache.ResourceEventHandler) { handler.OnUpdate(before, after) })
 			},
 			DeleteFunc: func(object any) {
-				c.tell(func(handler toolscache.ResourceEventHandler) { handler.OnDelete(object) })
+				c.callHandlers(func(handler toolscache.ResourceEventHandler) { handler.OnDelete(object) })
 			},
 		},
 		Indexers:  c.indexers,
