@@ -14,7 +14,7 @@ import (
 
 // ErrSuperseded says that the stored ring does not know what is remembered of it: an older ring was put back, or another
 // one. Nothing is signed with it until somebody has confirmed that it is the one to use.
-var ErrSuperseded = errors.New("the stored ring of keys is older than what is known of it, and signs nothing: put the newest one back, or use this one by credence keys initialize --accept-loss")
+var ErrSuperseded = errors.New("the stored ring of keys is older than what is known of it, and signs nothing: an operator of the keys puts the newest one back, or goes on with this one by credence keys initialize --accept-loss")
 
 // outsideTimeout bounds the question of what is remembered outside, so that time is left to read the ring itself.
 const outsideTimeout = 3 * time.Second

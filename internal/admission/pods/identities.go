@@ -22,14 +22,14 @@ const granters = "a cluster admin, or a person with ClusterRole credence:workloa
 func Names(account *corev1.ServiceAccount) ([]string, *Denial) {
 	names, err := tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities])
 	if err != nil {
-		return nil, admission.Invalid(fmt.Sprintf("annotation %s of service account %s/%s %s: correct it with: kubectl annotate serviceaccount %s -n %s --overwrite %s=NAME[,NAME...]",
+		return nil, admission.Invalid(fmt.Sprintf("annotation %s of service account %s/%s %s: a user who may update service accounts there corrects it with: kubectl annotate serviceaccount %s -n %s --overwrite %s=NAME[,NAME...]",
 			v1alpha1.AnnotationAccountIdentities, account.Namespace, account.Name, err, account.Name, account.Namespace, v1alpha1.AnnotationAccountIdentities))
 	}
 	return names, nil
 }
 
 func accountMissing(namespace, name string) *Denial {
-	return admission.Forbidden(fmt.Sprintf("service account %s/%s does not exist: create it with: kubectl create serviceaccount %s -n %s, or set spec.serviceAccountName of the pod to one that does",
+	return admission.Forbidden(fmt.Sprintf("service account %s/%s does not exist: set spec.serviceAccountName of the pod to one that does, or have a user who may create service accounts there create it with: kubectl create serviceaccount %s -n %s",
 		namespace, name, name, namespace))
 }
 
@@ -57,7 +57,7 @@ func grantOf(r Request, identity Identity, s settings) (grant, *Denial) {
 	}
 	config, problems := r.Adapters(identity.Type).Parse(identity.ProviderConfig, field.NewPath("spec", "targetSystem", "providerConfig"))
 	if len(problems) > 0 {
-		return grant{}, admission.Invalid(fmt.Sprintf("workload identity %s/%s has a providerConfig that target system %s does not take: %s: correct it with: kubectl edit workloadidentity %s -n %s",
+		return grant{}, admission.Invalid(fmt.Sprintf("workload identity %s/%s has a providerConfig that target system %s does not take: %s: a user who may update workload identities there corrects it with: kubectl edit workloadidentity %s -n %s",
 			r.Namespace, identity.Name, identity.Type, problems.ToAggregate(), identity.Name, r.Namespace))
 	}
 	g := grant{identity: identity.Name, place: target.PodPlace(s.os, s.mountPath, identity.Name)}

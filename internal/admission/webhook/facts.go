@@ -80,7 +80,7 @@ func (f *facts) identity(ctx context.Context, namespace, account, name string) (
 	case apierrors.IsNotFound(err):
 		return known, nil
 	case apierrors.IsForbidden(err):
-		return known, fmt.Errorf("credence-webhook may not read workload identities of namespace %s: bind ClusterRole credence:identity-reader there to its user: %w", namespace, err)
+		return known, fmt.Errorf("credence-webhook may not read workload identities of namespace %s: a cluster admin binds ClusterRole credence:identity-reader there to its user: %w", namespace, err)
 	case err != nil:
 		return known, fmt.Errorf("read workload identity %s/%s: %w", namespace, name, err)
 	}

@@ -23,7 +23,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 )
 
-const resumeBy = "put a backup back, or accept the loss by credence keys initialize --accept-loss"
+const resumeBy = "an operator of the keys puts a backup back, or accepts the loss by credence keys initialize --accept-loss"
 
 // creating are the verbs that can create an object: a server-side apply is a patch.
 var creating = []string{"create", "patch"}

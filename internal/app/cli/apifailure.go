@@ -90,18 +90,18 @@ func (r tokenRequest) hint(status metav1.Status) string {
 	case http.StatusUnprocessableEntity:
 		return "correct the named fields, and try again"
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		hint := "see whether Credence's API is available: " + getAPIService(v1alpha1.SchemeGroupVersion)
+		hint := seeAPIService(v1alpha1.SchemeGroupVersion)
 		if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-			hint = fmt.Sprintf("%s keys list shows when a key may sign; %s", r.program, hint)
+			hint = fmt.Sprintf("a user with ClusterRole credence:keyrings:viewer sees from when a key may sign: %s keys list; %s", r.program, hint)
 		}
 		return hint
 	}
 	return ""
 }
 
-// getAPIService is the command that shows whether a group of the API is available.
-func getAPIService(group schema.GroupVersion) string {
-	return fmt.Sprintf("kubectl get apiservice %s.%s", group.Version, group.Group)
+// seeAPIService is how to see whether a group of the API is available.
+func seeAPIService(group schema.GroupVersion) string {
+	return fmt.Sprintf("a cluster admin sees whether Credence's API is available: kubectl get apiservice %s.%s", group.Version, group.Group)
 }
 
 // rbacRefusal is how the RBAC authorizer of Kubernetes words that a right is missing.
@@ -131,8 +131,8 @@ func (r tokenRequest) whatIsMissing(status metav1.Status) string {
 	case details == nil || details.Name == "" || strings.Contains(status.Message, "the server could not find the requested resource"):
 		return fmt.Sprintf("Credence's API (%s) is not installed in this cluster: choose another one by --kube-context, or install it", v1alpha1.SchemeGroupVersion)
 	case r.context != nil && details.Name == r.context.name && details.Group == "":
-		return fmt.Sprintf("see which there are: kubectl get %s -n %s", r.context.resource, r.namespace)
+		return fmt.Sprintf("see which there are, if you may list them: kubectl get %s -n %s", r.context.resource, r.namespace)
 	default:
-		return fmt.Sprintf("see which there are: kubectl get workloadidentities -n %s", r.namespace)
+		return fmt.Sprintf("see which there are, if you may list them: kubectl get workloadidentities -n %s", r.namespace)
 	}
 }

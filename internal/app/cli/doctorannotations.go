@@ -132,7 +132,7 @@ func (a *annotations) report() {
 	}
 	add(a.values, verdictFail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label, "the label "+v1alpha1.LabelNamespaceIdentities+" has no effect with another value than "+v1alpha1.NamespaceEnabled)
 	add(a.unserved, verdictFail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label+"; or take the annotation away", "service accounts list identities in namespaces without the label "+label+", so that their pods get none")
-	add(a.invalid, verdictFail, "kubectl annotate serviceaccount NAME -n NAMESPACE --overwrite "+v1alpha1.AnnotationAccountIdentities+"=NAME[,NAME...]", "annotations that can't be understood, for which pods are refused")
+	add(a.invalid, verdictFail, "a user who may update service accounts there runs: kubectl annotate serviceaccount NAME -n NAMESPACE --overwrite "+v1alpha1.AnnotationAccountIdentities+"=NAME[,NAME...]", "annotations that can't be understood, for which pods are refused")
 	add(a.unread, verdictWarn, "see docs/reference/labels-and-annotations.md", "keys that nothing reads")
 	if len(a.found.findings) == before && a.looked > 0 {
 		a.found.pass("annotations", "those of %s have an effect, or are not Credence's", plural(a.looked, "object", "objects"))

@@ -36,7 +36,7 @@ func (d *doctor) checkIdentities(ctx context.Context, found *diagnosis, both clu
 		found.skip("identities", "you may not read them: %v", err)
 		return nil
 	case apierrors.IsNotFound(err) && len(names) > 0:
-		found.add("identities", verdictFail, "see which there are: kubectl get workloadidentities -n "+home, "WorkloadIdentity %s/%s does not exist", home, names[0])
+		found.add("identities", verdictFail, "see which there are, if you may list them: kubectl get workloadidentities -n "+home, "WorkloadIdentity %s/%s does not exist", home, names[0])
 		return nil
 	case err != nil:
 		found.add("identities", verdictFail, "see whether Credence's API is available", "%v", err)
@@ -78,7 +78,7 @@ func checkLimits(found *diagnosis, identity *deliveredIdentity) {
 	}
 	config, problems := adapter.Parse(identity.config, field.NewPath("spec", "targetSystem", "providerConfig"))
 	if len(problems) > 0 {
-		found.add("identities", verdictFail, fmt.Sprintf("kubectl edit workloadidentity %s -n %s", identity.Name, identity.Namespace), "%s: %v", name, problems.ToAggregate())
+		found.add("identities", verdictFail, fmt.Sprintf("a user who may update identities there runs: kubectl edit workloadidentity %s -n %s", identity.Name, identity.Namespace), "%s: %v", name, problems.ToAggregate())
 		return
 	}
 	if expected := config.Audiences(); len(expected) > 0 && !slices.ContainsFunc(expected, func(a string) bool { return slices.Contains(identity.Audiences, a) }) {
@@ -203,9 +203,9 @@ func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
 	report(empty, verdictFail, agent, "have no token")
 	report(absent, verdictFail, agent, "do not exist, though service accounts need them")
 	report(unkept, verdictWarn, agent, "have a token and no time of its renewal, as if no agent kept them")
-	report(foreign, verdictFail, "renew it: kubectl annotate secret NAME -n NAMESPACE gardener.cloud/operation=renew-workload-identity-token", "are of another issuer than the identity's")
+	report(foreign, verdictFail, "a user who may update Secrets there renews it: kubectl annotate secret NAME -n NAMESPACE gardener.cloud/operation=renew-workload-identity-token", "are of another issuer than the identity's")
 	report(orphaned, verdictWarn, "create the identity anew, and its trust as well, or delete the Secret", "are of identities that do not exist any more")
-	report(unnamed, verdictWarn, "have a user who may use the identity take it over: kubectl annotate secret NAME -n NAMESPACE --overwrite "+authenticationv1alpha1.AnnotationRequester+"=me",
+	report(unnamed, verdictWarn, "have a user who may use the identity and update the Secret take it over: kubectl annotate secret NAME -n NAMESPACE --overwrite "+authenticationv1alpha1.AnnotationRequester+"=me",
 		"do not hold the user who labelled them, so that no right is reviewed when they are renewed")
 	report(released, verdictWarn, "name the identity again, or let these pods end: new ones do not get it; to stop delivery at once, take the right to use it away from the service account",
 		"are of identities that their service account does not name any more, and stay for the pods that mount them")

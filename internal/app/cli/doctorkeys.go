@@ -28,7 +28,7 @@ func (d *doctor) checkKeys(ctx context.Context, found *diagnosis, cluster *api) 
 		return nil
 	}
 	if err != nil {
-		found.add("keys", verdictFail, "see whether Credence's API is available: "+getAPIService(v1alpha1.SchemeGroupVersion), "read the ring of keys: %v", err)
+		found.add("keys", verdictFail, seeAPIService(v1alpha1.SchemeGroupVersion), "read the ring of keys: %v", err)
 		return nil
 	}
 	if len(ring.Status.Keys) == 0 {
@@ -76,7 +76,7 @@ func (d *doctor) judgeKeys(found *diagnosis, ring *v1alpha1.KeyRing) {
 	}
 	for _, party := range ring.Status.RelyingParties {
 		if len(party.MissingKeys) > 0 {
-			found.add("keys", verdictWarn, fmt.Sprintf("give it the keys, then: credence keys acknowledge %s", party.Name), "relying party %s has not been given %s", party.Name, plural(len(party.MissingKeys), "key", "keys"))
+			found.add("keys", verdictWarn, fmt.Sprintf("give it the keys; an operator of the keys (ClusterRole credence:keyrings:operator) then runs: credence keys acknowledge %s", party.Name), "relying party %s has not been given %s", party.Name, plural(len(party.MissingKeys), "key", "keys"))
 		}
 	}
 }

@@ -51,7 +51,7 @@ func keysHint(program string, status metav1.Status) string {
 	case http.StatusInternalServerError:
 		return fmt.Sprintf("look at the keys before you ask again: %s keys list", program)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return "see whether Credence's API is available: " + getAPIService(v1alpha1.SchemeGroupVersion)
+		return seeAPIService(v1alpha1.SchemeGroupVersion)
 	}
 	return ""
 }

@@ -78,7 +78,7 @@ func (c *client) hint(status metav1.Status, needed rights) string {
 		if nothingServes(&apierrors.StatusError{ErrStatus: status}) {
 			return fmt.Sprintf(": this cluster does not serve %s.%s: choose another one, by another kubeconfig or context", needed.resource, needed.group)
 		}
-		see := "see which there are: kubectl get " + needed.resource
+		see := "see which there are, if you may list them: kubectl get " + needed.resource
 		if needed.namespace != "" {
 			see += " -n " + needed.namespace
 		}
