@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -77,8 +78,12 @@ func execConfig(c *rest.Config) (execcredential.Config, error) {
 	}
 	if list := p.PluginPolicy.Allowlist; list != nil {
 		config.Policy.Allowlist = make([]execcredential.AllowedProgram, 0, len(list))
-		for _, entry := range list {
-			config.Policy.Allowlist = append(config.Policy.Allowlist, execcredential.AllowedProgram{Command: entry.Command})
+		for i, entry := range list {
+			command, err := allowedCommand(entry)
+			if err != nil {
+				return execcredential.Config{}, fmt.Errorf("execcredential/clientgo: entry %d of the allowlist: %w", i, err)
+			}
+			config.Policy.Allowlist = append(config.Policy.Allowlist, execcredential.AllowedProgram{Command: command})
 		}
 	}
 	if !p.ProvideClusterInfo {
@@ -104,6 +109,24 @@ func execConfig(c *rest.Config) (execcredential.Config, error) {
 		return execcredential.Config{}, fmt.Errorf("execcredential/clientgo: write the cluster's extension: %w", err)
 	}
 	return config, nil
+}
+
+// allowedCommand reads an api.AllowlistEntry by the name of its field, which client-go 0.35 calls Name, and later versions Command. A field of another
+// name narrows what may run in a way that is not known here: an entry that sets one is an error.
+func allowedCommand(entry any) (string, error) {
+	var command string
+	fields := reflect.ValueOf(entry)
+	for i := range fields.NumField() {
+		name, value := fields.Type().Field(i).Name, fields.Field(i)
+		switch {
+		case value.IsZero():
+		case name == "Command", name == "Name":
+			command = value.String()
+		default:
+			return "", fmt.Errorf("%s is not supported", name)
+		}
+	}
+	return command, nil
 }
 
 // extension is the JSON of ExecProvider.Config. What clientcmd read from a kubeconfig is JSON already.

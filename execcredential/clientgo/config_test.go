@@ -217,8 +217,8 @@ func TestPolicyOfAConfig(t *testing.T) {
 		denied bool
 	}{
 		"deny":   {policy: api.PluginPolicy{PolicyType: api.PluginPolicyDenyAll}, denied: true},
-		"other":  {policy: api.PluginPolicy{PolicyType: api.PluginPolicyAllowlist, Allowlist: []api.AllowlistEntry{{Command: "/bin/sh"}}}, denied: true},
-		"listed": {policy: api.PluginPolicy{PolicyType: api.PluginPolicyAllowlist, Allowlist: []api.AllowlistEntry{{Command: provider.Config().Command}}}},
+		"other":  {policy: api.PluginPolicy{PolicyType: api.PluginPolicyAllowlist, Allowlist: allowlist("/bin/sh")}, denied: true},
+		"listed": {policy: api.PluginPolicy{PolicyType: api.PluginPolicyAllowlist, Allowlist: allowlist(provider.Config().Command)}},
 	} {
 		pool, _ := newPool(t, execcredential.Options{})
 		config := server.config(provider)
@@ -227,6 +227,32 @@ func TestPolicyOfAConfig(t *testing.T) {
 		var denied *execcredential.PolicyError
 		if errors.As(err, &denied) != c.denied || !c.denied && err != nil {
 			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// allowlist has the one field of an entry set, whose name differs between the versions of client-go.
+func allowlist(command string) []api.AllowlistEntry {
+	list := make([]api.AllowlistEntry, 1)
+	reflect.ValueOf(&list[0]).Elem().Field(0).SetString(command)
+	return list
+}
+
+// An entry with a condition that is not known here must not allow a program that does not meet it.
+func TestUnknownFieldsOfAnAllowlist(t *testing.T) {
+	for name, c := range map[string]struct {
+		entry any
+		want  string
+		fails bool
+	}{
+		"client-go 0.35": {entry: struct{ Name string }{"aws"}, want: "aws"},
+		"client-go 0.36": {entry: struct{ Command string }{"aws"}, want: "aws"},
+		"unknown, set":   {entry: struct{ Command, Digest string }{"aws", "sha256:1"}, fails: true},
+		"unknown, empty": {entry: struct{ Command, Digest string }{"aws", ""}, want: "aws"},
+	} {
+		got, err := clientgo.AllowedCommand(c.entry)
+		if got != c.want || (err != nil) != c.fails {
+			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
 }
