@@ -5,7 +5,7 @@ BIN := $(CURDIR)/bin
 KUBERNETES := v1.37.1
 FUZZTIME ?= 60s
 # What other people's programs import is in modules of its own, which "./..." leaves out.
-PACKAGES := ./... github.com/credence-id/credence/api/...
+PACKAGES := ./... github.com/credence-id/credence/api/... github.com/credence-id/credence/execcredential/...
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
 # What the control plane says of its version; without it, it says v0.0.0-master.
@@ -42,6 +42,8 @@ test: build ## Run every test: unit, property, fuzz seeds, command line, real AP
 	hack/node-programs.sh
 	test/login/programs.sh
 	CGO_ENABLED=1 go test -race -timeout 45m $$(go list $(PACKAGES) | grep -v /test/)
+	hack/alone.sh execcredential test -count=1 ./...
+	hack/alone.sh execcredential/clientgo test -count=1 ./...
 	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 90m ./test/...
 	hack/sdk-programs.sh
 	@echo "building MinIO for the tests of SDKs; the first time takes some minutes"
@@ -59,6 +61,10 @@ verify: ## Check format, vet, lint, generated code, modules and import rules
 .PHONY: generate
 generate: ## Make the generated code anew
 	hack/generate.sh
+
+.PHONY: release
+release: ## Show the go.mod of each module in a release, without replace: make release VERSION=v0.1.0
+	@for module in api execcredential execcredential/clientgo .; do echo "== $$module/go.mod"; hack/release.sh "$(VERSION)" $$module; done
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (60s)

@@ -174,6 +174,10 @@ func (e *exchange) replayable() bool {
 var errUnsigned = errors.New("the key did not sign")
 
 func asSignError(err error) *SignError {
-	unsigned, _ := errors.AsType[*SignError](err)
+	if err == nil {
+		return nil
+	}
+	var unsigned *SignError
+	errors.As(err, &unsigned)
 	return unsigned
 }

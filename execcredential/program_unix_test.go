@@ -56,37 +56,37 @@ func TestBadRunsAreForgotten(t *testing.T) {
 			answer: &exectest.Answer{Hang: true},
 			during: func(_ exectest.Call, clock *exectest.Clock) { clock.WaitForTimers(1); clock.Advance(time.Minute) },
 			is: func(err error) bool {
-				timeout, ok := errors.AsType[*execcredential.TimeoutError](err)
-				return ok && timeout.After == time.Minute
+				var timeout *execcredential.TimeoutError
+				return errors.As(err, &timeout) && timeout.After == time.Minute
 			},
 		},
 		"never exits after good output": {
 			answer: &exectest.Answer{Stdout: withStatus(`{"token":"kept"}`), Hang: true},
 			during: func(_ exectest.Call, clock *exectest.Clock) { clock.WaitForTimers(1); clock.Advance(time.Minute) },
-			is:     func(err error) bool { _, ok := errors.AsType[*execcredential.TimeoutError](err); return ok },
+			is:     func(err error) bool { return errors.As(err, new(*execcredential.TimeoutError)) },
 		},
 		"killed": {
 			answer: &exectest.Answer{Hang: true},
 			during: func(call exectest.Call, _ *exectest.Clock) { _ = syscall.Kill(call.PID, syscall.SIGKILL) },
 			is: func(err error) bool {
-				exit, ok := errors.AsType[*execcredential.ExitError](err)
-				return ok && exit.Signal == "killed"
+				var exit *execcredential.ExitError
+				return errors.As(err, &exit) && exit.Signal == "killed"
 			},
 		},
 		"good output, bad exit code": {
 			answer: &exectest.Answer{Stdout: withStatus(`{"token":"kept"}`), ExitCode: 7},
 			is: func(err error) bool {
-				exit, ok := errors.AsType[*execcredential.ExitError](err)
-				return ok && exit.Code == 7
+				var exit *execcredential.ExitError
+				return errors.As(err, &exit) && exit.Code == 7
 			},
 		},
 		"not executable": {
 			file: script("#!/bin/sh\n", 0o600),
-			is:   func(err error) bool { _, ok := errors.AsType[*execcredential.StartError](err); return ok },
+			is:   func(err error) bool { return errors.As(err, new(*execcredential.StartError)) },
 		},
 		"missing": {
 			file: func(string) error { return nil },
-			is:   func(err error) bool { _, ok := errors.AsType[*execcredential.NotFoundError](err); return ok },
+			is:   func(err error) bool { return errors.As(err, new(*execcredential.NotFoundError)) },
 		},
 	}
 	for name, output := range malformed(t) {

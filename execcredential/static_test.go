@@ -74,7 +74,8 @@ func TestSeveralKubeconfigs(t *testing.T) {
 		string(os.PathListSeparator): {path: string(os.PathListSeparator), is: fs.ErrNotExist},
 	} {
 		_, err := execcredential.LoadKubeconfig(path, want.selection)
-		typed, ok := errors.AsType[*execcredential.KubeconfigError](err)
+		var typed *execcredential.KubeconfigError
+		ok := errors.As(err, &typed)
 		if !ok || typed.Path != want.path || want.is != nil && !errors.Is(err, want.is) {
 			t.Errorf("%s: %v", path, err)
 		}

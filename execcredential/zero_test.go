@@ -19,8 +19,7 @@ import (
 )
 
 func isConfigError(err error) bool {
-	_, ok := errors.AsType[*execcredential.ConfigError](err)
-	return ok
+	return errors.As(err, new(*execcredential.ConfigError))
 }
 
 // What no constructor has made is an error where it is used, and no panic.

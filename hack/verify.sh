@@ -10,12 +10,15 @@ unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go
 [ -z "$unformatted" ] || fail "not formatted, run gofmt -w on: $unformatted"
 
 # What other people's programs import is in modules of its own. "./..." leaves them out: the main module has them by import path.
-importable="api"
-ours="./..."
-for module in $importable; do ours="$ours github.com/credence-id/credence/$module/..."; done
+importable="api execcredential execcredential/clientgo"
+ours="./... github.com/credence-id/credence/api/... github.com/credence-id/credence/execcredential/..."
 
 echo "verify: modules"
-for module in . $importable devcluster tools test/alerts test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
+for module in $importable; do
+  hack/alone.sh "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy, run hack/alone.sh $module mod tidy -diff"
+  hack/alone.sh "$module" mod verify >/dev/null || fail "modules of $module are not what go.sum says"
+done
+for module in . devcluster tools test/alerts test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module are not what go.sum says"
 done
@@ -24,10 +27,10 @@ echo "verify: vet"
 go vet $ours
 (cd devcluster && go vet ./...)
 for module in $importable; do
-  (cd "$module" && go build ./... && go vet ./...)
+  hack/alone.sh "$module" build ./... && hack/alone.sh "$module" vet ./...
 done
 for os in darwin windows; do
-  GOOS=$os go vet github.com/credence-id/credence/api/... ./cmd/credence/... ./cmd/credence-credential/... ./internal/identity/... ./internal/issuer/... ./internal/relyingparty/... ./internal/discovery/... ./execcredential/... ./internal/credential/... ./internal/securitycontext/... ./internal/node/... ./internal/app/cli/... ./internal/app/up/...
+  GOOS=$os go vet github.com/credence-id/credence/api/... ./cmd/credence/... ./cmd/credence-credential/... ./internal/identity/... ./internal/issuer/... ./internal/relyingparty/... ./internal/discovery/... github.com/credence-id/credence/execcredential/... ./internal/credential/... ./internal/securitycontext/... ./internal/node/... ./internal/app/cli/... ./internal/app/up/...
 done
 
 echo "verify: lint"

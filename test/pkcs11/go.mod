@@ -5,6 +5,8 @@ go 1.26.0
 require (
 	github.com/ThalesGroup/crypto11 v1.5.0
 	github.com/credence-id/credence v0.0.0-00010101000000-000000000000
+	github.com/credence-id/credence/execcredential v0.0.0
+	github.com/credence-id/credence/execcredential/clientgo v0.0.0
 	github.com/google/go-tpm v0.9.8
 	github.com/miekg/pkcs11 v1.1.2
 	k8s.io/api v0.37.2
@@ -64,4 +66,6 @@ require (
 replace (
 	github.com/credence-id/credence => ../..
 	github.com/credence-id/credence/api => ../../api
+	github.com/credence-id/credence/execcredential => ../../execcredential
+	github.com/credence-id/credence/execcredential/clientgo => ../../execcredential/clientgo
 )

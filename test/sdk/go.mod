@@ -77,4 +77,6 @@ require (
 replace (
 	github.com/credence-id/credence => ../..
 	github.com/credence-id/credence/api => ../../api
+	github.com/credence-id/credence/execcredential => ../../execcredential
+	github.com/credence-id/credence/execcredential/clientgo => ../../execcredential/clientgo
 )

@@ -57,6 +57,8 @@ require (
 replace (
 	github.com/credence-id/credence => ../..
 	github.com/credence-id/credence/api => ../../api
+	github.com/credence-id/credence/execcredential => ../../execcredential
+	github.com/credence-id/credence/execcredential/clientgo => ../../execcredential/clientgo
 	k8s.io/api => k8s.io/api v0.37.2
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.37.2
 	k8s.io/apimachinery => k8s.io/apimachinery v0.37.2
