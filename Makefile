@@ -45,6 +45,7 @@ test: build ## Run every test: unit, property, fuzz seeds, command line, real AP
 	hack/alone.sh execcredential test -count=1 ./...
 	hack/alone.sh execcredential/clientgo test -count=1 ./...
 	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 90m ./test/...
+	cd test/bench && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 30m ./...
 	hack/sdk-programs.sh
 	@echo "building MinIO for the tests of SDKs; the first time takes some minutes"
 	cd test/sdk/minio && go build -ldflags "-s -w" -o $(BIN)/minio github.com/minio/minio
@@ -72,11 +73,12 @@ fuzz: ## Run each fuzz target for FUZZTIME (60s)
 
 .PHONY: bench
 bench: build ## Measure a plane beside its peers: one table, also in bin/benchmarks.md
-	go run ./test/bench -bin $(BIN) -out $(BIN)/benchmarks.md
+	go build -C test/bench -o $(BIN)/ .
+	$(BIN)/bench -bin $(BIN) -out $(BIN)/benchmarks.md
 
 .PHONY: bench-allocations
 bench-allocations: ## Compare allocations of hot paths with the baseline; ARGS=-update writes it anew
-	go test -count=1 -v ./test/bench/allocations $(ARGS)
+	cd test/bench && go test -count=1 -v ./allocations $(ARGS)
 
 .PHONY: clean
 clean: ## Remove what was built, and stop what runs in .credence

@@ -18,7 +18,7 @@ for module in $importable; do
   hack/alone.sh "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy, run hack/alone.sh $module mod tidy -diff"
   hack/alone.sh "$module" mod verify >/dev/null || fail "modules of $module are not what go.sum says"
 done
-for module in . devcluster tools test/alerts test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
+for module in . devcluster tools test/alerts test/bench test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module are not what go.sum says"
 done
@@ -51,6 +51,9 @@ done
 
 echo "verify: alerts"
 (cd test/alerts && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./... && go test -count=1 ./...)
+
+echo "verify: benchmarks"
+(cd test/bench && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
 
 echo "verify: SDKs"
 (cd test/sdk && go vet ./... && GOOS=darwin go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
