@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,6 +201,46 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "no route to host"); n != 1 {
 		t.Errorf("one outage was logged %d times:\n%s", n, log.String())
+	}
+}
+
+// unwatched is a store that can be read, and not watched.
+type unwatched struct {
+	*faulty
+	watches *atomic.Int32
+}
+
+func (u unwatched) Watch(context.Context, func()) error {
+	u.watches.Add(1)
+	return errors.New("secrets is forbidden")
+}
+
+// Load takes no notice of its deadline, which the test's clock passes.
+func (u unwatched) Load(ctx context.Context) (keys.Ring, string, error) {
+	return u.faulty.Load(context.WithoutCancel(ctx))
+}
+
+func TestFollowerOfAStoreThatCannotBeWatched(t *testing.T) {
+	clock := testingclock.NewFakeClock(keystoretest.Now())
+	store := unwatched{newStore(t), &atomic.Int32{}}
+	var log lockedText
+	with := following(store, clock)
+	with.Log = slog.New(slog.NewTextHandler(&log, nil))
+	f := keyring.NewFollower(with)
+	if err := f.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	start(t, f.Run)
+	const late = "changes of the ring of keys are noticed late"
+	eventually(t, "the watch has failed three times, and that is logged", func() bool {
+		clock.Step(time.Second)
+		return store.watches.Load() >= 3 && strings.Contains(log.String(), late)
+	})
+	if ring, _ := f.Signing(); len(ring.Keys) != 4 || f.Failure() != nil {
+		t.Errorf("it signs with %d keys, and has failed by %v", len(ring.Keys), f.Failure())
+	}
+	if got := log.String(); strings.Count(got, late) != 1 || strings.Contains(got, "signing") || strings.Contains(got, "could not be read") {
+		t.Errorf("a watch that fails is logged as\n%s", got)
 	}
 }
 
