@@ -48,7 +48,7 @@ type serviceAccountClaims struct {
 	UID  string `json:"uid"`
 }
 
-// setContext adds what is said about the context; each kind has its claim.
+// setContext adds the claim of the context; each kind has its own.
 func (c *claims) setContext(context *Context) {
 	if context == nil {
 		return

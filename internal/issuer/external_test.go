@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// plugin is an external signer that notes what it is asked.
+// plugin is an external signer that records its requests.
 type plugin struct {
 	longest  time.Duration
 	err      error
@@ -48,7 +48,7 @@ func TestExternalSigner(t *testing.T) {
 		t.Errorf("the signer was given other claims: %s", got)
 	}
 	if _, err := issuer.Sign(t.Context(), prepared); err == nil || signer.asked != 1 {
-		t.Errorf("signed twice: %v, asked %d times", err, signer.asked)
+		t.Errorf("signed twice: %v, called %d times", err, signer.asked)
 	}
 	waiting, err := issuer.Prepare(request)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestExternalSigner(t *testing.T) {
 	}
 	signer.longest = 10 * time.Minute
 	if _, err := issuer.Sign(t.Context(), waiting); !errors.Is(err, ErrNoSigningKey) || signer.asked != 1 {
-		t.Errorf("30 minutes, though the signer allows 10 by now: %v, asked %d times", err, signer.asked)
+		t.Errorf("30 minutes, though the signer allows 10 by now: %v, called %d times", err, signer.asked)
 	}
 	signer.err = fmt.Errorf("%w: no answer on the socket", ErrNoSigningKey)
 	if _, err := issuer.Prepare(request); !errors.Is(err, ErrNoSigningKey) {

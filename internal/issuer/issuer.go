@@ -22,7 +22,7 @@ type Config struct {
 	// Ring returns the keys as they were read last, and the time before they were read, with the monotonic reading of the
 	// clock; a ring that is too old to sign with is refused here. It is called for every token, from many goroutines.
 	Ring func() (ring keys.Ring, readAt time.Time)
-	// Unusable says, in words for any caller, why Ring gives an empty ring. nil: nothing is known of that.
+	// Unusable returns why Ring gives an empty ring, in words for any caller. nil: no reason is known.
 	Unusable func() error
 	// External signs instead of a ring, with keys that this process does not hold. Exactly one of the two is set.
 	External External

@@ -198,7 +198,7 @@ func TestPreparedReportsWhatIsSigned(t *testing.T) {
 	if prepared.Algorithm() != identity.ES256 {
 		t.Errorf("algorithm %s, want ES256", prepared.Algorithm())
 	}
-	// What the caller does with its slices afterwards changes nothing.
+	// Later changes of the caller's slices have no effect.
 	request.Audiences[0], prepared.Audiences()[0] = "other", "other"
 	if got := prepared.Audiences(); got[0] != "team-foo" {
 		t.Errorf("the audience became %q", got)
@@ -295,14 +295,14 @@ func TestPrepareSaysWhatIsMissing(t *testing.T) {
 		{"colon", func(r *Request) { r.Identity.Name = "a:b" }, "colon"},
 		{"no audience", func(r *Request) { r.Audiences = nil }, "audience"},
 		{"empty audience", func(r *Request) { r.Audiences = []string{"a", ""} }, "audiences[1] is empty"},
-		{"audience that is no text", func(r *Request) { r.Audiences = []string{"a\xff"} }, "audiences[0] is not valid UTF-8"},
+		{"audience that is not text", func(r *Request) { r.Audiences = []string{"a\xff"} }, "audiences[0] is not valid UTF-8"},
 		{"no algorithm", func(r *Request) { r.TargetAlgorithm = "" }, `algorithm ""`},
 		{"other algorithm", func(r *Request) { r.TargetAlgorithm = "none" }, `algorithm "none"`},
 		{"context of nothing", func(r *Request) { r.Context = &Context{} }, "names no object"},
 		{"context without namespace", func(r *Request) { r.Context.ServiceAccount.Namespace = "" }, "namespace"},
 		{"context without name", func(r *Request) { r.Context.ServiceAccount.Name = "" }, "name"},
 		{"context without uid", func(r *Request) { r.Context.ServiceAccount.UID = "" }, "uid"},
-		{"context that is no text", func(r *Request) { r.Context.ServiceAccount.UID = "a\xff" }, "uid"},
+		{"context that is not text", func(r *Request) { r.Context.ServiceAccount.UID = "a\xff" }, "uid"},
 	}
 	issuer := newIssuer(t, testConfig())
 	for _, c := range cases {
@@ -347,12 +347,12 @@ func TestNoKeyMaySign(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := map[string]func(*keys.Key){
-		"only a spare":         func(k *keys.Key) { k.State = keys.Spare },
-		"no private key":       func(k *keys.Key) { k.Private = nil },
-		"foreign kid":          func(k *keys.Key) { k.ID = testRing().Keys[3].ID },
-		"key of another kind":  func(k *keys.Key) { k.Private = testRing().Keys[0].Private },
-		"key that is no ES256": func(k *keys.Key) { k.Private = edwards },
-		"RSA key under ES256":  func(k *keys.Key) { *k = testRing().Keys[0]; k.Algorithm = identity.ES256 },
+		"only a spare":          func(k *keys.Key) { k.State = keys.Spare },
+		"no private key":        func(k *keys.Key) { k.Private = nil },
+		"foreign kid":           func(k *keys.Key) { k.ID = testRing().Keys[3].ID },
+		"key of another kind":   func(k *keys.Key) { k.Private = testRing().Keys[0].Private },
+		"key that is not ES256": func(k *keys.Key) { k.Private = edwards },
+		"RSA key under ES256":   func(k *keys.Key) { *k = testRing().Keys[0]; k.Algorithm = identity.ES256 },
 	}
 	for name, change := range cases {
 		key := active()
@@ -544,7 +544,7 @@ func TestES256SignaturesOfExternalSigners(t *testing.T) {
 	}
 }
 
-// What the target system accepts shortens a token, never lengthens it, and goes before the issuer's own minimum.
+// The target system's longest lifetime shortens a token, never lengthens it, and wins over the issuer's own minimum.
 func TestLongestAccepted(t *testing.T) {
 	for _, test := range []struct {
 		requested, accepted, want time.Duration
@@ -568,7 +568,7 @@ func TestLongestAccepted(t *testing.T) {
 	}
 }
 
-// The ring says what its keys may sign, whatever this process was told, and one that is too old says nothing any more.
+// The ring's terms bound its keys, whatever the settings of this process, and a ring that is too old bounds nothing any more.
 func TestTermsOfTheRing(t *testing.T) {
 	clock, readAt := now(), now()
 	ring := keys.Ring{Keys: slices.Clone(testRing().Keys)}
@@ -611,7 +611,7 @@ func TestTermsOfTheRing(t *testing.T) {
 		t.Errorf("a refusal used up the claims: %v", err)
 	}
 
-	// A ring that was read while the token was made is none of the future.
+	// A ring that was read while the token was made is not from the future.
 	config.Ring = func() (keys.Ring, time.Time) {
 		clock = clock.Add(time.Millisecond)
 		return ring, clock

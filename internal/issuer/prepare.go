@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// LifetimeError says that a shorter lifetime was asked for than tokens may have.
+// LifetimeError reports that the requested lifetime is shorter than tokens may have.
 type LifetimeError struct {
 	Requested, Min time.Duration
 }
@@ -23,10 +23,10 @@ func (e *LifetimeError) Error() string {
 // Prepared are claims that were checked, and the right to have them signed once by the Issuer that checked them. Only
 // Prepare makes one that can be signed: a zero value, a copy, and one that was signed already are refused.
 type Prepared struct {
-	// self is the address of this value, by which a copy is told from the original.
+	// self is the address of this value, which distinguishes the original from a copy.
 	self   *Prepared
 	issuer *Issuer
-	// redeemed becomes true before the private key is reached, and stays so whatever the key says.
+	// redeemed becomes true before the private key is used, and stays so whatever the key returns.
 	redeemed atomic.Bool
 	signed   atomic.Pointer[Signed]
 
@@ -42,13 +42,13 @@ type Prepared struct {
 }
 
 // Prepare checks a request and returns the claims of its token. The errors: *LifetimeError, ErrNoSigningKey if Sign could
-// not sign it now, and others that say what the request lacks.
+// not sign it now, and others that name the fault of the request.
 func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 	if err := request.check(); err != nil {
 		return nil, fmt.Errorf("prepare token: %w", err)
 	}
 	if i.config.External != nil && len(request.AcceptedAlgorithms) == 0 {
-		return nil, errors.New("prepare token: an external signer must be told which algorithms the target system accepts")
+		return nil, errors.New("prepare token: an external signer needs the algorithms that the target system accepts")
 	}
 	subject, err := identity.NewSubject(request.Identity.Namespace, request.Identity.Name, request.Identity.UID)
 	if err != nil {
@@ -62,7 +62,7 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	// How long a key stays published follows from what the ring says of it, whatever this process was told.
+	// How long a key stays published follows from the terms in the ring, whatever the settings of this process.
 	if lifetime > longest {
 		lifetime, shortened = longest, true
 	}
@@ -141,7 +141,7 @@ func (p *Prepared) Expiry() time.Time { return p.expiry }
 // Lifetime is how long the token is valid, in whole seconds.
 func (p *Prepared) Lifetime() time.Duration { return p.expiry.Sub(p.issuedAt) }
 
-// Shortened says whether the token lives shorter than was asked for.
+// Shortened reports whether the token lives shorter than requested.
 func (p *Prepared) Shortened() bool { return p.shortened }
 
 // Algorithm is what the token was signed with; until Sign has, what it is to be.

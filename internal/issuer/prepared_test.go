@@ -70,7 +70,7 @@ func randomRequest(random *mathrand.Rand) Request {
 	return r
 }
 
-// No signature is made but for claims that Prepare returned, and one for each of them at most, whatever is asked for.
+// No signature is made but for claims that Prepare returned, and one for each of them at most, for any request.
 func TestNothingIsSignedWithoutPrepare(t *testing.T) {
 	var signatures atomic.Int64
 	config := testConfig()
@@ -115,13 +115,13 @@ func TestNothingIsSignedWithoutPrepare(t *testing.T) {
 			t.Fatalf("sign: %v", err)
 		}
 		redeemed++
-		mustRefuse("what was signed before", p)
+		mustRefuse("a signed one", p)
 	}
 	if got := signatures.Load(); got != redeemed {
 		t.Errorf("%d signatures for %d redeemed claims", got, redeemed)
 	}
 	if refused < 500 || prepared < 500 || redeemed < 200 {
-		t.Errorf("%d refused, %d prepared, %d redeemed: the requests are too much alike to say something", refused, prepared, redeemed)
+		t.Errorf("%d refused, %d prepared, %d redeemed: the requests are too similar", refused, prepared, redeemed)
 	}
 }
 

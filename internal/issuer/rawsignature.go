@@ -33,7 +33,7 @@ func RawSignature(der []byte) ([]byte, error) {
 }
 
 // putInteger reads one positive INTEGER from the start of der into scalar, big-endian and padded with zeros, and returns
-// what follows it.
+// the rest.
 func putInteger(scalar, der []byte) (rest []byte, ok bool) {
 	if len(der) < 2 || der[0] != 0x02 || int(der[1]) > len(der)-2 {
 		return nil, false

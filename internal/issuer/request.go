@@ -9,7 +9,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Request asks for a token. The caller has already decided that it may be given.
+// Request is a request for a token that is already authorized.
 type Request struct {
 	// Identity is the workload identity that the token is for.
 	Identity Identity
@@ -24,7 +24,7 @@ type Request struct {
 	// LongestAccepted is the longest lifetime that the target system accepts; 0 stands for any. The token is shortened to it,
 	// also below the issuer's own minimum: a longer one would be of no use.
 	LongestAccepted time.Duration
-	// Context says where the token is used; nil if nobody said.
+	// Context is the object in whose name the token is used, or nil.
 	Context *Context
 }
 
@@ -57,7 +57,7 @@ func (r Request) check() error {
 		if audience == "" {
 			return fmt.Errorf("audiences[%d] is empty", i)
 		}
-		// JSON can not carry other bytes, and would replace them by something nobody asked for.
+		// JSON cannot carry other bytes, and would replace them by an audience that was not requested.
 		if !utf8.ValidString(audience) {
 			return fmt.Errorf("audiences[%d] is not valid UTF-8", i)
 		}
@@ -68,7 +68,7 @@ func (r Request) check() error {
 	return nil
 }
 
-// check refuses a context that names nothing: a token without the context that was asked for is worth more than it should be.
+// check refuses a context that names nothing: a token without the requested context is worth more than it should be.
 func (c Context) check() error {
 	if c.ServiceAccount == nil {
 		return errors.New("the context names no object")

@@ -14,7 +14,7 @@ import (
 
 // Sign returns the token of checked claims (a JWT in compact serialization, RFC 7519). It is the only function of Credence
 // that has workload-identity tokens signed. A Prepared is used up by it, unless the error is ErrNoSigningKey or that of
-// ctx; an external signer that was asked has used it up in any case.
+// ctx; a call of an external signer has used it up in any case.
 func (i *Issuer) Sign(ctx context.Context, prepared *Prepared) (identity.Token, error) {
 	if prepared == nil || prepared.self != prepared || prepared.issuer != i {
 		return identity.Token{}, errors.New("sign token: its claims were not prepared by this issuer")
@@ -34,11 +34,11 @@ func (i *Issuer) Sign(ctx context.Context, prepared *Prepared) (identity.Token, 
 	return signed.Token, nil
 }
 
-// errRedeemed says that claims were signed before.
+// errRedeemed: the claims were signed before.
 var errRedeemed = errors.New("sign token: these claims were signed before, prepare them again")
 
 func (i *Issuer) signWithRing(_ context.Context, prepared *Prepared) (Signed, error) {
-	// Asked again: between Prepare and Sign the key may have been revoked or retired, and the ring have grown too old.
+	// Checked again: between Prepare and Sign the key may have been revoked or retired, and the ring have grown too old.
 	permit, err := i.permit(prepared.algorithm)
 	if err != nil {
 		return Signed{}, err
@@ -57,7 +57,7 @@ func (i *Issuer) signWithRing(_ context.Context, prepared *Prepared) (Signed, er
 	return Signed{Token: token, KeyID: by.id, Algorithm: by.algorithm}, nil
 }
 
-// sign puts the token together in one buffer: what is signed is the start of what is sent.
+// sign puts the token together in one buffer: the signed part is the start of the token.
 func (s *signer) sign(random io.Reader, payload []byte) (identity.Token, error) {
 	encoding := base64.RawURLEncoding
 	token := make([]byte, 0, len(s.header)+encoding.EncodedLen(len(payload))+1+encoding.EncodedLen(s.signatureSize))

@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// ErrNoSigningKey says that the ring has no key that may sign now. It passes by itself, or with the next good ring.
+// ErrNoSigningKey: the ring has no key that may sign now. It passes with time, or with the next good ring.
 var ErrNoSigningKey = errors.New("no key may sign now")
 
 // signer is a key of the ring that was checked, with what of a token depends on the key alone.
@@ -47,7 +47,7 @@ type permit struct {
 // permit returns what signs with an algorithm now, or ErrNoSigningKey.
 func (i *Issuer) permit(algorithm identity.Algorithm) (permit, error) {
 	ring, readAt := i.config.Ring()
-	// Read after the ring: another one may come at any moment, and none is from the future.
+	// Read after the ring: another one may come at any moment, and a ring is never from the future.
 	now := i.config.Clock()
 	key, ok := ring.Signer(algorithm)
 	if !ok && len(ring.Keys) == 0 && i.config.Unusable != nil {
@@ -91,7 +91,7 @@ func (s signers) with(fresh *signer, ring keys.Ring) *signers {
 	return &next
 }
 
-// newSigner checks that a key is what the ring says, since a token with another kid or algorithm would be refused by
+// newSigner checks that a key is as the ring describes it, since a token with another kid or algorithm would be refused by
 // every relying party.
 func newSigner(key keys.Key) (*signer, error) {
 	if key.Private == nil {

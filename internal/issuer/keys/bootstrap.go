@@ -32,7 +32,7 @@ func NewPrivate(algorithm identity.Algorithm) (crypto.Signer, error) {
 }
 
 // Bootstrap returns the first ring of an issuer: for each algorithm one active key, and one spare that is published from
-// the start. Nobody can know these keys from before, so the active ones need no waiting. Times are in whole seconds.
+// the start. No relying party has other keys from before, so the active ones need no waiting. Times are in whole seconds.
 func Bootstrap(generate Generate, now time.Time) (Ring, error) {
 	now = now.UTC().Truncate(time.Second)
 	var ring Ring

@@ -22,7 +22,7 @@ func (w *world) checkRing(ring Ring) {
 	if w.random.IntN(400) > 0 {
 		return
 	}
-	// What a store keeps is the same ring.
+	// A stored ring is the same ring.
 	data, err := ring.encodeDocument()
 	if err != nil {
 		w.fail("ring that can not be written", err.Error())
@@ -91,7 +91,7 @@ func (w *world) verify(t token) {
 		if p.accepts(w, t.key) {
 			continue
 		}
-		// Who let a young key sign has accepted that it is refused until everybody knows it.
+		// The user who let a young key sign has accepted that it is refused until every relying party knows it.
 		if happened.forced && (p.model == modelSnapshot || w.now-happened.published < w.settings.PublishPeriod+w.settings.Staleness) {
 			w.counts.excused++
 			continue

@@ -8,20 +8,20 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Command is what somebody asks of a ring.
+// Command is a user's request to change a ring.
 type Command struct {
 	// Algorithm is that of the keys to rotate; Revoke takes it from the key.
 	Algorithm identity.Algorithm
 	// Key is the key to revoke. To Rotate and RotateNow it is the active key that the caller has seen: if another one is
-	// active by now, somebody has rotated and nothing is done. It may be empty for them.
+	// active by now, the rotation has happened and nothing is done. It may be empty for them.
 	Key identity.KeyID
 	// AcceptRefusals allows a key to sign that not every relying party can know yet.
 	AcceptRefusals bool
-	// Cause is who asks, and why; By is always needed, Reason by Revoke.
+	// Cause is the user and the reason; By is always needed, Reason by Revoke.
 	Cause
 }
 
-// RefusalReason says why a Command was refused.
+// RefusalReason is why a Command was refused.
 type RefusalReason string
 
 // The reasons of refusals.
@@ -30,11 +30,11 @@ const (
 	BadCommand RefusalReason = "BadCommand"
 	// NoSuchKey: the key is not in the ring.
 	NoSuchKey RefusalReason = "NoSuchKey"
-	// AlreadyDone: somebody else has done it.
+	// AlreadyDone: another command has done it.
 	AlreadyDone RefusalReason = "AlreadyDone"
 	// TooYoung: the spare was not published long enough, and refusals are not accepted.
 	TooYoung RefusalReason = "TooYoung"
-	// UnknownToGates: somebody was not seen to know the spare, and refusals are not accepted.
+	// UnknownToGates: a gate has not confirmed the spare, and refusals are not accepted.
 	UnknownToGates RefusalReason = "UnknownToGates"
 	// TooManyKeys: as many keys are published as may be.
 	TooManyKeys RefusalReason = "TooManyKeys"
@@ -54,8 +54,8 @@ func refuse(reason RefusalReason, format string, args ...any) *Refused {
 	return &Refused{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Rotate asks for a rotation as soon as the spare may sign: the next Step that may carries it out. Errors are *Refused. A
-// rotation that was asked for already is not asked for again: the Change is none.
+// Rotate requests a rotation as soon as the spare may sign: the next Step that may carries it out. Errors are *Refused. If
+// the rotation is requested already, the Change is empty.
 func (r Ring) Rotate(v View, c Command) (Change, error) {
 	v.Settings = v.Settings.withDefaults()
 	if _, err := r.checkRotation(c); err != nil {
@@ -74,7 +74,7 @@ func (r Ring) Rotate(v View, c Command) (Change, error) {
 	return e.change(), nil
 }
 
-// RotateNow lets the spare sign at once. It is refused while the spare could be unknown to somebody, unless refusals are
+// RotateNow lets the spare sign at once. It is refused while the spare could be unknown to a relying party, unless refusals are
 // accepted, and at the cap in any case. Errors are *Refused, or that of generate.
 func (r Ring) RotateNow(v View, c Command, generate Generate) (Change, error) {
 	v.Settings = v.Settings.withDefaults()
@@ -83,7 +83,7 @@ func (r Ring) RotateNow(v View, c Command, generate Generate) (Change, error) {
 		return Change{}, err
 	}
 	e := r.edit(v)
-	// What is due to leave makes room, whether or not a controller has come to it.
+	// Removals that are due make space, even before a controller carries them out.
 	for _, action := range r.Plan(v).Actions {
 		if action.Kind == Remove && action.Algorithm == c.Algorithm && action.due(v.Now) {
 			if err := e.act(action, generate); err != nil {
@@ -105,8 +105,8 @@ func (r Ring) RotateNow(v View, c Command, generate Generate) (Change, error) {
 	return e.change(), nil
 }
 
-// Revoke drops a key at once. If it was the active one the spare signs at once; a spare that could be unknown to somebody
-// does so only if refusals are accepted, and else no key signs until it is old enough. Errors are *Refused, or that of
+// Revoke drops a key at once. If it was the active one the spare signs at once; a spare that could be unknown to a relying
+// party does so only if refusals are accepted, and else no key signs until it is old enough. Errors are *Refused, or that of
 // generate.
 func (r Ring) Revoke(v View, c Command, generate Generate) (Change, error) {
 	v.Settings = v.Settings.withDefaults()
@@ -160,7 +160,7 @@ func (r Ring) checkRotation(c Command) (Key, error) {
 	return spare, nil
 }
 
-// oldestSpare is the successor, or any spare if the publication of none is confirmed.
+// oldestSpare is the successor, or any spare if no publication is confirmed.
 func (r Ring) oldestSpare(algorithm identity.Algorithm) (Key, bool) {
 	if spare, ok := r.successor(algorithm); ok {
 		return spare, true
@@ -172,7 +172,7 @@ func (r Ring) oldestSpare(algorithm identity.Algorithm) (Key, bool) {
 	return r.Keys[i], true
 }
 
-// mayNotSign returns why somebody could refuse the tokens of a spare, nil if nobody could.
+// mayNotSign returns why a relying party could refuse the tokens of a spare, or nil.
 func mayNotSign(spare Key, v View) *Refused {
 	ready := spare.ReadyAt(v.Settings)
 	if ready.IsZero() {
@@ -205,7 +205,7 @@ func (r Ring) noSuchKey(id identity.KeyID) *Refused {
 
 func (c Command) check() error {
 	if err := c.Cause.validate(); err != nil {
-		return refuse(BadCommand, "who asks, and why: %s", err)
+		return refuse(BadCommand, "the user or the reason: %s", err)
 	}
 	return nil
 }

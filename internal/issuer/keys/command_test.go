@@ -20,7 +20,7 @@ func TestRotateWaitsForTheSpare(t *testing.T) {
 	}
 	again, err := d.ring.Rotate(d.view, command())
 	if err != nil || again.Changed {
-		t.Errorf("asked for twice: changed %v, %v", again.Changed, err)
+		t.Errorf("requested twice: changed %v, %v", again.Changed, err)
 	}
 	plan := d.ring.Plan(d.view)
 	if ready := epoch.Add(28*time.Hour + time.Minute); !plan.NextChange.Equal(ready) || !plan.Wake().Equal(ready) || plan.Due(d.view.Now) {
@@ -59,7 +59,7 @@ func TestRotateNow(t *testing.T) {
 	accepted := command()
 	accepted.AcceptRefusals = true
 	if events := d.do(d.ring.RotateNow(d.view, accepted, d.keys.generate)); !events[1].AcceptRefusals {
-		t.Errorf("event %+v does not say that refusals were accepted", events[1])
+		t.Errorf("event %+v lacks the accepted refusals", events[1])
 	}
 	d.pass(0)
 	d.pass(28*time.Hour + time.Minute)
@@ -144,7 +144,7 @@ func TestRevokeOtherKeys(t *testing.T) {
 	}
 	d.do(d.ring.Revoke(d.view, revoke(retiring), d.keys.generate))
 	if len(d.es256(Retiring)) != 0 || d.one(Active).ID != active.ID || d.one(Spare).ID == "" {
-		t.Errorf("ring %v, want the same active key, a spare and none retiring", d.ring.Keys)
+		t.Errorf("ring %v, want the same active key, a spare and no retiring one", d.ring.Keys)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestBadCommands(t *testing.T) {
 		change func(c *Command)
 		want   RefusalReason
 	}{
-		"nobody":              {func(c *Command) { c.By = "" }, BadCommand},
+		"no user":             {func(c *Command) { c.By = "" }, BadCommand},
 		"no reason":           {func(c *Command) { c.Reason = "" }, BadCommand},
 		"reason on two lines": {func(c *Command) { c.Reason = "a\nb" }, BadCommand},
 		"long reason":         {func(c *Command) { c.Reason = strings.Repeat("a", 257) }, BadCommand},
@@ -209,7 +209,7 @@ func TestRotateNowMakesRoom(t *testing.T) {
 	_, err := d.ring.RotateNow(d.view, urgent, d.keys.generate)
 	full := d.refused(TooManyKeys, err)
 
-	// Nobody has removed anything since.
+	// Nothing has been removed since.
 	d.view.Now = full.ReadyAt.Add(-time.Second)
 	_, err = d.ring.RotateNow(d.view, urgent, d.keys.generate)
 	d.refused(TooManyKeys, err)

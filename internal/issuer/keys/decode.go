@@ -12,8 +12,8 @@ import (
 // maxKeys is far more than a ring ever holds; a document with more of them was not written by Credence.
 const maxKeys = 64
 
-// Decode returns the ring of a document that Encode wrote, in this version or the first. private is asked for the PEM of
-// each key, with an ID that is known to be well formed (43 characters of base64url) and so can be part of a file name.
+// Decode returns the ring of a document that Encode wrote, in this version or the first. private returns the PEM of
+// a key by its ID, which is well formed (43 characters of base64url) and so can be part of a file name.
 // Unknown, repeated and missing members, unknown values and trailing data are errors that name the field; so is everything
 // that Validate refuses.
 func Decode(data []byte, private func(identity.KeyID) ([]byte, error)) (Ring, error) {
@@ -81,7 +81,7 @@ func decodeDocument(data []byte) (Ring, error) {
 	return ring, nil
 }
 
-// decodeEach decodes the entries of a list; none if it is not there.
+// decodeEach decodes the entries of a list; nil if it is absent.
 func decodeEach[T any](top object, name string, most int, decode func(path string, data []byte) (T, error)) ([]T, error) {
 	if !top.has(name) {
 		return nil, nil
@@ -264,7 +264,7 @@ func (o object) onlyFrom(since, version int, names ...string) error {
 	return nil
 }
 
-// WellFormed says whether an ID has the form of a kid; such a name can not leave the directory that it is looked up in.
+// WellFormed reports whether an ID has the form of a kid; such a name can not leave the directory that it is looked up in.
 func WellFormed(id identity.KeyID) bool {
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(string(id))
 	return err == nil && len(sum) == sha256.Size && len(id) == base64.RawURLEncoding.EncodedLen(sha256.Size)

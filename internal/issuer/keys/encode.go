@@ -19,7 +19,7 @@ const (
 
 // Encoded is a ring as a store keeps it.
 type Encoded struct {
-	// Document is ring.json: it says which keys there are, their states and times. It holds nothing private.
+	// Document is ring.json: the keys with their states and times. It holds nothing private.
 	Document []byte
 	// Private has the private key of each key as PEM: one block PRIVATE KEY (PKCS #8, RFC 5958).
 	Private map[identity.KeyID][]byte
@@ -81,8 +81,8 @@ type documentCause struct {
 	Reason string `json:"reason,omitzero"`
 }
 
-// Encode returns the ring as a store keeps it. Equal rings give equal documents. A ring that is not valid is an error: what
-// is written can be read again.
+// Encode returns the ring as a store keeps it. Equal rings give equal documents. An invalid ring is an error: all
+// that is written can be read again.
 func (r Ring) Encode() (Encoded, error) {
 	if err := r.Validate(); err != nil {
 		return Encoded{}, err

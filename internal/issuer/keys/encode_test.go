@@ -318,7 +318,7 @@ func TestDecodeNamesTheField(t *testing.T) {
 		{"many events", list("history", "{}", 129), "history: 129 entries"},
 		{"compromised of no name", list("compromised", "{}", 1), "compromised[0].kid: missing"},
 		{"compromised that never was", second(`"revokedAt": "2026-03-02T18:00:00Z",`, ``), "compromised[0].revokedAt: missing"},
-		{"compromised by nobody", second(`"lastExpiry": "2026-03-04T22:01:00Z",
+		{"compromised without a user", second(`"lastExpiry": "2026-03-04T22:01:00Z",
       "by": "operator@example.org",`, `"lastExpiry": "2026-03-04T22:01:00Z",`), "compromised[0].by: missing"},
 		{"compromised and in use", in(full, `"compromised": [
     {
@@ -355,7 +355,7 @@ func TestDecodeAsksOnlyForWellFormedIDs(t *testing.T) {
 	for _, id := range []string{"", ".", "../x", strings.Repeat("A", 42), strings.Repeat("A", 44), strings.Repeat("/", 43), strings.Repeat("A", 42) + "B"} {
 		data := fmt.Sprintf(`{"version":1,"keys":[{"kid":%q,"algorithm":"RS256","state":"spare","publishedAt":"2026-03-01T12:00:00Z"}]}`, id)
 		_, err := Decode([]byte(data), func(id identity.KeyID) ([]byte, error) {
-			t.Errorf("asked for %q", id)
+			t.Errorf("requested %q", id)
 			return nil, errors.New("none")
 		})
 		if err == nil {
@@ -418,7 +418,7 @@ func TestDecodePrivate(t *testing.T) {
 	}
 }
 
-// What is read is a valid ring, and is read again just so after it is written. $0 to $7 in the input stand for the IDs of
+// A decoded document is a valid ring, and is decoded to the same after encoding. $0 to $7 in the input stand for the IDs of
 // the test rings: each fuzzing process has rings of its own.
 func FuzzDecode(f *testing.F) {
 	ids := func() []identity.KeyID {
@@ -475,7 +475,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// What is read is a key of a kind that Credence signs with.
+// A decoded key is of a kind that Credence signs with.
 func FuzzDecodePrivate(f *testing.F) {
 	for _, data := range testEncoded().Private {
 		f.Add(data)

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// longestTTL is that of relying parties which heed no max-age and know one time only (step-ca).
+// longestTTL is that of relying parties that ignore max-age and cache for a fixed time (step-ca).
 const longestTTL = 12 * time.Hour
 
 // Exposure is how long the relying parties of one model act on keys that are not those of the ring.
 type Exposure struct {
-	// Model is M0 to M5, and Parties says in words how these relying parties learn of keys.
+	// Model is M0 to M5, and Parties describes how these relying parties learn of keys.
 	Model, Parties string
 	// For is how long it takes them at most; 0 if they are not concerned.
 	For time.Duration
-	// Unbounded is set where no time helps: somebody has to act on the relying party.
+	// Unbounded is set if the time has no bound: an admin has to act on the relying party.
 	Unbounded bool
 }
 
-// RefusedFor says for how long valid tokens of a spare could be refused if it signed from now on.
+// RefusedFor returns for how long valid tokens of a spare could be refused if it signed from now on.
 func (k Key) RefusedFor(v View) []Exposure {
 	v.Settings = v.Settings.withDefaults()
 	shown := v.Documents == nil || slices.Contains(v.Documents.Knows, k.ID)
@@ -44,8 +44,8 @@ func (k Key) RefusedFor(v View) []Exposure {
 	})
 }
 
-// AcceptedFor says for how long tokens of a key could be accepted if it was revoked now, those that a thief makes included.
-// Where Unbounded is set, a thief's are accepted until somebody acts, and those that Credence has signed for the time For.
+// AcceptedFor returns for how long tokens of a key could be accepted if it was revoked now, those that a thief makes included.
+// Where Unbounded is set, a thief's are accepted until an admin acts, and those that Credence has signed for the time For.
 func (k Key) AcceptedFor(v View) []Exposure {
 	v.Settings = v.Settings.withDefaults()
 	var valid time.Duration
@@ -60,7 +60,7 @@ func (k Key) AcceptedFor(v View) []Exposure {
 	})
 }
 
-// exposures asks for each model; period is how often its relying parties fetch the keys, 0 if time does not make them.
+// exposures calls of for each model; period is how often its relying parties fetch the keys, 0 if the model has no interval.
 func exposures(s Settings, of func(model string, period time.Duration) Exposure) []Exposure {
 	var all []Exposure
 	for _, m := range []struct {

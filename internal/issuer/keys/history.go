@@ -6,14 +6,14 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// EventKind says what happened to a key.
+// EventKind is what happened to a key.
 type EventKind string
 
 // The kinds of events.
 const (
 	// Published: a new spare was added.
 	Published EventKind = "published"
-	// Requested: a rotation was asked for that takes place later.
+	// Requested: a later rotation was requested.
 	Requested EventKind = "requested"
 	// Activated: the key signs from now on.
 	Activated EventKind = "activated"
@@ -42,7 +42,7 @@ const (
 	maxReason = 256
 )
 
-// Cause says who changed a ring, and why.
+// Cause is the user who changed a ring, and the reason.
 type Cause struct {
 	// By names a user, or a part of Credence.
 	By string
@@ -50,7 +50,7 @@ type Cause struct {
 	Reason string
 }
 
-// Controller is the By of what happens because it is due. Whoever records a user of that name writes it otherwise.
+// Controller is the By of changes that were due. Callers that record a user of that name must write it differently.
 const Controller = "controller"
 
 // Event is one thing that happened to one key.
@@ -60,7 +60,7 @@ type Event struct {
 	Kind      EventKind
 	Algorithm identity.Algorithm
 	Key       identity.KeyID
-	// AcceptRefusals is set if the key was activated before every relying party could know it, because somebody chose so.
+	// AcceptRefusals is set if a user chose to activate the key before every relying party could know it.
 	AcceptRefusals bool
 	Cause
 }
@@ -73,17 +73,17 @@ type Compromised struct {
 	RevokedAt time.Time
 	// ActivatedAt is since when the key signed, in UTC; zero if it never did.
 	ActivatedAt time.Time
-	// LastExpiry is after the expiry of every token that Credence has signed with the key, in UTC; zero if it has signed
-	// none. Whoever stole the key is not bound by it.
+	// LastExpiry is after the expiry of every token that Credence has signed with the key, in UTC; zero if it never
+	// signed. A thief of the key is not bound by it.
 	LastExpiry time.Time
 	Cause
 }
 
-// Request is a rotation that was asked for. It is carried out by the first Step that may.
+// Request is a requested rotation. It is carried out by the first Step that may.
 type Request struct {
 	// Algorithm is that of the key.
 	Algorithm identity.Algorithm
-	// At is when it was asked for, in UTC.
+	// At is the time of the request, in UTC.
 	At time.Time
 	Cause
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // object is a JSON object whose member names are exact and appear once. encoding/json alone would match names in any
-// case and let the last of two equal ones win.
+// case and keep the last of two equal ones.
 type object struct {
 	path    string
 	members map[string]json.RawMessage
@@ -124,7 +124,7 @@ func (o object) malformed(err error) error {
 	return fmt.Errorf("%s: %w", o.path, unexpectedEnd(err))
 }
 
-// unexpectedEnd says of an io.EOF in the middle of a document what it is.
+// unexpectedEnd explains an io.EOF in the middle of a document.
 func unexpectedEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -18,7 +18,7 @@ const (
 	modelTTL
 	// modelPeriodic (M3): once in a period, whatever happens.
 	modelPeriodic
-	// modelSnapshot (M4): never; somebody uploads the keys now and then, and the activation of keys waits for that.
+	// modelSnapshot (M4): never; an admin uploads the keys now and then, and the activation of keys waits for that.
 	modelSnapshot
 	// modelHoarder (M5): on every unknown kid, and forgets no key.
 	modelHoarder
@@ -69,7 +69,7 @@ func (p *party) isUploadedTo(w *world) {
 	w.after(w.between(time.Hour, 36*time.Hour), func() { p.isUploadedTo(w) })
 }
 
-// accepts says whether the party has the key of a token, and lets it fetch as its model does.
+// accepts reports whether the party has the key of a token, and lets it fetch as its model does.
 func (p *party) accepts(w *world, id identity.KeyID) bool {
 	known, stale := p.keys[id], w.now >= p.staleAt
 	switch p.model {

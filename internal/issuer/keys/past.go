@@ -48,8 +48,8 @@ func (r Ring) Past() Past {
 	return past
 }
 
-// Lacks returns what of a past a ring does not know; empty if it knows all. A ring forgets no key that was published lately, and
-// none of the last thousand that were revoked: one that lacks such a key is older than what is remembered, or another one.
+// Lacks returns the part of a past that a ring does not know; empty if it knows all. A ring forgets no key that was published lately,
+// and keeps the last thousand revoked ones: one that lacks such a key is older than the past, or another one.
 func (r Ring) Lacks(past Past) string {
 	for _, gone := range past.Revoked {
 		if !r.knowsRevoked(gone) {
@@ -82,8 +82,8 @@ func (r Ring) knowsRevoked(gone Compromised) bool {
 	return r.index(gone.ID) < 0 && len(r.Compromised) >= maxCompromised && !gone.RevokedAt.After(r.Compromised[r.oldestRevoked()].RevokedAt)
 }
 
-// oldestRevoked is the index of the revoked key that is forgotten next. The last of an algorithm that has signed is kept: it is why
-// none may sign now.
+// oldestRevoked is the index of the revoked key that is dropped next. The last of an algorithm that has signed is kept: it is why
+// no key may sign now.
 func (r Ring) oldestRevoked() int {
 	kept := map[identity.Algorithm]int{}
 	for i, gone := range r.Compromised {
@@ -113,11 +113,11 @@ func (e *edit) compromise(gone Compromised) {
 	}
 }
 
-// Resume makes a ring that was put back, or made anew, the successor of a past that it does not know: what was revoked
-// leaves it, and what was published and is lost becomes part of its history. Errors are those of Revoke.
+// Resume makes a ring that was put back, or made anew, the successor of a past that it does not know: revoked keys
+// leave it, and lost published keys become part of its history. Errors are those of Revoke.
 func (r Ring) Resume(v View, past Past, c Cause, generate Generate) (Change, error) {
 	if err := c.validate(); err != nil {
-		return Change{}, refuse(BadCommand, "who asks, and why: %s", err)
+		return Change{}, refuse(BadCommand, "the user or the reason: %s", err)
 	}
 	v.Settings = v.Settings.withDefaults()
 	change := Change{Ring: r}

@@ -46,7 +46,7 @@ func TestOlderRingsLackTheirPast(t *testing.T) {
 	}
 }
 
-// What was revoked stays so when an older ring is resumed, and the successor knows all that was remembered.
+// Revoked keys stay revoked when an older ring is resumed, and the successor knows the whole past.
 func TestResume(t *testing.T) {
 	d := newDays(t)
 	d.pass(48 * time.Hour)
@@ -91,7 +91,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The account with a reason wins, whoever gives it first.
+// The record with a reason wins, from either side.
 func TestPastsJoin(t *testing.T) {
 	const id = identity.KeyID("a")
 	bare := Past{Revoked: []Compromised{{ID: id}}}
@@ -102,7 +102,7 @@ func TestPastsJoin(t *testing.T) {
 		}
 	}
 	if !(Past{}).Join(Past{}).Empty() || full.Empty() {
-		t.Error("what is empty is not known")
+		t.Error("an empty past is not known")
 	}
 }
 

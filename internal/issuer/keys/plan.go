@@ -12,10 +12,10 @@ import (
 
 // View is what a decision on a ring depends on besides the ring.
 type View struct {
-	// Settings say when keys change; they have come from Settings.Complete.
+	// Settings set when keys change; they must come from Settings.Complete.
 	Settings Settings
-	// Documents are the published documents, looked at after the ring was read: a key counts as published from the first
-	// time that it was found in them. nil if nobody looks at them; then the ring alone counts.
+	// Documents are the published documents, read after the ring: a key counts as published from the first
+	// time that it was found in them. nil if they are not watched; then the ring alone counts.
 	Documents *Gate
 	// Gates must all know a key before it signs.
 	Gates []Gate
@@ -23,17 +23,17 @@ type View struct {
 	Now time.Time
 }
 
-// Gate is somebody who does not learn of new keys by the passing of time: a public endpoint that is watched, or a relying
+// Gate is a party that does not learn of new keys by the passing of time: a public endpoint that is watched, or a relying
 // party that was given a copy of the keys.
 type Gate struct {
 	Name string
-	// Knows are the keys that it has been seen to know.
+	// Knows are the keys that were confirmed at the gate.
 	Knows []identity.KeyID
-	// Unread is set if it could not be looked at. It may know any key then, and is waited for as if it knew none.
+	// Unread is set if the gate could not be read. It may know any key then, and is waited for as if it had no keys.
 	Unread bool
 }
 
-// Plan says what becomes of a ring.
+// Plan has the next changes of a ring.
 type Plan struct {
 	// Actions are those that are due or will be, the earliest first.
 	Actions []Action
@@ -43,11 +43,11 @@ type Plan struct {
 	// MaxAge is how long relying parties may keep the documents from now on: until NextChange, and never longer than
 	// Settings.MaxAge. Once that has passed it is Staleness, as the documents may be that late anyway.
 	MaxAge time.Duration
-	// Conditions say what keeps the ring from being as it should.
+	// Conditions are the faults of the ring.
 	Conditions []Condition
 }
 
-// ActionKind says what is done to a key.
+// ActionKind is a change of a key.
 type ActionKind string
 
 // The kinds of actions, in the order in which one Step takes those that are due.
@@ -74,16 +74,16 @@ type Action struct {
 	Key identity.KeyID
 	// At is when it may be done.
 	At time.Time
-	// Awaits names the gates that do not know the key yet: nothing is done before all do.
+	// Awaits names the gates that do not know the key yet: the action waits for all of them.
 	Awaits []string
 }
 
 func (a Action) due(now time.Time) bool { return !a.At.After(now) && len(a.Awaits) == 0 }
 
-// changesDocuments says whether relying parties see the action.
+// changesDocuments reports whether relying parties see the action.
 func (a Action) changesDocuments() bool { return a.Kind != Confirm && a.Kind != Extend }
 
-// ConditionType says what is wrong with a ring.
+// ConditionType is a fault of a ring.
 type ConditionType string
 
 // The types of conditions.
@@ -94,13 +94,13 @@ const (
 	CapReached ConditionType = "CapReached"
 	// DocumentsBehind: a spare was made, and is not in the published documents though they have had time to follow.
 	DocumentsBehind ConditionType = "DocumentsBehind"
-	// AwaitingGates: a rotation is due, but somebody has not been seen to know the spare.
+	// AwaitingGates: a rotation is due, but a gate has not confirmed the spare.
 	AwaitingGates ConditionType = "AwaitingGates"
 	// RevokedKeyPublished: the published documents still have a key that was revoked.
 	RevokedKeyPublished ConditionType = "RevokedKeyPublished"
 	// DocumentsUnread: the published documents could not be looked at, so they may have a key that was revoked.
 	DocumentsUnread ConditionType = "DocumentsUnread"
-	// ClockBehind: times in the ring lie further in the future than clocks may be wrong. Nothing is done by itself.
+	// ClockBehind: times in the ring lie further in the future than clocks may be wrong. Nothing is done automatically.
 	ClockBehind ConditionType = "ClockBehind"
 )
 
@@ -114,18 +114,18 @@ type Condition struct {
 	Type ConditionType
 	// Algorithm is empty where all are concerned.
 	Algorithm identity.Algorithm
-	// Message says what is wrong and what becomes of it.
+	// Message describes the fault and its consequences.
 	Message string
 }
 
-// Plan says what is to be done with a ring, and when.
+// Plan returns the changes of a ring, with their times.
 func (r Ring) Plan(v View) Plan {
 	v.Settings = v.Settings.withDefaults()
 	var plan Plan
 	behind := r.clockBehind(v)
 	if behind {
 		plan.Conditions = append(plan.Conditions, Condition{Type: ClockBehind, Message: fmt.Sprintf(
-			"the ring has a change at %s, but the clock of the controller says %s: no key rotates until that is past; set the clock, or revoke the keys of the future",
+			"the ring has a change at %s, but the clock of the controller is at %s: no key rotates until that is past; set the clock, or revoke the keys of the future",
 			r.latest().Format(time.RFC3339), v.Now.UTC().Format(time.RFC3339))})
 	}
 	for _, algorithm := range Algorithms() {
@@ -158,7 +158,7 @@ func maxAge(nextChange time.Time, v View) time.Duration {
 	return min(left.Truncate(time.Second), v.Settings.MaxAge)
 }
 
-// Due says whether Step would change the ring at now.
+// Due reports whether Step would change the ring at now.
 func (p Plan) Due(now time.Time) bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.due(now) })
 }
@@ -173,8 +173,8 @@ func (p Plan) Wake() time.Time {
 	return time.Time{}
 }
 
-// clockBehind says whether the ring knows of a time so far in the future that one of the clocks was, or is, more wrong
-// than it may be. Which of them it was can not be known.
+// clockBehind reports whether the ring has a time so far in the future that one of the clocks was, or is, more wrong
+// than it may be. Which clock it was cannot be known.
 func (r Ring) clockBehind(v View) bool { return r.latest().After(v.Now.Add(2 * v.Settings.ClockSkew)) }
 
 // planOf plans for the keys of one algorithm; no other algorithm has a part in it.
@@ -227,7 +227,7 @@ func (r Ring) planOf(algorithm identity.Algorithm, v View) (actions []Action, co
 	return append(actions, action), conditions
 }
 
-// ReadyAt is when a spare may sign without anybody refusing its tokens; zero while its publication is not confirmed.
+// ReadyAt is when every relying party accepts the tokens of a spare; zero while its publication is not confirmed.
 func (k Key) ReadyAt(s Settings) time.Time {
 	if k.PublishedAt.IsZero() {
 		return time.Time{}
@@ -255,8 +255,8 @@ func (k Key) ExpiryBound(s Settings, now time.Time) time.Time {
 	}
 }
 
-// wantedAt is when a rotation away from the active key is due: at once, whatever clock was read by whom, if somebody asked
-// for it.
+// wantedAt is when a rotation away from the active key is due: at once, whatever the clocks read, if a user requested
+// it.
 func (r Ring) wantedAt(active Key, s Settings) time.Time {
 	if _, ok := r.request(active.Algorithm); ok {
 		return time.Time{}
@@ -273,7 +273,7 @@ func (r Ring) request(algorithm identity.Algorithm) (Request, bool) {
 	return Request{}, false
 }
 
-// freeAt is when one more key of an algorithm may be published; the zero time says at once. It is not known while no
+// freeAt is when one more key of an algorithm may be published; the zero time is at once. It is unknown while no
 // retiring key of a full ring is confirmed.
 func (r Ring) freeAt(algorithm identity.Algorithm, s Settings) (at time.Time, known bool) {
 	// A rotation adds a spare, unless there is another one.
@@ -301,7 +301,7 @@ func (r Ring) madeAt(id identity.KeyID) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// awaits names those who have not been seen to know a key, in alphabetical order.
+// awaits names the gates that have not confirmed a key, in alphabetical order.
 func (v View) awaits(id identity.KeyID) []string {
 	gates := v.Gates
 	if v.Documents != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// State says what a key of the ring is for.
+// State is the use of a key of the ring.
 type State string
 
 // The states of a key, in the order of its life. A key is published in each of them; one that was removed or revoked has
@@ -21,14 +21,14 @@ const (
 	Spare State = "spare"
 	// Active keys are published and sign.
 	Active State = "active"
-	// Retiring keys are published and sign no more: what they signed is still valid.
+	// Retiring keys are published and sign no more: their tokens are still valid.
 	Retiring State = "retiring"
 )
 
 // MaxPublished is how many keys a ring has at most. Some relying parties read no more than ten (Oracle's API gateway).
 const MaxPublished = 8
 
-// MaxPerAlgorithm gives each algorithm its share, so that none can keep another from rotating.
+// MaxPerAlgorithm gives each algorithm its share, so that one cannot keep another from rotating.
 const MaxPerAlgorithm = MaxPublished / 2
 
 // Key is one signing key of a ring. However it is printed or logged, it shows everything but its private part.
@@ -37,7 +37,7 @@ type Key struct {
 	ID identity.KeyID
 	// Algorithm is the one algorithm that the key signs with.
 	Algorithm identity.Algorithm
-	// State says whether the key signs.
+	// State is the use of the key.
 	State State
 	// Private signs. Only the packages issuer and externalsigner/service call its Sign.
 	Private crypto.Signer `json:"-"`
@@ -70,12 +70,12 @@ type Ring struct {
 	Keys []Key
 	// Compromised are the last thousand keys that were revoked. They are never in Keys.
 	Compromised []Compromised
-	// Requests are the rotations that were asked for and wait for their spare: at most one for each algorithm.
+	// Requests are the requested rotations that wait for their spare: at most one for each algorithm.
 	Requests []Request
 	// History is what happened last, oldest first; the oldest of more than MaxHistory events are dropped.
 	History []Event
-	// Resumed is set where somebody who works on the store alone has said that this ring is to be used, though others may
-	// remember more of its past. Who knows the past resumes the ring then.
+	// Resumed is set where an admin who works on the store alone has approved the use of this ring, though other components may
+	// remember more of its past. A component that knows the past resumes the ring then.
 	Resumed *Resuming
 }
 
@@ -104,8 +104,8 @@ func (r Ring) Published() []identity.PublicKey {
 	return published
 }
 
-// Signer returns the key that signs with an algorithm; false if there is none. Whether a replica may sign with the ring
-// that it has read is said by Terms.MaySign of the key.
+// Signer returns the key that signs with an algorithm; false if the ring has none. Whether a replica may sign with the ring
+// that it has read is decided by Terms.MaySign of the key.
 func (r Ring) Signer(algorithm identity.Algorithm) (Key, bool) {
 	for _, key := range r.Keys {
 		if key.State == Active && key.Algorithm == algorithm {
@@ -115,8 +115,8 @@ func (r Ring) Signer(algorithm identity.Algorithm) (Key, bool) {
 	return Key{}, false
 }
 
-// successor returns the spare that signs next: the one that has been known to be published longest. false if the
-// publication of none is known.
+// successor returns the spare that signs next: the one whose publication was confirmed first. false if no publication
+// is confirmed.
 func (r Ring) successor(algorithm identity.Algorithm) (Key, bool) {
 	var found Key
 	for _, key := range r.Keys {
@@ -135,7 +135,7 @@ func (r Ring) index(id identity.KeyID) int {
 	return slices.IndexFunc(r.Keys, func(k Key) bool { return k.ID == id })
 }
 
-// count counts the keys of an algorithm; of all states if none is given.
+// count counts the keys of an algorithm, in the given states or in all.
 func (r Ring) count(algorithm identity.Algorithm, of ...State) int {
 	n := 0
 	for _, key := range r.Keys {
@@ -146,7 +146,7 @@ func (r Ring) count(algorithm identity.Algorithm, of ...State) int {
 	return n
 }
 
-// latest is the latest time at which something is said to have happened to a key of the ring.
+// latest is the latest time in the history of a key of the ring.
 func (r Ring) latest() time.Time {
 	var latest time.Time
 	for _, key := range r.Keys {

@@ -139,13 +139,13 @@ func TestValidate(t *testing.T) {
 		{"revoked with no algorithm", remembering(func(r *Ring) { r.Compromised[0].Algorithm = "" }), "compromised[0].algorithm: "},
 		{"revoked with no name", remembering(func(r *Ring) { r.Compromised[0].ID = "x" }), "compromised[0].kid: "},
 		{"revoked at no time", remembering(func(r *Ring) { r.Compromised[0].RevokedAt = time.Time{} }), "compromised[0].revokedAt: missing"},
-		{"revoked by nobody", remembering(func(r *Ring) { r.Compromised[0].By = "" }), "compromised[0].by: missing"},
+		{"revoked without a user", remembering(func(r *Ring) { r.Compromised[0].By = "" }), "compromised[0].by: missing"},
 		{"revoked and signed never", remembering(func(r *Ring) { r.Compromised[0].ActivatedAt = time.Time{} }), "compromised[0].lastExpiry: "},
 		{"many revoked", remembering(func(r *Ring) { r.Compromised = make([]Compromised, 1001) }), "compromised: 1001 entries"},
-		{"asked for twice", remembering(func(r *Ring) { r.Requests = append(r.Requests, r.Requests[0]) }), "requests[1].algorithm: "},
-		{"asked for at no time", remembering(func(r *Ring) { r.Requests[0].At = time.Time{} }), "requests[0].at: missing"},
-		{"asked for by a terminal", remembering(func(r *Ring) { r.Requests[0].By = "\x1b[2J" }), "requests[0].by: must be"},
-		{"asked for nothing", remembering(func(r *Ring) { r.Requests[0].Algorithm = "x" }), "requests[0].algorithm: "},
+		{"requested twice", remembering(func(r *Ring) { r.Requests = append(r.Requests, r.Requests[0]) }), "requests[1].algorithm: "},
+		{"requested without a time", remembering(func(r *Ring) { r.Requests[0].At = time.Time{} }), "requests[0].at: missing"},
+		{"requested by a terminal", remembering(func(r *Ring) { r.Requests[0].By = "\x1b[2J" }), "requests[0].by: must be"},
+		{"requested for no algorithm", remembering(func(r *Ring) { r.Requests[0].Algorithm = "x" }), "requests[0].algorithm: "},
 		{"removed and in use", remembering(func(r *Ring) { r.History[0].Kind, r.History[0].Key = Removed, r.Keys[1].ID }), "keys[1].kid: "},
 		{"much history", remembering(func(r *Ring) { r.History = make([]Event, 129) }), "history: 129 entries"},
 		{"history of no time", remembering(func(r *Ring) { r.History[0].At = time.Time{} }), "history[0].at: missing"},
@@ -186,7 +186,7 @@ func TestPublishedHasOneOrder(t *testing.T) {
 	}
 	for _, public := range want {
 		if described, err := identity.NewPublicKey(public.Key); err != nil || described.ID != public.ID || described.Algorithm != public.Algorithm {
-			t.Errorf("published %v, its key says %v, %v", public.ID, described, err)
+			t.Errorf("published %v, its key is %v, %v", public.ID, described, err)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestKeysNeverPrintTheirPrivatePart(t *testing.T) {
 		fmt.Sprint(ring), fmt.Sprintf("%v", ring), fmt.Sprintf("%+v", ring), fmt.Sprintf("%#v", ring), fmt.Sprintf("%s %d %x", ring.Keys, ring.Keys, ring.Keys),
 		fmt.Sprintf("%#v", struct{ hidden Ring }{ring}), text.String(), structured.String(), string(asJSON),
 	}
-	// A signer that is no pointer would be printed with all it holds.
+	// A signer that is not a pointer would be printed with its content.
 	byValue := edited(func(k []Key) []Key { k[0].Private = valueSigner{k[0].Private, "hunter2"}; return k })
 	outputs = append(outputs, fmt.Sprintf("%+v", byValue), fmt.Sprintf("%#v", byValue), fmt.Sprint(byValue.Keys[0]))
 	secret := ring.Keys[0].Private.(*rsa.PrivateKey).D

@@ -19,7 +19,7 @@ const (
 // longestSetting keeps sums of settings far from the end of time.Duration.
 const longestSetting = 10 * 366 * 24 * time.Hour
 
-// Settings say when keys change. The zero value of each stands for its default; all are whole seconds.
+// Settings set when keys change. The zero value of each stands for its default; all are whole seconds.
 type Settings struct {
 	// RotationPeriod is how long a key signs.
 	RotationPeriod time.Duration
@@ -40,7 +40,7 @@ type Settings struct {
 	ClockSkew time.Duration
 }
 
-// Complete returns s with unset fields filled in, or an error that says which settings contradict each other, and why.
+// Complete returns s with unset fields filled in, or an error that names the settings that contradict each other.
 func (s Settings) Complete() (Settings, error) {
 	s = s.withDefaults()
 	for _, field := range []struct {

@@ -59,7 +59,7 @@ func TestSimulationFailsWithout(t *testing.T) {
 		run  options
 		want []string
 	}{
-		// A max-age that ends with the next change does not save them: nobody foresees a rotation that is asked for.
+		// A max-age that ends with the next change does not help: a requested rotation cannot be foreseen.
 		"a publish period above max-age": {
 			without(func(o *options) { o.settings.PublishPeriod, o.rotations = time.Minute, 600 }),
 			[]string{"refused by M2", "refused by M2 of 12h", "refused by M3 of 24h"},

@@ -13,7 +13,7 @@ type Change struct {
 	Ring Ring
 	// Events are those that the ring's history has gained.
 	Events []Event
-	// Changed says whether the ring is another one. What is only confirmed changes a ring and is no event.
+	// Changed reports whether the ring has changed. A mere confirmation changes the ring and is not an event.
 	Changed bool
 }
 
@@ -59,8 +59,8 @@ func (r Ring) edit(v View) *edit {
 	}
 }
 
-// clock is the time to write down: now, or the latest time that the ring knows of if that is later. A clock that was set
-// back thus makes no key look older than it is. A time that no clock should have shown is not followed.
+// clock is the time to record: now, or the latest time of the ring if that is later. A clock that was set
+// back thus makes no key look older than it is. A time beyond what any clock should have shown is ignored.
 func (r Ring) clock(v View) time.Time {
 	now := later(v.Now, r.latest())
 	if r.clockBehind(v) {
@@ -162,7 +162,7 @@ func (e *edit) replenish(algorithm identity.Algorithm, generate Generate) error 
 	return nil
 }
 
-// remembers says whether a key is, or is known to have been, in the ring.
+// remembers reports whether a key is, or is known to have been, in the ring.
 func (r Ring) remembers(id identity.KeyID) bool {
 	return r.index(id) >= 0 ||
 		slices.ContainsFunc(r.Compromised, func(c Compromised) bool { return c.ID == id }) ||

@@ -63,7 +63,7 @@ func (d *days) store(change Change) {
 	d.ring = change.Ring
 }
 
-// do is what somebody does, with what comes of it.
+// do applies a user's change, with its results.
 func (d *days) do(change Change, err error) []Event {
 	d.t.Helper()
 	if err != nil {
@@ -163,7 +163,7 @@ func TestLifeOfAKey(t *testing.T) {
 	}
 }
 
-// What a step has decided counts only when it is found in the store, however long that took.
+// The decision of a step counts only when it is found in the store, however long that took.
 func TestTimesCountFromWhenTheyAreStored(t *testing.T) {
 	d := newDays(t)
 	d.view.Now = d.view.Now.Add(d.view.Settings.RotationPeriod)
@@ -200,7 +200,7 @@ func TestAlgorithmsRotateByThemselves(t *testing.T) {
 	}
 	for _, e := range events[:2] {
 		if e.By != "operator" || e.Reason != "test" {
-			t.Errorf("%s by %s: %s, want who asked for it", e.Kind, e.By, e.Reason)
+			t.Errorf("%s by %s: %s, want the user who requested it", e.Kind, e.By, e.Reason)
 		}
 	}
 	if active, _ := d.ring.Signer(identity.RS256); active.ID != rsa.ID {
@@ -280,7 +280,7 @@ func TestGatesHoldBackActivation(t *testing.T) {
 	}
 }
 
-// A key that stands in the ring alone is known to nobody: its time begins with the documents.
+// A key that is only in the ring is unknown to all relying parties: its time begins with the documents.
 func TestPublicationCountsFromTheDocuments(t *testing.T) {
 	d := newDays(t)
 	known := []identity.KeyID{d.one(Spare).ID}
@@ -336,7 +336,7 @@ func TestTermsAreRaisedAtOnceAndLoweredWithTheNextKey(t *testing.T) {
 	}
 }
 
-// No reading of a clock within its bounds makes a key look older, or gone for longer, than the latest time in the ring says.
+// No reading of a clock within its bounds makes a key look older, or gone for longer, than by the latest time in the ring.
 func TestClockThatIsSetBack(t *testing.T) {
 	d := newDays(t)
 	d.pass(d.view.Settings.RotationPeriod)
@@ -474,7 +474,7 @@ func TestExposure(t *testing.T) {
 	if diff := cmp.Diff(stolen, show(d.one(Spare).AcceptedFor(d.view))); diff != "" {
 		t.Errorf("accepted of a spare (-want +got):\n%s", diff)
 	}
-	// A key that is not even in the documents is known to nobody, whatever has passed.
+	// A key that is not even in the documents is unknown, however much time has passed.
 	d.view.Gates, d.view.Documents = nil, &Gate{Name: "ConfigMap"}
 	hidden := "M0 1m0s false\nM1 5h1m0s false\nM2 16h1m0s false\nM3 28h1m0s false\nM4 0s false\nM5 1m0s false\n"
 	if diff := cmp.Diff(hidden, show(d.one(Spare).RefusedFor(d.view))); diff != "" {

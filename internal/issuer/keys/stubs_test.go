@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// generate makes keys that can be told apart and published, but never sign: real RSA keys would take most of the time.
+// generate makes distinct keys that can be published, but never sign: real RSA keys would take most of the time.
 func (w *world) generate(algorithm identity.Algorithm) (crypto.Signer, error) {
 	w.made++
 	seed := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, w.seed), w.made)

@@ -13,10 +13,10 @@ type Terms struct {
 	Staleness time.Duration
 }
 
-// MaySign says whether a replica may sign at now with a ring that it read at read. read must be the time before the
+// MaySign reports whether a replica may sign at now with a ring that it read at read. read must be the time before the
 // reading began, and the iat of the token not later than now: a token is then never issued with a ring that was replaced
 // longer than Staleness ago, wherever the process is held up in between. Both times should carry the monotonic reading of
-// time.Now: the answer is no if either clock says that the ring is too old, or that it was read in the future.
+// time.Now: the answer is no if by either clock the ring is too old, or was read in the future.
 func (t Terms) MaySign(read, now time.Time) bool {
 	return t.maySign(now.Sub(read), now.Round(0).Sub(read.Round(0)))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Validate returns nil if the ring can sign and publish: for each algorithm exactly one active key (none only after one was
-// revoked) and at least one spare, not more keys than may be published, no key twice, none that was revoked or removed, and
-// every key what it says it is. The error names the field, as ring.json has it.
+// Validate returns nil if the ring can sign and publish: for each algorithm exactly one active key (or zero after a
+// revocation) and at least one spare, not more keys than may be published, no key twice, no revoked or removed key, and
+// every key as described. The error names the field, as ring.json has it.
 func (r Ring) Validate() error {
 	seen := map[identity.KeyID]int{}
 	for i, key := range r.Keys {
@@ -224,7 +224,7 @@ func (c Cause) validate() error {
 	return nil
 }
 
-// printable says whether a text can be shown on one line of a terminal as it is.
+// printable reports whether a text can be shown on one line of a terminal as it is.
 func printable(text string, most int) bool {
 	if len(text) > most || !utf8.ValidString(text) {
 		return false

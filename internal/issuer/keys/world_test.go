@@ -10,9 +10,9 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// world is a simulation of one issuer over years: a stored ring, controllers that change it, people who interfere, replicas
-// that sign and publish with what they have read of it, and relying parties that verify every token at the worst moments.
-// Its time is true; each actor has a wall clock of its own that may be wrong. What happens follows from the seed alone.
+// world is a simulation of one issuer over years: a stored ring, controllers that change it, admins who interfere, replicas
+// that sign and publish with the ring that they have read, and relying parties that verify every token at the worst moments.
+// Its time is true; each actor has a wall clock of its own that may be wrong. All events follow from the seed alone.
 type world struct {
 	options
 	random *rand.Rand
@@ -42,7 +42,7 @@ type options struct {
 	seed      uint64
 	settings  Settings
 	rotations int
-	// quiet is how seldom somebody interferes: every three days or so if it is zero.
+	// quiet is how seldom an admin interferes: every three days or so if it is zero.
 	quiet time.Duration
 	// steadyClocks are never wrong.
 	steadyClocks bool
@@ -59,7 +59,7 @@ type options struct {
 	tamper func(ring Ring, decided time.Time)
 }
 
-// counts say how much a run has seen.
+// counts are statistics of a run.
 type counts struct {
 	rotations, revocations, forced, removals       int
 	tokens, verifications, excused, revoked        int
@@ -220,7 +220,7 @@ func (w *world) gates() []Gate {
 	return []Gate{{Name: "snapshot", Knows: known}}
 }
 
-// operate is somebody who rotates and revokes, and is sometimes impatient.
+// operate is an admin who rotates and revokes, and is sometimes impatient.
 func (w *world) operate(algorithm identity.Algorithm) {
 	if w.random.IntN(2) == 0 {
 		w.after(w.between(0, time.Hour), func() { w.operate(algorithm) })
