@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -204,21 +205,37 @@ func TestTokenRequestForAnotherUID(t *testing.T) {
 	}
 }
 
-// A client must not be able to make an answer large: echoed input is logged, and logs are bounded.
+// A client must not be able to make an answer large, nor an event of one of the two audit logs: these are rotated by size.
 func TestRefusalsAreShort(t *testing.T) {
 	inTurn(t)
 	namespace := makeIdentity(t)
 	long := strings.Repeat("x", 500<<10)
 	for _, body := range []string{
 		tokenRequest(`{"duration":"` + strings.Repeat("1", 500<<10) + `"}`),
+		tokenRequest(`{"duration":"` + strings.Repeat("1", 1<<20) + `"}`),
 		tokenRequest(`{"` + long + `":1}`),
 		strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"name":"`+long+`"},"spec"`, 1),
 		strings.Replace(tokenRequest(`{}`), `"spec"`, `"metadata":{"uid":"`+long+`"},"spec"`, 1),
 		tokenRequest(`{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":"a","namespace":"` + long + `","uid":"u"}}`),
 		tokenRequest(`{"contextObject":{"apiVersion":"v1","kind":"` + long + `","name":"a","namespace":"b","uid":"u"}}`),
 	} {
-		if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body); got.Code < 400 || len(got.Body) > 8<<10 {
+		got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body)
+		if got.Code < 400 || len(got.Body) > 8<<10 {
 			t.Errorf("code %d, %d bytes: %.200s", got.Code, len(got.Body), got.Body)
+		}
+		for _, log := range []string{filepath.Join(shared.Dir, "apiserver-audit.log"), filepath.Join(shared.Dir, "devcluster", "audit.log")} {
+			eventually(t, func() error {
+				found := events(t, log, got.Header.Get("Audit-Id"))
+				if len(found) == 0 {
+					return fmt.Errorf("no event %s in %s", got.Header.Get("Audit-Id"), log)
+				}
+				for _, event := range found {
+					if text, err := json.Marshal(event); err != nil || len(text) > 4<<10 {
+						t.Errorf("%s has an event of %d bytes: %.300s", log, len(text), text)
+					}
+				}
+				return nil
+			})
 		}
 	}
 }
