@@ -42,12 +42,6 @@ func (w *world) gmsaInstalled(ctx context.Context) (*gmsaInstalled, error) {
 
 // exempt has all of it leave the namespace alone until restore is called, so that something else can be in its place.
 func (w *world) exempt(ctx context.Context, i *gmsaInstalled) (restore func(), err error) {
-	var restores []func()
-	restore = func() {
-		for _, r := range restores {
-			r()
-		}
-	}
 	mutating, validating, binding := i.mutating.DeepCopy(), i.validating.DeepCopy(), i.binding.DeepCopy()
 	for n := range mutating.Webhooks {
 		w.leaveOut(&mutating.Webhooks[n].NamespaceSelector)
@@ -59,9 +53,21 @@ func (w *world) exempt(ctx context.Context, i *gmsaInstalled) (restore func(), e
 		binding.Spec.MatchResources = &registrationv1.MatchResources{}
 	}
 	w.leaveOut(&binding.Spec.MatchResources.NamespaceSelector)
-	for _, change := range []struct{ before, after ctrl.Object }{
-		{i.mutating.DeepCopy(), mutating}, {i.validating.DeepCopy(), validating}, {i.binding.DeepCopy(), binding},
-	} {
+	return w.change(ctx, change{i.mutating.DeepCopy(), mutating}, change{i.validating.DeepCopy(), validating}, change{i.binding.DeepCopy(), binding})
+}
+
+// change is an object of the cluster before and after a change.
+type change struct{ before, after ctrl.Object }
+
+// change makes changes; the function takes them back.
+func (w *world) change(ctx context.Context, changes ...change) (restore func(), err error) {
+	var restores []func()
+	restore = func() {
+		for _, r := range restores {
+			r()
+		}
+	}
+	for _, change := range changes {
 		wanted := change.after.DeepCopyObject().(ctrl.Object)
 		if err := w.objects.Patch(ctx, change.after, ctrl.MergeFrom(change.before)); err != nil {
 			restore()
@@ -69,7 +75,7 @@ func (w *world) exempt(ctx context.Context, i *gmsaInstalled) (restore func(), e
 		}
 		restores = append(restores, func() {
 			if err := w.objects.Patch(context.WithoutCancel(ctx), change.before, ctrl.MergeFrom(wanted)); err != nil {
-				fmt.Fprintln(os.Stderr, "bench: give the plane its gMSA webhooks back:", err)
+				fmt.Fprintln(os.Stderr, "bench: give the plane its webhooks back:", err)
 			}
 		})
 	}

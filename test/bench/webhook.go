@@ -9,7 +9,6 @@ import (
 	"time"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -71,10 +70,11 @@ func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(),
 	if _, err := w.create(ctx, "/api/v1/namespaces/"+w.namespace+"/serviceaccounts", account); err != nil {
 		return 0, 0, nil, err
 	}
-	// Without the label the plane's own webhook is not asked.
-	if err := w.unlabel(ctx); err != nil {
+	restore, err := w.exemptPods(ctx)
+	if err != nil {
 		return 0, 0, nil, err
 	}
+	stops = append(stops, restore)
 	port, err := freePort()
 	if err != nil {
 		return 0, 0, nil, err
@@ -114,16 +114,26 @@ func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(),
 	return copied.pid, nothing.pid, stop, err
 }
 
-// unlabel takes the label away by which the namespace has identities for its pods. Its service account stays annotated.
-func (w *world) unlabel(ctx context.Context) error {
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, v1alpha1.LabelNamespaceIdentities)
-	return w.patch(ctx, "/api/v1/namespaces/"+w.namespace, patch)
+// exemptPods has the plane's own webhook leave the pods of the namespace alone until restore is called.
+func (w *world) exemptPods(ctx context.Context) (restore func(), err error) {
+	var installed registrationv1.MutatingWebhookConfiguration
+	if err := w.get(ctx, "", identityWebhook, &installed); err != nil {
+		return nil, err
+	}
+	exempt := installed.DeepCopy()
+	for n := range exempt.Webhooks {
+		w.leaveOut(&exempt.Webhooks[n].NamespaceSelector)
+	}
+	return w.change(ctx, change{&installed, exempt})
 }
+
+// identityWebhook is the name of the plane's webhook configuration: deploy/base/51-webhook.yaml.
+const identityWebhook = "credence-webhook"
 
 // registerWebhook has kube-apiserver ask a webhook about pods of the namespace with a label, as it asks the plane's own.
 func (w *world) registerWebhook(ctx context.Context, label, url string) (func(), error) {
 	var installed registrationv1.MutatingWebhookConfiguration
-	if err := w.get(ctx, "", "credence-webhook", &installed); err != nil {
+	if err := w.get(ctx, "", identityWebhook, &installed); err != nil {
 		return nil, err
 	}
 	for _, hook := range installed.Webhooks {
@@ -131,7 +141,7 @@ func (w *world) registerWebhook(ctx context.Context, label, url string) (func(),
 			continue
 		}
 		hook.ClientConfig.URL = ptr.To(url)
-		hook.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}}
+		hook.NamespaceSelector = w.here()
 		hook.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"bench": label}}
 		configuration := &registrationv1.MutatingWebhookConfiguration{
 			ObjectMeta: metav1.ObjectMeta{Name: w.namespace + "-" + label},
