@@ -3,7 +3,7 @@ package apiserver
 import (
 	"net/http"
 
-	"github.com/credence-id/credence/internal/apiserver/stack"
+	"github.com/credence-id/credence/internal/stack"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 )
 

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/credence-id/credence/internal/stack"
 )
 
 const (
@@ -32,6 +34,7 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // handler is the HTTP side of a decider.
 func handler[T any](needs Needs, name handlerName, decide decider[T]) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stack.Grow()
 		began := needs.Now()
 		outcome := serve(needs, name, decide, w, r)
 		needs.Recorder.served(name, outcome, needs.Now().Sub(began))

@@ -33,9 +33,23 @@ func newLive[K comparable, T any](read func(context.Context, K) (T, error)) *liv
 	return &live[K, T]{read: read, lines: map[K]*line[T]{}}
 }
 
-// get reads. A caller that gives up stops waiting; the read goes on for the others.
+// get reads. The first caller of a key reads in its own goroutine. A caller that waits for the next read and gives up stops
+// waiting; the read goes on for the others.
 func (l *live[K, T]) get(ctx context.Context, key K) (T, error) {
-	f := l.join(context.WithoutCancel(ctx), key)
+	l.mu.Lock()
+	queue, reading := l.lines[key]
+	if !reading {
+		queue = &line[T]{}
+		l.lines[key] = queue
+		l.mu.Unlock()
+		defer l.leave(context.WithoutCancel(ctx), key, queue)
+		return l.once(ctx, key)
+	}
+	if queue.next == nil {
+		queue.next = &flight[T]{done: make(chan struct{})}
+	}
+	f := queue.next
+	l.mu.Unlock()
 	select {
 	case <-f.done:
 		return f.value, f.err
@@ -45,25 +59,24 @@ func (l *live[K, T]) get(ctx context.Context, key K) (T, error) {
 	}
 }
 
-func (l *live[K, T]) join(ctx context.Context, key K) *flight[T] {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	queue, reading := l.lines[key]
-	if !reading {
-		queue = &line[T]{}
-		l.lines[key] = queue
-	}
-	if queue.next == nil {
-		queue.next = &flight[T]{done: make(chan struct{})}
-	}
-	f := queue.next
-	if !reading {
-		go l.drain(ctx, key, queue)
-	}
-	return f
+func (l *live[K, T]) once(ctx context.Context, key K) (T, error) {
+	reading, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return l.read(reading, key)
 }
 
-// drain reads until nobody waits.
+// leave ends the queue of a key, or has it drained where callers came meanwhile.
+func (l *live[K, T]) leave(ctx context.Context, key K, queue *line[T]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if queue.next == nil {
+		delete(l.lines, key)
+		return
+	}
+	go l.drain(ctx, key, queue)
+}
+
+// drain reads until no caller waits.
 func (l *live[K, T]) drain(ctx context.Context, key K, queue *line[T]) {
 	for {
 		l.mu.Lock()
@@ -75,9 +88,7 @@ func (l *live[K, T]) drain(ctx context.Context, key K, queue *line[T]) {
 			return
 		}
 		l.mu.Unlock()
-		reading, cancel := context.WithTimeout(ctx, readTimeout)
-		f.value, f.err = l.read(reading, key)
-		cancel()
+		f.value, f.err = l.once(ctx, key)
 		close(f.done)
 	}
 }

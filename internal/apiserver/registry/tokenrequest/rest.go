@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/apiserver/stack"
+	"github.com/credence-id/credence/internal/stack"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/targets"
