@@ -260,8 +260,8 @@ func TestAccountsThatAPodMayNotHave(t *testing.T) {
 		"a key twice":                  {windowsPod(gmsaOf(spec("mine"), `{"CmsPlugins":["evil"],`+credentialContents[1:])), 422, []string{"key twice"}},
 		"contents with something else": {windowsPod(gmsaOf(spec("mine"), credentialContents+"{}")), 422, []string{"something follows"}},
 		"contents in another case":     {windowsPod(gmsaOf(spec("mine"), strings.ToLower(credentialContents))), 422, []string{"is not what"}},
-		"a name that is a path":        {windowsPod(gmsaOf("../../secrets/x", "")), 422, []string{"no name of a GMSACredentialSpec"}},
-		"a name that is too long":      {windowsPod(gmsaOf(long, "")), 422, []string{"no name of a GMSACredentialSpec"}},
+		"a name that is a path":        {windowsPod(gmsaOf("../../secrets/x", "")), 422, []string{"is not a valid name of a GMSACredentialSpec"}},
+		"a name that is too long":      {windowsPod(gmsaOf(long, "")), 422, []string{"is not a valid name of a GMSACredentialSpec"}},
 	} {
 		_, err := pods.Create(t.Context(), test.pod, metav1.CreateOptions{})
 		refusedWith(t, name, err, test.code, test.says...)

@@ -102,8 +102,8 @@ func TestAccountsAreRefused(t *testing.T) {
 		want   string
 	}{
 		"no such object":         {nil, webhook.MutatePath, gmsaReview("", windowsPod("cherry", "")), 422, `spec.securityContext.windowsOptions.gmsaCredentialSpecName: there is no GMSACredentialSpec "cherry"`},
-		"a name that is none":    {nil, webhook.MutatePath, gmsaReview("", windowsPod("../x", "")), 422, "no name of a GMSACredentialSpec"},
-		"that name to validate":  {nil, webhook.ValidatePath, gmsaReview("", windowsPod("../x", webapp1)), 422, "no name of a GMSACredentialSpec"},
+		"an invalid name":        {nil, webhook.MutatePath, gmsaReview("", windowsPod("../x", "")), 422, "not a valid name of a GMSACredentialSpec"},
+		"that name to validate":  {nil, webhook.ValidatePath, gmsaReview("", windowsPod("../x", webapp1)), 422, "not a valid name of a GMSACredentialSpec"},
 		"no right to contents":   {func(c *cluster) { clear(c.allowed) }, webhook.MutatePath, gmsaReview("", windowsPod("webapp1", "")), 403, `service account "web" of namespace "orchard" may not use GMSACredentialSpec "webapp1" (told so)`},
 		"no right":               {func(c *cluster) { clear(c.allowed) }, webhook.ValidatePath, gmsaReview("", pod), 403, `service account "web" of namespace "orchard" may not use GMSACredentialSpec "webapp1" (told so)`},
 		"contents without name":  {nil, webhook.ValidatePath, gmsaReview("", windowsPod("", webapp1)), 422, "gmsaCredentialSpecName is not"},
