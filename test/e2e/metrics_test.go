@@ -43,11 +43,10 @@ func (p plane) accountToken(t *testing.T, namespace, name string) string {
 	return token.Status.Token
 }
 
-// Metrics are for users whom the cluster allows to read them. Each server shows which build it is.
-func TestMetricsOfAllServers(t *testing.T) {
-	namespace := shared.namespace(t)
-	reader, other := shared.accountToken(t, namespace, "reader"), shared.accountToken(t, namespace, "other")
-	bindings := shared.client(t).RbacV1().ClusterRoleBindings()
+// metricsReader returns a token of a new service account that may read the metrics of all servers.
+func (p plane) metricsReader(t *testing.T, namespace string) string {
+	t.Helper()
+	reader, bindings := p.accountToken(t, namespace, "reader"), p.client(t).RbacV1().ClusterRoleBindings()
 	if _, err := bindings.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: namespace},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "credence:metrics:reader"},
@@ -56,6 +55,26 @@ func TestMetricsOfAllServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = bindings.Delete(context.WithoutCancel(t.Context()), namespace, metav1.DeleteOptions{}) })
+	return reader
+}
+
+// awaitMetric waits until a server shows a line among its metrics.
+func (p plane) awaitMetric(t *testing.T, server, token, line string) {
+	t.Helper()
+	config := rest.AnonymousClientConfig(p.onPort(t, healthPorts[server]))
+	config.BearerToken = token
+	eventually(t, func() error {
+		if got := do(t, config, "GET", "/metrics", "", ""); got.Code != 200 || !strings.Contains(string(got.Body), "\n"+line+"\n") {
+			return fmt.Errorf("the metrics of %s, code %d and %d bytes, lack %s", server, got.Code, len(got.Body), line)
+		}
+		return nil
+	})
+}
+
+// Metrics are for users whom the cluster allows to read them. Each server shows which build it is.
+func TestMetricsOfAllServers(t *testing.T) {
+	namespace := shared.namespace(t)
+	reader, other := shared.metricsReader(t, namespace), shared.accountToken(t, namespace, "other")
 	shared.create(t, namespace, "banana", "generic", "audience")
 	foreign := token(t, shared.config(t), namespace, "banana", "{}").Status.Token
 

@@ -44,6 +44,9 @@ func TestRevokedKeyStaysPublished(t *testing.T) {
 		spare = key(t, ring, "ES256", "spare").ID
 		return nil
 	})
+	reader := p.metricsReader(t, p.namespace(t))
+	const revokedKeyPublished = `credence_keys_condition{type="RevokedKeyPublished"} `
+	p.awaitMetric(t, "controller", reader, revokedKeyPublished+"0")
 	p.must(t, noDocuments, "kubectl", "apply", "-f", "-")
 	eventually(t, func() error {
 		configMaps := p.client(t).CoreV1().ConfigMaps("credence-system")
@@ -69,8 +72,10 @@ func TestRevokedKeyStaysPublished(t *testing.T) {
 	if out, code := p.run(t, "credence", "doctor", "--ca-file", p.CAFile); code != 1 || !strings.Contains(out, "RevokedKeyPublished") {
 		t.Errorf("doctor: exit code %d, want 1 and the condition:\n%s", code, out)
 	}
+	p.awaitMetric(t, "controller", reader, revokedKeyPublished+"1")
 	p.must(t, noDocuments, "kubectl", "delete", "-f", "-")
 	p.must(t, "", "kubectl", "wait", "keyring/workload-identities", "--for=condition=Withdrawn", "--timeout=5m")
+	p.awaitMetric(t, "controller", reader, revokedKeyPublished+"0")
 	shown := p.must(t, "", "kubectl", "get", "configmap", "credence-discovery", "-n", "credence-system", "-o", "jsonpath={.data.jwks\\.json}")
 	if strings.Contains(shown, spare) {
 		t.Errorf("the revoked key is published:\n%s", shown)
