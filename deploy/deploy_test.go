@@ -34,7 +34,7 @@ func clusterRoles(t *testing.T) map[string]*rbacv1.ClusterRole {
 	return roles
 }
 
-// What people get through view, edit and admin must neither mint tokens nor lend identities.
+// The rights through view, edit and admin must neither mint tokens nor lend identities.
 func TestAggregatedRolesNeitherCreateTokensNorUse(t *testing.T) {
 	aggregated := 0
 	for name, role := range clusterRoles(t) {
@@ -102,7 +102,7 @@ func TestComponentsHaveNoDangerousRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		if object.GetName() == "credence:workloadidentities:granter" {
-			continue // people's, and bound to nobody: TestGranter tries out what it may bind
+			continue // people's, and not bound: TestGranter tries out what it may bind
 		}
 		for _, rule := range role.Rules {
 			if object.GetName() == "credence:keys" && slices.Equal(rule.ResourceNames, []string{"credence-keys"}) && slices.Equal(rule.Verbs, []string{"get", "update", "watch"}) {
