@@ -4,11 +4,11 @@ SHELL := bash
 BIN := $(CURDIR)/bin
 KUBERNETES := v1.37.1
 FUZZTIME ?= 60s
-# What other people's programs import is in modules of its own, which "./..." leaves out.
+# The packages that other programs import are modules of their own, which "./..." leaves out.
 PACKAGES := ./... github.com/credence-id/credence/api/... github.com/credence-id/credence/execcredential/...
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
-# What the control plane says of its version; without it, it says v0.0.0-master.
+# The version of the control plane; without it, that is v0.0.0-master.
 version_flags = -X $(1).gitVersion=$(KUBERNETES) -X $(1).gitMajor=1 -X $(1).gitMinor=37
 DEVCLUSTER_LDFLAGS := -s -w $(call version_flags,k8s.io/component-base/version) $(call version_flags,k8s.io/client-go/pkg/version)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Install what a node on this machine needs beside what is built, with apt-get: only as root, and only if it is missing.
-# Whoever cannot have it is told so; the tests that need it are skipped then.
+# If it can't be installed, it prints so, and the tests that need it are skipped.
 set -euo pipefail
 
 packages=()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Install boto3 and the AWS CLI for the tests of SDKs, with apt-get: only as root, and only if they are missing. Other versions, such as
 # those of pip, are used where the python3 that is first in PATH has them.
-# Where they cannot be had, a message says so, and their tests are skipped. Where CI is set, that is an error.
+# If they can't be installed, it prints so, and their tests are skipped. Where CI is set, that is an error.
 set -euo pipefail
 
 packages=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks what a reviewer should not have to: each check says what to run to mend what it found.
+# Checks what a reviewer should not have to: each check prints what to run to mend what it found.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
@@ -9,18 +9,18 @@ echo "verify: format"
 unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go'))
 [ -z "$unformatted" ] || fail "not formatted, run gofmt -w on: $unformatted"
 
-# What other people's programs import is in modules of its own. "./..." leaves them out: the main module has them by import path.
+# The packages that other programs import are modules of their own. "./..." leaves them out: the main module has them by import path.
 importable="api execcredential execcredential/clientgo"
 ours="./... github.com/credence-id/credence/api/... github.com/credence-id/credence/execcredential/..."
 
 echo "verify: modules"
 for module in $importable; do
   hack/alone.sh "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy, run hack/alone.sh $module mod tidy -diff"
-  hack/alone.sh "$module" mod verify >/dev/null || fail "modules of $module are not what go.sum says"
+  hack/alone.sh "$module" mod verify >/dev/null || fail "modules of $module do not match go.sum"
 done
 for module in . devcluster tools test/alerts test/bench test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
-  (cd "$module" && go mod verify >/dev/null) || fail "modules of $module are not what go.sum says"
+  (cd "$module" && go mod verify >/dev/null) || fail "modules of $module do not match go.sum"
 done
 
 echo "verify: vet"
