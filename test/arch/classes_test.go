@@ -1,0 +1,151 @@
+package arch_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// class is what a package is for, which decides what it may import.
+type class struct {
+	name    string
+	holds   string
+	imports []string // classes
+	why     string
+}
+
+// core decides, and needs nothing but its arguments.
+const core = `^internal/(admission(/(pods|secrets|templates))?|clouderror|delivery/renewal|discovery|gmsa(/.+)?|issuer(/keys)?|` +
+	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes))?|targets|tokensecret|trust)$`
+
+// logless is the core without the package of values that hide secrets in logs.
+var logless = strings.Replace(core, "issuer(/keys)?", "issuer", 1)
+
+// classes are in the order of the tree, from the inside out. Each package is in exactly one.
+var classes = []class{
+	{"ground", `^internal/(filewatch|identity|stack|version)$`, nil, "it knows nothing of Credence but its words"},
+	{"api", `^api/`, nil, "importers of the types get the types alone"},
+	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
+	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},
+	{"client", `^internal/(credential(/(cache|clientcertificate|file|oidc(/settings)?|tokenexchange(/https)?|workloadidentity(/(kubeapi|kubeconfig))?))?|` +
+		`credentialspecs|discovery/source|keyring/(report|settings)|keystore|relyingparty(/conformance)?|workloadidentities)$`,
+		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
+	{"service", `^internal/(admission/webhook|apiserver(/.+)?|delivery(/(bindings|reports|secretwatch))?|discovery/(comparison|publication)|` +
+		`externalsigner(/(ledgerstore|service))?|keyring|node/credentialspecs)$`,
+		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
+	{"manifests", `^deploy$`, nil, "manifests are files"},
+	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app"}, "it puts a program together"},
+	{"program", `^cmd/`, []string{"app"}, "a program is flags and app.Run"},
+	{"test", `^test/|^internal/.+test$|^execcredential/.+test$`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
+}
+
+// apart are the classes whose packages import no other of the class but those of their own folder.
+var apart = []string{"client", "service", "app"}
+
+// beside are the imports that apart does not hold for, with the reason.
+var beside = map[[2]string]string{
+	{"internal/apiserver", "internal/keyring"}:                  "the API server serves the operations of the ring",
+	{"internal/apiserver/registry/keyring", "internal/keyring"}: "the API server serves the operations of the ring",
+	{"internal/keyring", "internal/discovery/publication"}:      "a key is used when it is published, and no sooner",
+	{"internal/app/agent", "internal/app/serving"}:              "all servers serve health and metrics alike",
+	{"internal/app/apiserver", "internal/app/serving"}:          "all servers serve health and metrics alike",
+	{"internal/app/binder", "internal/app/serving"}:             "all servers serve health and metrics alike",
+	{"internal/app/controller", "internal/app/serving"}:         "all servers serve health and metrics alike",
+	{"internal/app/discovery", "internal/app/serving"}:          "all servers serve health and metrics alike",
+	{"internal/app/signer", "internal/app/serving"}:             "all servers serve health and metrics alike",
+	{"internal/app/webhook", "internal/app/serving"}:            "all servers serve health and metrics alike",
+	{"internal/app/cli", "internal/app/credential"}:             "credence has the provider as a command, too",
+}
+
+func classesOf(importPath string) []class {
+	return slices.DeleteFunc(slices.Clone(classes), func(c class) bool { return !regexp.MustCompile(c.holds).MatchString(importPath) })
+}
+
+// folder is the first folder of a package below internal or internal/app.
+func folder(importPath string) string {
+	parts := strings.Split(strings.TrimPrefix(strings.TrimPrefix(importPath, "internal/"), "app/"), "/")
+	return parts[0]
+}
+
+// misplaced returns what the classes forbid of a package of the module; ours holds all of its packages.
+func misplaced(p pkg, ours []string) []string {
+	own := classesOf(p.ImportPath)
+	if len(own) != 1 {
+		return []string{p.ImportPath + " is in " + strings.Join(names(own), ", ") + ", want one class"}
+	}
+	var found []string
+	for _, i := range p.Imports {
+		if !slices.Contains(ours, i) {
+			continue
+		}
+		for _, imported := range classesOf(i) {
+			switch _, excepted := beside[[2]string{p.ImportPath, i}]; {
+			case !slices.Contains(own[0].imports, imported.name):
+				found = append(found, p.ImportPath+" must not import "+i+": "+own[0].why)
+			case imported.name == own[0].name && slices.Contains(apart, imported.name) && folder(p.ImportPath) != folder(i) && !excepted:
+				found = append(found, p.ImportPath+" must not import "+i+", which is beside it")
+			}
+		}
+	}
+	return found
+}
+
+func names(list []class) []string {
+	all := make([]string, 0, len(list))
+	for _, c := range list {
+		all = append(all, c.name)
+	}
+	return all
+}
+
+func importPaths(list []pkg) []string {
+	paths := make([]string, 0, len(list))
+	for _, p := range list {
+		paths = append(paths, p.ImportPath)
+	}
+	return paths
+}
+
+// Each package is in one class, and imports what its class may.
+func TestClasses(t *testing.T) {
+	list := packages(t)
+	ours := importPaths(list)
+	for _, p := range list {
+		for _, problem := range misplaced(p, ours) {
+			t.Error(problem)
+		}
+	}
+	for pair := range beside {
+		if !slices.ContainsFunc(list, func(p pkg) bool { return p.ImportPath == pair[0] && slices.Contains(p.Imports, pair[1]) }) {
+			t.Errorf("%s does not import %s: take the exception off", pair[0], pair[1])
+		}
+	}
+	for _, c := range classes {
+		if !slices.ContainsFunc(list, func(p pkg) bool { return regexp.MustCompile(c.holds).MatchString(p.ImportPath) }) {
+			t.Errorf("class %s has no package", c.name)
+		}
+	}
+}
+
+func TestClassesCanFail(t *testing.T) {
+	for _, broken := range []pkg{
+		{ImportPath: "internal/unheardof"},
+		{ImportPath: "internal/identity", Imports: []string{"internal/issuer"}},
+		{ImportPath: "api/authentication/v1alpha1", Imports: []string{"internal/identity"}},
+		{ImportPath: "execcredential", Imports: []string{"internal/identity"}},
+		{ImportPath: "internal/issuer", Imports: []string{"internal/keystore"}},
+		{ImportPath: "internal/keystore", Imports: []string{"internal/keyring"}},
+		{ImportPath: "internal/relyingparty", Imports: []string{"internal/discovery/source"}},
+		{ImportPath: "internal/delivery", Imports: []string{"internal/admission/webhook"}},
+		{ImportPath: "internal/delivery", Imports: []string{"internal/app/agent"}},
+		{ImportPath: "internal/app/agent", Imports: []string{"internal/app/webhook"}},
+		{ImportPath: "cmd/credence", Imports: []string{"internal/relyingparty"}},
+		{ImportPath: "internal/delivery", Imports: []string{"internal/keystore/keystoretest"}},
+		{ImportPath: "deploy", Imports: []string{"internal/identity"}},
+	} {
+		if ours := append(broken.Imports, broken.ImportPath); len(misplaced(broken, ours)) == 0 {
+			t.Errorf("no class forbids %+v", broken)
+		}
+	}
+}
