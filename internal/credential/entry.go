@@ -59,7 +59,7 @@ const (
 // Caller is the client process: the parent of this one. The zero value is an unknown one.
 type Caller struct {
 	PID int
-	// Started tells processes with the same number apart; it is empty where the system has no start times.
+	// Started distinguishes processes with the same number; it is empty where the system has no start times.
 	Started string
 	// Program is the program of the process: after an exec it has lost its credential. It is empty where the system
 	// has no such information, or where a process cannot exec.

@@ -134,7 +134,7 @@ func TestFailureIsNotRememberedForAScript(t *testing.T) {
 // The message of the other side is kept in one line, bounded, and cannot move the cursor.
 func TestMessageOfARememberedFailure(t *testing.T) {
 	w := newWorld(t)
-	w.authority.down = errors.New("says\x1b[2J\nmuch: " + strings.Repeat("é", 5000))
+	w.authority.down = errors.New("broken\x1b[2J\nmuch: " + strings.Repeat("é", 5000))
 	w.wantError(1, interactively(), nil)
 	err := w.wantError(1, interactively(), credential.ErrRemembered)
 	if text := err.Error(); strings.ContainsAny(text, "\x1b\n") || len([]rune(text)) > 1200 || !strings.Contains(text, "much") {

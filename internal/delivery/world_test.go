@@ -244,7 +244,7 @@ func (w *world) edit(key string, change func(*corev1.Secret)) {
 	}
 }
 
-// event returns the next Event that was written, empty if there is none.
+// event returns the next Event that was written, or "".
 func (w *world) event() string {
 	select {
 	case event := <-w.events.Events:

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// bare is what the handler is measured beside: the same bytes, with nothing decided and nothing said about them.
+// bare is the baseline of the handler: the same bytes, without decisions and headers.
 func bare(body []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/jwk-set+json")
@@ -63,7 +63,7 @@ func BenchmarkNotModified(b *testing.B) {
 	}
 }
 
-// BenchmarkTLS asks over kept connections, HTTP/1.1 and 16 at a time.
+// BenchmarkTLS requests over kept connections, HTTP/1.1 and 16 at a time.
 func BenchmarkTLS(b *testing.B) {
 	for name, handler := range benchmarked(b) {
 		b.Run(name, func(b *testing.B) {

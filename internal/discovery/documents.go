@@ -18,9 +18,9 @@ import (
 const (
 	ConfigurationKey = "openid-configuration.json"
 	JWKSKey          = "jwks.json"
-	// NextChangeKey is no document: beside them, it says when they change next, in RFC 3339. Empty or absent: not known.
+	// NextChangeKey is not a document: beside them, it has the time of their next change, in RFC 3339. Empty or absent: not known.
 	NextChangeKey = "next-change"
-	// RevokedKey is no document either: it has the keys that were revoked, and that nobody may publish again.
+	// RevokedKey is not a document either: it has the revoked keys, which must never be published again.
 	RevokedKey = "revoked-keys.json"
 )
 
@@ -33,7 +33,7 @@ type Documents struct {
 	keys          []publishedKey
 }
 
-// Issuer is whose documents these are.
+// Issuer is the issuer of the documents.
 func (d Documents) Issuer() identity.Issuer { return d.issuer }
 
 // Configuration is the discovery document (OpenID Connect Discovery 1.0, section 3); the caller owns the copy.
@@ -69,10 +69,10 @@ func (d Documents) Algorithms() map[identity.KeyID]identity.Algorithm {
 // PublicKeys are the published keys in the order of the key set; the caller owns the copy.
 func (d Documents) PublicKeys() []identity.PublicKey { return slices.Clone(d.keys) }
 
-// IsZero says whether d holds no documents.
+// IsZero reports whether d holds no documents.
 func (d Documents) IsZero() bool { return d.issuer == "" }
 
-// Equal says whether two documents are the same bytes of the same issuer.
+// Equal reports whether two documents are the same bytes of the same issuer.
 func (d Documents) Equal(other Documents) bool {
 	return d.issuer == other.issuer && bytes.Equal(d.configuration, other.configuration) && bytes.Equal(d.jwks, other.jwks)
 }

@@ -13,7 +13,7 @@ func noneMatch(fields []string, current string) bool {
 	return true
 }
 
-// listed walks a list of entity tags, whose text may hold commas. What follows a tag that is not one is not read.
+// listed walks a list of entity tags, whose text may hold commas. The rest after an invalid tag is ignored.
 func listed(list, current string) bool {
 	for {
 		list = strings.TrimLeft(list, " \t,")

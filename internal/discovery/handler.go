@@ -12,19 +12,19 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// DefaultMaxAge is how long relying parties may keep a document without asking again.
+// DefaultMaxAge is how long relying parties may cache a document.
 const DefaultMaxAge = time.Hour
 
 // Settings are the needs of a Handler.
 type Settings struct {
-	Issuer   identity.Issuer  // whose documents are served, at the paths of its URL
+	Issuer   identity.Issuer  // the issuer of the served documents, at the paths of its URL
 	MaxAge   time.Duration    // the longest max-age, in whole seconds; zero stands for DefaultMaxAge
 	Recorder *Recorder        // nil records nothing
 	Now      func() time.Time // nil stands for time.Now
 }
 
 // Handler serves the documents of one issuer. Requests read one snapshot through an atomic pointer, take no lock and
-// render nothing: relying parties that refetch on every unknown kid let strangers drive their requests.
+// render nothing: relying parties that refetch on every unknown kid let unknown clients cause their requests.
 type Handler struct {
 	issuer            identity.Issuer
 	configurationPath string
@@ -103,14 +103,14 @@ func (h *Handler) Load(configuration, jwks []byte) (Documents, error) {
 	return documents, h.Publish(documents)
 }
 
-// Expect says when the documents change next, so that nobody keeps them for longer; zero if that is not known. Once it is
-// past they are kept for a minute at most.
+// Expect sets when the documents change next, so that they are not cached for longer; zero if that is not known. Once it is
+// past they are cached for a minute at most.
 func (h *Handler) Expect(nextChange time.Time) { h.freshness.nextChange.Store(&nextChange) }
 
-// Unreadable records that the source of documents has none to give. The documents served stay what they are.
+// Unreadable records that the source has no documents. The served documents stay.
 func (h *Handler) Unreadable() { h.recorder.refused(ReasonUnreadable) }
 
-// Loaded says whether there are documents to serve. Once true, it stays true.
+// Loaded reports whether there are documents to serve. Once true, it stays true.
 func (h *Handler) Loaded() bool { return h.current.Load() != nil }
 
 func newRepresentation(body []byte, contentType string) representation {
@@ -162,8 +162,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// document finds out what is asked for. A slash that is written %2F is no separator (RFC 3986, section 2.2), other
-// escapes mean the character that they stand for.
+// document returns the requested document. A slash that is written %2F is not a separator (RFC 3986, section 2.2), other
+// escapes stand for their characters.
 func (h *Handler) document(r *http.Request) servedDocument {
 	if raw := r.URL.RawPath; raw != "" && (strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f")) {
 		return otherDocument

@@ -228,7 +228,7 @@ func TestHandlerComparesETags(t *testing.T) {
 		"within another":       {[]string{`"x` + strings.Trim(tag, `"`) + `"`}, 200},
 		"without quotes":       {[]string{strings.Trim(tag, `"`)}, 200},
 		"open end":             {[]string{strings.TrimSuffix(tag, `"`)}, 200},
-		"after what is no tag": {[]string{`x, ` + tag}, 200},
+		"after an invalid tag": {[]string{`x, ` + tag}, 200},
 		"small w":              {[]string{"w/" + tag}, 200},
 		"star in a list":       {[]string{`"x", *`}, 200},
 		"empty":                {[]string{""}, 200},
@@ -363,7 +363,7 @@ credence_discovery_source_healthy 0
 	}
 }
 
-// FuzzHandler asks for anything: only the two paths have documents, and every answer is complete and safe.
+// FuzzHandler requests any path: only two have documents, and every answer is complete and safe.
 func FuzzHandler(f *testing.F) {
 	f.Add("GET", jwksPath, "*")
 	f.Add("HEAD", configurationPath, `W/"a,b", "c`)

@@ -26,7 +26,7 @@ const (
 	p256Bytes  = 32
 )
 
-// isPrivate says whether a JWK member is one that RFC 7518, section 6 keeps secret.
+// isPrivate reports whether a JWK member is one that RFC 7518, section 6 keeps secret.
 func isPrivate(member string) bool {
 	switch member {
 	case "d", "p", "q", "dp", "dq", "qi", "oth", "k":
@@ -35,8 +35,8 @@ func isPrivate(member string) bool {
 	return false
 }
 
-// isPublic says whether a JWK member is one that every relying party accepts. What is neither public nor private is
-// refused too: it may be the secret of a key type that is not known here.
+// isPublic reports whether a JWK member is one that every relying party accepts. Other members are
+// refused too, even if they are not known to be private: one may be the secret of an unknown key type.
 func isPublic(member string) bool {
 	switch member {
 	case "kty", "alg", "use", "kid", "n", "e", "x", "y", "crv":
@@ -189,7 +189,7 @@ func ecKey(key map[string]json.RawMessage) (crypto.PublicKey, string, error) {
 	return public, "", nil
 }
 
-// octets decodes base64url without padding, in its one canonical spelling; nothing at all is not ok.
+// octets decodes base64url without padding, in its one canonical spelling; an empty value is not ok.
 func octets(raw json.RawMessage) ([]byte, bool) {
 	s, ok := text(raw)
 	if !ok || strings.ContainsAny(s, "\r\n") {

@@ -124,7 +124,7 @@ func (r *Recorder) refused(reason Reason) {
 	}
 }
 
-// ageCollector leaves the age out while there are no documents: no number would be true.
+// ageCollector omits the age while there are no documents: no number would be true.
 type ageCollector struct{ recorder *Recorder }
 
 // Describe implements prometheus.Collector.

@@ -49,35 +49,35 @@ func TestParseRefusesConfigurations(t *testing.T) {
 		reason         Reason
 		member         string
 	}{
-		"empty":                    {goodConfiguration, "", ReasonSize, ""},
-		"too large":                {`"claims_supported"`, strings.Repeat(" ", MaxDocumentBytes) + `"claims_supported"`, ReasonSize, ""},
-		"truncated":                {`"claims_supported":["sub"]}`, `"claims_supported":["sub"`, ReasonJSON, ""},
-		"trailing data":            {`["sub"]}`, `["sub"]} {}`, ReasonJSON, ""},
-		"not an object":            {goodConfiguration, `["issuer"]`, ReasonJSON, ""},
-		"null":                     {goodConfiguration, `null`, ReasonJSON, ""},
-		"not UTF-8":                {`"sub"`, "\"\xff\"", ReasonJSON, ""},
-		"byte order mark":          {`{"issuer"`, "\uFEFF" + `{"issuer"`, ReasonJSON, ""},
-		"duplicate member":         {`"claims_supported"`, `"issuer":"x","claims_supported"`, ReasonJSON, ""},
-		"duplicate by escape":      {`"claims_supported"`, `"\u0069ssuer":"x","claims_supported"`, ReasonJSON, ""},
-		"duplicate deep down":      {`["sub"]`, `[{"a":1,"a":2}]`, ReasonJSON, ""},
-		"deeply nested":            {`["sub"]`, strings.Repeat("[", 1000) + strings.Repeat("]", 1000), ReasonJSON, ""},
-		"no issuer":                {`"issuer"`, `"x"`, ReasonIssuer, "issuer"},
-		"issuer in capitals":       {`"issuer"`, `"Issuer"`, ReasonIssuer, "issuer"},
-		"issuer is a number":       {`"https://identity.example.com/garden/issuer",`, `1,`, ReasonIssuer, "issuer"},
-		"issuer with a slash":      {`/garden/issuer",`, `/garden/issuer/",`, ReasonIssuer, "issuer"},
-		"another host's issuer":    {`identity.example.com/garden/issuer",`, `evil.example.com/garden/issuer",`, ReasonIssuer, "issuer"},
-		"no jwks_uri":              {`"jwks_uri"`, `"x"`, ReasonJWKSURI, "jwks_uri"},
-		"foreign jwks_uri":         {`identity.example.com/garden/issuer/jwks`, `evil.example.com/garden/issuer/jwks`, ReasonJWKSURI, "jwks_uri"},
-		"jwks_uri elsewhere":       {`issuer/jwks`, `issuer/keys`, ReasonJWKSURI, "jwks_uri"},
-		"jwks_uri with query":      {`issuer/jwks`, `issuer/jwks?a`, ReasonJWKSURI, "jwks_uri"},
-		"no response types":        {`"response_types_supported"`, `"x"`, ReasonMetadata, "response_types_supported"},
-		"response type is no list": {`["id_token"]`, `"id_token"`, ReasonMetadata, "response_types_supported"},
-		"no subject type public":   {`["public"]`, `["pairwise"]`, ReasonMetadata, "subject_types_supported"},
-		"no algorithms":            {`"id_token_signing_alg_values_supported"`, `"x"`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
-		"algorithms with a number": {`["RS256","ES256"]`, `["RS256",256]`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
-		"algorithm missing":        {`["RS256","ES256"]`, `["RS256"]`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
-		"algorithm without key":    {`["RS256","ES256"]`, `["RS256","ES256","none"]`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
-		"algorithm twice":          {`["RS256","ES256"]`, `["RS256","ES256","ES256"]`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
+		"empty":                       {goodConfiguration, "", ReasonSize, ""},
+		"too large":                   {`"claims_supported"`, strings.Repeat(" ", MaxDocumentBytes) + `"claims_supported"`, ReasonSize, ""},
+		"truncated":                   {`"claims_supported":["sub"]}`, `"claims_supported":["sub"`, ReasonJSON, ""},
+		"trailing data":               {`["sub"]}`, `["sub"]} {}`, ReasonJSON, ""},
+		"not an object":               {goodConfiguration, `["issuer"]`, ReasonJSON, ""},
+		"null":                        {goodConfiguration, `null`, ReasonJSON, ""},
+		"not UTF-8":                   {`"sub"`, "\"\xff\"", ReasonJSON, ""},
+		"byte order mark":             {`{"issuer"`, "\uFEFF" + `{"issuer"`, ReasonJSON, ""},
+		"duplicate member":            {`"claims_supported"`, `"issuer":"x","claims_supported"`, ReasonJSON, ""},
+		"duplicate by escape":         {`"claims_supported"`, `"\u0069ssuer":"x","claims_supported"`, ReasonJSON, ""},
+		"duplicate deep down":         {`["sub"]`, `[{"a":1,"a":2}]`, ReasonJSON, ""},
+		"deeply nested":               {`["sub"]`, strings.Repeat("[", 1000) + strings.Repeat("]", 1000), ReasonJSON, ""},
+		"no issuer":                   {`"issuer"`, `"x"`, ReasonIssuer, "issuer"},
+		"issuer in capitals":          {`"issuer"`, `"Issuer"`, ReasonIssuer, "issuer"},
+		"issuer is a number":          {`"https://identity.example.com/garden/issuer",`, `1,`, ReasonIssuer, "issuer"},
+		"issuer with a slash":         {`/garden/issuer",`, `/garden/issuer/",`, ReasonIssuer, "issuer"},
+		"another host's issuer":       {`identity.example.com/garden/issuer",`, `evil.example.com/garden/issuer",`, ReasonIssuer, "issuer"},
+		"no jwks_uri":                 {`"jwks_uri"`, `"x"`, ReasonJWKSURI, "jwks_uri"},
+		"foreign jwks_uri":            {`identity.example.com/garden/issuer/jwks`, `evil.example.com/garden/issuer/jwks`, ReasonJWKSURI, "jwks_uri"},
+		"jwks_uri elsewhere":          {`issuer/jwks`, `issuer/keys`, ReasonJWKSURI, "jwks_uri"},
+		"jwks_uri with query":         {`issuer/jwks`, `issuer/jwks?a`, ReasonJWKSURI, "jwks_uri"},
+		"no response types":           {`"response_types_supported"`, `"x"`, ReasonMetadata, "response_types_supported"},
+		"response type is not a list": {`["id_token"]`, `"id_token"`, ReasonMetadata, "response_types_supported"},
+		"no subject type public":      {`["public"]`, `["pairwise"]`, ReasonMetadata, "subject_types_supported"},
+		"no algorithms":               {`"id_token_signing_alg_values_supported"`, `"x"`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
+		"algorithms with a number":    {`["RS256","ES256"]`, `["RS256",256]`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
+		"algorithm missing":           {`["RS256","ES256"]`, `["RS256"]`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
+		"algorithm without key":       {`["RS256","ES256"]`, `["RS256","ES256","none"]`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
+		"algorithm twice":             {`["RS256","ES256"]`, `["RS256","ES256","ES256"]`, ReasonAlgorithms, "id_token_signing_alg_values_supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(testIssuer, []byte(swap(t, goodConfiguration, test.old, test.successor)), []byte(goodSet))
@@ -193,14 +193,14 @@ func wantRefusal(t *testing.T, err error, reason Reason, document, member string
 		t.Errorf("refusal (-want +got):\n%s", diff)
 	}
 	if refusal.Detail == "" || !strings.HasPrefix(err.Error(), document+": "+member) {
-		t.Errorf("%q does not say what is wrong, and where", err)
+		t.Errorf("%q lacks the fault or its place", err)
 	}
 	if strings.Contains(err.Error(), exampleN[:20]) {
 		t.Errorf("%q prints a key", err)
 	}
 }
 
-// FuzzParse holds Parse to its promise: what it takes is served unchanged, is public, and is read in full by a JOSE
+// FuzzParse holds Parse to its promise: accepted documents are served unchanged, are public, and are read in full by a JOSE
 // library.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(goodConfiguration), []byte(goodSet))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Reason says in one word why documents were not taken; the set is fixed, so that it can be the label of a metric.
+// Reason is why documents were refused, in one word; the set is fixed, so that it can be the label of a metric.
 type Reason string
 
 // The reasons of refusals.
@@ -14,7 +14,7 @@ const (
 	ReasonSize       Reason = "size"       // a document is empty or too large
 	ReasonJSON       Reason = "json"       // not one JSON object with unique member names
 	ReasonIssuer     Reason = "issuer"     // the issuer is not the configured one
-	ReasonJWKSURI    Reason = "jwks_uri"   // the key set is said to be elsewhere
+	ReasonJWKSURI    Reason = "jwks_uri"   // the key set is at another URL
 	ReasonMetadata   Reason = "metadata"   // another member of the configuration is missing or wrong
 	ReasonAlgorithms Reason = "algorithms" // the algorithms listed are not those of the keys
 	ReasonKeySet     Reason = "key_set"    // no keys, too many, or a kid that is missing or used twice

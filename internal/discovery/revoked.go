@@ -32,7 +32,7 @@ func EncodeRevoked(all []Revoked) string {
 	return string(text)
 }
 
-// ParseRevoked returns the list in a text of RevokedKey; none where it is empty.
+// ParseRevoked returns the list in a text of RevokedKey; nil if it is empty.
 func ParseRevoked(text string) ([]Revoked, error) {
 	var all []Revoked
 	switch {

@@ -13,7 +13,7 @@ import (
 const maxDepth = 16
 
 // checkJSON accepts one JSON value in UTF-8 whose objects have unique member names, and nothing after it. Parsers differ
-// in which of two equal names they take, so a document with both would mean different things to different readers.
+// in which of two equal names they use, so a document with both would mean different things to different readers.
 func checkJSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("is not UTF-8")

@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Whatever the strings of a request hold, a token says what was asked for, no more and nothing else.
+// Whatever the strings of a request hold, a token has the requested claims, and no others.
 func FuzzClaimsAreWhatWasAskedFor(f *testing.F) {
 	f.Add("ns", "name", "uid", "audience", "another", "", "", "", int64(0))
 	f.Add("ns", "name", "uid", `x"],"sub":"admin","aud":["y`, "</script>\u2028", "shop", "cart", "1", int64(time.Hour))
@@ -78,7 +78,7 @@ func FuzzRawSignature(f *testing.F) {
 		want, wantErr := slowRawSignature(der)
 		got, err := RawSignature(der)
 		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("%x: %v, but encoding/asn1 says %v", der, err, wantErr)
+			t.Fatalf("%x: %v, but encoding/asn1 returns %v", der, err, wantErr)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%x (-want +got):\n%s", der, diff)

@@ -36,7 +36,7 @@ type api struct {
 	secrets map[string]*corev1.Secret
 	watches map[string]int // running ones, by field selector
 	ending  chan struct{}  // closed to end all watches
-	asked   []string       // methods of the requests
+	methods []string       // methods of the requests
 	// before is called with each request, and may answer it.
 	before func(w http.ResponseWriter, r *http.Request) (answered bool)
 }
@@ -90,7 +90,7 @@ func (a *api) remove(name string) {
 	a.wake()
 }
 
-// answer makes f answer requests from now on, where it says that it did.
+// answer makes f answer the requests for which it returns true.
 func (a *api) answer(f func(w http.ResponseWriter, r *http.Request) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,9 +101,9 @@ func (a *api) answer(f func(w http.ResponseWriter, r *http.Request) bool) {
 func (a *api) requests() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	asked := a.asked
-	a.asked = nil
-	return strings.Join(asked, " ")
+	methods := a.methods
+	a.methods = nil
+	return strings.Join(methods, " ")
 }
 
 func (a *api) endWatches() {
@@ -137,7 +137,7 @@ func (a *api) wake() {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	before := a.before
-	a.asked = append(a.asked, r.Method)
+	a.methods = append(a.methods, r.Method)
 	a.mu.Unlock()
 	if before != nil && before(w, r) {
 		return
@@ -217,7 +217,7 @@ func (a *api) updated(r *http.Request, name string) (*corev1.Secret, error) {
 	return a.store(secret), nil
 }
 
-// watch tells of the one Secret that the field selector names.
+// watch sends events of the one Secret that the field selector names.
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	selector := r.URL.Query().Get("fieldSelector")
 	name := strings.TrimPrefix(selector, "metadata.name=")
@@ -234,14 +234,14 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 	}()
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	var told *corev1.Secret
+	var sent *corev1.Secret
 	for {
 		a.mu.Lock()
 		now, changed := a.secrets[name], a.changed
 		a.mu.Unlock()
-		if now != told {
-			_ = json.NewEncoder(w).Encode(event(told, now))
-			told = now
+		if now != sent {
+			_ = json.NewEncoder(w).Encode(event(sent, now))
+			sent = now
 		}
 		w.(http.Flusher).Flush()
 		select {

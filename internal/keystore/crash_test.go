@@ -44,7 +44,7 @@ func TestCrashLeavesARingAndTheNextSaveCleansUp(t *testing.T) {
 			if c.files[keystore.DocumentName] != nil {
 				want = next
 			}
-			// Somebody else's files stay, also where they look like keys.
+			// Foreign files stay, also where they look like keys.
 			foreign := map[string][]byte{"README": []byte("mine"), "backup.pem": []byte("mine too")}
 			for _, files := range []map[string][]byte{c.files, foreign} {
 				for name, data := range files {
@@ -138,7 +138,7 @@ func replaceSpare(store *keystore.Directory) error {
 	return err
 }
 
-// Writers are killed at points that nobody chose; there is a ring to load after each of them.
+// Writers are killed at random points; there is a ring to load after each of them.
 func TestKilledWriters(t *testing.T) {
 	store, _ := filled(t)
 	for round := range 10 {

@@ -21,7 +21,7 @@ const (
 )
 
 // Directory keeps a ring in files: ring.json, and <kid>.pem for each key. The directory has mode 0700, its files 0600, all
-// belong to the user of this process; anything looser is refused and never repaired, since who could read a key once may
+// belong to the user of this process; anything looser is refused and never repaired, since a user who could read a key once may
 // still have it. Processes on one machine may share a directory.
 type Directory struct{ path string }
 
@@ -56,7 +56,7 @@ func (d *Directory) Load(ctx context.Context) (keys.Ring, string, error) {
 	if err == nil || errors.Is(err, ErrNotFound) {
 		return ring, version, err
 	}
-	// A writer may have removed a key after ring.json was read: look again while there is none.
+	// A writer may have removed a key after ring.json was read: read again under the lock.
 	release, err := d.lock(ctx)
 	if err != nil {
 		return keys.Ring{}, "", err
@@ -88,8 +88,8 @@ func (d *Directory) read() (keys.Ring, string, error) {
 	return ring, versionOf(document), nil
 }
 
-// Save implements Store. Key files are on disk before ring.json speaks of them, and ring.json is replaced in one step, so
-// that a crash leaves the old ring or the new one. What a crash leaves behind is removed by the next Save.
+// Save implements Store. Key files are on disk before ring.json names them, and ring.json is replaced in one step, so
+// that a crash leaves the old ring or the new one. The leftovers of a crash are removed by the next Save.
 func (d *Directory) Save(ctx context.Context, ring keys.Ring, expectedVersion string) error {
 	encoded, err := ring.Encode()
 	if err != nil {
@@ -121,7 +121,7 @@ func (d *Directory) Save(ctx context.Context, ring keys.Ring, expectedVersion st
 		return err
 	}
 	if expectedVersion == "" {
-		// Keys that no ring spoke of may be those of a ring.json that was lost: whoever restores it needs them.
+		// Keys without a ring may be those of a lost ring.json, and are needed to restore it.
 		return nil
 	}
 	// The ring is saved whatever becomes of the keys that it no longer has: the next Save tries again.

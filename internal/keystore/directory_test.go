@@ -244,7 +244,7 @@ func TestDirectoryWaitsForTheLock(t *testing.T) {
 	}
 }
 
-// Whoever moves a ring from one store to the other copies names and bytes.
+// To move a ring from one store to the other, names and bytes are copied.
 func TestSecretAndDirectoryHoldTheSame(t *testing.T) {
 	a, _, _ := secretFilled(t)
 	directory := openDirectory(t, filepath.Join(t.TempDir(), "keys"))
@@ -267,13 +267,13 @@ func TestSecretAndDirectoryHoldTheSame(t *testing.T) {
 	}
 }
 
-// Where nobody tells of changes, as on network file systems, they are found all the same.
+// Without notifications, as on network file systems, changes are found all the same.
 func TestFollowDirectoryByPolls(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	writer := openDirectory(t, path)
 	f := follow(t, struct{ keystore.Store }{openDirectory(t, path)}, 0)
-	if got := receive(t, f.told); !errors.Is(got.err, keystore.ErrNotFound) {
-		t.Errorf("told %+v, want ErrNotFound", got)
+	if got := receive(t, f.report); !errors.Is(got.err, keystore.ErrNotFound) {
+		t.Errorf("got %+v, want ErrNotFound", got)
 	}
 	version, last := "", time.Time{}
 	for _, ring := range []keys.Ring{firstRing(), nextRing()} {
@@ -286,9 +286,9 @@ func TestFollowDirectoryByPolls(t *testing.T) {
 		}
 		f.pass(t, keystore.MinPause)
 		f.pass(t, interval)
-		got := receive(t, f.told)
+		got := receive(t, f.report)
 		if got.version != saved || !got.readAt.After(last) {
-			t.Errorf("told %+v, want version %s after %v", got, saved, last)
+			t.Errorf("got %+v, want version %s after %v", got, saved, last)
 		}
 		version, last = saved, got.readAt
 	}
@@ -322,7 +322,7 @@ func TestDirectoryTellsDamageFromOutage(t *testing.T) {
 	}
 }
 
-// Whatever bytes are found in the files, Load gives a ring that keeps the rules or says which file is wrong.
+// Whatever bytes are in the files, Load returns a valid ring or an error that names the file.
 func FuzzDirectoryLoad(f *testing.F) {
 	encoded, err := firstRing().Encode()
 	if err != nil {

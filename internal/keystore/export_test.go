@@ -6,7 +6,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// What the tests of the stores look at from inside.
+// Internals for the tests of the stores.
 const (
 	DocumentName = documentName
 	MinPause     = minPause

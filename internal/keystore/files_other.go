@@ -7,7 +7,7 @@ import (
 	"errors"
 )
 
-// errUnsupported refuses key directories where file modes do not say who can read a file.
+// errUnsupported refuses key directories where file modes do not control access.
 var errUnsupported = errors.New("key directories need the file modes of a Unix system: keep the ring elsewhere")
 
 func (d *Directory) lock(context.Context) (func(), error) { return nil, errUnsupported }

@@ -14,7 +14,7 @@ import (
 const (
 	// minInterval is the shortest Interval: readers must not keep a store busy.
 	minInterval = time.Second
-	// minPause is between two reads, however often a store is said to have changed.
+	// minPause is between two reads, however many changes a watch reports.
 	minPause = 200 * time.Millisecond
 	// firstRetry is the pause after a first failure; it doubles up to the Interval.
 	firstRetry = 500 * time.Millisecond
@@ -36,18 +36,18 @@ type Following struct {
 	OnRing func(ring keys.Ring, version string, readAt time.Time)
 	// OnError is given each error of Load, among them ErrNotFound and ErrUnusable.
 	OnError func(error)
-	// OnUnwatched is given the errors of a watch, which only make changes known later. nil: nothing.
+	// OnUnwatched is given the errors of a watch, which only delay the detection of changes. nil: ignored.
 	OnUnwatched func(error)
 }
 
-// watcher is a store that tells when the ring may have changed. Watch returns nil if it just ended.
+// watcher is a store that reports when the ring may have changed. Watch returns nil if it just ended.
 type watcher interface {
 	Watch(ctx context.Context, changed func()) error
 }
 
-// Follow reads the stored ring at once and again and again until ctx is done: at least every Interval, soon after an
-// error, and at once when a store that can be watched has changed. A change is never taken from a watch, which can be late
-// without anybody knowing; it only makes Follow read. An error is returned only for settings that can not be followed.
+// Follow reads the stored ring at once and repeatedly until ctx is done: at least every Interval, soon after an
+// error, and at once when a watch reports a change. A ring is never taken from a watch, which can be late
+// without notice; it only makes Follow read. An error is returned only for invalid settings.
 func Follow(ctx context.Context, store Store, with Following) error {
 	if with.Interval < minInterval {
 		return fmt.Errorf("follow ring: interval %v is too short, it must be at least %v", with.Interval, minInterval)
@@ -85,7 +85,7 @@ func (f *follower) run(ctx context.Context) {
 	}
 }
 
-// read tells of the stored ring or the error, and returns the pause until the next read.
+// read reports the stored ring or the error, and returns the pause until the next read.
 func (f *follower) read(ctx context.Context) (pause time.Duration, ok bool) {
 	attempt, cancel := withTimeout(ctx, f.Clock, loadTimeout)
 	readAt := f.Clock.Now()

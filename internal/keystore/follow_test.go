@@ -17,43 +17,45 @@ import (
 
 const interval = time.Minute
 
-// answer is what a store that is asked answers.
+// answer is the result of one Load.
 type answer struct {
 	ring    keys.Ring
 	version string
 	err     error
 }
 
-// asked is a store that lets the test answer each Load.
-type asked struct {
+// answered is a store that lets the test answer each Load.
+type answered struct {
 	keystore.Store
 	loads   chan context.Context
 	answers chan answer
 }
 
-func newAsked() asked { return asked{loads: make(chan context.Context), answers: make(chan answer)} }
+func newAnswered() answered {
+	return answered{loads: make(chan context.Context), answers: make(chan answer)}
+}
 
-func (s asked) Load(ctx context.Context) (keys.Ring, string, error) {
+func (s answered) Load(ctx context.Context) (keys.Ring, string, error) {
 	s.loads <- ctx
 	a := <-s.answers
 	return a.ring, a.version, a.err
 }
 
-// asking is one Load of a store.
-func (s asked) asking(t *testing.T) context.Context {
+// load is one Load of a store.
+func (s answered) load(t *testing.T) context.Context {
 	t.Helper()
 	return receive(t, s.loads)
 }
 
-// watchable is such a store that lets the test tell of changes, too.
+// watchable is such a store that lets the test report changes, too.
 type watchable struct {
-	asked
+	answered
 	watches chan func()
 	ends    chan error
 }
 
 func newWatchable() watchable {
-	return watchable{asked: newAsked(), watches: make(chan func()), ends: make(chan error)}
+	return watchable{answered: newAnswered(), watches: make(chan func()), ends: make(chan error)}
 }
 
 func (s watchable) Watch(ctx context.Context, changed func()) error {
@@ -66,8 +68,8 @@ func (s watchable) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
-// told is what a follower tells.
-type told struct {
+// report is a call of a follower's hooks.
+type report struct {
 	version string
 	readAt  time.Time
 	err     error
@@ -75,28 +77,28 @@ type told struct {
 
 // following is a running Follow.
 type following struct {
-	clock *testingclock.FakeClock
-	told  chan told
-	stop  func()
+	clock  *testingclock.FakeClock
+	report chan report
+	stop   func()
 }
 
 // follow starts to follow a store, with random numbers that are all the same.
 func follow(t *testing.T, store keystore.Store, random float64) *following {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &following{clock: testingclock.NewFakeClock(keystoretest.Now()), told: make(chan told)}
+	f := &following{clock: testingclock.NewFakeClock(keystoretest.Now()), report: make(chan report)}
 	done := make(chan error, 1)
-	tell := func(s told) {
+	send := func(s report) {
 		select {
-		case f.told <- s:
+		case f.report <- s:
 		case <-ctx.Done():
 		}
 	}
 	go func() {
 		done <- keystore.Follow(ctx, store, keystore.Following{
 			Interval: interval, Clock: f.clock, Random: func() float64 { return random },
-			OnRing:  func(_ keys.Ring, version string, readAt time.Time) { tell(told{version: version, readAt: readAt}) },
-			OnError: func(err error) { tell(told{err: err}) }, OnUnwatched: func(err error) { tell(told{err: err}) },
+			OnRing:  func(_ keys.Ring, version string, readAt time.Time) { send(report{version: version, readAt: readAt}) },
+			OnError: func(err error) { send(report{err: err}) }, OnUnwatched: func(err error) { send(report{err: err}) },
 		})
 	}()
 	f.stop = func() {
@@ -133,7 +135,7 @@ func (f *following) pass(t *testing.T, d time.Duration) {
 }
 
 // restsFor checks that the follower reads again after d, and not a nanosecond earlier.
-func (f *following) restsFor(t *testing.T, store asked, d time.Duration) {
+func (f *following) restsFor(t *testing.T, store answered, d time.Duration) {
 	t.Helper()
 	f.pass(t, keystore.MinPause)
 	f.pass(t, d-keystore.MinPause-1)
@@ -144,7 +146,7 @@ func (f *following) restsFor(t *testing.T, store asked, d time.Duration) {
 	default:
 	}
 	f.clock.Step(1)
-	store.asking(t)
+	store.load(t)
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
@@ -157,33 +159,33 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 func TestFollowTellsWhenItBeganToRead(t *testing.T) {
-	store := newAsked()
+	store := newAnswered()
 	f := follow(t, store, 0)
 	for _, version := range []string{"1", "1", "2"} {
-		store.asking(t)
+		store.load(t)
 		began := f.clock.Now()
-		// What a slow store answers was true when it was asked, and may be so no more.
+		// The answer of a slow store was true at the request, and may be outdated.
 		f.clock.Step(5 * time.Second)
 		store.answers <- answer{version: version}
-		if diff := cmp.Diff(told{version: version, readAt: began}, receive(t, f.told), cmp.AllowUnexported(told{})); diff != "" {
-			t.Errorf("told (-want +got):\n%s", diff)
+		if diff := cmp.Diff(report{version: version, readAt: began}, receive(t, f.report), cmp.AllowUnexported(report{})); diff != "" {
+			t.Errorf("reported (-want +got):\n%s", diff)
 		}
 		f.pass(t, keystore.MinPause)
 		f.pass(t, interval)
 	}
-	store.asking(t)
+	store.load(t)
 	go func() { store.answers <- answer{version: "3"} }()
 	f.stop()
 }
 
 func TestFollowPollsWithinTheInterval(t *testing.T) {
 	for random, want := range map[float64]time.Duration{0: interval, 0.5: interval * 7 / 8, 0.96875: interval - interval*31/128} {
-		store := newAsked()
+		store := newAnswered()
 		f := follow(t, store, random)
-		store.asking(t)
+		store.load(t)
 		for range 3 {
 			store.answers <- answer{version: "1"}
-			receive(t, f.told)
+			receive(t, f.report)
 			f.restsFor(t, store, want)
 		}
 		go func() { store.answers <- answer{version: "1"} }()
@@ -192,23 +194,23 @@ func TestFollowPollsWithinTheInterval(t *testing.T) {
 }
 
 func TestFollowRetriesSoonAndNeverInAHotLoop(t *testing.T) {
-	store := newAsked()
+	store := newAnswered()
 	f := follow(t, store, 0)
-	store.asking(t)
+	store.load(t)
 	away := errors.New("away")
 	fail := func(pauses ...time.Duration) {
 		t.Helper()
 		for _, pause := range pauses {
 			store.answers <- answer{err: away}
-			if got := receive(t, f.told); got.err != away {
-				t.Errorf("told %+v, want the error of the store", got)
+			if got := receive(t, f.report); got.err != away {
+				t.Errorf("reported %+v, want the error of the store", got)
 			}
 			f.restsFor(t, store, pause)
 		}
 	}
 	fail(500*time.Millisecond, time.Second, 2*time.Second, 4*time.Second, 8*time.Second, 16*time.Second, 32*time.Second, interval, interval)
 	store.answers <- answer{version: "1"}
-	receive(t, f.told)
+	receive(t, f.report)
 	f.restsFor(t, store, interval)
 	fail(500*time.Millisecond, time.Second)
 	go func() { store.answers <- answer{err: away} }()
@@ -216,9 +218,9 @@ func TestFollowRetriesSoonAndNeverInAHotLoop(t *testing.T) {
 }
 
 func TestFollowGivesUpAReadThatHangs(t *testing.T) {
-	store := newAsked()
+	store := newAnswered()
 	f := follow(t, store, 0)
-	ctx := store.asking(t)
+	ctx := store.load(t)
 	f.pass(t, keystore.LoadTimeout-1)
 	if ctx.Err() != nil {
 		t.Fatal("the read was given up too early")
@@ -229,7 +231,7 @@ func TestFollowGivesUpAReadThatHangs(t *testing.T) {
 		t.Errorf("cause %v, want the limit", cause)
 	}
 	store.answers <- answer{err: context.Cause(ctx)}
-	if got := receive(t, f.told); got.err == nil {
+	if got := receive(t, f.report); got.err == nil {
 		t.Error("a read that was given up confirmed a ring")
 	}
 	f.restsFor(t, store, keystore.FirstRetry)
@@ -240,9 +242,9 @@ func TestFollowGivesUpAReadThatHangs(t *testing.T) {
 func TestFollowReadsWhenTheStoreChanged(t *testing.T) {
 	store := newWatchable()
 	f := follow(t, store, 0)
-	store.asking(t)
+	store.load(t)
 	store.answers <- answer{version: "1"}
-	receive(t, f.told)
+	receive(t, f.report)
 	changed := receive(t, store.watches)
 	for range 3 {
 		// However many changes there are, the store has its pause, and one read learns of all.
@@ -258,40 +260,40 @@ func TestFollowReadsWhenTheStoreChanged(t *testing.T) {
 		default:
 		}
 		f.clock.Step(1)
-		store.asking(t)
+		store.load(t)
 		store.answers <- answer{version: "2"}
-		if got := receive(t, f.told); got.version != "2" {
-			t.Errorf("told %+v, want version 2", got)
+		if got := receive(t, f.report); got.version != "2" {
+			t.Errorf("reported %+v, want version 2", got)
 		}
 	}
-	// Polls go on: a watch may have died without anybody knowing.
-	f.restsFor(t, store.asked, interval)
+	// Polls go on: a watch may have died unnoticed.
+	f.restsFor(t, store.answered, interval)
 	store.answers <- answer{version: "2"}
-	receive(t, f.told)
+	receive(t, f.report)
 	f.stop()
 }
 
 func TestFollowWatchesAgainWithTheNextPoll(t *testing.T) {
 	store := newWatchable()
 	f := follow(t, store, 0)
-	store.asking(t)
+	store.load(t)
 	store.answers <- answer{version: "1"}
-	receive(t, f.told)
+	receive(t, f.report)
 	changed := receive(t, store.watches)
 	for _, end := range []error{nil, errors.New("refused"), nil} {
 		f.resting(t)
 		store.ends <- end
 		f.pass(t, keystore.MinPause)
 		if end != nil {
-			if got := receive(t, f.told); got.err != end {
-				t.Errorf("told %+v, want how the watch ended", got)
+			if got := receive(t, f.report); got.err != end {
+				t.Errorf("reported %+v, want how the watch ended", got)
 			}
 		}
-		// The last that it told of makes the store be read, but not be watched.
+		// The last change that it reported makes the store be read, but not be watched.
 		changed()
-		store.asking(t)
+		store.load(t)
 		store.answers <- answer{version: "1"}
-		receive(t, f.told)
+		receive(t, f.report)
 		f.pass(t, keystore.MinPause)
 		f.resting(t)
 		select {
@@ -305,7 +307,7 @@ func TestFollowWatchesAgainWithTheNextPoll(t *testing.T) {
 				return true
 			case <-store.loads:
 				store.answers <- answer{version: "1"}
-				receive(t, f.told)
+				receive(t, f.report)
 			default:
 				f.clock.Step(keystore.MinPause)
 			}
@@ -315,37 +317,37 @@ func TestFollowWatchesAgainWithTheNextPoll(t *testing.T) {
 	f.stop()
 }
 
-// A watch needs the API that just failed: it is not asked before a read went well.
+// A watch needs the API that just failed: it is not started before a read succeeds.
 func TestFollowWatchesWhatItCouldRead(t *testing.T) {
 	store := newWatchable()
 	f := follow(t, store, 0)
-	store.asking(t)
+	store.load(t)
 	store.answers <- answer{err: errors.New("away")}
-	receive(t, f.told)
-	f.restsFor(t, store.asked, keystore.FirstRetry)
+	receive(t, f.report)
+	f.restsFor(t, store.answered, keystore.FirstRetry)
 	select {
 	case <-store.watches:
 		t.Fatal("a store that could not be read is watched")
 	default:
 	}
 	store.answers <- answer{version: "1"}
-	receive(t, f.told)
+	receive(t, f.report)
 	receive(t, store.watches)
 	f.stop()
 }
 
 func TestFollowTellsNothingAfterItsEnd(t *testing.T) {
-	store := newAsked()
+	store := newAnswered()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
 		done <- keystore.Follow(ctx, store, keystore.Following{
 			Interval: interval, Clock: testingclock.NewFakeClock(keystoretest.Now()), Random: func() float64 { return 0 },
-			OnRing:  func(keys.Ring, string, time.Time) { t.Error("a ring was told") },
-			OnError: func(err error) { t.Errorf("an error was told: %v", err) },
+			OnRing:  func(keys.Ring, string, time.Time) { t.Error("a ring was reported") },
+			OnError: func(err error) { t.Errorf("an error was reported: %v", err) },
 		})
 	}()
-	store.asking(t)
+	store.load(t)
 	cancel()
 	store.answers <- answer{version: "1"}
 	if err := receive(t, done); err != nil {
@@ -355,7 +357,7 @@ func TestFollowTellsNothingAfterItsEnd(t *testing.T) {
 
 func TestFollowRefusesAShortInterval(t *testing.T) {
 	for _, short := range []time.Duration{-time.Second, 0, time.Second - 1} {
-		err := keystore.Follow(t.Context(), newAsked(), keystore.Following{Interval: short})
+		err := keystore.Follow(t.Context(), newAnswered(), keystore.Following{Interval: short})
 		if err == nil || !strings.Contains(err.Error(), "must be at least 1s") {
 			t.Errorf("interval %v: %v, want the limit", short, err)
 		}
@@ -367,15 +369,15 @@ func TestFollowSecretByItsWatch(t *testing.T) {
 	f := follow(t, store, 0)
 	heard := make(chan string, 100)
 	go func() {
-		for got := range f.told {
+		for got := range f.report {
 			heard <- got.version
 		}
 	}()
-	defer close(f.told)
+	defer close(f.report)
 	defer f.stop()
 	seen := func(version string) {
 		t.Helper()
-		eventually(t, "version "+version+" is told", func() bool {
+		eventually(t, "version "+version+" is reported", func() bool {
 			// Its shortest pause is all the time that may pass: the next poll is far away.
 			f.clock.Step(keystore.MinPause)
 			select {
@@ -397,6 +399,6 @@ func TestFollowSecretByItsWatch(t *testing.T) {
 	a.put(ownSecret(dataOf(t, nextRing())))
 	seen("4")
 	if passed := f.clock.Now().Sub(began); passed >= interval*3/4 {
-		t.Errorf("the clock went on by %v: a poll may have told", passed)
+		t.Errorf("the clock went on by %v: a poll may have reported", passed)
 	}
 }

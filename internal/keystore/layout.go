@@ -15,7 +15,7 @@ const (
 
 func keyName(id identity.KeyID) string { return string(id) + keySuffix }
 
-// keyOf returns the key whose private part is kept under a name; false for all names that no key can have.
+// keyOf returns the key whose private part is kept under a name; false for all other names.
 func keyOf(name string) (identity.KeyID, bool) {
 	id, isKey := strings.CutSuffix(name, keySuffix)
 	return identity.KeyID(id), isKey && keys.WellFormed(identity.KeyID(id))

@@ -15,7 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// SecretType is the type of the Secrets that hold a ring. One of any other type is refused: it belongs to somebody else.
+// SecretType is the type of the Secrets that hold a ring. One of any other type is refused: it is not a ring's.
 const SecretType corev1.SecretType = "identity.credence.dev/key-ring"
 
 // partOf is the label that the Secret is found by, with its value (Kubernetes' recommended labels).
@@ -32,14 +32,14 @@ const fieldManager = "credence"
 // write as ring.json, there is no moment at which they do not belong together. Labels, annotations and data keys of others
 // are kept.
 //
-// A Secret of the type without any of this data is an empty store: where one is made beforehand, the rights get and
-// update of that one name are enough (and watch, to be told of changes); create can not be restricted to a name.
+// A Secret of the type without any of this data is an empty store: if it is made beforehand, the rights get and
+// update of that one name are enough (and watch, to see changes soon); create can not be restricted to a name.
 type Secret struct {
 	client          corev1client.SecretInterface
 	namespace, name string
 }
 
-// NewSecret returns the store in a Secret. Nothing is asked of the API yet.
+// NewSecret returns the store in a Secret. It makes no request yet.
 func NewSecret(client corev1client.SecretsGetter, namespace, name string) *Secret {
 	return &Secret{client: client.Secrets(namespace), namespace: namespace, name: name}
 }
@@ -127,7 +127,7 @@ func (s *Secret) checkStored(sent, got *corev1.Secret) error {
 	return nil
 }
 
-// get returns the Secret, or nil where there is none. What is not of the store's own is ErrUnusable.
+// get returns the Secret, or nil if it does not exist. A Secret of another type is ErrUnusable.
 func (s *Secret) get(ctx context.Context, operation string) (*corev1.Secret, error) {
 	// Without a resourceVersion in its options, a get is answered from storage.
 	stored, err := s.client.Get(silent(ctx), s.name, metav1.GetOptions{})
@@ -140,7 +140,7 @@ func (s *Secret) get(ctx context.Context, operation string) (*corev1.Secret, err
 		// To update without a version is to overwrite whatever there is.
 		return nil, fmt.Errorf("%s %s: the API answered without a resourceVersion", operation, s)
 	case stored.Type != SecretType:
-		return nil, fmt.Errorf("%s %s: %w: its type is %.64q and not %q, so it belongs to somebody else: give the ring another name",
+		return nil, fmt.Errorf("%s %s: %w: its type is %.64q and not %q, so it is not a ring's: give the ring another name",
 			operation, s, ErrUnusable, stored.Type, SecretType)
 	}
 	if size := sizeOf(stored.Data); size > corev1.MaxSecretSize {

@@ -116,15 +116,15 @@ func TestSecretMadeBeforehandIsAnEmptyStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked := a.requests(); strings.Contains(asked, "POST") {
-		t.Errorf("requests %s, want none to create", asked)
+	if methods := a.requests(); strings.Contains(methods, "POST") {
+		t.Errorf("requests %s, want none to create", methods)
 	}
 	if secret := a.get(ringName); version != secret.ResourceVersion || string(secret.Data["README"]) != "mine" || len(secret.Data) != len(got.Keys)+2 {
 		t.Errorf("version %s of the Secret with version %s and %d data keys", version, secret.ResourceVersion, len(secret.Data))
 	}
 }
 
-// unusable returns what a store must refuse, and what it says of it.
+// unusable returns Secrets that a store must refuse, and the error.
 func unusable(t *testing.T) map[string]struct {
 	secret *corev1.Secret
 	want   string
@@ -185,8 +185,8 @@ func TestSecretRefusesWhatIsNoRing(t *testing.T) {
 			if diff := cmp.Diff(before, a.get(ringName)); diff != "" {
 				t.Errorf("the Secret was changed (-before +after):\n%s", diff)
 			}
-			if asked := a.requests(); strings.Trim(asked, "GET ") != "" {
-				t.Errorf("requests %s, want no write", asked)
+			if methods := a.requests(); strings.Trim(methods, "GET ") != "" {
+				t.Errorf("requests %s, want no write", methods)
 			}
 		})
 	}
@@ -214,11 +214,11 @@ func TestSecretThatIsImmutable(t *testing.T) {
 		t.Errorf("load: %v", err)
 	}
 	if err := store.Save(t.Context(), nextRing(), version); err == nil || !strings.Contains(err.Error(), "it is immutable") {
-		t.Errorf("save: %v, want an error that says so", err)
+		t.Errorf("save: %v, want such an error", err)
 	}
 }
 
-// What happens between the read and the write of a Save makes it a conflict, and stays.
+// A write between the read and the write of a Save makes it a conflict, and stays.
 func TestSecretChangedWhileItIsSaved(t *testing.T) {
 	cases := map[string]struct {
 		filled  bool
@@ -268,7 +268,7 @@ func TestSecretWithoutVersionIsNotReplaced(t *testing.T) {
 		return r.Method == http.MethodGet
 	})
 	if _, _, err := store.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "without a resourceVersion") {
-		t.Errorf("load: %v, want an error that says so", err)
+		t.Errorf("load: %v, want such an error", err)
 	}
 	if err := store.Save(t.Context(), nextRing(), ""); err == nil || strings.Contains(a.requests(), "PUT") {
 		t.Errorf("save: %v, want an error and no write", err)
@@ -294,7 +294,7 @@ func TestSecretStoredOtherwiseIsNotSaved(t *testing.T) {
 			})
 			err := store.Save(t.Context(), nextRing(), version)
 			if err == nil || errors.Is(err, keystore.ErrConflict) || !strings.Contains(err.Error(), "another Secret than it was sent") {
-				t.Errorf("save: %v, want an error that says so", err)
+				t.Errorf("save: %v, want such an error", err)
 			}
 			mustHide(t, err, changed.Data)
 		})

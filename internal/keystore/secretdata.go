@@ -9,8 +9,8 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// fill puts the ring into a Secret. Private keys that the ring no longer has are removed; data of other names belongs to
-// somebody else and stays.
+// fill puts the ring into a Secret. Private keys that the ring no longer has are removed; data of other names
+// stays.
 func (s *Secret) fill(secret *corev1.Secret, encoded keys.Encoded) error {
 	data := map[string][]byte{documentName: encoded.Document}
 	for id, private := range encoded.Private {
@@ -52,7 +52,7 @@ func decodeData(data map[string][]byte) (keys.Ring, error) {
 	return ring, nil
 }
 
-// isEmpty says whether a Secret holds no part of a ring. One that has lost its ring.json is not empty but damaged.
+// isEmpty reports whether a Secret holds no part of a ring. One that has lost its ring.json is not empty but damaged.
 func isEmpty(secret *corev1.Secret) bool {
 	for name := range secret.Data {
 		if _, isKey := keyOf(name); isKey || name == documentName {
@@ -62,7 +62,7 @@ func isEmpty(secret *corev1.Secret) bool {
 	return true
 }
 
-// versionOfSecret is the version of the ring in a Secret, empty where there is no ring.
+// versionOfSecret is the version of the ring in a Secret, or "".
 func versionOfSecret(secret *corev1.Secret) string {
 	if secret == nil || isEmpty(secret) {
 		return ""

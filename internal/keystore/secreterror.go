@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// failed says what went wrong without the words of the API and of its client: an answer that is no Secret, an admission
-// webhook or a policy may repeat what the Secret holds.
+// failed describes the failure without the messages of the API and of its client: an answer that is not a Secret, an admission
+// webhook or a policy may repeat the content of the Secret.
 func (s *Secret) failed(ctx context.Context, operation string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %s: %w", operation, s, context.Cause(ctx))
@@ -42,7 +42,7 @@ func remedy(code int) string {
 	}
 }
 
-// isMissing says whether the API itself knows of no such Secret. A 404 of something else on the way says nothing.
+// isMissing reports whether the API itself has no such Secret. A 404 of something else on the way does not count.
 func isMissing(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }

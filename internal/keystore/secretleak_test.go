@@ -186,7 +186,7 @@ func TestSecretWatchShowsNoContent(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer)
 				return true
 			})
-			err := keystore.NewSecret(a.client(t), namespace, ringName).Watch(t.Context(), func() { t.Error("a change was told") })
+			err := keystore.NewSecret(a.client(t), namespace, ringName).Watch(t.Context(), func() { t.Error("a change was reported") })
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "watch Secret "+namespace+"/"+ringName) {
 				t.Errorf("watch: %v, want an error with %q and the Secret", err, c.want)
 			}

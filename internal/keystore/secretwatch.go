@@ -12,7 +12,7 @@ import (
 // Watch calls changed whenever the Secret may have changed, and at least once if there is one. It returns nil when ctx is
 // done or the API ends the watch, which it does from time to time.
 func (s *Secret) Watch(ctx context.Context, changed func()) error {
-	// Without a resourceVersion the API tells first of what there is, so nothing is missed between two watches.
+	// Without a resourceVersion the API first sends what exists, so nothing is missed between two watches.
 	watching, err := s.client.Watch(silent(ctx), metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String(),
 	})

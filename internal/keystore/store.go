@@ -9,16 +9,16 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// ErrNotFound says that a store holds no ring yet.
+// ErrNotFound: a store holds no ring yet.
 var ErrNotFound = errors.New("no ring of keys is stored")
 
-// ErrConflict says that the stored ring is not of the version that a Save would have replaced, and so was left alone. Load
-// the ring and decide again. Where an answer was lost on its way and a client asked again, the other writer may have been
-// this one: then the ring that is loaded is the one that was to be saved.
+// ErrConflict: the stored ring has another version than the Save expected, and was not replaced. Load
+// the ring and decide again. If an answer was lost on its way and a client repeated the request, the other writer may have been
+// this one: then the loaded ring is the one that was to be saved.
 var ErrConflict = errors.New("the stored ring was changed by another writer")
 
-// ErrUnusable says that what is stored was read, but is no ring to sign with: it is damaged, or not a ring at all. Asking
-// again does not help before somebody has mended it; every other error may be an outage.
+// ErrUnusable: the stored data was read, but is damaged, or not a ring at all. Repeating the read
+// does not help before an admin has repaired it; every other error may be an outage.
 var ErrUnusable = errors.New("the stored ring can not be used")
 
 // Store keeps one ring. It is safe for concurrent use, also by several processes.
@@ -31,7 +31,7 @@ type Store interface {
 	Save(ctx context.Context, ring keys.Ring, expectedVersion string) error
 }
 
-// LoadOrBootstrap returns the stored ring and its version. Where none is stored it makes the first one; of several
+// LoadOrBootstrap returns the stored ring and its version. In an empty store it makes the first one; of several
 // processes that start at once one makes it, and the others load it.
 func LoadOrBootstrap(ctx context.Context, store Store, generate keys.Generate, now time.Time) (keys.Ring, string, error) {
 	ring, version, err := store.Load(ctx)

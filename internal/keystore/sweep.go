@@ -16,7 +16,7 @@ func (d *Directory) removeTemporary() error {
 	return d.remove(func(name string) bool { return strings.HasPrefix(name, tempPrefix) })
 }
 
-// removeKeysBut removes the key files of keys that are not in kept. Files of other names belong to somebody else.
+// removeKeysBut removes the key files of keys that are not in kept. Files of other names stay.
 func (d *Directory) removeKeysBut(kept map[identity.KeyID][]byte) error {
 	return d.remove(func(name string) bool {
 		id, isKey := keyOf(name)

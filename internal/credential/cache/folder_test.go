@@ -162,7 +162,7 @@ func TestNamesAreOfWhatIsKeptOnly(t *testing.T) {
 	folder := open(t)
 	for _, n := range []string{"b", "a"} {
 		write(t, folder, name(n), n)
-		folder.Mark(name(n), "somebody")
+		folder.Mark(name(n), "a client")
 	}
 	for _, file := range []string{"README", string(name("a")) + ".tmp", string(name("killed")) + ".tmp", string(name("nothing")) + ".lock"} {
 		if err := os.WriteFile(filepath.Join(folder.Path(), file), nil, 0o600); err != nil {

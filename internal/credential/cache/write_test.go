@@ -83,7 +83,7 @@ func TestReservedRoomIsNotContent(t *testing.T) {
 func TestRemoveLeavesNothing(t *testing.T) {
 	folder := open(t)
 	write(t, folder, name("a"), "content")
-	folder.Mark(name("a"), "somebody")
+	folder.Mark(name("a"), "a client")
 	if err := lock(t, folder, name("a")).Remove(); err != nil {
 		t.Fatal(err)
 	}

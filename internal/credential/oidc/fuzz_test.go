@@ -12,7 +12,7 @@ import (
 )
 
 // Whatever a browser, or what pretends to be one, sends: at most one answer is taken, only with the right state, and no page has
-// markup of somebody else.
+// foreign markup.
 func FuzzCallback(f *testing.F) {
 	f.Add("GET", "127.0.0.1:8000", "/callback", "state=right&code=c&iss=https%3A%2F%2Flogin.example.com")
 	f.Add("GET", "127.0.0.1:8000", "/callback", "state=right&error=access_denied&error_description=%3Cb%3E%1b[2J")

@@ -22,7 +22,7 @@ func (p *session) noRefreshToken(expires time.Time) string {
 	if !expires.IsZero() {
 		until += ", at " + utc(expires)
 	}
-	notice := fmt.Sprintf("%s has given no refresh token, so you will be asked to log in again %s: ", p.Issuer, until)
+	notice := fmt.Sprintf("%s has given no refresh token, so you will have to log in again %s: ", p.Issuer, until)
 	allow := fmt.Sprintf("have the provider allow it (offline access) for the client %q", p.ClientID)
 	switch _, prompted := p.Parameters["prompt"]; {
 	case !p.document.offersOffline():

@@ -25,7 +25,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		{"a user", func(s *tokenexchange.Source) { s.Endpoint = "https://u:geheim@sts.example.com" }, "without a user"},
 		{"a secret that is not used", func(s *tokenexchange.Source) { s.ClientSecretFile = "x" }, "is not to authenticate"},
 		{"no secret", func(s *tokenexchange.Source) { s.Authentication, s.ClientID = tokenexchange.Basic, "c" }, "the file of its secret"},
-		{"unknown authentication", func(s *tokenexchange.Source) { s.Authentication = "mtls" }, "known are none, basic and post"},
+		{"unknown authentication", func(s *tokenexchange.Source) { s.Authentication = "mtls" }, "none, basic and post"},
 		{"a resource with a fragment", func(s *tokenexchange.Source) { s.Resources = []string{"https://a#b"} }, "fragment"},
 		{"a relative resource", func(s *tokenexchange.Source) { s.Resources = []string{"/a"} }, "absolute"},
 		{"two scopes", func(s *tokenexchange.Source) { s.Scopes = []string{"a b"} }, "not one scope"},

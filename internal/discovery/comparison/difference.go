@@ -16,8 +16,8 @@ type Difference struct {
 	Detail string `json:"detail"`
 }
 
-// Compare returns in what got is not want, byte for byte; nil: they are the same. Keys come first, then members, then,
-// where neither says it, the first byte that differs.
+// Compare returns the differences between got and want; nil if they are the same bytes. Keys come first, then members, then,
+// without either, the first byte that differs.
 func Compare(want, got Documents) []Difference {
 	var differences []Difference
 	add := func(document string, details []string) {

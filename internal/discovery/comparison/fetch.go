@@ -15,16 +15,16 @@ import (
 
 const fetchTimeout = 15 * time.Second
 
-// Documents are the two documents of an issuer as bytes from outside, checked by nobody.
+// Documents are the two documents of an issuer as bytes from outside, unchecked.
 type Documents struct {
 	Configuration, JWKS []byte
 }
 
 // Answer is how one document is served.
 type Answer struct {
-	URL  string // where it was asked for
+	URL  string // the requested URL
 	Body []byte
-	// ContentType and CacheControl are header fields as they were sent; empty where there was none.
+	// ContentType and CacheControl are header fields as they were sent; empty if absent.
 	ContentType, CacheControl string
 }
 
@@ -38,10 +38,10 @@ func (s Served) Documents() Documents {
 	return Documents{Configuration: s.Configuration.Body, JWKS: s.JWKS.Body}
 }
 
-// FetchError says why a document could not be fetched.
+// FetchError is why a document could not be fetched.
 type FetchError struct {
 	URL string
-	// Code is the status of the answer; 0 where there was none, or none that could be read to its end.
+	// Code is the status of the answer; 0 without a complete answer.
 	Code int
 	Err  error
 }
@@ -51,8 +51,8 @@ func (e *FetchError) Error() string { return "fetch " + e.URL + ": " + e.Err.Err
 // Unwrap returns the cause.
 func (e *FetchError) Unwrap() error { return e.Err }
 
-// Outage says whether this tells nothing of what is published: there was no answer, or one that a server gives when it
-// cannot do its work. False means that something else than the document is there, or nothing.
+// Outage reports whether the failure is independent of the published document: there was no answer, or one that a server gives when
+// it cannot do its work. False means that something else than the document is there, or nothing.
 func (e *FetchError) Outage() bool {
 	return e.Code == 0 || e.Code >= http.StatusInternalServerError || e.Code == http.StatusTooManyRequests
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Prober tells which keys the public URL of an issuer really shows, so that a key can be kept from signing until then.
-// What it sees is what one relying party would see from this place at this time; other edges of a CDN may be older.
+// Prober returns the keys that the public URL of an issuer really shows, so that a key can be kept from signing until then.
+// It sees what one relying party would see from this place at this time; other edges of a CDN may be older.
 type Prober struct {
-	// Issuer is whose documents are expected.
+	// Issuer is the expected issuer of the documents.
 	Issuer identity.Issuer
 	// URL is where they are looked for, https without a trailing slash; empty: the URL of the issuer.
 	URL string
@@ -74,7 +74,7 @@ func (p *Prober) Probe(ctx context.Context) ([]identity.KeyID, error) {
 }
 
 // Known returns which of the expected keys are among the shown ones, with the same kid, algorithm and key. It is for keys
-// whose kid somebody else chose, such as an external signer.
+// whose kid is chosen elsewhere, such as those of an external signer.
 func Known(expected, shown []identity.PublicKey) []identity.KeyID {
 	var known []identity.KeyID
 	for _, want := range expected {

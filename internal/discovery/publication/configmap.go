@@ -35,7 +35,7 @@ func (c ConfigMap) Publish(ctx context.Context, issue Issue) (bool, error) {
 	if maps.Equal(updated.Data, current.Data) {
 		return false, nil
 	}
-	updated.BinaryData = nil // it is not ours, and takes away the room for what is
+	updated.BinaryData = nil // of others, and takes space from the documents
 	if _, err := c.Client.ConfigMaps(c.Namespace).Update(ctx, updated, metav1.UpdateOptions{}); err != nil {
 		return false, fmt.Errorf("update: %w", err)
 	}

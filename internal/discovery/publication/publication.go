@@ -42,7 +42,7 @@ func (i Issue) data() map[string]string {
 	return data
 }
 
-// Place is where documents are published. Publish does nothing where they stand already, and says whether it did something.
+// Place is where documents are published. Publish does nothing if they are there already, and reports whether it did something.
 type Place interface {
 	Publish(ctx context.Context, issue Issue) (changed bool, err error)
 	// Keys are those of the documents that stand there, in their order. Documents that a discovery server would refuse to
@@ -55,7 +55,7 @@ type Place interface {
 
 // Standing is what stands in a place.
 type Standing struct {
-	// Documents are zero where there are none, or none that can be served.
+	// Documents are zero if they are missing or cannot be served.
 	Documents discovery.Documents
 	// Revoked are the keys that are remembered as revoked.
 	Revoked []discovery.Revoked
@@ -63,7 +63,7 @@ type Standing struct {
 	Empty bool
 }
 
-// standing reads what a place has by the names under which it is kept. What cannot be read counts as there.
+// standing reads the stored documents of a place. Unreadable ones count as present.
 func standing(issuer identity.Issuer, data map[string]string) Standing {
 	found := Standing{Empty: data[discovery.JWKSKey] == "" && data[discovery.ConfigurationKey] == "" && data[discovery.RevokedKey] == ""}
 	if documents, err := discovery.Parse(issuer, []byte(data[discovery.ConfigurationKey]), []byte(data[discovery.JWKSKey])); err == nil {
@@ -78,12 +78,12 @@ func standing(issuer identity.Issuer, data map[string]string) Standing {
 func keysIn(issuer identity.Issuer, configuration, jwks []byte) ([]identity.KeyID, error) {
 	documents, err := discovery.Parse(issuer, configuration, jwks)
 	if err != nil {
-		return nil, fmt.Errorf("the published documents are none that can be served: %w", err)
+		return nil, fmt.Errorf("the published documents cannot be served: %w", err)
 	}
 	return documents.KeyIDs(), nil
 }
 
-// recheck is how often a place is looked at again: whoever overwrites documents that relying parties need is undone.
+// recheck is how often a place is checked again: overwritten documents that relying parties need are restored.
 const recheck = time.Minute
 
 // backoff is how long the publisher waits after the first failure; it doubles up to recheck.
@@ -97,7 +97,7 @@ type Publisher struct {
 	log       *slog.Logger
 	published atomic.Bool
 	now       chan struct{}
-	// last are the documents that stand in all places; changes of others' making are told from our own by them.
+	// last are the documents that stand in all places, by which the changes of others are recognized.
 	last       discovery.Documents
 	lastChange time.Time
 }
@@ -146,11 +146,11 @@ func (p *Publisher) publish(ctx context.Context) error {
 		changed, err := place.Publish(ctx, issue)
 		switch {
 		case err != nil:
-			// The other places are no reason to keep a revoked key in this one, or the other way around.
+			// A failure in other places is not a reason to keep a revoked key in this one, or the other way around.
 			failed = errors.Join(failed, fmt.Errorf("publish in %s: %w", place, err))
 		case !changed:
 		case p.last.Equal(issue.Documents) && p.lastChange.Equal(issue.NextChange):
-			p.log.WarnContext(ctx, "documents had been changed by somebody else, and were published again", "place", place.String())
+			p.log.WarnContext(ctx, "documents had been changed by another writer, and were published again", "place", place.String())
 		default:
 			p.log.InfoContext(ctx, "documents published", "place", place.String(), "keys", issue.KeyIDs(), "nextChange", issue.data()[discovery.NextChangeKey])
 		}

@@ -123,7 +123,7 @@ func TestStandingOfAnEmptyPlace(t *testing.T) {
 	}
 }
 
-// place fails as often as it is told, and says that it was changed as often as somebody else changes it.
+// place fails a given number of times, and reports a given number of changes by others.
 type place struct {
 	mu       sync.Mutex
 	failures int
@@ -191,12 +191,12 @@ func TestPublisher(t *testing.T) {
 	}
 	step(time.Minute)
 	<-p.asked
-	// Whoever knows of something new need not wait for the minute.
+	// A caller with a change need not wait for the minute.
 	publisher.Nudge()
 	<-p.asked
 	cancel()
 	<-done
-	if got := strings.Count(log.String(), "changed by somebody else"); got != 1 {
+	if got := strings.Count(log.String(), "changed by another writer"); got != 1 {
 		t.Errorf("warned %d times of one overwriting:\n%s", got, log.String())
 	}
 }

@@ -60,7 +60,7 @@ func (c documentsCache) save(configuration, jwks []byte) error {
 	return c.replace(cacheFile, data)
 }
 
-// revoked is the list that was saved last, as discovery.ParseRevoked reads it; empty if none was.
+// revoked is the last saved list, as discovery.ParseRevoked reads it, or "".
 func (c documentsCache) revoked() string {
 	if c.folder == "" {
 		return ""

@@ -23,8 +23,8 @@ import (
 )
 
 // ConfigMap reads the documents from the keys openid-configuration.json and jwks.json of one ConfigMap, which it lists
-// and watches by name. It needs no API to start: what was good last is kept in a folder, and the API is asked again and
-// again, with a growing, jittered pause.
+// and watches by name. It needs no API to start: the last good documents are kept in a folder, and requests to the API are
+// repeated with a growing, jittered pause.
 type ConfigMap struct {
 	namespace, name string
 	client          rest.Interface
@@ -36,7 +36,7 @@ type ConfigMap struct {
 // listTimeout is for an API that takes the connection and does not answer; a watch ends by itself.
 const listTimeout = 30 * time.Second
 
-// NewConfigMap prepares the client of an API; nothing is asked yet. cacheFolder may be empty: then nothing is kept.
+// NewConfigMap prepares the client of an API, without a request. cacheFolder may be empty: then nothing is kept.
 func NewConfigMap(config *rest.Config, namespace, name, cacheFolder string, log *slog.Logger) (*ConfigMap, error) {
 	client, err := coreClient(config)
 	if err != nil {
@@ -70,7 +70,7 @@ func coreClient(config *rest.Config) (rest.Interface, error) {
 func (c *ConfigMap) Run(ctx context.Context, publisher Publisher) error {
 	follower := &follower{source: c, feed: &feed{publisher: publisher, log: c.log}}
 	follower.fromCache()
-	// What the reflector has to say is said by the follower, once per outage.
+	// The follower logs the reflector's errors, once per outage.
 	silent := klog.New(nil)
 	reflector := cache.NewReflectorWithOptions(follower, &corev1.ConfigMap{}, follower, cache.ReflectorOptions{
 		Logger:  &silent,
@@ -111,7 +111,7 @@ func (f *follower) ListWithContext(ctx context.Context, options metav1.ListOptio
 	// A read from an API server's cache may be old, and would take back a key that is published.
 	options.ResourceVersion, options.ResourceVersionMatch = "", ""
 	list, err := f.request(&options).Do(ctx).Get()
-	f.heard(ctx, err)
+	f.logOutage(ctx, err)
 	return list, err
 }
 
@@ -119,7 +119,7 @@ func (f *follower) ListWithContext(ctx context.Context, options metav1.ListOptio
 func (f *follower) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
 	watching, err := f.request(&options).Watch(ctx)
-	f.heard(ctx, err)
+	f.logOutage(ctx, err)
 	if err == nil && f.last != nil && f.feed.failing() {
 		f.consider(f.last)
 	}
@@ -141,8 +141,8 @@ func (f *follower) request(options *metav1.ListOptions) *rest.Request {
 	return f.source.client.Get().Namespace(f.source.namespace).Resource("configmaps").VersionedParams(options, metav1.ParameterCodec)
 }
 
-// heard tells of an outage when it begins and when its cause changes. An expired watch is none: a list follows.
-func (f *follower) heard(ctx context.Context, err error) {
+// logOutage logs an outage when it begins and when its cause changes. An expired watch is not an outage: a list follows.
+func (f *follower) logOutage(ctx context.Context, err error) {
 	if err == nil || errors.Is(ctx.Err(), context.Canceled) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}

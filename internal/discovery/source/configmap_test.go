@@ -58,7 +58,7 @@ func TestConfigMapIsFollowed(t *testing.T) {
 	api.mu.Lock()
 	defer api.mu.Unlock()
 	if diff := cmp.Diff(map[string]bool{"metadata.name=" + fakeName: true}, api.selectors); diff != "" {
-		t.Errorf("field selectors asked with (-want +got):\n%s", diff)
+		t.Errorf("requested field selectors (-want +got):\n%s", diff)
 	}
 }
 
@@ -152,8 +152,8 @@ func TestConfigMapSurvivesAnOutage(t *testing.T) {
 	}
 }
 
-// TestConfigMapGoesOnWatching is about an API that is away for as long as it takes to restart: the watch goes on from
-// where it was, so that no list tells the source to be well again.
+// TestConfigMapGoesOnWatching is about an API that is away for as long as a restart: the watch resumes where it was, so no
+// list shows the source that the API is back.
 func TestConfigMapGoesOnWatching(t *testing.T) {
 	api := newFakeAPI(t)
 	api.put(fakeName, documentData(newDocuments(t)))
@@ -262,7 +262,7 @@ func TestCacheIsPrivateAndWhole(t *testing.T) {
 		configuration, jwks, err := cache.load()
 		must(t, err)
 		if string(configuration) != text || string(jwks) != text+"2" {
-			t.Errorf("what was saved comes back as %.20q and %.20q", configuration, jwks)
+			t.Errorf("the saved documents come back as %.20q and %.20q", configuration, jwks)
 		}
 	}
 	entries, err := os.ReadDir(folder)

@@ -36,7 +36,7 @@ type fakeAPI struct {
 	lists     int
 	watches   int
 	selectors map[string]bool
-	versions  map[string]bool // that lists were asked for
+	versions  map[string]bool // that lists have requested
 }
 
 type fakeEvent struct {

@@ -15,11 +15,11 @@ import (
 type Publisher interface {
 	// Load checks documents and serves them from now on. On an error what is served stays.
 	Load(configuration, jwks []byte) (discovery.Documents, error)
-	// Expect says when the documents change next: zero if that is not known, a time that is past if it may be at any moment.
+	// Expect sets when the documents change next: zero if that is not known, a past time if it may be at any moment.
 	Expect(nextChange time.Time)
 	// Forbid names all keys that are known to be revoked; Load refuses documents with one of them.
 	Forbid(revoked []identity.KeyID)
-	// Unreadable is told that the source has no documents to give. What is served stays.
+	// Unreadable records that the source has no documents. The served ones stay.
 	Unreadable()
 }
 
@@ -29,13 +29,13 @@ func anyMoment() time.Time { return time.Unix(0, 0) }
 // found is what a source has.
 type found struct {
 	configuration, jwks []byte
-	// nextChange is the text of discovery.NextChangeKey, empty where there is none.
+	// nextChange is the text of discovery.NextChangeKey, or "".
 	nextChange string
-	// revoked is the text of discovery.RevokedKey, empty where there is none.
+	// revoked is the text of discovery.RevokedKey, or "".
 	revoked string
 }
 
-// feed passes on what is new: looking at the same documents or failing for the same reason again is no news.
+// feed passes on changes only: the same documents, or the same failure again, are skipped.
 type feed struct {
 	publisher Publisher
 	log       *slog.Logger
@@ -44,11 +44,11 @@ type feed struct {
 	configuration, jwks []byte
 	offered, accepted   bool
 	failure             string
-	// revoked are all keys that were ever said to be revoked: older documents that are put back do not bring one back.
+	// revoked are all keys that were ever listed as revoked: older documents that are put back do not bring one back.
 	revoked []discovery.Revoked
 }
 
-// offer publishes documents and says whether they are served now.
+// offer publishes documents and reports whether they are served now.
 func (f *feed) offer(what found) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +65,7 @@ func (f *feed) recall(text string) {
 	f.remember(text)
 }
 
-// remember adds to the keys that are known to be revoked. A list that cannot be read takes none away.
+// remember adds to the revoked keys. A list that cannot be read removes none.
 func (f *feed) remember(text string) {
 	list, err := discovery.ParseRevoked(text)
 	if err != nil {
@@ -81,7 +81,7 @@ func (f *feed) remember(text string) {
 	if len(f.revoked) == known {
 		return
 	}
-	f.offered = false // what was served before may not be any more
+	f.offered = false // the served documents may have a revoked key
 	var ids []identity.KeyID
 	for _, gone := range f.revoked {
 		ids = append(ids, gone.ID)
@@ -127,7 +127,7 @@ func (f *feed) expected(text string, accepted bool) time.Time {
 	return next
 }
 
-// fail tells that the source cannot be read; cause is what tells one failure from the next.
+// fail records that the source cannot be read; cause identifies the failure.
 func (f *feed) fail(cause string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,7 +140,7 @@ func (f *feed) fail(cause string, err error) {
 	f.log.Error("documents cannot be read, the last good ones stay served", "error", err)
 }
 
-// failing says whether the last news was a failure.
+// failing reports whether the last change was a failure.
 func (f *feed) failing() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

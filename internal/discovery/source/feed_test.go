@@ -81,7 +81,7 @@ func TestFeedTellsWhenDocumentsChange(t *testing.T) {
 	}
 }
 
-// What was revoked is not served again, whatever is put back.
+// Revoked keys are not served again, whatever is put back.
 func TestRevokedKeysAreNotServedAgain(t *testing.T) {
 	folder := t.TempDir()
 	kept, stolen := newPublicKey(t), newPublicKey(t)

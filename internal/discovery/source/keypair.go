@@ -21,7 +21,7 @@ type Recorder interface {
 	CertificateRefused()
 }
 
-// KeyPair is a serving certificate with its private key, from two files. The pair in use is always one that matches: a
+// KeyPair is a serving certificate with its private key, from two files. The pair in use always matches: a
 // new one that does not, whose key others can read, or that has expired before the one in use, is refused and the last good
 // one stays.
 type KeyPair struct {
@@ -33,7 +33,7 @@ type KeyPair struct {
 	current           atomic.Pointer[tls.Certificate]
 }
 
-// NewKeyPair loads the pair, or says what is wrong with it.
+// NewKeyPair loads the pair, or returns its fault.
 func NewKeyPair(certFile, keyFile string, recorder Recorder, log *slog.Logger) (*KeyPair, error) {
 	k := &KeyPair{recorder: recorder, log: log, now: time.Now, interval: filewatch.Interval}
 	var err error
@@ -79,7 +79,7 @@ func (k *KeyPair) Run(ctx context.Context) error {
 	return nil
 }
 
-// worse says why a pair must not take the place of the one in use: it has expired, and that one has not.
+// worse returns why a pair must not replace the one in use: it has expired, and that one has not.
 func (k *KeyPair) worse(pair *tls.Certificate) error {
 	now := k.now()
 	if now.After(pair.Leaf.NotAfter) && now.Before(k.current.Load().Leaf.NotAfter) {

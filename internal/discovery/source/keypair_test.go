@@ -21,7 +21,7 @@ func pemCertificate(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// newPair is a certificate with its key; the serial number tells it from others.
+// newPair is a certificate with its key, identified by its serial number.
 func newPair(t testing.TB, serial int64) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -118,7 +118,7 @@ func TestKeyPairKeepsTheLastGoodOne(t *testing.T) {
 		if serialOf(t, pair) != 1 {
 			t.Errorf("%s took the place of the good pair", what)
 		}
-		// Another good pair comes and goes, so that the next bad one is news for sure.
+		// Another good pair comes and goes, so that the next bad one is a change.
 		must(t, os.Chmod(keyFile, 0o600))
 		serial++
 		next, nextKey := newPair(t, serial)
@@ -146,7 +146,7 @@ func TestNewKeyPairRefuses(t *testing.T) {
 		"a key that others can read":     {certificate, 0o604, "mode 0604"},
 		"a key that others can write":    {certificate, 0o602, "mode 0602"},
 		"a certificate of another key":   {other, 0o600, "private key does not match public key"},
-		"a certificate that is none":     {[]byte("x"), 0o600, "failed to find any PEM data"},
+		"an invalid certificate":         {[]byte("x"), 0o600, "failed to find any PEM data"},
 		"a certificate that is missing":  {nil, 0o600, "no such file"},
 		"a key that the owner may read":  {certificate, 0o400, ""},
 		"a key that the owner may write": {certificate, 0o600, ""},

@@ -14,7 +14,7 @@ const maxAttempts = 10
 
 var errUnstable = errors.New("changed while it was read")
 
-// stamp is the identity of a file's contents as far as the file system tells.
+// stamp identifies a file's contents as well as the file system can.
 type stamp struct {
 	path     string // without links
 	info     os.FileInfo
@@ -32,7 +32,7 @@ type file struct {
 	mode os.FileMode
 }
 
-// readTogether reads files as they were at one moment: what their paths lead to must be the same before and after.
+// readTogether reads files as of one moment: the targets of their paths must be the same before and after.
 func readTogether(limit int64, paths ...string) ([]file, error) {
 	var err error
 	for range maxAttempts {

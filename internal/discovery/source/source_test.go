@@ -97,14 +97,14 @@ func (p *published) counts() (loads, refusals, unreadable int) {
 	return p.loads, p.refusals, p.unreadable
 }
 
-// saw says whether documents were offered at any time.
+// saw reports whether documents were offered at any time.
 func (p *published) saw(documents discovery.Documents) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.offered[string(documents.JWKS())]
 }
 
-// serves says whether these documents are what a relying party gets.
+// serves reports whether a relying party gets these documents.
 func (p *published) serves(documents discovery.Documents) bool {
 	response := httptest.NewRecorder()
 	p.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/jwks", nil))

@@ -17,7 +17,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 // entry is a key and its value, in the mapping that has them, which may be one that another merges.
 type entry struct{ key, value, in *yaml.Node }
 
-// find is the entry of a key, of the mapping itself or of one that it merges; ok is false if there is none.
+// find is the entry of a key, of the mapping itself or of one that it merges; ok is false without one.
 func find(n *yaml.Node, key string) (found entry, ok bool) {
 	return findIn(n, key, map[*yaml.Node]bool{})
 }

@@ -43,7 +43,7 @@ type node struct {
 	members []member // of an object
 	items   []*node  // of a list
 
-	mistyped bool // not of the type that its place asks for: only wrong-type reports it
+	mistyped bool // not of the type of its place: only wrong-type reports it
 }
 
 type member struct {

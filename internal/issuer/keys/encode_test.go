@@ -51,7 +51,7 @@ var fullRing = sync.OnceValue(func() Ring {
 	ring = must(ring.RotateNow(v, Command{Algorithm: identity.ES256, AcceptRefusals: true, Cause: cause}, NewPrivate))
 	active, _ := ring.Signer(identity.ES256)
 	ring = must(ring.Revoke(v, Command{Key: active.ID, Cause: cause}, NewPrivate))
-	ring = must(ring.Rotate(v, Command{Algorithm: identity.RS256, Cause: Cause{By: "somebody"}}))
+	ring = must(ring.Rotate(v, Command{Algorithm: identity.RS256, Cause: Cause{By: "jane"}}))
 	return ring
 })
 
@@ -173,7 +173,7 @@ func TestDocument(t *testing.T) {
 		event("published", identity.ES256, k[4].ID, "", due),
 		event("revoked", identity.ES256, gone, "", cause),
 		event("published", identity.ES256, k[5].ID, "", due),
-		event("requested", identity.RS256, k[0].ID, "", `"by": "somebody"`),
+		event("requested", identity.RS256, k[0].ID, "", `"by": "jane"`),
 	}
 	want := fmt.Sprintf(`{
   "version": 2,
@@ -239,7 +239,7 @@ func TestDocument(t *testing.T) {
     {
       "algorithm": "RS256",
       "at": "2026-03-02T18:00:00Z",
-      "by": "somebody"
+      "by": "jane"
     }
   ],
   "history": [
@@ -326,7 +326,7 @@ func TestDecodeNamesTheField(t *testing.T) {
     {
       "kid": "`+id+`"`), "compromised[0].kid: " + id + " was revoked, but is keys[0]"},
 		{"request at no time", second(`"at": "2026-03-02T18:00:00Z",
-      "by": "somebody"`, `"by": "somebody"`), "requests[0].at: missing"},
+      "by": "jane"`, `"by": "jane"`), "requests[0].at: missing"},
 		{"request of an unknown algorithm", second(`"algorithm": "RS256",
       "at"`, `"algorithm": "none",
       "at"`), `requests[0].algorithm: "none" is unknown`},

@@ -60,7 +60,7 @@ func Run(t *testing.T, create func(t *testing.T) (open func() keystore.Store)) {
 		}
 	})
 
-	t.Run("what is saved is loaded by every replica", func(t *testing.T) {
+	t.Run("a saved ring is loaded by every replica", func(t *testing.T) {
 		open := create(t)
 		mustSave(t, open(), rings[0], "")
 		mustHold(t, open(), rings[0])
@@ -179,7 +179,7 @@ func Run(t *testing.T, create func(t *testing.T) (open func() keystore.Store)) {
 						return
 					}
 					if got := ids(ring); got != ids(rings[0]) && got != ids(rings[1]) {
-						t.Errorf("loaded a ring that nobody wrote: %s", got)
+						t.Errorf("loaded a ring that was never written: %s", got)
 					}
 				}
 			})
@@ -228,7 +228,7 @@ func Run(t *testing.T, create func(t *testing.T) (open func() keystore.Store)) {
 		store := create(t)()
 		mustSave(t, store, rings[0], "")
 		got, version, err := keystore.LoadOrBootstrap(ctx, store, func(identity.Algorithm) (crypto.Signer, error) {
-			return nil, errors.New("asked for a key")
+			return nil, errors.New("requested a key")
 		}, Now())
 		if err != nil {
 			t.Fatal(err)

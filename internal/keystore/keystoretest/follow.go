@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/keystore"
 )
 
-// patience bounds the wait for what must happen; nothing is concluded from how long it took.
+// patience bounds the wait for an event; nothing is concluded from how long it took.
 const patience = 5 * time.Minute
 
 // runFollow tests that a replica learns what others save.
@@ -29,7 +29,7 @@ func runFollow(t *testing.T, create func(t *testing.T) (open func() keystore.Sto
 		if _, watched := reader.(interface {
 			Watch(context.Context, func()) error
 		}); watched {
-			// Then it is the watch that must tell.
+			// Then the watch must report the change.
 			interval = time.Hour
 		}
 		began := time.Now()
@@ -71,7 +71,7 @@ func runFollow(t *testing.T, create func(t *testing.T) (open func() keystore.Sto
 	})
 }
 
-// seen is what a follower was told.
+// seen is a report of a follower.
 type seen struct {
 	ring    keys.Ring
 	version string
@@ -112,7 +112,7 @@ func follow(t *testing.T, store keystore.Store, interval time.Duration) followed
 	return told
 }
 
-// until returns what was told with the ring that is wanted.
+// until returns the report with the wanted ring.
 func (f followed) until(t *testing.T, want keys.Ring) seen {
 	t.Helper()
 	deadline := time.After(patience)
@@ -123,7 +123,7 @@ func (f followed) until(t *testing.T, want keys.Ring) seen {
 				return got
 			}
 		case <-deadline:
-			t.Fatal("the follower was never told of the ring")
+			t.Fatal("the follower has not reported the ring")
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (f followed) error(t *testing.T) error {
 	case got := <-f:
 		return got.err
 	case <-time.After(patience):
-		t.Fatal("the follower was told nothing")
+		t.Fatal("the follower has reported nothing")
 		return nil
 	}
 }

@@ -50,7 +50,7 @@ func WithNewSpare(ring keys.Ring) keys.Ring {
 	return ring
 }
 
-// RSAOnce gives the RSA keys of the first ring to whoever asks, and new keys of other algorithms.
+// RSAOnce gives the RSA keys of the first ring to every caller, and new keys of other algorithms.
 func RSAOnce() keys.Generate {
 	first, _ := Rings()
 	var rsa []crypto.Signer
@@ -72,7 +72,7 @@ func RSAOnce() keys.Generate {
 	}
 }
 
-// Diff says how one ring differs from another; it is empty where they are equal. Of private keys it shows a hash.
+// Diff describes how one ring differs from another; it is empty where they are equal. Of private keys it shows a hash.
 func Diff(want, got keys.Ring) string {
 	return cmp.Diff(want, got, cmp.Transformer("SHA256", func(private crypto.Signer) string {
 		der, err := x509.MarshalPKCS8PrivateKey(private)

@@ -41,7 +41,7 @@ contexts:
   context: {cluster: nourl, user: jane}
 - name: nowhere
   context: {cluster: gone, user: jane}
-- name: nobody
+- name: without
   context: {cluster: one, user: gone}
 users:
 - name: jane
@@ -200,7 +200,7 @@ func TestWhatIsWrongWithAKubeconfig(t *testing.T) {
 		"empty":           {kubeconfig.Choice{Path: put(t, filepath.Join(dir, "empty"), "")}, "no current context"},
 		"no context":      {kubeconfig.Choice{Path: good, Context: "x"}, `no context "x"`},
 		"no cluster":      {kubeconfig.Choice{Path: good, Context: "nowhere"}, `cluster "gone"`},
-		"no user":         {kubeconfig.Choice{Path: good, Context: "nobody"}, `user "gone"`},
+		"no user":         {kubeconfig.Choice{Path: good, Context: "without"}, `user "gone"`},
 		"not https":       {kubeconfig.Choice{Path: good, Context: "plain"}, "https"},
 		"not a URL":       {kubeconfig.Choice{Path: good, Context: "nourl"}, "not a URL"},
 		"a password":      {kubeconfig.Choice{Path: good, Context: "named"}, "user name in it"},

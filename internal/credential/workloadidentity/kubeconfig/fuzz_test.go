@@ -34,7 +34,7 @@ func FuzzRead(f *testing.F) {
 		access, err := choice.Read()
 		if err != nil {
 			if strings.Contains(err.Error(), "not YAML") && strings.Contains(err.Error(), secret) {
-				t.Errorf("the error tells a secret: %v", err)
+				t.Errorf("the error shows a secret: %v", err)
 			}
 			return
 		}
@@ -44,7 +44,7 @@ func FuzzRead(f *testing.F) {
 		}
 		key := access.Key()
 		if strings.Contains(key["proxy"], ":"+secret+"@") {
-			t.Errorf("the key tells a password: %q", key["proxy"])
+			t.Errorf("the key shows a password: %q", key["proxy"])
 		}
 		if again, err := choice.Read(); err != nil || len(again.Key()) != len(key) {
 			t.Errorf("read again: %v, %v", again.Key(), err)
