@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/keystore"
 )
 
-// DefaultInterval is how often a store is read. It leaves room for failures within keys.DefaultStaleness.
+// DefaultInterval is how often a store is read. It allows for failures within keys.DefaultStaleness.
 const DefaultInterval = 10 * time.Second
 
 // Snapshot is the stored ring as it was read.
@@ -63,8 +63,8 @@ func NewFollower(with Following) *Follower {
 	return &Follower{Following: with, changed: make(chan struct{}, 1), now: make(chan struct{}, 1)}
 }
 
-// Load reads the ring once. It is for the start: an error keeps a program from running with keys that nobody could read.
-// Nothing is done to the ring.
+// Load reads the ring once, without changing it. It is for the start: an error keeps a program from running with keys that cannot
+// be read.
 func (f *Follower) Load(ctx context.Context) error {
 	readAt := f.Clock.Now()
 	ring, version, err := f.Store.Load(ctx)
@@ -98,7 +98,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	})
 }
 
-// Nudge makes Run read the store soon: somebody knows that it has changed.
+// Nudge makes Run read the store soon. Callers that know of a change call it.
 func (f *Follower) Nudge() {
 	select {
 	case f.now <- struct{}{}:
@@ -109,8 +109,8 @@ func (f *Follower) Nudge() {
 // Changed delivers a value after the stored ring has become another one.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
-// Newest returns the last ring that could be read, whatever the store says by now: what was published stays published. false
-// if there was none.
+// Newest returns the last ring that could be read, even if the store is damaged by now: published keys stay published. false
+// before the first.
 func (f *Follower) Newest() (Snapshot, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,8 +120,8 @@ func (f *Follower) Newest() (Snapshot, bool) {
 	return *f.good, true
 }
 
-// Signing returns the ring to sign with and when it was read: an empty one while what is stored is damaged or gone, since
-// keys may have been revoked by whoever mends it. An outage of the store makes no difference here; the ring grows old.
+// Signing returns the ring to sign with and when it was read: an empty one while the stored ring is damaged or gone, since
+// keys may have been revoked when it is repaired. An outage of the store makes no difference here; the ring grows old.
 func (f *Follower) Signing() (keys.Ring, time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +145,7 @@ func (f *Follower) Damage() error {
 	return f.damage
 }
 
-// Unusable says, in words that any caller may see, why Signing gives no ring; nil if it gives one.
+// Unusable returns why Signing gives no ring, in words for any caller; nil if it gives one.
 func (f *Follower) Unusable() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,15 +19,15 @@ type Keeping struct {
 	// Settings have come from keys.Settings.Complete.
 	Settings keys.Settings
 	Generate keys.Generate
-	// Surroundings tells who must know a key before it signs, as things are now. What can not be found out is a gate that
-	// knows nothing. nil: nobody must.
+	// Surroundings returns the parties that must know a key before it signs, as of now. A party that cannot be read is a gate
+	// without keys. nil: there are none.
 	Surroundings func(ctx context.Context) Surroundings
-	// OnRing is given every ring that was read and to which nothing was done, with what is to become of it. nil: nothing.
+	// OnRing is given every ring that was read and not changed, with its plan. nil: ignored.
 	OnRing func(ctx context.Context, kept Kept)
 	// OnFailure is called after each failed read. damage is why there is no ring to sign with (see Follower.Damage); nil if the
-	// last good one still counts. nil: nothing.
+	// last good one still counts. A nil func is ignored.
 	OnFailure func(ctx context.Context, damage error)
-	// OnEvents is given what happened to the ring since it was read before, whoever did it. nil: nothing.
+	// OnEvents is given the events of the ring since the last read, from any writer. nil: ignored.
 	OnEvents func(ctx context.Context, events []keys.Event)
 }
 
@@ -35,7 +35,7 @@ type Keeping struct {
 type Surroundings struct {
 	Documents *keys.Gate
 	Gates     []keys.Gate
-	// Again is when to look again although nothing may have changed, since somebody could not be asked; 0: at the next read.
+	// Again is when to read again although nothing may have changed, since a party could not be read; 0: at the next read.
 	Again time.Duration
 }
 
@@ -51,9 +51,9 @@ type Kept struct {
 type Keeper struct {
 	keeping  Keeping
 	follower *Follower
-	// seen is the last ring that OnEvents knows of.
+	// seen is the last ring that was given to OnEvents.
 	seen *keys.Ring
-	// waiting says that a look is to come because somebody could not be asked.
+	// waiting reports whether another read is due because a party could not be read.
 	waiting atomic.Bool
 }
 
@@ -77,12 +77,12 @@ func (k *Keeper) Run(ctx context.Context) error { return k.follower.Run(ctx) }
 
 // look does what is due to a ring that was just read.
 func (k *Keeper) look(ctx context.Context, read Snapshot) {
-	k.tell(ctx, read.Ring)
+	k.report(ctx, read.Ring)
 	surroundings := Surroundings{}
 	if k.keeping.Surroundings != nil {
 		surroundings = k.keeping.Surroundings(ctx)
 	}
-	// The time is read last: all that the view says was so by then.
+	// The time is read last, so that all of the view was true by then.
 	view := keys.View{Settings: k.keeping.Settings, Documents: surroundings.Documents, Gates: surroundings.Gates, Now: k.keeping.Clock.Now()}
 	plan := read.Ring.Plan(view)
 	if after := cmp.Or(surroundings.Again, withdrawal(plan)); after > 0 && k.waiting.CompareAndSwap(false, true) {
@@ -90,9 +90,9 @@ func (k *Keeper) look(ctx context.Context, read Snapshot) {
 	}
 	if plan.Due(view.Now) {
 		if err := k.step(ctx, read, view); err != nil {
-			k.follower.Log.WarnContext(ctx, "what is due to the ring of keys was not done", "err", err)
+			k.follower.Log.WarnContext(ctx, "the ring of keys was not changed as due", "err", err)
 		} else {
-			// What was saved is what counts: it is told of when it has been read.
+			// A saved ring counts, and is reported, once it has been read.
 			k.follower.Nudge()
 			return
 		}
@@ -102,7 +102,7 @@ func (k *Keeper) look(ctx context.Context, read Snapshot) {
 	}
 }
 
-// withdrawal is when to look again for a revoked key that is still published; 0 if none is.
+// withdrawal is when to check again for a revoked key that is still published; 0 without one.
 func withdrawal(plan keys.Plan) time.Duration {
 	if slices.ContainsFunc(plan.Conditions, func(c keys.Condition) bool { return c.Type == keys.RevokedKeyPublished }) {
 		return time.Second
@@ -134,8 +134,8 @@ func (k *Keeper) step(ctx context.Context, read Snapshot, view keys.View) error 
 	return nil
 }
 
-// tell tells of the events that the ring's history has gained.
-func (k *Keeper) tell(ctx context.Context, ring keys.Ring) {
+// report passes on the events that the ring's history has gained.
+func (k *Keeper) report(ctx context.Context, ring keys.Ring) {
 	before := k.seen
 	k.seen = &ring
 	if before == nil || k.keeping.OnEvents == nil {

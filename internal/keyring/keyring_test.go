@@ -109,7 +109,7 @@ func following(store keystore.Store, clock *testingclock.FakeClock) keyring.Foll
 // pass lets time go by once the follower waits for it.
 func pass(t *testing.T, clock *testingclock.FakeClock, by time.Duration) {
 	t.Helper()
-	eventually(t, "somebody waits for the clock", clock.HasWaiters)
+	eventually(t, "a goroutine waits for the clock", clock.HasWaiters)
 	clock.Step(by)
 }
 
@@ -168,9 +168,9 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 		pass(t, clock, 30*time.Second)
 	}
 	for name, c := range map[string]struct {
-		err     error
-		damaged bool
-		told    string
+		err      error
+		damaged  bool
+		reported string
 	}{
 		"outage":     {errors.New("no route to host"), false, ""},
 		"damaged":    {keystore.ErrUnusable, true, "damaged or gone"},
@@ -192,8 +192,8 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 			if signs() || !errors.Is(f.Damage(), c.err) {
 				t.Errorf("%s, and then an outage: signs %v, damage %v", name, signs(), f.Damage())
 			}
-			if err := f.Unusable(); err == nil || !strings.Contains(err.Error(), c.told) {
-				t.Errorf("%s, and then an outage: callers are told %v, want %q", name, err, c.told)
+			if err := f.Unusable(); err == nil || !strings.Contains(err.Error(), c.reported) {
+				t.Errorf("%s, and then an outage: callers get %v, want %q", name, err, c.reported)
 			}
 		}
 		again()
@@ -262,7 +262,7 @@ func TestFollowerMakesNoRing(t *testing.T) {
 	}
 }
 
-// kept is what a Keeper tells.
+// kept is the report of a Keeper.
 type kept struct {
 	mu     sync.Mutex
 	rings  []keyring.Kept
@@ -283,7 +283,7 @@ func (k *kept) onEvents(_ context.Context, events []keys.Event) {
 	}
 }
 
-func (k *kept) told(event string) int {
+func (k *kept) reported(event string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := 0
@@ -309,7 +309,7 @@ func TestKeeperRotatesAndTellsOfWhateverHappens(t *testing.T) {
 	clock := testingclock.NewFakeClock(keystoretest.Now().Add(31 * 24 * time.Hour))
 	store := newStore(t)
 	store.save = []error{keystore.ErrConflict, errors.New("no route to host")}
-	var told kept
+	var reported kept
 	var mu sync.Mutex
 	gates := []keys.Gate{{Name: "bank"}}
 	open := func() {
@@ -324,43 +324,43 @@ func TestKeeperRotatesAndTellsOfWhateverHappens(t *testing.T) {
 			defer mu.Unlock()
 			return keyring.Surroundings{Gates: gates}
 		},
-		OnRing: told.onRing, OnEvents: told.onEvents,
+		OnRing: reported.onRing, OnEvents: reported.onEvents,
 	})
-	// Whoever only loads, as one that does not lead, does nothing and tells of nothing.
+	// A replica that only loads, because it does not lead, changes and reports nothing.
 	if err := keeper.Follower().Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := told.last(); ok || store.saves != 0 {
-		t.Fatalf("loading has told of a ring (%v), or saved one (%d)", ok, store.saves)
+	if _, ok := reported.last(); ok || store.saves != 0 {
+		t.Fatalf("loading has reported a ring (%v), or saved one (%d)", ok, store.saves)
 	}
 	start(t, keeper.Run)
-	eventually(t, "the ring is told of", func() bool { kept, ok := told.last(); return ok && len(kept.Plan.Conditions) == 2 })
-	if kept, _ := told.last(); kept.Plan.Conditions[0].Type != keys.AwaitingGates || store.saves != 0 {
+	eventually(t, "the ring is reported", func() bool { kept, ok := reported.last(); return ok && len(kept.Plan.Conditions) == 2 })
+	if kept, _ := reported.last(); kept.Plan.Conditions[0].Type != keys.AwaitingGates || store.saves != 0 {
 		t.Fatalf("behind a closed gate: %+v, %d saves", kept.Plan.Conditions, store.saves)
 	}
 	open()
 	// One writer comes first, one answer is an outage, the third Save succeeds; then the new keys are confirmed.
 	stepUntil(t, clock, "both algorithms have rotated", func() bool {
-		return told.told("RS256 activated by controller") == 1 && told.told("ES256 activated by controller") == 1
+		return reported.reported("RS256 activated by controller") == 1 && reported.reported("ES256 activated by controller") == 1
 	})
 	stepUntil(t, clock, "everything is confirmed", func() bool {
-		kept, _ := told.last()
+		kept, _ := reported.last()
 		return len(kept.Plan.Conditions) == 0 && !slices.ContainsFunc(kept.Ring.Keys, func(k keys.Key) bool {
 			return k.PublishedAt.IsZero() || k.State == keys.Retiring && k.LastExpiry.IsZero()
 		}) && len(kept.Ring.Keys) == 6
 	})
-	// What others do is told of too, once.
+	// The changes of others are reported too, once.
 	operator := keyring.Operator{Store: store, Clock: clock, Generate: keys.NewPrivate, View: defaults(t)}
-	kept, _ := told.last()
+	kept, _ := reported.last()
 	spare := spareOf(t, kept.Ring)
 	if _, err := operator.Do(t.Context(), operator.Revoke(keys.Command{Key: spare.ID, Cause: keys.Cause{By: "operator", Reason: "leaked"}}), false); err != nil {
 		t.Fatal(err)
 	}
-	stepUntil(t, clock, "the revocation is told of", func() bool { return told.told("ES256 revoked by operator") == 1 })
+	stepUntil(t, clock, "the revocation is reported", func() bool { return reported.reported("ES256 revoked by operator") == 1 })
 	pass(t, clock, time.Second)
 	pass(t, clock, 20*time.Second)
-	if n := told.told("ES256 revoked by operator"); n != 1 {
-		t.Errorf("one revocation was told of %d times", n)
+	if n := reported.reported("ES256 revoked by operator"); n != 1 {
+		t.Errorf("one revocation was reported %d times", n)
 	}
 }
 
@@ -417,8 +417,8 @@ func TestOperator(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.prepare(store)
-			told := 0
-			o := keyring.Operator{Store: store, Clock: clock, Generate: keystoretest.RSAOnce(), View: defaults(t), Done: func() { told++ }}
+			reported := 0
+			o := keyring.Operator{Store: store, Clock: clock, Generate: keystoretest.RSAOnce(), View: defaults(t), Done: func() { reported++ }}
 			outcome, err := o.Do(t.Context(), revoke(o, first), c.dryRun)
 			if !errors.Is(err, c.err) || c.err == nil && err != nil {
 				t.Fatalf("error %v, want %v", err, c.err)
@@ -430,8 +430,8 @@ func TestOperator(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if done := len(stored.Compromised) == 1; done != c.done || (told == 1) != c.done {
-				t.Errorf("done: %v, told %d times, want %v", done, told, c.done)
+			if done := len(stored.Compromised) == 1; done != c.done || (reported == 1) != c.done {
+				t.Errorf("done: %v, reported %d times, want %v", done, reported, c.done)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ type Recorder struct {
 var (
 	keysDesc = prometheus.NewDesc("credence_keys", "Published keys, by algorithm and state.", []string{"algorithm", "state"}, nil)
 	nextDesc = prometheus.NewDesc("credence_keys_next_change_seconds",
-		"Seconds until the published documents change next; negative while a change is overdue, absent if none is known.", nil, nil)
+		"Seconds until the published documents change next; negative while a change is overdue, absent if it is not known.", nil, nil)
 	conditionDesc = prometheus.NewDesc("credence_keys_condition", "1 for each thing that is wrong with the ring, by type.", []string{"type"}, nil)
 	readDesc      = prometheus.NewDesc("credence_keys_read_timestamp_seconds", "When the ring was read last, in seconds since 1970.", nil, nil)
 	activeDesc    = prometheus.NewDesc("credence_keys_active_since_timestamp_seconds", "Since when the key that signs does so, in seconds since 1970.", []string{"algorithm"}, nil)
@@ -85,7 +85,7 @@ func (r *Recorder) Describe(descs chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. Nothing is told before a ring was looked at: no number would be true.
+// Collect implements prometheus.Collector. It sends nothing before a ring was read: no number would be true.
 func (r *Recorder) Collect(metrics chan<- prometheus.Metric) {
 	r.mu.Lock()
 	kept, unusable := r.kept, map[string]*bool{"RingUnusable": r.damaged, "RingSuperseded": r.superseded}

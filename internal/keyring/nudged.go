@@ -6,7 +6,7 @@ import (
 	"github.com/credence-id/credence/internal/keystore"
 )
 
-// nudged is a store that tells of changes when this process knows of one, and whenever the store itself does.
+// nudged is a store that reports changes that this process knows of, and those that the store itself reports.
 type nudged struct {
 	keystore.Store
 	now <-chan struct{}

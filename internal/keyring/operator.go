@@ -15,17 +15,17 @@ import (
 // attempts bounds how often a command is decided anew because another writer came first.
 const attempts = 5
 
-// ErrUnknownOutcome says that nobody knows whether a command was carried out: the store did not answer. Look at the ring.
+// ErrUnknownOutcome: the store did not answer, and the command may or may not have been carried out. Read the ring.
 var ErrUnknownOutcome = errors.New("it is not known whether it was done")
 
-// Operator carries out what somebody asks of a ring, at once and whether or not a Keeper runs.
+// Operator carries out commands on a ring, at once and whether or not a Keeper runs.
 type Operator struct {
 	Store    keystore.Store
 	Clock    clock.PassiveClock
 	Generate keys.Generate
 	// View gives all of a keys.View but the time.
 	View func(ctx context.Context) (keys.View, error)
-	// Done is called after a ring was saved. nil: nothing.
+	// Done is called after a ring was saved. nil: ignored.
 	Done func()
 }
 
@@ -42,7 +42,7 @@ type Outcome struct {
 // Command is a decision on a ring: one of Rotate, RotateNow and Revoke of package keys.
 type Command func(ring keys.Ring, view keys.View) (keys.Change, error)
 
-// Rotate asks for a rotation as soon as it may be.
+// Rotate requests a rotation as soon as it is possible.
 func Rotate(c keys.Command) Command {
 	return func(ring keys.Ring, view keys.View) (keys.Change, error) { return ring.Rotate(view, c) }
 }
@@ -78,9 +78,9 @@ func (o Operator) Do(ctx context.Context, command Command, dryRun bool) (Outcome
 		if err != nil {
 			return Outcome{}, err
 		}
-		// Nothing that can not be stored is sent: that nothing was done is certain then.
+		// An invalid ring is not sent, so that certainly nothing was done.
 		if _, err := change.Ring.Encode(); err != nil {
-			return Outcome{}, fmt.Errorf("nothing was done, since what would come of it is no ring: %w", err)
+			return Outcome{}, fmt.Errorf("nothing was done, since the resulting ring is invalid: %w", err)
 		}
 		outcome := Outcome{Before: ring, View: view, Change: change}
 		if dryRun || !change.Changed {
@@ -97,10 +97,10 @@ func (o Operator) Do(ctx context.Context, command Command, dryRun bool) (Outcome
 			return Outcome{}, fmt.Errorf("save the ring of keys: %w: %w", ErrUnknownOutcome, err)
 		}
 	}
-	return Outcome{}, fmt.Errorf("save the ring of keys: %w, %d times; ask again", keystore.ErrConflict, attempts)
+	return Outcome{}, fmt.Errorf("save the ring of keys: %w, %d times; try again", keystore.ErrConflict, attempts)
 }
 
-// saved says whether a ring whose Save failed is stored all the same: an answer can be lost on its way. Its events tell, as
+// saved reports whether a ring whose Save failed is stored all the same: an answer can be lost on its way. It checks the events, as
 // no other writer makes the same key.
 func (o Operator) saved(ctx context.Context, change keys.Change) bool {
 	stored, _, err := o.Store.Load(ctx)

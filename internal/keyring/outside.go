@@ -11,8 +11,8 @@ import (
 	"github.com/credence-id/credence/internal/keyring/report"
 )
 
-// Outside returns what the KeyRing and the places of the documents remember of a ring. object returns nil where there is no
-// KeyRing yet. The published keys of the places count only while the KeyRing has none: it knows which keys were published by
+// Outside returns the past of a ring in the KeyRing and the places of the documents. object returns nil before the first
+// KeyRing. The published keys of the places count only while the KeyRing has none: it knows which keys were published by
 // the issuer, and a key that was added to documents by hand must not stop it.
 func Outside(issuer identity.Issuer, object func(context.Context) (*v1alpha1.KeyRing, error), places ...publication.Place) func(context.Context) (keys.Past, error) {
 	return func(ctx context.Context) (keys.Past, error) {

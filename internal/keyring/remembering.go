@@ -12,8 +12,8 @@ import (
 	"github.com/credence-id/credence/internal/keystore"
 )
 
-// ErrSuperseded says that the stored ring does not know what is remembered of it: an older ring was put back, or another
-// one. Nothing is signed with it until somebody has confirmed that it is the one to use.
+// ErrSuperseded: the stored ring does not know its past: an older ring was put back, or another
+// one. Nothing is signed with it until an operator has confirmed that it is the one to use.
 var ErrSuperseded = errors.New("the stored ring of keys is older than what is known of it, and signs nothing: an operator of the keys puts the newest one back, or goes on with this one by credence keys initialize --accept-loss")
 
 // outsideTimeout bounds the question of what is remembered outside, so that time is left to read the ring itself.
@@ -83,7 +83,7 @@ func (s *Remembering) Watch(ctx context.Context, changed func()) error {
 	return nil
 }
 
-// Resume makes the stored ring the successor of all that is remembered, or a new one where none is stored. Errors are those
+// Resume makes the stored ring the successor of its whole past, or a new one in an empty store. Errors are those
 // of Operator.Do.
 func (o Operator) Resume(ctx context.Context, cause keys.Cause, dryRun bool) (Outcome, error) {
 	store, ok := o.Store.(*Remembering)
@@ -127,5 +127,5 @@ func (o Operator) Resume(ctx context.Context, cause keys.Cause, dryRun bool) (Ou
 			return Outcome{}, fmt.Errorf("save the ring of keys: %w: %w", ErrUnknownOutcome, err)
 		}
 	}
-	return Outcome{}, fmt.Errorf("save the ring of keys: %w, %d times; ask again", keystore.ErrConflict, attempts)
+	return Outcome{}, fmt.Errorf("save the ring of keys: %w, %d times; try again", keystore.ErrConflict, attempts)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/keystore/keystoretest"
 )
 
-// remembered is what others know of a ring, or why they cannot be asked.
+// remembered is a ring's past in another place, or the error of reading it.
 type remembered struct {
 	past keys.Past
 	err  error
@@ -29,7 +29,7 @@ func TestRememberingStore(t *testing.T) {
 	others := &remembered{err: errors.New("no route to host")}
 	store := &keyring.Remembering{Store: plain, Outside: others.recall}
 	if _, _, err := store.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "no route to host") {
-		t.Errorf("before anybody could be asked: %v", err)
+		t.Errorf("before any place could be read: %v", err)
 	}
 	others.err = nil
 	first, version, err := store.Load(t.Context())
@@ -38,7 +38,7 @@ func TestRememberingStore(t *testing.T) {
 	}
 	others.err = errors.New("away")
 	if _, _, err := store.Load(t.Context()); err != nil {
-		t.Errorf("what was asked once does not count: %v", err)
+		t.Errorf("a past that was read once does not count: %v", err)
 	}
 	// A ring that this process has seen is known, too.
 	_, next := keystoretest.Rings()
@@ -77,7 +77,7 @@ func TestRememberingStore(t *testing.T) {
 	}
 }
 
-// What was read last counts while the memory outside hangs, and the time to read the ring is not used up.
+// The last past counts while the memory outside hangs, and the time to read the ring is not used up.
 func TestHangingMemory(t *testing.T) {
 	plain := newStore(t)
 	synctest.Test(t, func(t *testing.T) {

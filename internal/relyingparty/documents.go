@@ -73,8 +73,8 @@ type publishedKey struct {
 	unusable  string // why the key cannot verify anything; empty: it can
 }
 
-// parseKeySet returns the keys of a key set in their order. A key that is of no use here is kept with the reason, so that
-// one of them does not take the others down (RFC 7517, section 5) and a token that names it can be told why.
+// parseKeySet returns the keys of a key set in their order. An unusable key is kept with the reason, so that
+// it does not affect the others (RFC 7517, section 5) and a finding for a token that names it can have the reason.
 func parseKeySet(body []byte) ([]publishedKey, error) {
 	members, err := ParseObject(body)
 	if err != nil {

@@ -140,7 +140,7 @@ func FuzzParseKeySet(f *testing.F) {
 	})
 }
 
-// matches says whether err has the wanted text; empty: there must be no error.
+// matches reports whether err has the wanted text; empty: there must be no error.
 func matches(err error, want string) bool {
 	if err == nil || want == "" {
 		return err == nil && want == ""

@@ -77,7 +77,7 @@ func fetch(ctx context.Context, client *http.Client, address string, limit int64
 	return body, nil
 }
 
-// HTTPSOnly returns a client that does what client does, but never leaves https, whatever a redirect says. nil
+// HTTPSOnly returns a client that does what client does, but never leaves https, also by a redirect. nil
 // stands for a client that trusts the authorities of this machine.
 func HTTPSOnly(client *http.Client) *http.Client {
 	var strict http.Client

@@ -9,7 +9,7 @@ type Reason string
 
 // The reasons for which a token is refused.
 const (
-	Malformed     Reason = "Malformed"     // it cannot be decoded, or its header asks for an extension
+	Malformed     Reason = "Malformed"     // it cannot be decoded, or its header requires an extension
 	WrongIssuer   Reason = "WrongIssuer"   // iss, or the issuer in the discovery document, is not the wanted issuer
 	WrongAudience Reason = "WrongAudience" // aud does not contain the wanted audience
 	Expired       Reason = "Expired"       // exp is in the past
@@ -25,7 +25,7 @@ type Finding struct {
 	Reason Reason `json:"reason"`
 	// Detail is a sentence for people, with what was wanted and what the token has.
 	Detail string `json:"detail"`
-	// Has is what the token says: its issuer, audiences, algorithm or key ID, or a time (RFC 3339).
+	// Has are the token's values: its issuer, audiences, algorithm or key ID, or a time (RFC 3339).
 	Has []string `json:"has,omitempty"`
 	// Wanted is what would have been accepted: the issuer, audience, algorithms or published key IDs; beside a time, the
 	// time of the check (RFC 3339).
@@ -34,10 +34,10 @@ type Finding struct {
 
 // Result is the judgement of a token.
 type Result struct {
-	// Inspection is what the token says. It may be believed only if Valid.
+	// Inspection has the token's claims. Trust them only if Valid.
 	Inspection Inspection
-	// Issuer is the issuer that the token was judged by; IssuerFromToken says that the token itself named it, so that a
-	// valid signature proves who signed and not that the signer is to be trusted.
+	// Issuer is the issuer that the token was verified with; IssuerFromToken reports whether the token itself named it: then a
+	// valid signature proves who signed and not that the signer can be trusted.
 	Issuer          identity.Issuer
 	IssuerFromToken bool
 	// Audience is the audience that was wanted; empty: any was accepted.
@@ -48,11 +48,11 @@ type Result struct {
 	signed bool // a published key of the issuer made the signature
 }
 
-// Valid says whether the issuer signed the token and nothing is wrong with it.
+// Valid reports whether the issuer signed the token and there are no findings.
 func (r Result) Valid() bool { return r.signed && len(r.Findings) == 0 }
 
-// OutageError says that a token could not be judged, because a document of its issuer could not be read. It says nothing
-// about the token.
+// OutageError: a token could not be verified, because a document of its issuer could not be read. The token may be
+// valid.
 type OutageError struct {
 	// Document is "discovery document" or "key set"; URL is where it was looked for.
 	Document, URL string

@@ -15,15 +15,15 @@ import (
 // servers 8 KiB to 32 KiB of headers; tokens of Credence have about 1 KiB.
 const MaxTokenLength = 16 << 10
 
-// Inspection is what a token says about itself. Nothing of it is verified: anybody can write it.
+// Inspection has a token's own claims, unverified: anyone can write them.
 type Inspection struct {
-	// Algorithm is the alg header; KeyID the kid header, empty where the token has none.
+	// Algorithm is the alg header; KeyID the kid header, or "".
 	Algorithm, KeyID string
-	// Issuer, Subject and ID are the claims iss, sub and jti, empty where the token has none.
+	// Issuer, Subject and ID are the claims iss, sub and jti, or "".
 	Issuer, Subject, ID string
 	// Audience is the aud claim; a single string counts as a list of one (RFC 7519, section 4.1.3).
 	Audience []string
-	// IssuedAt, NotBefore and Expiry are the claims iat, nbf and exp in UTC, zero where the token has none.
+	// IssuedAt, NotBefore and Expiry are the claims iat, nbf and exp in UTC, or zero.
 	IssuedAt, NotBefore, Expiry time.Time
 	// Header and Claims are the two JSON objects of the token, byte for byte.
 	Header, Claims json.RawMessage

@@ -94,7 +94,7 @@ func FuzzInspect(f *testing.F) {
 		}
 		again, err := Inspect(unsigned(string(got.Header), string(got.Claims)))
 		if err != nil {
-			t.Fatalf("what was decoded is refused when encoded again: %v", err)
+			t.Fatalf("the decoded token is refused when encoded again: %v", err)
 		}
 		if diff := cmp.Diff(got, again, cmp.AllowUnexported(Inspection{})); diff != "" {
 			t.Errorf("decoded twice (-first +second):\n%s", diff)

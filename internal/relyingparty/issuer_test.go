@@ -56,7 +56,7 @@ func newECKey() *ecdsa.PrivateKey {
 func newIssuer(t testing.TB) *testIssuer {
 	issuer := &testIssuer{handle: map[string]http.HandlerFunc{}}
 	issuer.server = httptest.NewUnstartedServer(http.HandlerFunc(issuer.serve))
-	// A client that refuses the certificate is part of the tests, not news.
+	// A client that refuses the certificate is part of the tests, and need not be logged.
 	issuer.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	issuer.server.StartTLS()
 	t.Cleanup(issuer.server.Close)

@@ -79,7 +79,7 @@ func checkObject(data []byte) error {
 	}
 }
 
-// stringMember returns the string member of that name; ok is false where the object has none.
+// stringMember returns the string member of that name; ok is false without it.
 func stringMember(members map[string]json.RawMessage, name string) (value string, ok bool, err error) {
 	raw, ok := members[name]
 	if !ok {
@@ -94,7 +94,7 @@ func stringMember(members map[string]json.RawMessage, name string) (value string
 	return value, true, nil
 }
 
-// stringsMember returns the member of that name, an array of strings; nil where the object has none.
+// stringsMember returns the member of that name, an array of strings; nil without it.
 func stringsMember(members map[string]json.RawMessage, name string) ([]string, error) {
 	raw, ok := members[name]
 	if !ok {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// UnsignedToken returns a token of an issuer with a signature that is none: all refuse it, and those that trust the issuer
-// for another reason than those that do not know it. It identifies nothing.
+// UnsignedToken returns a token of an issuer with an invalid signature: all refuse it, and relying parties that trust the issuer
+// do so for another reason than the others. It identifies nothing.
 func UnsignedToken(issuer string) string {
 	part := func(fields map[string]any) string {
 		text, err := json.Marshal(fields)

@@ -9,8 +9,8 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// checkAlgorithm holds the alg header against the algorithms accepted here, and against those the issuer publishes. A
-// token says itself how it is to be verified, so the word of the header alone never decides (RFC 8725, section 3.1).
+// checkAlgorithm checks the alg header against the algorithms accepted here, and against those the issuer publishes. The
+// header is the token's own, so it never decides alone how the token is verified (RFC 8725, section 3.1).
 func checkAlgorithm(token Inspection, published []string) []Finding {
 	accepted := []string{string(identity.RS256), string(identity.ES256)}
 	has := []string{token.Algorithm}
@@ -60,7 +60,7 @@ func checkSignature(token string, inspected Inspection, published []publishedKey
 	if !madeByOne(token, matching) {
 		return []Finding{{
 			Reason: BadSignature,
-			Detail: fmt.Sprintf("%s of the issuer did not make this signature: the token was changed, or somebody else signed it", list("key", ids(matching))),
+			Detail: fmt.Sprintf("%s of the issuer did not make this signature: the token was changed, or signed with another key", list("key", ids(matching))),
 		}}
 	}
 	return nil

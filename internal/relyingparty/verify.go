@@ -9,7 +9,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Options says what is wanted of a token. The zero value judges a token by the issuer that it names, for any audience.
+// Options are the requirements of a token. The zero value verifies a token by the issuer that it names, for any audience.
 type Options struct {
 	// Client fetches the documents of the issuer. nil: a client with the certificate authorities of this machine.
 	Client *http.Client
@@ -17,14 +17,14 @@ type Options struct {
 	Issuer identity.Issuer
 	// Audience must be among the audiences of the token. Empty: any audience is accepted.
 	Audience string
-	// Clock tells the time of the check. nil: time.Now.
+	// Clock returns the time of the check. nil: time.Now.
 	Clock func() time.Time
 	// Leeway is how far the clocks of issuer and verifier may differ, for exp and nbf.
 	Leeway time.Duration
 }
 
-// Verify judges a token by its issuer's discovery document and keys (OpenID Connect Discovery 1.0, section 4; RFC 7519,
-// section 7.2). What is wrong with the token is in the findings of the result. The error is an OutageError: the issuer's
+// Verify verifies a token by its issuer's discovery document and keys (OpenID Connect Discovery 1.0, section 4; RFC 7519,
+// section 7.2). The faults of the token are in the findings of the result. The error is an OutageError: the issuer's
 // documents could not be read; the findings made without them are in the result all the same, and one of them is enough
 // to refuse the token.
 func Verify(ctx context.Context, token string, options Options) (Result, error) {
@@ -38,13 +38,13 @@ func Verify(ctx context.Context, token string, options Options) (Result, error) 
 		result.IssuerFromToken = true
 		if result.Issuer, err = identity.ParseIssuer(inspected.Issuer); err != nil {
 			return result.with(Finding{
-				Reason: WrongIssuer, Detail: "the token names no issuer that can be asked for its keys: " + err.Error(),
+				Reason: WrongIssuer, Detail: "the token names no issuer whose keys can be fetched: " + err.Error(),
 				Has: []string{inspected.Issuer},
 			}), nil
 		}
 	}
 	if inspected.extensions {
-		result = result.with(Finding{Reason: Malformed, Detail: "the header of the token asks for an extension (crit), and none is supported"})
+		result = result.with(Finding{Reason: Malformed, Detail: "the header of the token requires an extension (crit), and extensions are not supported"})
 	}
 	want := wants{issuer: result.Issuer, audience: options.Audience, now: options.now(), leeway: options.Leeway}
 	result = result.with(checkClaims(inspected, want)...)
@@ -58,7 +58,7 @@ func (o Options) now() time.Time {
 	return o.Clock()
 }
 
-// againstIssuer adds what the documents of the issuer say about the token.
+// againstIssuer adds the findings by the documents of the issuer.
 func (r Result) againstIssuer(ctx context.Context, client *http.Client, token string) (Result, error) {
 	config, err := fetchConfiguration(ctx, client, r.Issuer)
 	if err != nil {
@@ -67,10 +67,10 @@ func (r Result) againstIssuer(ctx context.Context, client *http.Client, token st
 	algorithm := checkAlgorithm(r.Inspection, config.algorithms)
 	r = r.with(algorithm...)
 	if config.issuer != string(r.Issuer) {
-		// The document speaks for another issuer, so its keys prove nothing about this one.
+		// The document is of another issuer, so its keys prove nothing about this one.
 		return r.with(Finding{
 			Reason: WrongIssuer,
-			Detail: fmt.Sprintf("the discovery document of %q says that it is of issuer %q", r.Issuer, config.issuer),
+			Detail: fmt.Sprintf("the discovery document of %q is of issuer %q", r.Issuer, config.issuer),
 			Has:    []string{config.issuer}, Wanted: []string{string(r.Issuer)},
 		}), nil
 	}
@@ -81,7 +81,7 @@ func (r Result) againstIssuer(ctx context.Context, client *http.Client, token st
 	signature := checkSignature(token, r.Inspection, keys)
 	r.signed = len(algorithm) == 0 && len(signature) == 0
 	if len(algorithm) > 0 {
-		// A signature by an algorithm that is not accepted is not looked at; that the key is unknown is still news.
+		// A signature by an unaccepted algorithm is not verified; an unknown key is still a finding.
 		signature = onlyUnknownKey(signature)
 	}
 	return r.with(signature...), nil

@@ -209,7 +209,7 @@ func TestVerifyAgreesWithGoOIDC(t *testing.T) {
 				test.spoil(issuer)
 			}
 			if theirs := issuer.goOIDC(t, token); (theirs == nil) != result.Valid() {
-				t.Errorf("valid is %v, go-oidc says %v", result.Valid(), theirs)
+				t.Errorf("valid is %v, by go-oidc %v", result.Valid(), theirs)
 			}
 			checkNoLeak(t, token, result)
 		})
@@ -422,7 +422,7 @@ func TestVerifyAsksTheWantedIssuerNotTheTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(asked) > 0 {
-		t.Error("the issuer that the token names was asked, although another one was wanted")
+		t.Error("documents of the token's issuer were fetched, although another one was wanted")
 	}
 }
 

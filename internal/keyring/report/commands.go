@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// Next tells which key of an algorithm signs next, and from when it may; nil while that is not known.
+// Next returns the key of an algorithm that signs next, and the time from which it may; nil while that is not known.
 func Next(ring keys.Ring, algorithm identity.Algorithm, view keys.View) (id string, at *metav1.Time) {
 	for _, key := range ring.Keys {
 		if key.Algorithm != algorithm || key.State != keys.Spare {
@@ -24,7 +24,7 @@ func Next(ring keys.Ring, algorithm identity.Algorithm, view keys.View) (id stri
 	return id, at
 }
 
-// Rotation tells what came of a rotation that was asked for, or with now was carried out.
+// Rotation describes the result of a requested rotation, or of one that now has carried out.
 func Rotation(before, after keys.Ring, view keys.View, algorithm identity.Algorithm, now bool) v1alpha1.KeyRotationStatus {
 	status := v1alpha1.KeyRotationStatus{Outcome: "Requested"}
 	active, _ := after.Signer(algorithm)
@@ -39,7 +39,7 @@ func Rotation(before, after keys.Ring, view keys.View, algorithm identity.Algori
 	return status
 }
 
-// Revocation tells what came of the revocation of a key.
+// Revocation describes the result of the revocation of a key.
 func Revocation(before, after keys.Ring, view keys.View, revoked identity.KeyID) v1alpha1.KeyRevocationStatus {
 	var status v1alpha1.KeyRevocationStatus
 	i := slices.IndexFunc(before.Keys, func(k keys.Key) bool { return k.ID == revoked })

@@ -27,7 +27,7 @@ func Past(status v1alpha1.KeyRingStatus) keys.Past {
 	return past
 }
 
-// Remember adds to a status what is remembered of the ring and the status does not have. A published key whose state is not
+// Remember adds to a status the ring's past that the status lacks. A published key whose state is not
 // known counts as retiring, and a revoked key is not among the published ones.
 func Remember(status *v1alpha1.KeyRingStatus, past keys.Past) {
 	for _, gone := range past.Revoked {

@@ -1,5 +1,5 @@
-// Package report tells of a ring of keys in the words of the API: it is what the status of a KeyRing and the answers to
-// rotations and revocations are made of. In go rings, plans and exposures, out come values of api/identity/v1alpha1. It
+// Package report describes a ring of keys in the words of the API: the status of a KeyRing and the answers to
+// rotations and revocations. In go rings, plans and exposures, out come values of api/identity/v1alpha1. It
 // decides nothing and never sees more of a key than its name.
 package report
 
@@ -24,7 +24,7 @@ type Observation struct {
 	Plan   keys.Plan
 	// Generation is that of the spec from which the View's gates were made.
 	Generation int64
-	// Documents tells of the published documents; nil if nobody looks at them.
+	// Documents describes the published documents; nil if they are not watched.
 	Documents *v1alpha1.PublishedDocuments
 	// RelyingParties are those of the spec.
 	RelyingParties []v1alpha1.RelyingParty
@@ -32,7 +32,7 @@ type Observation struct {
 	Before []metav1.Condition
 }
 
-// Status tells of an observation. Two observations between which nothing changed give equal statuses, whatever the time.
+// Status describes an observation. Two observations between which nothing changed give equal statuses, whatever the time.
 func Status(o Observation) v1alpha1.KeyRingStatus {
 	settings := Settings(o.View.Settings)
 	status := v1alpha1.KeyRingStatus{
@@ -69,28 +69,28 @@ func Status(o Observation) v1alpha1.KeyRingStatus {
 	return status
 }
 
-// Keys tells of the published keys, in the order in which they are published.
+// Keys describes the published keys, in the order in which they are published.
 func Keys(ring keys.Ring, settings keys.Settings) []v1alpha1.KeyStatus {
 	var all []v1alpha1.KeyStatus
 	for _, published := range ring.Published() {
 		key := ring.Keys[slices.IndexFunc(ring.Keys, func(k keys.Key) bool { return k.ID == published.ID })]
-		told := v1alpha1.KeyStatus{
+		described := v1alpha1.KeyStatus{
 			ID: string(key.ID), Algorithm: string(key.Algorithm), State: string(key.State),
 			PublishedAt: moment(key.PublishedAt), SignsSince: moment(key.ActivatedAt), RetiredAt: moment(key.RetiredAt),
 			LastExpiry: moment(key.LastExpiry),
 		}
 		switch key.State {
 		case keys.Spare:
-			told.ReadyAt = moment(key.ReadyAt(settings))
+			described.ReadyAt = moment(key.ReadyAt(settings))
 		case keys.Retiring:
-			told.RemovableAt = moment(key.RemovableAt(settings))
+			described.RemovableAt = moment(key.RemovableAt(settings))
 		}
-		all = append(all, told)
+		all = append(all, described)
 	}
 	return all
 }
 
-// Events tells of what happened to keys.
+// Events describes the events of keys.
 func Events(history []keys.Event) []v1alpha1.KeyEvent {
 	var all []v1alpha1.KeyEvent
 	for _, event := range history {
@@ -102,15 +102,15 @@ func Events(history []keys.Event) []v1alpha1.KeyEvent {
 	return all
 }
 
-// Exposures tells for how long relying parties act on keys that are not those of the ring.
+// Exposures describes for how long relying parties act on keys that are not those of the ring.
 func Exposures(all []keys.Exposure) []v1alpha1.Exposure {
-	var told []v1alpha1.Exposure
+	var described []v1alpha1.Exposure
 	for _, e := range all {
-		told = append(told, v1alpha1.Exposure{
+		described = append(described, v1alpha1.Exposure{
 			Model: e.Model, Parties: e.Parties, Duration: metav1.Duration{Duration: e.For.Round(time.Second)}, Unbounded: e.Unbounded,
 		})
 	}
-	return told
+	return described
 }
 
 // missing are the published keys that a relying party has not been given.
@@ -136,20 +136,20 @@ func signing(ring keys.Ring) string {
 	return strings.Join(all, " ")
 }
 
-// Short is the start of a key's ID, long enough to tell the keys of a ring apart by eye.
+// Short is the start of a key's ID, long enough to distinguish the keys of a ring by eye.
 func Short(id string) string { return id[:min(len(id), 8)] }
 
 func moment(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
 	}
-	told := metav1.NewTime(t)
-	return &told
+	described := metav1.NewTime(t)
+	return &described
 }
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// Gates are the relying parties of a spec, as those who must know a key before it signs.
+// Gates are the relying parties of a spec as gates.
 func Gates(parties []v1alpha1.RelyingParty) []keys.Gate {
 	var gates []keys.Gate
 	for _, party := range parties {

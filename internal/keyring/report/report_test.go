@@ -77,7 +77,7 @@ func TestConditionsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Whoever decides by a status decides as the controller that wrote it would, and activates nothing before there is one.
+// A decision by a status is that of the controller that wrote it, and activates nothing before the first status.
 func TestViewOfAStatus(t *testing.T) {
 	ring, _ := keystoretest.Rings()
 	object := &v1alpha1.KeyRing{Spec: v1alpha1.KeyRingSpec{RelyingParties: []v1alpha1.RelyingParty{{Name: "bank", KnownKeys: []string{"a", "b"}}}}}

@@ -8,7 +8,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
-// Settings tells of the settings by which keys change.
+// Settings describes the settings by which keys change.
 func Settings(s keys.Settings) v1alpha1.KeyRingSettings {
 	return v1alpha1.KeyRingSettings{
 		RotationPeriod:   metav1.Duration{Duration: s.RotationPeriod},
@@ -21,21 +21,21 @@ func Settings(s keys.Settings) v1alpha1.KeyRingSettings {
 	}
 }
 
-// View is what a status says of all that a decision on the ring depends on, but for the ring and the time. Where the key
-// controller has not written a status yet, the settings are the defaults, and the documents show nothing.
+// View is the input of a decision on the ring, as of a status, without the ring and the time. Before the key
+// controller's first status, the settings are the defaults, and the documents show nothing.
 func View(object *v1alpha1.KeyRing) keys.View {
 	view := keys.View{Gates: Gates(object.Spec.RelyingParties)}
-	if told := object.Status.Settings; told != nil {
+	if described := object.Status.Settings; described != nil {
 		view.Settings = keys.Settings{
-			RotationPeriod: told.RotationPeriod.Duration, PublishPeriod: told.PublishPeriod.Duration, MaxAge: told.MaxAge.Duration,
-			MaxLifetime: told.MaxTokenLifetime.Duration, Leeway: told.Leeway.Duration, Staleness: told.Staleness.Duration,
-			ClockSkew: told.ClockSkew.Duration,
+			RotationPeriod: described.RotationPeriod.Duration, PublishPeriod: described.PublishPeriod.Duration, MaxAge: described.MaxAge.Duration,
+			MaxLifetime: described.MaxTokenLifetime.Duration, Leeway: described.Leeway.Duration, Staleness: described.Staleness.Duration,
+			ClockSkew: described.ClockSkew.Duration,
 		}
 	}
 	documents := keys.Gate{Name: "the key controller, which has not looked yet"}
-	if told := object.Status.Documents; told != nil {
-		documents.Name = told.From
-		for _, id := range told.Keys {
+	if described := object.Status.Documents; described != nil {
+		documents.Name = described.From
+		for _, id := range described.Keys {
 			documents.Knows = append(documents.Knows, identity.KeyID(id))
 		}
 	}

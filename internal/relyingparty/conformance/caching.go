@@ -20,13 +20,13 @@ func documentCacheControl(_ string, d *document, o *outcome) {
 	seconds, err := strconv.ParseInt(strings.Trim(text, `"`), 10, 64)
 	switch {
 	case noStore || noCache || present && err == nil && seconds == 0:
-		o.warn("not-cacheable", "%s may not be cached (Cache-Control: %.100s): every relying party asks for every check, and an outage of the issuer is one of theirs; send public, max-age=3600", d.url, header)
+		o.warn("not-cacheable", "%s may not be cached (Cache-Control: %.100s): every relying party requests it for every check, and an outage of the issuer is one of theirs; send public, max-age=3600", d.url, header)
 	case !present:
-		o.warn("no-max-age", "%s has no max-age in Cache-Control: relying parties choose a lifetime of their own, and kube-apiserver up to 1.36 asks every time; send public, max-age=3600", d.url)
+		o.warn("no-max-age", "%s has no max-age in Cache-Control: relying parties choose a lifetime of their own, and kube-apiserver up to 1.36 requests it every time; send public, max-age=3600", d.url)
 	case err != nil || seconds < 0:
 		o.warn("bad-max-age", "%s has the max-age %.40q, which is not a number of seconds: it counts as stale (RFC 9111, section 4.2.1)", d.url, text)
 	case time.Duration(min(seconds, 1<<32))*time.Second > longestMaxAge:
-		o.warn("long-max-age", "%s may be kept for %d s, more than %s: kube-apiserver up to 1.36 does not ask again before that, so a new key is refused until then; send public, max-age=3600", d.url, seconds, longestMaxAge)
+		o.warn("long-max-age", "%s may be kept for %d s, more than %s: kube-apiserver up to 1.36 does not request it again before that, so a new key is refused until then; send public, max-age=3600", d.url, seconds, longestMaxAge)
 	default:
 		o.pass("max-age=%d", seconds)
 	}

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Options says whom to check, and how. Only Issuer is required.
+// Options are the issuer to check and the settings of the check. Only Issuer is required.
 type Options struct {
-	// Issuer is the issuer's URL as relying parties are told it, byte for byte. One that is no acceptable URL is a finding.
+	// Issuer is the issuer's URL as relying parties have it, byte for byte. An unacceptable URL is a finding.
 	Issuer string
 	// Client fetches the documents; its redirect policy is not used. nil: a client that trusts the authorities of this
 	// machine.
 	Client *http.Client
 	// Token is checked too, unless it is empty. Audience is the one that it must be for; empty: any.
 	Token, Audience string
-	// Clock tells the time, and measures how long an answer takes. nil: time.Now.
+	// Clock returns the time, and measures how long an answer takes. nil: time.Now.
 	Clock func() time.Time
 	// Timeout bounds each of the six requests. Zero: 15 s.
 	Timeout time.Duration
@@ -25,14 +25,14 @@ type Options struct {
 // defaultTimeout is three times what the slowest relying party waits.
 const defaultTimeout = 15 * time.Second
 
-// check is one row of the list of checks. It is judged only where none of those it needs has failed or was skipped.
+// check is one row of the list of checks. It runs only if no check that it needs has failed or was skipped.
 type check struct {
 	name  string
 	needs []string
 	judge func(*evidence, *outcome)
 }
 
-// Run checks an issuer. Nothing of what it finds is an error: it is all in the report.
+// Run checks an issuer. All findings are in the report: it returns no errors.
 func Run(ctx context.Context, options Options) Report {
 	if options.Clock == nil {
 		options.Clock = time.Now

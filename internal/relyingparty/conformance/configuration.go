@@ -32,12 +32,12 @@ func configurationIssuer(e *evidence, o *outcome) {
 	case strings.EqualFold(issuer, e.issuer):
 		o.fail("letter-case", `"issuer" in %s is %.600q, checked is %.600q: they differ in upper and lower case, and relying parties compare byte by byte`, e.configuration.url, issuer, e.issuer)
 	default:
-		o.fail("other-issuer", `"issuer" in %s is %.600q, checked is %.600q: the document speaks for another issuer, so its keys prove nothing about this one`, e.configuration.url, issuer, e.issuer)
+		o.fail("other-issuer", `"issuer" in %s is %.600q, not %.600q: the document is of another issuer, so its keys prove nothing about this one`, e.configuration.url, issuer, e.issuer)
 	}
 }
 
-// configurationMembers: OpenID Connect Discovery 1.0, section 3. What concerns a login is left out: an issuer of workload
-// tokens has none.
+// configurationMembers: OpenID Connect Discovery 1.0, section 3. Members for logins are left out: an issuer of workload
+// tokens has no logins.
 func configurationMembers(e *evidence, o *outcome) {
 	for _, member := range []string{"response_types_supported", "subject_types_supported"} {
 		list, ok := texts(e.configuration.members[member])
@@ -48,7 +48,7 @@ func configurationMembers(e *evidence, o *outcome) {
 			o.fail("empty", "%q in %s is empty: name at least one", member, e.configuration.url)
 		}
 	}
-	o.pass("what is required is there")
+	o.pass("the required members are there")
 }
 
 func configurationAlgorithms(e *evidence, o *outcome) {
@@ -60,7 +60,7 @@ func configurationAlgorithms(e *evidence, o *outcome) {
 	case len(listed) == 0:
 		o.fail("empty", "%q in %s is empty: list the algorithms of the keys, such as RS256", member, e.configuration.url)
 	case slices.Contains(listed, "none"):
-		o.fail("none", "%q in %s lists none: tokens without a signature must be accepted by nobody", member, e.configuration.url)
+		o.fail("none", "%q in %s lists none: tokens without a signature must never be accepted", member, e.configuration.url)
 	default:
 		o.pass("%s", strings.Join(listed, ", "))
 	}
@@ -79,14 +79,14 @@ func configurationKeySetURL(e *evidence, o *outcome) {
 	o.pass("%s", address)
 }
 
-// keySetURLError says why an address is not one to fetch keys from.
+// keySetURLError returns why keys cannot be fetched from an address.
 func keySetURLError(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
 		return errors.New("it is not a URL")
 	case u.Scheme != "https":
-		return errors.New("it is not https, so anybody on the way could put other keys there")
+		return errors.New("it is not https, so any host on the way could replace the keys")
 	case u.Hostname() == "":
 		return errors.New("it has no host")
 	case u.User != nil:
@@ -108,7 +108,7 @@ func redacted(address string) string {
 
 func configurationKeySetHost(e *evidence, o *outcome) {
 	if hostOf(e.keySet.url) != hostOf(e.configuration.url) {
-		o.warn("other-host", "the keys are at %s, the discovery document at %s: who runs the former decides whom relying parties trust, and firewalls must open both; serve both from one host", hostOf(e.keySet.url), hostOf(e.configuration.url))
+		o.warn("other-host", "the keys are at %s, the discovery document at %s: the owner of the former decides which keys relying parties trust, and firewalls must open both; serve both from one host", hostOf(e.keySet.url), hostOf(e.configuration.url))
 		return
 	}
 	o.pass("the same host")

@@ -24,7 +24,7 @@ func findings(report Report) []string {
 	return found
 }
 
-// What Credence itself serves passes every check, with a token and without.
+// The documents that Credence serves pass every check, with a token and without.
 func TestOurOwnDocumentsPass(t *testing.T) {
 	handler := discovery.NewHandler(discovery.Settings{Issuer: siteIssuer})
 	if err := handler.Publish(healthy(t)); err != nil {
@@ -92,7 +92,7 @@ func holdRules(t *testing.T, report Report, token string) {
 		names = append(names, check.Name)
 		switch {
 		case (check.Verdict == Pass || check.Verdict == Skipped) && (check.Detail == "" || len(check.Findings) > 0):
-			t.Errorf("%s says nothing, or too much: %+v", check.Name, check)
+			t.Errorf("the detail of %s is empty or too long: %+v", check.Name, check)
 		case (check.Verdict == Warn || check.Verdict == Fail) && len(check.Findings) == 0:
 			t.Errorf("%s finds nothing: %+v", check.Name, check)
 		}

@@ -55,7 +55,7 @@ func outage(plant func(*testing.T, *site), want ...string) defect {
 	return defect{plant: plant, verdict: Unknown, want: want}
 }
 
-// issuedAt changes the issuer that is checked, and what the document and the token say of it.
+// issuedAt changes the checked issuer, and that of the document and the token.
 func issuedAt(issuer string) func(*testing.T, *site) {
 	return func(_ *testing.T, s *site) {
 		s.options.Issuer, s.configuration["issuer"], s.claims["iss"] = issuer, issuer, issuer

@@ -71,7 +71,7 @@ func status(e *exchange) string {
 func documentRedirect(_ string, d *document, o *outcome) {
 	for _, to := range d.first.redirects {
 		if hostOf(to) != hostOf(d.url) {
-			o.fail("other-host", "%s redirects to another host, %.300q: relying parties may not follow, and whoever runs that host decides which keys are trusted; serve the document itself", d.url, to)
+			o.fail("other-host", "%s redirects to another host, %.300q: relying parties may not follow, and the owner of that host decides which keys are trusted; serve the document itself", d.url, to)
 		} else {
 			o.warn("same-host", "%s redirects to %.300q: some relying parties do not follow; serve the document itself", d.url, to)
 		}
@@ -133,7 +133,7 @@ func documentJSON(_ string, d *document, o *outcome) {
 	o.pass("one object, unique names")
 }
 
-// documentStable asks twice: replicas that differ let a relying party see a key, and then not.
+// documentStable requests twice: with replicas that differ a relying party sees a key, and then not.
 func documentStable(_ string, d *document, o *outcome) {
 	switch {
 	case d.second.err != nil:
@@ -141,8 +141,8 @@ func documentStable(_ string, d *document, o *outcome) {
 	case d.second.status != http.StatusOK:
 		o.away("second-failed", "%s was served once, and answers %s a second time", d.url, status(d.second))
 	case !bytes.Equal(d.first.body, d.second.body):
-		o.fail("differs", "%s is not the same bytes when asked twice: either it changed right now (try again), or replicas serve different keys, which relying parties refuse at random", d.url)
+		o.fail("differs", "%s is not the same bytes in two requests: either it changed right now (try again), or replicas serve different keys, which relying parties refuse at random", d.url)
 	default:
-		o.pass("the same bytes when asked twice")
+		o.pass("the same bytes in two requests")
 	}
 }

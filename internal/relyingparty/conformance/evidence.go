@@ -36,9 +36,9 @@ type evidence struct {
 type document struct {
 	url   string // empty: unknown, so that nothing was fetched
 	limit int
-	// first and second are the same request twice; conditional has the ETag of the first, and is nil where that has none.
+	// first and second are the same request twice; conditional has the ETag of the first, and is nil without one.
 	first, second, conditional *exchange
-	// members is the document itself, unless jsonErr says why it is not one JSON object that all parsers read alike.
+	// members is the document itself; jsonErr is set if it is not one JSON object that all parsers read alike.
 	members map[string]json.RawMessage
 	jsonErr error
 }
@@ -54,7 +54,7 @@ type exchange struct {
 	tls       *tls.ConnectionState
 }
 
-// gather asks for everything that the checks look at.
+// gather requests everything that the checks need.
 func gather(ctx context.Context, options Options) *evidence {
 	e := &evidence{now: options.Clock(), issuer: options.Issuer}
 	e.configuration.limit, e.keySet.limit = maxConfiguration, maxKeySet
@@ -62,12 +62,12 @@ func gather(ctx context.Context, options Options) *evidence {
 	if err != nil {
 		e.urlErr = err
 	} else {
-		asker := newAsker(options)
+		fetcher := newFetcher(options)
 		e.configuration.url = base.ConfigurationURL()
-		asker.fetch(ctx, &e.configuration)
+		fetcher.fetchAll(ctx, &e.configuration)
 		if address, _ := text(e.configuration.members["jwks_uri"]); keySetURLError(address) == nil {
 			e.keySet.url = address
-			asker.fetch(ctx, &e.keySet)
+			fetcher.fetchAll(ctx, &e.keySet)
 		}
 	}
 	e.keys = publishedKeys(e.keySet.members)
@@ -78,15 +78,15 @@ func gather(ctx context.Context, options Options) *evidence {
 // withoutSlash drops the one trailing slash that OpenID Connect Discovery 1.0, section 4.1 drops before it looks.
 func withoutSlash(issuer string) string { return strings.TrimSuffix(issuer, "/") }
 
-// asker makes requests.
-type asker struct {
+// fetcher makes requests.
+type fetcher struct {
 	client  http.Client
 	clock   func() time.Time
 	timeout time.Duration
 }
 
-func newAsker(options Options) *asker {
-	a := &asker{clock: options.Clock, timeout: options.Timeout}
+func newFetcher(options Options) *fetcher {
+	a := &fetcher{clock: options.Clock, timeout: options.Timeout}
 	if options.Client != nil {
 		a.client = *options.Client
 	}
@@ -94,22 +94,22 @@ func newAsker(options Options) *asker {
 	return a
 }
 
-func (a *asker) fetch(ctx context.Context, d *document) {
-	d.first = a.ask(ctx, d.url, "", d.limit)
+func (a *fetcher) fetchAll(ctx context.Context, d *document) {
+	d.first = a.fetch(ctx, d.url, "", d.limit)
 	if d.first.err != nil {
 		return
 	}
-	d.second = a.ask(ctx, d.url, "", d.limit)
+	d.second = a.fetch(ctx, d.url, "", d.limit)
 	if tag := d.first.header.Get("ETag"); tag != "" {
-		d.conditional = a.ask(ctx, d.url, tag, d.limit)
+		d.conditional = a.fetch(ctx, d.url, tag, d.limit)
 	}
 	if d.first.status == http.StatusOK && len(d.first.body) <= d.limit {
 		d.members, d.jsonErr = relyingparty.ParseObject(d.first.body)
 	}
 }
 
-// ask follows redirects itself, and only to https, so that a report can tell where they lead.
-func (a *asker) ask(ctx context.Context, address, etag string, limit int) *exchange {
+// fetch follows redirects itself, and only to https, so that a report can name their targets.
+func (a *fetcher) fetch(ctx context.Context, address, etag string, limit int) *exchange {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	e := &exchange{}
@@ -129,7 +129,7 @@ func (a *asker) ask(ctx context.Context, address, etag string, limit int) *excha
 }
 
 // once makes one request and returns where it is redirected to.
-func (a *asker) once(ctx context.Context, e *exchange, address, etag string, limit int) (next string) {
+func (a *fetcher) once(ctx context.Context, e *exchange, address, etag string, limit int) (next string) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		e.err = errors.New("it is not a URL that can be requested")

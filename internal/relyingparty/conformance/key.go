@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// cloud is a relying party with the algorithms that it takes, as its documentation says.
+// cloud is a relying party with its documented algorithms.
 type cloud struct {
 	name    string
 	accepts []string
@@ -75,7 +75,7 @@ func keySetAlgorithm(e *evidence, o *outcome) {
 		case !slices.Contains(fitting, algorithm):
 			o.fail("mismatch", "%s is published for %.40q, its type is for %s: correct alg", key.label, algorithm, strings.Join(fitting, ", "))
 		case key.alg == "":
-			o.warn("missing", "%s has no alg: relying parties must guess, say RS256 or ES256", key.label)
+			o.warn("missing", "%s has no alg: relying parties must guess: set RS256 or ES256", key.label)
 		case algorithm != "RS256" && algorithm != "ES256":
 			o.warn("unusual", "%s is for %s, which %s refuse: sign with RS256 (accepted everywhere) or ES256", key.label, algorithm, strings.Join(refusing(algorithm), ", "))
 		}
@@ -152,11 +152,11 @@ func keySetMaterial(e *evidence, o *outcome) {
 func rsaMaterial(key publishedKey, o *outcome) {
 	n, err := key.octets("n")
 	if err == nil && (len(n) == 0 || n[len(n)-1]%2 == 0) {
-		o.fail("modulus", "%s: n is an even number, which is no RSA modulus", key.label)
+		o.fail("modulus", "%s: n is an even number, which is not an RSA modulus", key.label)
 	}
 	e, err := key.octets("e")
 	if err != nil {
-		return // said by jwks-encoding
+		return // reported by jwks-encoding
 	}
 	exponent := new(big.Int).SetBytes(e)
 	switch {
@@ -172,11 +172,11 @@ func ecMaterial(key publishedKey, o *outcome) {
 	x, errX := key.octets("x")
 	y, errY := key.octets("y")
 	if curve == nil || errX != nil || errY != nil {
-		return // said by jwks-algorithm and jwks-encoding
+		return // reported by jwks-algorithm and jwks-encoding
 	}
 	size := (curve.Params().BitSize + 7) / 8
 	if len(x) != size || len(y) != size {
-		return // said by jwks-encoding
+		return // reported by jwks-encoding
 	}
 	if _, err := ecdsa.ParseUncompressedPublicKey(curve, slices.Concat([]byte{4}, x, y)); err != nil {
 		o.fail("not-on-curve", "%s: x and y are not a point of %s", key.label, key.curve)

@@ -9,7 +9,7 @@ import (
 )
 
 // How many keys of one set are read: an Oracle API gateway takes 10, AWS and Microsoft Entra 100. A set of more than 8
-// has no room left for a rotation there.
+// leaves no space for a rotation there.
 const (
 	manyKeys = 8
 	maxKeys  = 100
@@ -33,14 +33,14 @@ func keyChecks() []check {
 	}
 }
 
-// publishedKey is one key of the set, as its members say.
+// publishedKey is one key of the set, by its members.
 type publishedKey struct {
 	label               string // such as keys[0] (kid "a")
 	members             map[string]json.RawMessage
 	id, kty, alg, curve string
 }
 
-// publishedKeys returns the keys of a set that are JSON objects, nil where the set has none.
+// publishedKeys returns the keys of a set that are JSON objects, or nil.
 func publishedKeys(set map[string]json.RawMessage) []publishedKey {
 	var raw []json.RawMessage
 	if json.Unmarshal(set["keys"], &raw) != nil {
@@ -83,7 +83,7 @@ func keySetKeys(e *evidence, o *outcome) {
 	o.pass("%d", len(raw))
 }
 
-// isPrivate says whether a member is one that RFC 7518, section 6 keeps secret.
+// isPrivate reports whether a member is one that RFC 7518, section 6 keeps secret.
 func isPrivate(member string) bool {
 	switch member {
 	case "d", "p", "q", "dp", "dq", "qi", "oth", "k":
@@ -101,7 +101,7 @@ func keySetPrivateMembers(e *evidence, o *outcome) {
 			}
 		}
 		if len(private) > 0 {
-			o.fail("private-key-published", "A PRIVATE KEY IS PUBLISHED: %s at %s has %s. Anybody can sign tokens with it. Revoke this key now, take it out of the set, and renew what was signed with it", key.label, e.keySet.url, words(private))
+			o.fail("private-key-published", "A PRIVATE KEY IS PUBLISHED: %s at %s has %s. Anyone can sign tokens with it. Revoke this key now, take it out of the set, and renew its tokens", key.label, e.keySet.url, words(private))
 		}
 	}
 	o.pass("none")
@@ -177,7 +177,7 @@ func keySetListed(e *evidence, o *outcome) {
 	}
 	for _, algorithm := range listed {
 		if !used[algorithm] {
-			o.warn("no-key", "id_token_signing_alg_values_supported lists %.40q, for which there is no key: list what the keys are for", algorithm)
+			o.warn("no-key", "id_token_signing_alg_values_supported lists %.40q, for which there is no key: list the algorithms of the keys", algorithm)
 		}
 	}
 	o.pass("those of the keys")

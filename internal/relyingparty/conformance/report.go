@@ -13,7 +13,7 @@ const (
 	Pass    Verdict = "pass"
 	Warn    Verdict = "warn"    // some relying party refuses it, or an operation will hurt
 	Fail    Verdict = "fail"    // relying parties refuse it, or must not be given it
-	Skipped Verdict = "skipped" // what it looks at is not there, because of an earlier check or without a token
+	Skipped Verdict = "skipped" // its subject is not there, because of an earlier check or without a token
 	Unknown Verdict = "unknown" // a server could not be reached or did not do its work, so that nothing is known
 )
 
@@ -22,10 +22,10 @@ type Finding struct {
 	Verdict Verdict `json:"verdict"` // Warn or Fail
 	// Diagnosis names the defect among those of its check, such as trailing-slash; it is stable.
 	Diagnosis string `json:"diagnosis"`
-	// Detail says what is wrong, where, and what to do.
+	// Detail has the fault, its place, and the correction.
 	Detail string `json:"detail"`
 
-	outage bool // a server was away: this says nothing about what it would have served
+	outage bool // a server was away: its documents are unknown
 }
 
 // Check is the outcome of one check.
@@ -45,8 +45,8 @@ type Report struct {
 	Checks []Check `json:"checks"`
 }
 
-// Verdict is Fail if a check failed, Unknown if the only failures are servers that could not be asked, and Pass
-// otherwise, whatever was warned of.
+// Verdict is Fail if a check failed, Unknown if the only failures are servers without an answer, and Pass
+// otherwise, despite warnings.
 func (r Report) Verdict() Verdict {
 	verdict := Pass
 	for _, check := range r.Checks {
@@ -99,7 +99,7 @@ func (o *outcome) fail(diagnosis, format string, args ...any) {
 	o.findings = append(o.findings, Finding{Verdict: Fail, Diagnosis: diagnosis, Detail: fmt.Sprintf(format, args...)})
 }
 
-// away is a failure that says nothing about the issuer's documents.
+// away is a failure that is not of the issuer's documents.
 func (o *outcome) away(diagnosis, format string, args ...any) {
 	o.fail(diagnosis, format, args...)
 	o.findings[len(o.findings)-1].outage = true

@@ -233,7 +233,7 @@ func (s *site) serving(t testing.TB) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// withToken adds a token, good but for what the fields of the site say.
+// withToken adds a token, valid except for the fields of the site.
 func (s *site) withToken(t testing.TB) {
 	t.Helper()
 	claims := map[string]any{

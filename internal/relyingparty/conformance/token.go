@@ -20,7 +20,7 @@ type tokenEvidence struct {
 	given     bool
 	length    int
 	err       error // why it cannot be decoded
-	says      relyingparty.Inspection
+	claims    relyingparty.Inspection
 	judged    relyingparty.Result
 	judgedErr error // why its signature could not be checked
 }
@@ -31,7 +31,7 @@ func judgeToken(ctx context.Context, e *evidence, options Options) tokenEvidence
 	if !t.given {
 		return t
 	}
-	if t.says, t.err = relyingparty.Inspect(options.Token); t.err != nil {
+	if t.claims, t.err = relyingparty.Inspect(options.Token); t.err != nil {
 		return t
 	}
 	t.judged, t.judgedErr = relyingparty.Verify(ctx, options.Token, relyingparty.Options{
@@ -111,7 +111,7 @@ func tokenFormat(e *evidence, o *outcome) {
 // header returns a string member of the token's header.
 func (t tokenEvidence) header(name string) (value string, present bool) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(t.says.Header, &members) != nil {
+	if json.Unmarshal(t.claims.Header, &members) != nil {
 		return "", false
 	}
 	raw, present := members[name]
@@ -137,7 +137,7 @@ func orNone(s string) string {
 }
 
 func tokenAlgorithm(e *evidence, o *outcome) {
-	algorithm := e.token.says.Algorithm
+	algorithm := e.token.claims.Algorithm
 	for _, finding := range e.token.judged.Findings {
 		if finding.Reason == relyingparty.BadAlgorithm {
 			o.fail("refused", "%s; sign with RS256 (accepted everywhere) or ES256", finding.Detail)
@@ -147,7 +147,7 @@ func tokenAlgorithm(e *evidence, o *outcome) {
 }
 
 func tokenKeyID(e *evidence, o *outcome) {
-	id := e.token.says.KeyID
+	id := e.token.claims.KeyID
 	known := slices.ContainsFunc(e.keys, func(key publishedKey) bool { return key.id == id })
 	switch {
 	case id == "":
@@ -157,7 +157,7 @@ func tokenKeyID(e *evidence, o *outcome) {
 		for _, key := range e.keys {
 			published = append(published, key.id)
 		}
-		o.fail("not-published", "the token is signed with key %.200q, published are %s: it was signed before the key was published, after it was removed, or by somebody else", id, words(published))
+		o.fail("not-published", "the token is signed with key %.200q, published are %s: it was signed before the key was published, after it was removed, or by another signer", id, words(published))
 	default:
 		o.pass("%s is published", id)
 	}
@@ -180,7 +180,7 @@ func tokenSignature(e *evidence, o *outcome) {
 }
 
 func tokenIssuer(e *evidence, o *outcome) {
-	switch issuer := e.token.says.Issuer; {
+	switch issuer := e.token.claims.Issuer; {
 	case issuer == "":
 		o.fail("missing", "the token has no iss: every relying party refuses it")
 	case issuer == e.issuer:

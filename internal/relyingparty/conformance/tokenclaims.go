@@ -19,9 +19,9 @@ const (
 )
 
 func tokenAudience(e *evidence, o *outcome) {
-	audience := e.token.says.Audience
+	audience := e.token.claims.Audience
 	if len(audience) == 0 {
-		o.fail("missing", "the token has no aud: clouds refuse it, and whoever gets it could use it anywhere")
+		o.fail("missing", "the token has no aud: clouds refuse it, and a thief could use it anywhere")
 	}
 	for _, one := range audience {
 		if len(one) > entraLength {
@@ -41,11 +41,11 @@ func tokenAudience(e *evidence, o *outcome) {
 }
 
 func tokenSubject(e *evidence, o *outcome) {
-	subject := e.token.says.Subject
+	subject := e.token.claims.Subject
 	size := len(subject)
 	switch {
 	case size == 0:
-		o.fail("missing", "the token has no sub: clouds refuse it, and grants have nobody to name")
+		o.fail("missing", "the token has no sub: clouds refuse it, and grants have no subject to name")
 		return
 	case size > entraLength:
 		o.warn("long-for-entra", "the sub of the token has %d bytes: Microsoft Entra keeps %d characters", size, entraLength)
@@ -63,7 +63,7 @@ func tokenSubject(e *evidence, o *outcome) {
 }
 
 func tokenTimes(e *evidence, o *outcome) {
-	says := e.token.says
+	claims := e.token.claims
 	for _, finding := range e.token.judged.Findings {
 		switch finding.Reason {
 		case relyingparty.Expired:
@@ -75,18 +75,18 @@ func tokenTimes(e *evidence, o *outcome) {
 		}
 	}
 	switch {
-	case says.IssuedAt.IsZero():
+	case claims.IssuedAt.IsZero():
 		o.fail("missing-iat", "the token has no iat: AWS, Google and Alibaba refuse it")
-	case says.IssuedAt.After(e.now):
-		o.fail("issued-in-future", "the token says that it was issued at %s, it is now %s: check the clocks", says.IssuedAt.Format(time.RFC3339), e.now.UTC().Format(time.RFC3339))
-	case !says.Expiry.IsZero() && !says.Expiry.After(says.IssuedAt):
-		o.fail("exp-before-iat", "the token expires at %s, before it was issued (%s)", says.Expiry.Format(time.RFC3339), says.IssuedAt.Format(time.RFC3339))
+	case claims.IssuedAt.After(e.now):
+		o.fail("issued-in-future", "the token was issued at %s by its iat, and it is now %s: check the clocks", claims.IssuedAt.Format(time.RFC3339), e.now.UTC().Format(time.RFC3339))
+	case !claims.Expiry.IsZero() && !claims.Expiry.After(claims.IssuedAt):
+		o.fail("exp-before-iat", "the token expires at %s, before it was issued (%s)", claims.Expiry.Format(time.RFC3339), claims.IssuedAt.Format(time.RFC3339))
 	}
-	o.pass("valid now, until %s", says.Expiry.Format(time.RFC3339))
+	o.pass("valid now, until %s", claims.Expiry.Format(time.RFC3339))
 }
 
 func tokenLifetime(e *evidence, o *outcome) {
-	lifetime := e.token.says.Expiry.Sub(e.token.says.IssuedAt)
+	lifetime := e.token.claims.Expiry.Sub(e.token.claims.IssuedAt)
 	if lifetime >= googleLifetime {
 		o.warn("long-for-google", "the token is valid for %s: Google takes less than %s", lifetime, googleLifetime)
 	}

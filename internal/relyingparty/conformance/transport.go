@@ -48,7 +48,7 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout()
 }
 
-// isHandshake also knows a server that answers TLS with plain http.
+// isHandshake also covers a server that answers TLS with plain http.
 func isHandshake(err error) bool {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return true
@@ -56,7 +56,7 @@ func isHandshake(err error) bool {
 	return strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") || strings.Contains(err.Error(), "tls: ")
 }
 
-// rejectedCertificate returns the certificates of a server whose chain was not accepted, the server's own first.
+// rejectedCertificate returns the certificates of a server whose chain was rejected, the server's own first.
 func rejectedCertificate(err error) []*x509.Certificate {
 	if failed, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return failed.UnverifiedCertificates
@@ -64,7 +64,7 @@ func rejectedCertificate(err error) []*x509.Certificate {
 	return nil
 }
 
-// refusedVersion says whether a handshake failed for the version of TLS. crypto/tls has no error value for it.
+// refusedVersion reports whether a handshake failed for the version of TLS. crypto/tls has no error value for it.
 func refusedVersion(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "protocol version not supported") || strings.Contains(err.Error(), "unsupported protocol version"))
 }
@@ -73,9 +73,9 @@ func tlsVersion(e *evidence, o *outcome) {
 	for _, d := range e.documents() {
 		switch {
 		case refusedVersion(d.first.err):
-			o.fail("old-version", "%s speaks no version of TLS from 1.2 on: older ones are refused everywhere (RFC 8996); enable TLS 1.2 and 1.3", hostOf(d.url))
+			o.fail("old-version", "%s supports no version of TLS from 1.2 on: older ones are refused everywhere (RFC 8996); enable TLS 1.2 and 1.3", hostOf(d.url))
 		case d.first.tls != nil && d.first.tls.Version < tls.VersionTLS12:
-			o.fail("old-version", "%s speaks %s: TLS before 1.2 is refused everywhere (RFC 8996); enable TLS 1.2 and 1.3", hostOf(d.url), tls.VersionName(d.first.tls.Version))
+			o.fail("old-version", "%s uses %s: TLS before 1.2 is refused everywhere (RFC 8996); enable TLS 1.2 and 1.3", hostOf(d.url), tls.VersionName(d.first.tls.Version))
 		case d.first.tls != nil:
 			o.pass("%s", tls.VersionName(d.first.tls.Version))
 		default:
@@ -136,7 +136,7 @@ func tlsChain(e *evidence, o *outcome) {
 	}
 }
 
-// documents returns the documents that were asked for, one for each server.
+// documents returns the requested documents, one for each server.
 func (e *evidence) documents() []*document {
 	asked := []*document{&e.configuration}
 	if keys := &e.keySet; keys.first != nil && (keys.first.err != nil || hostOf(keys.url) != hostOf(e.configuration.url)) {
@@ -145,7 +145,7 @@ func (e *evidence) documents() []*document {
 	return asked
 }
 
-// certificate is that of the server, accepted or not; nil where none was seen.
+// certificate is that of the server, accepted or not, or nil.
 func (d *document) certificate() *x509.Certificate {
 	if d.first.tls != nil && len(d.first.tls.PeerCertificates) > 0 {
 		return d.first.tls.PeerCertificates[0]
