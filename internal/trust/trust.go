@@ -86,13 +86,10 @@ func ForType(targetType string) []string {
 	return names
 }
 
-// Write returns what a system must be told to trust the identity. The error says what of the identity stands against it.
-func Write(system string, form Form, identity Identity) (string, error) {
-	if !slices.Contains(ForType(identity.Type), system) {
-		return "", fmt.Errorf("the identity is of type %s, and its tokens are signed and addressed for that: %s can't be told to trust it, only %s can",
-			identity.Type, system, strings.Join(ForType(identity.Type), " or "))
-	}
-	if err := errors.Join(identity.check(), identity.checkConfig()); err != nil {
+// Write returns what a system must be told to trust the identity. The error says what of the identity stands against it. With the form
+// Provider, others are more identities that share it: it has the audiences of them all.
+func Write(system string, form Form, identity Identity, others ...Identity) (string, error) {
+	if err := identity.accepted(system); err != nil {
 		return "", err
 	}
 	all := sides()
@@ -102,16 +99,63 @@ func Write(system string, form Form, identity Identity) (string, error) {
 	case Terraform:
 		write = side.terraform
 	case Provider:
-		title, write = fmt.Sprintf("What %s has once for all identities of the issuer; client IDs and audiences are those of WorkloadIdentity %s/%s:\n# add those of the others.", system, identity.Namespace, identity.Name), side.provider
-		if write == nil {
+		if write = side.provider; write == nil {
 			return "", fmt.Errorf("%s has nothing that the identities of an issuer share: the resources of an identity are all that there is", system)
 		}
+		names, err := side.share(&identity, others)
+		if err != nil {
+			return "", err
+		}
+		title = fmt.Sprintf("What %s has once for all identities of the issuer; client IDs and audiences are those of\n# %s: add those of others.", system, strings.Join(names, ", "))
 	}
 	text, err := write(identity)
 	if err != nil {
 		return "", err
 	}
 	return header(title, system, identity) + text, nil
+}
+
+// accepted returns what of an identity stands against trusting it.
+func (i Identity) accepted(system string) error {
+	if !slices.Contains(ForType(i.Type), system) {
+		return fmt.Errorf("the identity is of type %s, and its tokens are signed and addressed for that: %s can't be told to trust it, only %s can",
+			i.Type, system, strings.Join(ForType(i.Type), " or "))
+	}
+	return errors.Join(i.check(), i.checkConfig())
+}
+
+// share gives an identity the audiences of others, too, and returns the names of all. An error is another provider than the identity's.
+func (s side) share(identity *Identity, others []Identity) ([]string, error) {
+	all := append([]Identity{*identity}, others...)
+	var audiences, names []string
+	for _, i := range all {
+		name := i.Namespace + "/" + i.Name
+		if err := i.accepted(s.name); err != nil {
+			return nil, fmt.Errorf("WorkloadIdentity %s: %w", name, err)
+		}
+		names = append(names, name)
+		for _, audience := range i.Audiences {
+			if !slices.Contains(audiences, audience) {
+				audiences = append(audiences, audience)
+			}
+		}
+	}
+	identity.Audiences = audiences
+	want, err := s.provider(*identity)
+	if err != nil {
+		return nil, err
+	}
+	for n, other := range others {
+		other.Audiences = audiences
+		got, err := s.provider(other)
+		if err != nil {
+			return nil, fmt.Errorf("WorkloadIdentity %s: %w", names[n+1], err)
+		}
+		if got != want {
+			return nil, fmt.Errorf("WorkloadIdentities %s and %s have different providers: print each with the identities that share it", names[0], names[n+1])
+		}
+	}
+	return names, nil
 }
 
 func header(title, system string, identity Identity) string {

@@ -262,6 +262,42 @@ func TestEverySystemInEveryForm(t *testing.T) {
 	}
 }
 
+// What identities share has the audiences of all of them, whichever is named first.
+func TestProviderOfSeveralIdentities(t *testing.T) {
+	of := func(system, name string, audiences ...string) Identity {
+		i := testIdentity(system, audiences...)
+		i.Name, i.Subject = name, "gardener.cloud:workloadidentity:my-team:"+name+":0b2f8a3e"
+		return i
+	}
+	for _, system := range []string{"alicloud", "aws", "gcp", "kubernetes"} {
+		text, err := Write(system, Provider, of(system, "cart", "one", "two"), of(system, "till", "two", "three"))
+		if err != nil {
+			t.Errorf("%s: %v", system, err)
+			continue
+		}
+		for _, word := range []string{"my-team/cart, my-team/till", "one", "two", "three"} {
+			// The lines of comment are one of them.
+			if strings.Count(text, word) != 1 {
+				t.Errorf("%s: %q stands %d times in\n%s", system, word, strings.Count(text, word), text)
+			}
+		}
+	}
+	elsewhere := of("aws", "till", "two")
+	elsewhere.ProviderConfig = []byte(config("aws", `"iamRoleARN":"arn:aws-cn:iam::999999999999:role/till"`))
+	for name, c := range map[string]struct {
+		other Identity
+		want  string
+	}{
+		"another account":  {elsewhere, "my-team/cart and my-team/till have different providers"},
+		"another type":     {of("gcp", "till", "two"), "WorkloadIdentity my-team/till: the identity is of type gcp"},
+		"without audience": {of("aws", "till"), "WorkloadIdentity my-team/till: it has no audience"},
+	} {
+		if text, err := Write("aws", Provider, of("aws", "cart", "one"), c.other); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q; text %s", name, err, c.want, text)
+		}
+	}
+}
+
 func TestHCLHasNoTemplate(t *testing.T) {
 	for _, audience := range append(hostile(), "$${", "%%{x", "$$$${") {
 		quoted := hcl(audience)

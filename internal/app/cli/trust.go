@@ -25,7 +25,7 @@ type trustCommand struct {
 func newTrustCommand(terminal *terminal, connection *connection) *cobra.Command {
 	c := &trustCommand{terminal: terminal, connection: connection}
 	cmd := &cobra.Command{
-		Use:   "trust [SYSTEM] IDENTITY",
+		Use:   "trust [SYSTEM] IDENTITY...",
 		Short: "Print the commands, or Terraform, that make a cloud, a cluster or Vault trust an identity",
 		Long: `Print the other side of the WorkloadIdentity IDENTITY: the commands, or with
 -o terraform the resources, that make a system accept its tokens. Issuer, subject
@@ -42,16 +42,17 @@ identity can become a command.
 The parts that all identities of an issuer share, such as the OIDC provider of an AWS
 account, are among the commands. In Terraform they are apart, as they can be there
 once: --provider prints it, and without that what is of the identity alone. Apply
-the provider first: the identities look it up.`,
+the provider first: the identities look it up. It has the audiences of all IDENTITIES
+that are named with --provider; without that, name one.`,
 		Example: `  credence trust my-app -n my-team
   credence trust vault my-app -n my-team
 
   # For Terraform
-  credence trust aws my-app -n my-team -o terraform --provider > issuer/main.tf
-  credence trust aws my-app -n my-team -o terraform > identities/my-app.tf`,
+  credence trust my-app other-app -n my-team -o terraform --provider > issuer/main.tf
+  credence trust my-app -n my-team -o terraform > identities/my-app.tf`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return usageFailure(cmd, fmt.Sprintf("wanted are one or two arguments, a SYSTEM if it is not the identity's own, and the name of an IDENTITY; there are %d", len(args)))
+			if len(args) < 1 || len(args) > 2 && !c.provider {
+				return usageFailure(cmd, fmt.Sprintf("wanted are one or two arguments, a SYSTEM if it is not the identity's own, and the name of an IDENTITY, or of several with --provider; there are %d", len(args)))
 			}
 			return nil
 		},
@@ -66,7 +67,7 @@ the provider first: the identities look it up.`,
 		case len(args) == 0:
 			names, directive := connection.completeNames(cmd.Context(), (*api).workloadIdentityNames, "")
 			return append(trust.Systems(), names...), directive
-		case len(args) == 1 && slices.Contains(trust.Systems(), args[0]):
+		case c.provider, len(args) == 1 && slices.Contains(trust.Systems(), args[0]):
 			return connection.completeNames(cmd.Context(), (*api).workloadIdentityNames, "")
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -85,12 +86,17 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 		}
 		form = trust.Provider
 	}
-	name := args[len(args)-1]
-	if err := checkName(name); err != nil {
-		return usageFailure(cmd, err.Error())
+	system, names := "", args
+	if len(args) > 1 && (slices.Contains(trust.Systems(), args[0]) || !c.provider) {
+		system, names = args[0], args[1:]
 	}
-	if len(args) == 2 && !slices.Contains(trust.Systems(), args[0]) {
-		return usageFailure(cmd, fmt.Sprintf("%q is not a target system with commands: choose one of %s", args[0], strings.Join(trust.Systems(), ", ")))
+	for _, name := range names {
+		if err := checkName(name); err != nil {
+			return usageFailure(cmd, err.Error())
+		}
+	}
+	if system != "" && !slices.Contains(trust.Systems(), system) {
+		return usageFailure(cmd, fmt.Sprintf("%q is not a target system with commands: choose one of %s", system, strings.Join(trust.Systems(), ", ")))
 	}
 	namespace, err := c.connection.namespace()
 	if err != nil {
@@ -100,22 +106,27 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	stop := c.waitingFor("the API server " + api.host)
-	identity, err := api.workloadIdentity(cmd.Context(), namespace, name)
-	stop()
-	if err != nil {
-		request := tokenRequest{namespace: namespace, name: name, program: cmd.Root().DisplayName()}
-		return request.failure(fmt.Sprintf("read WorkloadIdentity %s/%s", namespace, name), err)
+	var identities []trust.Identity
+	for _, name := range names {
+		stop := c.waitingFor("the API server " + api.host)
+		identity, err := api.workloadIdentity(cmd.Context(), namespace, name)
+		stop()
+		if err != nil {
+			request := tokenRequest{namespace: namespace, name: name, program: cmd.Root().DisplayName()}
+			return request.failure(fmt.Sprintf("read WorkloadIdentity %s/%s", namespace, name), err)
+		}
+		identities = append(identities, trustedIdentity(identity))
 	}
-	system, err := systemOf(cmd, identity, args)
-	if err != nil {
-		return err
+	if system == "" {
+		if system, err = systemOf(cmd, identities[0]); err != nil {
+			return err
+		}
 	}
-	text, err := trust.Write(system, form, trustedIdentity(identity))
+	text, err := trust.Write(system, form, identities[0], identities[1:]...)
 	if err != nil {
 		return &failure{
-			line: fmt.Sprintf("error: %s can't be configured to trust WorkloadIdentity %s/%s: %v", system, namespace, name, err),
-			hint: fmt.Sprintf("see the identity: kubectl get workloadidentity %s -n %s -o yaml", name, namespace),
+			line: fmt.Sprintf("error: %s can't be configured to trust WorkloadIdentity %s/%s: %v", system, namespace, names[0], err),
+			hint: fmt.Sprintf("see the identity: kubectl get workloadidentity %s -n %s -o yaml", strings.Join(names, " "), namespace),
 			code: exitRefused, err: err,
 		}
 	}
@@ -123,18 +134,14 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// systemOf is the system of the command line, or that of the identity.
-func systemOf(cmd *cobra.Command, identity *v1alpha1.WorkloadIdentity, args []string) (string, error) {
-	if len(args) == 2 {
-		return args[0], nil
-	}
-	targetType := identity.Spec.TargetSystem.Type
-	systems := trust.ForType(targetType)
+// systemOf is the system of an identity's type.
+func systemOf(cmd *cobra.Command, identity trust.Identity) (string, error) {
+	systems := trust.ForType(identity.Type)
 	if len(systems) == 1 {
 		return systems[0], nil
 	}
 	return "", usageFailure(cmd, fmt.Sprintf("WorkloadIdentity %s/%s is of type %s, which may be trusted by several systems: choose one of %s before its name",
-		identity.Namespace, identity.Name, targetType, strings.Join(systems, ", ")))
+		identity.Namespace, identity.Name, identity.Type, strings.Join(systems, ", ")))
 }
 
 func trustedIdentity(identity *v1alpha1.WorkloadIdentity) trust.Identity {
