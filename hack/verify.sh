@@ -68,6 +68,9 @@ command -v "${CC:-gcc}" >/dev/null || fail "test/pkcs11 needs cgo, and so a C co
 echo "verify: import rules"
 go test -count=1 ./test/arch
 
+echo "verify: names and links in documents"
+go test -count=1 ./test/documents
+
 echo "verify: plain words"
 go test -count=1 ./test/words || fail "write it as the messages above suggest"
 echo "verify: ok"

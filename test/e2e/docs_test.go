@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -42,50 +41,5 @@ func (p plane) reader(t *testing.T) documents.Reader {
 			"docs": filepath.Join(repository, "docs"), "deploy": filepath.Join(repository, "deploy"),
 		},
 		Environment: []string{"KUBECONFIG=", fmt.Sprintf("SECOND_PORT=%d", port)},
-	}
-}
-
-// The targets of make in documents must exist.
-func TestDocumentsNameRealTargets(t *testing.T) {
-	inTurn(t)
-	makefile, err := os.ReadFile(filepath.Join(repository, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	target := regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
-	found := 0
-	for _, path := range documents.All(t) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range target.FindAllSubmatch(content, -1) {
-			found++
-			if !regexp.MustCompile(`(?m)^` + string(match[1]) + `:`).Match(makefile) {
-				t.Errorf("%s names make %s, which the Makefile does not have", path, match[1])
-			}
-		}
-	}
-	if found == 0 {
-		t.Error("no document names a make target")
-	}
-}
-
-// Links between documents lead somewhere.
-func TestDocumentsLinkToFiles(t *testing.T) {
-	inTurn(t)
-	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
-	for _, path := range documents.All(t) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range link.FindAllSubmatch(content, -1) {
-			if to := string(match[1]); !strings.Contains(to, "://") {
-				if _, err := os.Stat(filepath.Join(filepath.Dir(path), to)); err != nil {
-					t.Errorf("%s links to %s: %v", path, to, err)
-				}
-			}
-		}
 	}
 }

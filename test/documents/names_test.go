@@ -1,4 +1,4 @@
-package e2e_test
+package documents_test
 
 import (
 	"io/fs"
@@ -16,7 +16,6 @@ import (
 
 // The outputs of the programs are documented: every name in the source is in the reference.
 func TestDocumentsName(t *testing.T) {
-	inTurn(t)
 	for name, test := range map[string]struct {
 		source, names, document string
 		atLeast                 int
@@ -36,7 +35,7 @@ func TestDocumentsName(t *testing.T) {
 		"gMSA: metrics":             {"internal/app/webhook/gmsa.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", test.document))
+			document, err := os.ReadFile(filepath.Join(documents.Repository, "docs", "reference", test.document))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,8 +54,7 @@ func TestDocumentsName(t *testing.T) {
 
 // The rules by which credential specs are judged are those of the reference, in their order.
 func TestDocumentsNameRules(t *testing.T) {
-	inTurn(t)
-	document, err := os.ReadFile(filepath.Join(repository, "docs", "reference", "gmsa.md"))
+	document, err := os.ReadFile(filepath.Join(documents.Repository, "docs", "reference", "gmsa.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +71,8 @@ func TestDocumentsNameRules(t *testing.T) {
 
 // A document that names a test names one that exists.
 func TestDocumentsNameRealTests(t *testing.T) {
-	inTurn(t)
 	declared := map[string]bool{}
-	if err := filepath.WalkDir(repository, func(path string, entry fs.DirEntry, err error) error {
+	if err := filepath.WalkDir(documents.Repository, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -105,9 +102,52 @@ func TestDocumentsNameRealTests(t *testing.T) {
 	}
 }
 
+// The targets of make in documents must exist.
+func TestDocumentsNameRealTargets(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(documents.Repository, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
+	found := 0
+	for _, path := range documents.All(t) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range target.FindAllSubmatch(content, -1) {
+			found++
+			if !regexp.MustCompile(`(?m)^` + string(match[1]) + `:`).Match(makefile) {
+				t.Errorf("%s names make %s, which the Makefile does not have", path, match[1])
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no document names a make target")
+	}
+}
+
+// Links between documents lead somewhere.
+func TestDocumentsLinkToFiles(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+	for _, path := range documents.All(t) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range link.FindAllSubmatch(content, -1) {
+			if to := string(match[1]); !strings.Contains(to, "://") {
+				if _, err := os.Stat(filepath.Join(filepath.Dir(path), to)); err != nil {
+					t.Errorf("%s links to %s: %v", path, to, err)
+				}
+			}
+		}
+	}
+}
+
 func sourceNames(t *testing.T, pattern, expression string) map[string]bool {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(repository, pattern))
+	paths, err := filepath.Glob(filepath.Join(documents.Repository, pattern))
 	if err != nil {
 		t.Fatal(err)
 	}
