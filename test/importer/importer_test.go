@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a program has stays as it is when it adds our modules: Go takes the highest version that any module states.
+// The versions of a program stay as they are when it adds our modules: Go takes the highest version that any module states.
 func TestNothingMoves(t *testing.T) {
 	p := newProxy(t)
 	for name, c := range map[string]struct {
