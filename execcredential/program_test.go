@@ -480,7 +480,7 @@ type blocked chan struct{}
 func (b blocked) Write(p []byte) (int, error) { <-b; return len(p), nil }
 
 // Messages that nobody takes keep neither the program nor Close.
-func TestStderrThatNobodyReads(t *testing.T) {
+func TestUnreadStderr(t *testing.T) {
 	stderr := make(blocked)
 	defer close(stderr)
 	provider := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
