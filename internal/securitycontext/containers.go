@@ -9,7 +9,7 @@ import (
 type container struct {
 	*corev1.Container
 	path *field.Path
-	// lifecycle says whether this kind of container may have a lifecycle.
+	// lifecycle reports whether this kind of container may have a lifecycle.
 	lifecycle bool
 }
 
@@ -40,7 +40,7 @@ func ephemeralContainers(spec *corev1.PodSpec, path *field.Path) []container {
 	return found
 }
 
-// windowsOptions is nil where the container has none.
+// windowsOptions are the container's, or nil.
 func (c container) windowsOptions() *corev1.WindowsSecurityContextOptions {
 	if c.SecurityContext == nil {
 		return nil
@@ -48,7 +48,7 @@ func (c container) windowsOptions() *corev1.WindowsSecurityContextOptions {
 	return c.SecurityContext.WindowsOptions
 }
 
-// podWindowsOptions is nil where the pod has none.
+// podWindowsOptions are the pod's, or nil.
 func podWindowsOptions(spec *corev1.PodSpec) *corev1.WindowsSecurityContextOptions {
 	if spec.SecurityContext == nil {
 		return nil

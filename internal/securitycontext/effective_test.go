@@ -113,7 +113,7 @@ func wins(t *testing.T, container, got reflect.Value) {
 	}
 }
 
-// What a container does not set is the pod's, or is nowhere.
+// Fields that a container does not set are the pod's, or unset.
 func TestPodFillsTheRest(t *testing.T) {
 	generated(t, 500, func(t *testing.T, pod *corev1.PodSecurityContext, container *corev1.SecurityContext) {
 		got := securitycontext.Effective(pod, container)

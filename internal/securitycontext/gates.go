@@ -41,7 +41,7 @@ func (g Gates) fields() []gatedField {
 // is stored, nil on creation: a gate whose fields it uses anywhere, be it one of two and with an empty value, is as good as on,
 // so that objects stay as they are while gates are switched and servers of two versions run side by side.
 //
-// The pod is changed in place; whoever needs it as it was makes a deep copy before. Old is never changed, and may be the same
+// The pod is changed in place; callers that need the original make a deep copy first. Old is never changed, and may be the same
 // object. As in Kubernetes, windowsOptions and securityContext that become empty stay as empty structures: a Linux pod with
 // {} is refused still. Other than Kubernetes in its time, the first two gates see ephemeral containers, too.
 func DropDisabled(gates Gates, pod, old *corev1.PodSpec) {

@@ -94,7 +94,7 @@ func TestDropDisabledOnCreate(t *testing.T) {
 		pod := everywhere()
 		securitycontext.DropDisabled(gates, pod, nil)
 		if diff := cmp.Diff(without(t, everywhere(), keysOf(gates)...), pod); diff != "" {
-			t.Errorf("%+v: what is left (-want +got):\n%s", gates, diff)
+			t.Errorf("%+v: the remaining spec (-want +got):\n%s", gates, diff)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestDropDisabledOnUpdate(t *testing.T) {
 				pod, old := everywhere(), in(tt.old)
 				securitycontext.DropDisabled(securitycontext.Gates{}, pod, old)
 				if diff := cmp.Diff(without(t, everywhere(), tt.lost...), pod); diff != "" {
-					t.Errorf("what is left (-want +got):\n%s", diff)
+					t.Errorf("the remaining spec (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff(in(tt.old), old); diff != "" {
 					t.Errorf("the old spec changed (-before +after):\n%s", diff)
@@ -145,7 +145,7 @@ func TestDropDisabledLeavesStructures(t *testing.T) {
 	pod := &corev1.PodSpec{Containers: []corev1.Container{{SecurityContext: withOptions(corev1.WindowsSecurityContextOptions{RunAsUserName: new("user")})}}}
 	securitycontext.DropDisabled(securitycontext.Gates{}, pod, nil)
 	if diff := cmp.Diff(&corev1.PodSpec{Containers: []corev1.Container{{SecurityContext: withOptions(corev1.WindowsSecurityContextOptions{})}}}, pod); diff != "" {
-		t.Errorf("what is left (-want +got):\n%s", diff)
+		t.Errorf("the remaining spec (-want +got):\n%s", diff)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestLinuxPod(t *testing.T) {
 	}
 	spec.OS = nil
 	if got := refusals(spec, securitycontext.Cluster{}); got != nil {
-		t.Errorf("a pod that does not say its operating system: %v", got)
+		t.Errorf("a pod without an operating system: %v", got)
 	}
 }
 

@@ -24,7 +24,7 @@ func validateStopSignal(c container, os *corev1.PodOS) field.ErrorList {
 	case corev1.Windows:
 		known = []corev1.Signal{corev1.SIGKILL, corev1.SIGTERM}
 	default:
-		return nil // validateOS says what is wrong
+		return nil // validateOS reports it
 	}
 	if slices.Contains(known, signal) {
 		return nil

@@ -15,11 +15,11 @@ const (
 	netBIOSForbids = `\/:*?"<>|`
 )
 
-// userNameFaults says what is wrong with a runAsUserName, USER or DOMAIN\USER. The first three faults stand alone; of the
-// others, all are told.
+// userNameFaults returns the faults of a runAsUserName, USER or DOMAIN\USER. Each of the first three faults is returned alone, the
+// others all together.
 //
-// Lengths of user and domain are in bytes, though the messages say characters. ".\user" and "user@domain" are refused; what
-// looks no less odd, "-d\u", "d m\u", "dom.\u", is not, as it could be a NetBIOS name.
+// Lengths of user and domain are in bytes, though the messages have characters. ".\user" and "user@domain" are refused;
+// "-d\u", "d m\u", "dom.\u", which look as odd, are not, as they could be NetBIOS names.
 func userNameFaults(name string) []string {
 	if name == "" {
 		return []string{"runAsUserName cannot be an empty string"}

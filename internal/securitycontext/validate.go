@@ -18,7 +18,7 @@ type Cluster struct {
 // gmsaCredentialSpec, runAsUserName and hostProcess of the pod and of its init, regular and ephemeral containers, and what
 // the pod's operating system rules out (windowsOptions of a Linux pod; of a Windows pod, what exists on Linux only; stop
 // signals). Path is where the spec is, "spec" in a pod. Paths, types, values, messages and order are those of Kubernetes,
-// which are an interface: people and programs look for them. What else may be wrong with a pod is not looked at.
+// which are an interface: people and programs look for them. Other faults of a pod are not checked.
 //
 // The errors repeat the values that are wrong, a gmsaCredentialSpec of any size, too.
 func Validate(spec *corev1.PodSpec, path *field.Path, cluster Cluster) field.ErrorList {

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/securitycontext"
 )
 
-// refusals is what Validate says of a spec, as users see it.
+// refusals are Validate's errors of a spec, as users see them.
 func refusals(spec *corev1.PodSpec, cluster securitycontext.Cluster) []string {
 	var said []string
 	for _, err := range securitycontext.Validate(spec, field.NewPath("spec"), cluster) {
@@ -60,7 +60,7 @@ func TestGMSAFields(t *testing.T) {
 	}
 }
 
-// Every place is looked at, and told of in the order of Kubernetes.
+// Every place is checked, and reported in the order of Kubernetes.
 func TestEveryPlace(t *testing.T) {
 	bad := corev1.WindowsSecurityContextOptions{GMSACredentialSpecName: new("A"), GMSACredentialSpec: new(""), RunAsUserName: new(`a\b\c`)}
 	spec := &corev1.PodSpec{

@@ -20,7 +20,7 @@ func APIVersion(targetType string) string {
 	return targetType + ".authentication.gardener.cloud/v1alpha1"
 }
 
-// Empty says whether there is no providerConfig.
+// Empty reports whether the providerConfig is empty.
 func Empty(providerConfig []byte) bool { return len(bytes.TrimSpace(providerConfig)) == 0 }
 
 // Fields are the fields of a providerConfig that is one flat JSON object of strings. It collects what is wrong with them.
@@ -28,12 +28,12 @@ type Fields struct {
 	path   *field.Path
 	values map[string]string
 	errs   field.ErrorList
-	// foreign says that there are no fields to look at.
+	// foreign reports whether there are no fields to check.
 	foreign bool
 }
 
 // Read reads a providerConfig of a type: one JSON object with its apiVersion and kind, whose other fields are strings of the
-// given names, in exactly this case, each at most once, and nothing after it. What is wrong is in Errors, with its path; if
+// given names, in exactly this case, each at most once, and nothing after it. Faults are in Errors, with their paths; if
 // it is the configuration of another target system, that alone.
 func Read(providerConfig []byte, targetType string, path *field.Path, names ...string) *Fields {
 	f := &Fields{path: path, values: map[string]string{}, foreign: true}
@@ -64,7 +64,7 @@ func Read(providerConfig []byte, targetType string, path *field.Path, names ...s
 func (f *Fields) take(m member, known []string) {
 	path := f.path.Child(Abbreviate(m.name))
 	if !slices.Contains(known, m.name) {
-		f.errs = append(f.errs, field.Forbidden(path, "is no field of it"+closest(m.name, known)))
+		f.errs = append(f.errs, field.Forbidden(path, "is not a field of it"+closest(m.name, known)))
 		return
 	}
 	if _, twice := f.values[m.name]; twice {
@@ -89,7 +89,7 @@ func closest(name string, known []string) string {
 	return ": there are " + strings.Join(known, ", ")
 }
 
-// Required returns a field that must be set and right; what says what it must be. An error is reported once for a field.
+// Required returns a field that must be set and valid; what describes valid values. An error is reported once for a field.
 func (f *Fields) Required(name, what string, right func(string) bool) string {
 	if !f.foreign && f.values[name] == "" && !f.wrong(name) {
 		f.errs = append(f.errs, field.Required(f.path.Child(name), what))
@@ -130,7 +130,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// readObject reads one JSON object, its members in order, also those whose names stand twice.
+// readObject reads one JSON object, its members in order, repeated names included.
 func readObject(raw []byte) ([]member, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	opening, err := decoder.Token()

@@ -12,7 +12,7 @@ import (
 
 const head = `{"apiVersion":"fruit.authentication.gardener.cloud/v1alpha1","kind":"Config"`
 
-// Each error names its field, all that is wrong is said at once, and only once; what is of another target system is said alone.
+// Each error names its field, all faults are reported at once, and only once; another target system's configuration is reported alone.
 func TestErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		config string
@@ -31,8 +31,8 @@ func TestErrors(t *testing.T) {
 		"twice":             {head + `,"color":"red","color":"red"}`, []string{"p.color: "}},
 		"twice, once null":  {head + `,"color":null,"color":"red"}`, []string{"p.color: must be a string", "p.color: "}},
 		"escaped twice":     {head + `,"color":"red","\u0063olor":"red"}`, []string{"p.color: "}},
-		"in another case":   {head + `,"color":"red","Taste":"sweet"}`, []string{"p.Taste: is no field of it: it is written taste"}},
-		"unheard of":        {head + `,"color":"red","size":"1"}`, []string{"p.size: is no field of it: there are apiVersion, kind, color, taste"}},
+		"in another case":   {head + `,"color":"red","Taste":"sweet"}`, []string{"p.Taste: is not a field of it: it is written taste"}},
+		"unheard of":        {head + `,"color":"red","size":"1"}`, []string{"p.size: is not a field of it: there are apiVersion, kind, color, taste"}},
 		"all at once":       {head + `,"size":"1","taste":"bitter","color":"blue"}`, []string{"p.size: ", "p.color: must be red", "p.taste: must be sweet"}},
 		"cut":               {head, []string{"p: is not JSON"}},
 		"data after it":     {head + `,"color":"red"}{}`, []string{"p: has data after the object"}},

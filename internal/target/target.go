@@ -1,6 +1,6 @@
 // Package target is the shape of a target system: what it accepts, and what a workload needs to present a token to it. In
-// goes the providerConfig of an identity, out comes an Injection: keys of a Secret, variables and files of a pod. It decides
-// only, and knows no target system: those are its subpackages, and package targets is the list of them.
+// goes the providerConfig of an identity, out comes an Injection: keys of a Secret, variables and files of a pod. It is pure,
+// and knows no target system: those are its subpackages, and package targets is the list of them.
 package target
 
 import (
@@ -17,7 +17,7 @@ type Adapter interface {
 	Type() string
 	// Limits are what the target system accepts.
 	Limits() Limits
-	// Parse checks a providerConfig: JSON, or empty where there is none. Unknown fields and duplicate keys are errors, which
+	// Parse checks a providerConfig: JSON, or empty. Unknown fields and duplicate keys are errors, which
 	// name fields below path. The Config is nil if there are any.
 	Parse(providerConfig []byte, path *field.Path) (Config, field.ErrorList)
 }
@@ -26,7 +26,7 @@ type Adapter interface {
 type Config interface {
 	// Injection is what a workload needs besides the token that is mounted in place.
 	Injection(place Place) Injection
-	// Account says by field what must never change, such as the tenant: another account is another identity.
+	// Account returns the fields that must never change, such as the tenant: another account is another identity.
 	Account() []Fixed
 	// Audiences are those that the target system expects unless it was set up otherwise, at least one of them; empty if any
 	// may do.
@@ -69,7 +69,7 @@ type Key struct {
 // Variable is a variable of a container's environment.
 type Variable struct {
 	Name, Value string
-	// Default says that a value of the container's own takes its place, without a warning.
+	// Default reports whether a value of the container's own takes its place, without a warning.
 	Default bool
 	// Alias is another name of a default: a container that sets either of the two is given neither.
 	Alias string

@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/target/targettest"
 )
 
-// What follows is the target system that docs/howto/add-a-target.md adds. TestHowTo compares the two.
+// The target system that docs/howto/add-a-target.md adds. TestHowTo compares the two.
 
 // Adapter is Vault.
 type Adapter struct{}

@@ -35,7 +35,7 @@ func For(targetType string) target.Adapter {
 	return generic.Adapter{}
 }
 
-// Known says whether the type has an adapter of its own.
+// Known reports whether the type has an adapter of its own.
 func Known(targetType string) bool { return For(targetType).Type() == targetType }
 
 // Types returns the types that are known, in alphabetical order.

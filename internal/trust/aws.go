@@ -17,7 +17,7 @@ type awsTrust struct {
 
 func awsSide(i Identity) (awsTrust, error) {
 	if endpoint := i.fields()["endpoint"]; endpoint != "" {
-		return awsTrust{}, fmt.Errorf("it is for the S3-compatible store at %s, and each kind of store is told by commands of its own: docs/howto/aws.md has them", endpoint)
+		return awsTrust{}, fmt.Errorf("it is for the S3-compatible store at %s, and each kind of store is configured by commands of its own: docs/howto/aws.md has them", endpoint)
 	}
 	parts, err := i.parts("iamRoleARN", roleARN)
 	if err != nil {

@@ -21,7 +21,7 @@ func (i Identity) checkConfig() error {
 	return errors.Join(all...)
 }
 
-// fields are the values of a providerConfig that are texts. What else is in it is for its adapter to judge.
+// fields are the string values of a providerConfig. The others are checked by its adapter.
 func (i Identity) fields() map[string]string {
 	var members map[string]any
 	texts := map[string]string{}

@@ -53,7 +53,7 @@ func gcpCommands(i Identity) (string, error) {
 			[2]string{"--member=", side.principal}, [2]string{"--condition=", "None"}), nil
 }
 
-// gcloudList writes a list with a separator that none of the values holds (gcloud topic escaping).
+// gcloudList writes a list with a separator that does not occur in the values (gcloud topic escaping).
 func gcloudList(values []string) string {
 	for _, separator := range []string{",", ";", "|", "~", "#", "!", "%", "_", "+"} {
 		if !slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, separator) }) {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// shell quotes a value for a POSIX shell: nothing is special between single quotes but the next one.
+// shell quotes a value for a POSIX shell: between single quotes only the next one is special.
 func shell(value string) string { return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'" }
 
 // command is one command of a shell, an option in each line. The words are ours, the values of options are quoted.
@@ -63,7 +63,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// resourceName is a name of a Terraform resource for an identity: what is no letter or digit becomes _.
+// resourceName is a name of a Terraform resource for an identity: characters other than letters and digits become _.
 func (i Identity) resourceName() string {
 	return "credence_" + strings.NewReplacer("-", "_", ".", "_").Replace(i.Namespace+"_"+i.Name) + "_" + digest(i.Namespace+"/"+i.Name)
 }

@@ -1,7 +1,7 @@
-// Package trust is the other side of an identity: what a target system must be told so that it accepts the identity's tokens.
+// Package trust is the other side of an identity: the configuration by which a target system accepts the identity's tokens.
 // In goes an identity with its issuer, subject, audiences and providerConfig, out comes a text for a person to read and run:
 // commands for a POSIX shell, or Terraform. It names the exact subject, never a pattern; no value of the identity can leave
-// its quotes. It asks nobody, and runs nothing.
+// its quotes. It makes no requests, and runs nothing.
 package trust
 
 import (
@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Identity is what the other side must know of a WorkloadIdentity.
+// Identity has the fields of a WorkloadIdentity that the other side needs.
 type Identity struct {
 	Namespace, Name string
 	// Type is spec.targetSystem.type.
@@ -24,7 +24,7 @@ type Identity struct {
 	Issuer, Subject string
 	// Audiences are the aud claim.
 	Audiences []string
-	// ProviderConfig is the JSON of spec.targetSystem.providerConfig; empty if there is none.
+	// ProviderConfig is the JSON of spec.targetSystem.providerConfig, or nil.
 	ProviderConfig []byte
 }
 
@@ -35,17 +35,17 @@ type Form string
 const (
 	Commands  Form = "commands"
 	Terraform Form = "terraform"
-	// Provider is Terraform, too: what all identities of the issuer share. Terraform has the rest.
+	// Provider is Terraform, too: the part that all identities of the issuer share. Terraform has the rest.
 	Provider Form = "provider"
 )
 
 // Forms returns the forms, the default first.
 func Forms() []Form { return []Form{Commands, Terraform, Provider} }
 
-// side is one system that can be told to trust.
+// side is one system that can be configured to trust an identity.
 type side struct {
 	name string
-	// foreign says that identities of a type without a system of its own may be trusted there.
+	// foreign reports whether identities of a type without a system of its own may be trusted there.
 	foreign             bool
 	commands, terraform func(Identity) (string, error)
 	// provider is nil where identities share nothing.
@@ -63,7 +63,7 @@ func sides() []side {
 	}
 }
 
-// Systems returns the systems that can be told to trust, in alphabetical order.
+// Systems returns the systems that can be configured, in alphabetical order.
 func Systems() []string {
 	var names []string
 	for _, side := range sides() {
@@ -72,7 +72,7 @@ func Systems() []string {
 	return names
 }
 
-// ForType returns the systems that may be told to trust an identity of a type: its own, or those that verify any token.
+// ForType returns the systems that may trust an identity of a type: its own, or those that verify any token.
 func ForType(targetType string) []string {
 	if slices.Contains(Systems(), targetType) {
 		return []string{targetType}
@@ -86,7 +86,7 @@ func ForType(targetType string) []string {
 	return names
 }
 
-// Write returns what a system must be told to trust the identity. The error says what of the identity stands against it. With the form
+// Write returns the configuration by which a system trusts the identity, or an error with the fault of the identity. With the form
 // Provider, others are more identities that share it: it has the audiences of them all.
 func Write(system string, form Form, identity Identity, others ...Identity) (string, error) {
 	if err := identity.accepted(system); err != nil {
@@ -106,7 +106,7 @@ func Write(system string, form Form, identity Identity, others ...Identity) (str
 		if err != nil {
 			return "", err
 		}
-		title = fmt.Sprintf("What %s has once for all identities of the issuer; client IDs and audiences are those of\n# %s: add those of others.", system, strings.Join(names, ", "))
+		title = fmt.Sprintf("The part of %s for all identities of the issuer; client IDs and audiences are those of\n# %s: add those of others.", system, strings.Join(names, ", "))
 	}
 	text, err := write(identity)
 	if err != nil {
@@ -118,7 +118,7 @@ func Write(system string, form Form, identity Identity, others ...Identity) (str
 // accepted returns what of an identity stands against trusting it.
 func (i Identity) accepted(system string) error {
 	if !slices.Contains(ForType(i.Type), system) {
-		return fmt.Errorf("the identity is of type %s, and its tokens are signed and addressed for that: %s can't be told to trust it, only %s can",
+		return fmt.Errorf("the identity is of type %s, and its tokens are signed and addressed for that: %s can't be configured to trust it, only %s can",
 			i.Type, system, strings.Join(ForType(i.Type), " or "))
 	}
 	return errors.Join(i.check(), i.checkConfig())
@@ -166,7 +166,7 @@ func header(title, system string, identity Identity) string {
 	return text + "\n"
 }
 
-// check refuses what no system should be told.
+// check refuses identities that no system should trust.
 func (i Identity) check() error {
 	if i.Issuer == "" || i.Subject == "" {
 		return errors.New("its status has no issuer or no sub, so that it is not known what to trust: see whether Credence's API server runs")
@@ -176,12 +176,12 @@ func (i Identity) check() error {
 	}
 	address, err := url.Parse(i.Issuer)
 	if err != nil || address.Scheme != "https" || address.Host == "" {
-		return fmt.Errorf("its issuer %q is no https URL", i.Issuer)
+		return fmt.Errorf("its issuer %q is not an https URL", i.Issuer)
 	}
 	for what, values := range map[string][]string{"issuer": {i.Issuer}, "subject": {i.Subject}, "name": {i.Namespace, i.Name}, "audience": i.Audiences} {
 		for _, value := range values {
 			if r, ok := invisible(value); ok {
-				return fmt.Errorf("its %s %q holds a character that does not show (%U): what is pasted would not be what was read", what, value, r)
+				return fmt.Errorf("its %s %q holds a character that does not show (%U): the pasted text would differ from the shown one", what, value, r)
 			}
 		}
 	}

@@ -247,12 +247,12 @@ func TestEverySystemInEveryForm(t *testing.T) {
 				continue
 			}
 			for _, exact := range []string{testIssuer, testSubject, "audience"} {
-				// What all share names no subject, and who looks it up needs no issuer.
+				// The shared part names no subject, and a look-up needs no issuer.
 				if form == Provider && exact == testSubject || form == Terraform && exact != testSubject {
 					continue
 				}
 				if !strings.Contains(text, exact) {
-					t.Errorf("%s, %s does not say %q:\n%s", system, form, exact, text)
+					t.Errorf("%s, %s lacks %q:\n%s", system, form, exact, text)
 				}
 			}
 			if strings.Contains(text, "*") || strings.Contains(text, "StringLike") {
@@ -304,7 +304,7 @@ func TestHCLHasNoTemplate(t *testing.T) {
 		if strings.Contains(quoted, "${") || strings.Contains(quoted, "%{") {
 			t.Errorf("%q is written as %s, with a template", audience, quoted)
 		}
-		// What is left of the escapes of HCL are those of JSON.
+		// The remaining escapes of HCL are those of JSON.
 		var back string
 		if err := json.Unmarshal([]byte(quoted), &back); err != nil || back != audience {
 			t.Errorf("%q is written as %s, and read as %q (%v)", audience, quoted, back, err)
@@ -326,7 +326,7 @@ func TestRefusals(t *testing.T) {
 		"no audience":     {"vault", func(i *Identity) { i.Audiences = nil }, "no audience"},
 		"line break":      {"vault", func(i *Identity) { i.Audiences = []string{"a\nb"} }, "U+000A"},
 		"reordering":      {"vault", func(i *Identity) { i.Audiences = []string{"a\u202eb"} }, "U+202E"},
-		"http":            {"vault", func(i *Identity) { i.Issuer = "http://x" }, "no https URL"},
+		"http":            {"vault", func(i *Identity) { i.Issuer = "http://x" }, "not an https URL"},
 		"no role":         {"aws", func(i *Identity) { i.ProviderConfig = nil }, "an identity of type aws needs one"},
 		"line break in role": {"aws", func(i *Identity) {
 			i.ProviderConfig = []byte(config("aws", `"iamRoleARN":"arn:aws:iam::123456789012:role/x\n"`))
@@ -367,7 +367,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What a target system takes is told to the other side: there is one judge.
+// The accepted configurations of a target system and of its trust are the same: there is one check.
 func TestWhatTheTargetTakes(t *testing.T) {
 	for _, c := range []struct{ system, fields string }{
 		{"aws", `"iamRoleARN":"arn:aws-us-gov:iam::123456789012:role/a/b/c+=,.@-_"`},

@@ -2,7 +2,7 @@ package trust
 
 import "fmt"
 
-// The mount is Vault's default; whoever has another one changes it in one place of what is printed.
+// The mount is Vault's default; users with another one change it in one place of the output.
 const vaultMount = "jwt"
 
 func vaultRole(i Identity) object {

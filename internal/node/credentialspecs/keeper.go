@@ -32,8 +32,8 @@ func NewKeeper(registry Registry, random io.Reader) *Keeper {
 }
 
 // Create creates a container whose credential spec is contents: it writes the value, and calls create with the elements of
-// HostConfig.SecurityOpt that refer to it, none if contents is empty. create returns Docker's ID of the container, by which it
-// is removed later. If create fails, or panics, the value is removed at once; if that fails too, the error says so, and the next
+// HostConfig.SecurityOpt that refer to it, nil if contents is empty. create returns Docker's ID of the container, by which it
+// is removed later. If create fails, or panics, the value is removed at once; if that fails too, the error includes it, and the next
 // Sweep removes it.
 func (k *Keeper) Create(contents string, create func(securityOpts []string) (id string, err error)) (id string, err error) {
 	if contents == "" {
@@ -61,7 +61,7 @@ func (k *Keeper) Create(contents string, create func(securityOpts []string) (id 
 	}
 	id, err = create([]string{docker.SecurityOption(name)})
 	if err == nil && id == "" {
-		err = errors.New("a container with a credential spec was created without an ID: nobody could remove its registry value with it")
+		err = errors.New("a container with a credential spec was created without an ID: its registry value could not be removed with it")
 	}
 	if err != nil {
 		return "", err
@@ -71,8 +71,8 @@ func (k *Keeper) Create(contents string, create func(securityOpts []string) (id 
 	return id, nil
 }
 
-// Remove removes the value of a container, after Docker has removed the container. Without a value, or the second time, it does
-// nothing. On an error the container does not count as removed: try again.
+// Remove removes the value of a container, after Docker has removed the container. A missing value is not an error. After
+// an error the container does not count as removed: try again.
 func (k *Keeper) Remove(id string) error {
 	for _, name := range k.valuesOf(id) {
 		if err := k.registry.Remove(name); err != nil {

@@ -18,7 +18,7 @@ import (
 
 const spec = `{"CmsPlugins":["ActiveDirectory"],"DomainJoinConfig":{"MachineAccountName":"WebApp01"}}`
 
-// faulty is a registry whose calls fail where before says so.
+// faulty is a registry whose calls fail where before returns an error.
 type faulty struct {
 	*registrytest.Memory
 	before func(operation, name string) error
@@ -144,7 +144,7 @@ func TestFailedCreationLeavesNothing(t *testing.T) {
 		want   string
 	}{
 		"docker refuses":       {create: refuses, want: "docker is not there"},
-		"docker tells no ID":   {create: func([]string) (string, error) { return "", nil }, want: "without an ID"},
+		"docker returns no ID": {create: func([]string) (string, error) { return "", nil }, want: "without an ID"},
 		"registry can't write": {before: broken("write"), want: "registry cannot write"},
 		"docker is half done":  {create: func([]string) (string, error) { return "half", noDocker }, want: "docker is not there"},
 	} {

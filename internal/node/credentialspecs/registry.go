@@ -5,8 +5,8 @@ package credentialspecs
 type Registry interface {
 	// Write sets a value of type REG_SZ, and makes the key if it is missing.
 	Write(name, contents string) error
-	// Remove removes a value. One that is not there is no error.
+	// Remove removes a value. A missing value is not an error.
 	Remove(name string) error
-	// Names are the names of all values, of whomever they are. A missing key has none.
+	// Names are the names of all values, those of others included. A missing key has no values.
 	Names() ([]string, error)
 }

@@ -25,7 +25,7 @@ func NewWindowsRegistry() WindowsRegistry {
 }
 
 // Write makes the key where it is missing, as on a node where Docker has not had a credential spec yet: Docker looks nowhere
-// else, and inherited rights let nobody but administrators write to it.
+// else, and by inherited rights only administrators can write to it.
 func (r WindowsRegistry) Write(name, contents string) error {
 	key, _, err := registry.CreateKey(r.root, r.path, registry.SET_VALUE|view)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 )
 
 // Containers lists all containers that Docker has, in whatever state: those that were created but never started, and those
-// that are stopped and may be started again, too. By ID, it tells the security options of each (HostConfig.SecurityOpt).
+// that are stopped and may be started again, too. It returns the security options of each (HostConfig.SecurityOpt) by ID.
 type Containers func(ctx context.Context) (map[string][]string, error)
 
 // Sweep removes the values of containers that are no longer there, and remembers those of containers that are, so that Remove
 // knows them. Values that are not named as ours stay, whatever they are. It can be called at any time, and is called at start,
 // before any container is created or removed; after an error it is called again. It returns how many values it removed.
 //
-// The order matters: what the keeper owns is noted before Docker is asked, so that a container which is created in between
-// does not count as gone.
+// The order matters: the keeper's own values are noted before Docker lists its containers, so that a container which is created in
+// between does not count as gone.
 func (k *Keeper) Sweep(ctx context.Context, containers Containers) (removed int, err error) {
 	before := k.owners()
 	existing, err := containers(ctx)
@@ -65,8 +65,8 @@ func (k *Keeper) owners() map[string]bool {
 	return ids
 }
 
-// inUse says whether a value belongs to a container that is being created, that exists, or that was created after those before
-// were noted.
+// inUse reports whether a value belongs to a container that is being created, that exists, or that was created after before
+// was noted.
 func (k *Keeper) inUse(name string, before map[string]bool, existing map[string][]string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

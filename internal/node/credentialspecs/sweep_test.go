@@ -40,7 +40,7 @@ func TestSweepAtStart(t *testing.T) {
 	removed, err := keeper.Sweep(t.Context(), docks(map[string][]string{
 		"created, never started": {docker.SecurityOption(leftover("1"))},
 		"stopped":                {"seccomp=x", "CREDENTIALSPEC=Registry://" + strings.ToUpper(leftover("2"))},
-		"of somebody else":       {"credentialspec=file://WebApp01.json"},
+		"of another program":     {"credentialspec=file://WebApp01.json"},
 		"plain":                  nil,
 	}))
 	if removed != 2 || err != nil {
@@ -52,7 +52,7 @@ func TestSweepAtStart(t *testing.T) {
 	}
 	mustHave(t, memory, want)
 
-	// What was there before the process is removed with its container, as anything else.
+	// A value from before the process is removed with its container, as any other.
 	if err := keeper.Remove("stopped"); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestSweepSparesWhatIsCreatedMeanwhile(t *testing.T) {
 		}
 		mustHave(t, memory, want)
 	})
-	t.Run("after Docker was asked", func(t *testing.T) {
+	t.Run("after Docker has listed its containers", func(t *testing.T) {
 		if removed, err := keeper.Sweep(t.Context(), func(context.Context) (map[string][]string, error) {
 			existing := map[string][]string{"slow": nil}
 			want[created(t, keeper, "quick", `{}`)] = `{}`

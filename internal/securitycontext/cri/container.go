@@ -22,7 +22,7 @@ type ImageUser struct {
 	Name string
 }
 
-// ImageUserOf reads the user from what the runtime says of an image (ImageStatus of CRI), where a number goes before a name.
+// ImageUserOf reads the user from the runtime's status of an image (ImageStatus of CRI), where a number goes before a name.
 func ImageUserOf(image *runtime.Image) ImageUser {
 	if uid := image.GetUid(); uid != nil {
 		return ImageUser{UID: &uid.Value}
@@ -40,5 +40,5 @@ func (c Container) effective() *corev1.SecurityContext {
 	return c.Effective
 }
 
-// isTrue says that a field is set, and true.
+// isTrue reports whether a field is set, and true.
 func isTrue(field *bool) bool { return field != nil && *field }

@@ -7,11 +7,11 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Node is what the node knows, and the pod does not say.
+// Node has the settings of the node.
 type Node struct {
 	// SeccompFolder is the absolute path that names of seccomp profiles are relative to, as in --root-dir of the kubelet.
 	SeccompFolder string
-	// SeccompDefault says that containers which ask for no seccomp profile get that of the runtime, instead of none.
+	// SeccompDefault reports whether containers without a seccomp profile get that of the runtime.
 	SeccompDefault bool
 	// MaskedPaths are hidden from containers beside those that always are, such as the thermal throttle of each CPU.
 	MaskedPaths []string
@@ -19,7 +19,7 @@ type Node struct {
 	Groups []int64
 }
 
-// LinuxContainer is what the runtime is told of a container of a Linux pod. windowsOptions are ignored, as Kubernetes ignores
+// LinuxContainer is the message for a container of a Linux pod. windowsOptions are ignored, as Kubernetes ignores
 // them. Left to the caller are user namespaces, and the container that an ephemeral one is to share processes with.
 func LinuxContainer(pod *corev1.PodSpec, c Container, node Node) (*runtime.LinuxContainerSecurityContext, error) {
 	if err := refuseRoot(c); err != nil {
@@ -59,7 +59,7 @@ func LinuxContainer(pod *corev1.PodSpec, c Container, node Node) (*runtime.Linux
 }
 
 // linuxUser is runAsUser, or else the user of the image: never both a number and a name, which the runtime refuses. An image
-// without a user is root, and said to be: a group without a user is refused too.
+// without a user is root, and set so: a group without a user is refused too.
 func linuxUser(c Container) (uid *runtime.Int64Value, name string) {
 	switch {
 	case c.effective().RunAsUser != nil:

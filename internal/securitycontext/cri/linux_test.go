@@ -44,7 +44,7 @@ func TestNoNewPrivileges(t *testing.T) {
 	for name, test := range map[string]struct {
 		escalation *bool
 		want       bool
-	}{"not said": {}, "allowed": {escalation: new(true)}, "not allowed": {escalation: new(false), want: true}} {
+	}{"unset": {}, "allowed": {escalation: new(true)}, "not allowed": {escalation: new(false), want: true}} {
 		if got := container(t, &corev1.SecurityContext{AllowPrivilegeEscalation: test.escalation}, cri.ImageUser{}, cri.Node{}); got.GetNoNewPrivs() != test.want {
 			t.Errorf("%s: %v", name, got.GetNoNewPrivs())
 		}
@@ -53,7 +53,7 @@ func TestNoNewPrivileges(t *testing.T) {
 
 func TestProcMount(t *testing.T) {
 	node := cri.Node{MaskedPaths: []string{"/sys/devices/system/cpu/cpu0/thermal_throttle"}}
-	for name, mount := range map[string]*corev1.ProcMountType{"not said": nil, "default": new(corev1.DefaultProcMount)} {
+	for name, mount := range map[string]*corev1.ProcMountType{"unset": nil, "default": new(corev1.DefaultProcMount)} {
 		got := container(t, &corev1.SecurityContext{ProcMount: mount}, cri.ImageUser{}, node)
 		if masked := got.GetMaskedPaths(); len(masked) != 13 || masked[12] != node.MaskedPaths[0] {
 			t.Errorf("%s: masked paths %q, want those of everywhere and of the node", name, masked)
@@ -125,9 +125,9 @@ func TestNamespaces(t *testing.T) {
 		pod  corev1.PodSpec
 		want *runtime.NamespaceOption
 	}{
-		"of its own":       {want: &runtime.NamespaceOption{Pid: own}},
-		"shared processes": {pod: corev1.PodSpec{ShareProcessNamespace: new(true)}, want: &runtime.NamespaceOption{Pid: pod}},
-		"said not shared":  {pod: corev1.PodSpec{ShareProcessNamespace: new(false)}, want: &runtime.NamespaceOption{Pid: own}},
+		"of its own":        {want: &runtime.NamespaceOption{Pid: own}},
+		"shared processes":  {pod: corev1.PodSpec{ShareProcessNamespace: new(true)}, want: &runtime.NamespaceOption{Pid: pod}},
+		"set to not shared": {pod: corev1.PodSpec{ShareProcessNamespace: new(false)}, want: &runtime.NamespaceOption{Pid: own}},
 		"of the host": {pod: corev1.PodSpec{HostPID: true, HostIPC: true, HostNetwork: true},
 			want: &runtime.NamespaceOption{Pid: node, Ipc: node, Network: node}},
 	} {
@@ -153,10 +153,10 @@ func TestSupplementalGroups(t *testing.T) {
 		want    runtime.SupplementalGroupsPolicy
 		refused string
 	}{
-		"not said": {want: runtime.SupplementalGroupsPolicy_Merge},
-		"merge":    {policy: new(corev1.SupplementalGroupsPolicyMerge), want: runtime.SupplementalGroupsPolicy_Merge},
-		"strict":   {policy: new(corev1.SupplementalGroupsPolicyStrict), want: runtime.SupplementalGroupsPolicy_Strict},
-		"unknown":  {policy: new(corev1.SupplementalGroupsPolicy("Lax")), refused: `supplementalGroupsPolicy "Lax"`},
+		"unset":   {want: runtime.SupplementalGroupsPolicy_Merge},
+		"merge":   {policy: new(corev1.SupplementalGroupsPolicyMerge), want: runtime.SupplementalGroupsPolicy_Merge},
+		"strict":  {policy: new(corev1.SupplementalGroupsPolicyStrict), want: runtime.SupplementalGroupsPolicy_Strict},
+		"unknown": {policy: new(corev1.SupplementalGroupsPolicy("Lax")), refused: `supplementalGroupsPolicy "Lax"`},
 	} {
 		pod := &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{FSGroup: new(int64(1)), SupplementalGroups: []int64{2, 3}, SupplementalGroupsPolicy: test.policy}}
 		node := cri.Node{Groups: []int64{4}}

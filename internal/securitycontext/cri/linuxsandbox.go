@@ -8,7 +8,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// LinuxSandbox is what the runtime is told of the sandbox of a Linux pod: the pod's own context, and whether there will be a
+// LinuxSandbox is the message for the sandbox of a Linux pod: the pod's own context, and whether there will be a
 // privileged container. Its seccomp profile is always that of the runtime, so that a pod can have a stricter one than the
 // sandbox needs.
 func LinuxSandbox(pod *corev1.PodSpec, node Node) (*runtime.LinuxSandboxSecurityContext, error) {
@@ -39,7 +39,7 @@ func podContext(pod *corev1.PodSpec) *corev1.PodSecurityContext {
 	return pod.SecurityContext
 }
 
-// namespaces are those of the pod. Processes are seen within a container only, unless the pod says otherwise; the default of
+// namespaces are those of the pod. Processes are seen within a container only, unless the pod sets otherwise; the default of
 // CRI is another one.
 func namespaces(pod *corev1.PodSpec) *runtime.NamespaceOption {
 	options := &runtime.NamespaceOption{Pid: runtime.NamespaceMode_CONTAINER}

@@ -9,8 +9,8 @@ import (
 // containerAdministrator is what Windows has nearest to root. Names of Windows accounts have no case.
 const containerAdministrator = "ContainerAdministrator"
 
-// refuseAdministrator is runAsNonRoot on Windows: the container administrator is refused, whether it was asked for or the image
-// names it. Other accounts pass, and so does an image that names none: there is no number to tell.
+// refuseAdministrator is runAsNonRoot on Windows: the container administrator is refused, whether the pod or the image
+// names it. Other accounts pass, and so does an image without a user: Windows has no user numbers.
 func refuseAdministrator(c Container) error {
 	if !isTrue(c.effective().RunAsNonRoot) {
 		return nil
@@ -38,7 +38,7 @@ func isAdministrator(user string) bool {
 }
 
 // refuseRoot is runAsNonRoot on Linux: root is refused, and an image that names its user by a word, as only its own
-// /etc/passwd says which number that is.
+// /etc/passwd has the number.
 func refuseRoot(c Container) error {
 	effective := c.effective()
 	if !isTrue(effective.RunAsNonRoot) {
@@ -59,7 +59,7 @@ func refuseRoot(c Container) error {
 	case *uid == 0:
 		return fmt.Errorf("container %q has runAsNonRoot, but its image runs as 0, which is root: %s", c.Name, mend)
 	case *uid < 0 || *uid > math.MaxInt32:
-		return fmt.Errorf("container %q has runAsNonRoot, but its image runs as %d, which is no user ID (0 to %d): %s", c.Name, *uid, math.MaxInt32, mend)
+		return fmt.Errorf("container %q has runAsNonRoot, but its image runs as %d, which is not a user ID (0 to %d): %s", c.Name, *uid, math.MaxInt32, mend)
 	}
 	return nil
 }

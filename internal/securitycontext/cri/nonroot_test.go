@@ -26,7 +26,7 @@ func TestRunAsNonRootOnWindows(t *testing.T) {
 		"administrator of the image":            {image: "ContainerAdministrator", refused: `image runs as "ContainerAdministrator"`},
 		"administrator of the image, case":      {image: `USER MANAGER\CONTAINERADMINISTRATOR`, refused: `image runs as "USER MANAGER\\CONTAINERADMINISTRATOR"`},
 		"another user than the image's":         {runAsUserName: new("ContainerUser"), image: "ContainerAdministrator"},
-		"nobody, before the image's":            {runAsUserName: new(""), image: "ContainerAdministrator", refused: `image runs as "ContainerAdministrator"`},
+		"no user, before the image's":           {runAsUserName: new(""), image: "ContainerAdministrator", refused: `image runs as "ContainerAdministrator"`},
 		"administrator over the image's":        {runAsUserName: new("containeradministrator"), image: "ContainerUser", refused: `runAsUserName is "containeradministrator"`},
 		"a name that only begins like it":       {runAsUserName: new("ContainerAdministrators")},
 		"a domain that is called like it":       {runAsUserName: new(`ContainerAdministrator\app`)},
@@ -95,7 +95,7 @@ func mustRefuse(t *testing.T, empty bool, err error, parts ...string) {
 	}
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %q does not say %q", err, part)
+			t.Errorf("error %q lacks %q", err, part)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// seccompProfile is the one that was asked for, or else what the node does without one.
+// seccompProfile is the pod's, or else the node's default.
 func seccompProfile(asked *corev1.SeccompProfile, node Node) (*runtime.SecurityProfile, error) {
 	if asked == nil {
 		if node.SeccompDefault {
@@ -33,7 +33,7 @@ func seccompProfile(asked *corev1.SeccompProfile, node Node) (*runtime.SecurityP
 	return nil, fmt.Errorf("the type %q of seccompProfile is not known: set it to RuntimeDefault, Localhost or Unconfined", asked.Type)
 }
 
-// appArmorProfile is nil where none was asked for: the runtime then has its own default.
+// appArmorProfile is nil if it is not set: the runtime then has its own default.
 func appArmorProfile(asked *corev1.AppArmorProfile) (*runtime.SecurityProfile, error) {
 	if asked == nil {
 		return nil, nil
@@ -52,7 +52,7 @@ func appArmorProfile(asked *corev1.AppArmorProfile) (*runtime.SecurityProfile, e
 	return nil, fmt.Errorf("the type %q of appArmorProfile is not known: set it to RuntimeDefault, Localhost or Unconfined", asked.Type)
 }
 
-// maskedPaths are hidden from a container, as they tell of the host or let it be changed, unless it asks for all of /proc.
+// maskedPaths are hidden from a container, as they reveal or change state of the host, unless it sets procMount to Unmasked.
 func maskedPaths(mount *corev1.ProcMountType, node Node) []string {
 	if mount != nil && *mount == corev1.UnmaskedProcMount {
 		return nil
@@ -73,7 +73,7 @@ func maskedPaths(mount *corev1.ProcMountType, node Node) []string {
 	}, node.MaskedPaths)
 }
 
-// readonlyPaths can be seen by a container, and not be written to, unless it asks for all of /proc.
+// readonlyPaths are read-only for a container, unless it sets procMount to Unmasked.
 func readonlyPaths(mount *corev1.ProcMountType) []string {
 	if mount != nil && *mount == corev1.UnmaskedProcMount {
 		return nil

@@ -7,7 +7,7 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// WindowsContainer is what the runtime is told of a container of a Windows pod: the user (runAsUserName, or else that of the
+// WindowsContainer is the message for a container of a Windows pod: the user (runAsUserName, or else that of the
 // image), the contents of the gMSA credential spec, and whether it is a HostProcess container. Fields that are for Linux are
 // ignored, as Kubernetes ignores them.
 func WindowsContainer(c Container) (*runtime.WindowsContainerSecurityContext, error) {
@@ -44,7 +44,7 @@ func userName(options *corev1.WindowsSecurityContextOptions) string {
 }
 
 // credentialSpec is the contents of a gMSA. A name whose contents were never filled in is an error: the runtime knows no
-// names, and would start the container without its identity, in silence.
+// names, and would silently start the container without its identity.
 func credentialSpec(options *corev1.WindowsSecurityContextOptions, of string) (string, error) {
 	if options == nil {
 		return "", nil

@@ -15,11 +15,11 @@ func TestWindowsContainerUser(t *testing.T) {
 		image cri.ImageUser
 		want  string
 	}{
-		"nobody":            {},
+		"no user":           {},
 		"of the image":      {image: cri.ImageUser{Name: "ContainerUser"}, want: "ContainerUser"},
 		"asked for":         {asked: new(`CONTOSO\app`), want: `CONTOSO\app`},
 		"asked for instead": {asked: new(`CONTOSO\app`), image: cri.ImageUser{Name: "ContainerUser"}, want: `CONTOSO\app`},
-		"asked for nobody":  {asked: new(""), image: cri.ImageUser{Name: "ContainerUser"}, want: "ContainerUser"},
+		"empty":             {asked: new(""), image: cri.ImageUser{Name: "ContainerUser"}, want: "ContainerUser"},
 		"a number":          {image: cri.ImageUser{UID: new(int64(1000))}},
 	} {
 		message, err := cri.WindowsContainer(cri.Container{Name: "web", Image: test.image, Effective: &corev1.SecurityContext{
@@ -69,7 +69,7 @@ func TestHostProcessSandbox(t *testing.T) {
 		refused                  []string
 	}{
 		"none":                          {},
-		"none, said so":                 {init: no, regular: no, ephemeral: no, pod: new(false)},
+		"none, explicitly":              {init: no, regular: no, ephemeral: no, pod: new(false)},
 		"all":                           {init: yes, regular: yes, ephemeral: yes, hostNetwork: true, want: true},
 		"all, and the pod":              {init: yes, regular: yes, ephemeral: yes, pod: new(true), hostNetwork: true, want: true},
 		"not the init container":        {regular: yes, ephemeral: yes, hostNetwork: true, refused: []string{"both HostProcess containers (web, debug) and others (setup)"}},
@@ -77,7 +77,7 @@ func TestHostProcessSandbox(t *testing.T) {
 		"not the ephemeral one":         {init: yes, regular: yes, hostNetwork: true, refused: []string{"both HostProcess containers (setup, web) and others (debug)", "for the whole pod, or for none"}},
 		"some, and not host's network":  {init: yes, refused: []string{"both HostProcess containers"}},
 		"all, but not host's network":   {init: yes, regular: yes, ephemeral: yes, refused: []string{"HostProcess containers (setup, web, debug)", "set spec.hostNetwork to true"}},
-		"all, but the pod says not":     {init: yes, regular: yes, ephemeral: yes, pod: new(false), hostNetwork: true, refused: []string{"windowsOptions.hostProcess is false for the pod", "set it to true"}},
+		"all, but not by the pod":       {init: yes, regular: yes, ephemeral: yes, pod: new(false), hostNetwork: true, refused: []string{"windowsOptions.hostProcess is false for the pod", "set it to true"}},
 		"none, in the host's network":   {hostNetwork: true},
 		"none, though the pod might be": {init: no, regular: no, ephemeral: no, pod: new(true), hostNetwork: true},
 	} {

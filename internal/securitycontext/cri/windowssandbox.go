@@ -9,9 +9,9 @@ import (
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// WindowsSandbox is what the runtime is told of the sandbox of a Windows pod. User and gMSA are those of the pod; nothing that
-// a container says for itself reaches the sandbox, except that it is a HostProcess container: the runtime must know that before
-// there is one. Then all containers must be, init and ephemeral ones too, in a pod of the host's network.
+// WindowsSandbox is the message for the sandbox of a Windows pod. User and gMSA are those of the pod; a container's own
+// settings do not reach the sandbox, except that it is a HostProcess container: the runtime must know that before
+// the first one. Then all containers must be, init and ephemeral ones too, in a pod of the host's network.
 func WindowsSandbox(pod *corev1.PodSpec, effective Effective) (*runtime.WindowsSandboxSecurityContext, error) {
 	var options *corev1.WindowsSecurityContextOptions
 	if pod.SecurityContext != nil {

@@ -22,7 +22,7 @@ const (
 	scheme = "registry://"
 )
 
-// Exactly the names that NewValueName makes: whatever matches may be removed by who made it, and by nobody else.
+// Exactly the names that NewValueName makes: the keeper may remove any value that matches, and no other program may use such a name.
 var valueName = regexp.MustCompile(`^` + prefix + `[0-9a-f]{80}$`)
 
 // NewValueName makes the name of a registry value: `k8s-cred-spec-` and 80 hexadecimal digits, from 40 bytes of random. It is
@@ -36,7 +36,7 @@ func NewValueName(random io.Reader) (string, error) {
 	return prefix + hex.EncodeToString(content[:]), nil
 }
 
-// IsValueName says whether NewValueName could have made this name.
+// IsValueName reports whether NewValueName could have made this name.
 func IsValueName(name string) bool { return valueName.MatchString(name) }
 
 // SecurityOption is the element of HostConfig.SecurityOpt by which Docker finds the credential spec in the registry.

@@ -102,7 +102,7 @@ func TestSecurityOptionIsReadBack(t *testing.T) {
 	}
 }
 
-// Security options are what whoever created a container wrote: whatever it was, only names of ours are read from it.
+// Security options are input of a container's creator: only names of ours are read from them.
 func FuzzValueNames(f *testing.F) {
 	f.Add("credentialspec=registry://k8s-cred-spec-" + strings.Repeat("0", 80))
 	f.Add("CREDENTIALSPEC=REGISTRY://K8S-CRED-SPEC-" + strings.Repeat("F", 80))

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Everything that could be taken for another's is told apart by its place: names as "name-of-<place>;", contents as
+// Each place has distinct values: names as "name-of-<place>;", contents as
 // {"contents":"of-<place>;"}.
 func nameOf(place string) string     { return "name-of-" + place + ";" }
 func contentsOf(place string) string { return fmt.Sprintf(`{"contents":"of-%s;"}`, place) }
@@ -58,7 +58,7 @@ func account(random *rand.Rand, place string) *corev1.WindowsSecurityContextOpti
 	return options
 }
 
-// whose is the place that a container must have its account from, empty if none, and whether the contents are missing there.
+// whose is the place that a container must have its account from, or "", and whether the contents are missing there.
 func whose(pod *corev1.PodSpec, place string, own *corev1.SecurityContext) (from string, missing bool) {
 	if own != nil && own.WindowsOptions != nil && own.WindowsOptions.GMSACredentialSpecName != nil {
 		return place, own.WindowsOptions.GMSACredentialSpec == nil
@@ -94,7 +94,7 @@ func TestCredentialSpecsStayApart(t *testing.T) {
 		}
 	}
 	if with < 100 || without < 100 {
-		t.Errorf("%d containers with an account and %d without are too few to say anything", with, without)
+		t.Errorf("%d containers with an account and %d without are too few", with, without)
 	}
 }
 
@@ -102,7 +102,7 @@ func check(t *testing.T, place, from string, missing bool, got told) {
 	t.Helper()
 	if missing {
 		if !strings.Contains(got.Refused, nameOf(from)) || got.OCI != nil || got.CRI != nil {
-			t.Errorf("%s has a name without contents, and is told %+v", place, got)
+			t.Errorf("%s has a name without contents, and gets %+v", place, got)
 		}
 		return
 	}
@@ -128,14 +128,14 @@ func check(t *testing.T, place, from string, missing bool, got told) {
 	}
 	for _, all := range []string{string(got.CRI), string(written)} {
 		if strings.Contains(all, "name-of-") {
-			t.Errorf("%s is told a name: %s", place, all)
+			t.Errorf("%s gets a name: %s", place, all)
 		}
 		want := 0
 		if from != "" {
 			want = 1
 		}
 		if n := strings.Count(all, "contents"); n != want {
-			t.Errorf("%s is told %d credential specs, want %d: %s", place, n, want, all)
+			t.Errorf("%s gets %d credential specs, want %d: %s", place, n, want, all)
 		}
 	}
 }

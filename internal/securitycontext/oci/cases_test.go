@@ -34,7 +34,7 @@ type user struct {
 
 func (u user) image() cri.ImageUser { return cri.ImageUser{UID: u.UID, Name: u.Name} }
 
-// handover is want.yaml of a case: all that a kubelet tells the runtime, and what the runtime makes of it.
+// handover is want.yaml of a case: the messages of a kubelet, and the runtime's result.
 type handover struct {
 	Sandbox    told            `json:"sandbox"`
 	Containers map[string]told `json:"containers"`
@@ -158,7 +158,7 @@ func linuxContainer(t testing.TB, pod *corev1.PodSpec, c cri.Container) told {
 	return told{CRI: text(t, message), OCI: &spec}
 }
 
-// refused wants that nobody gets into the specification whom CRI refuses.
+// refused checks that a container refused by package cri does not get into the specification.
 func refused(t testing.TB, err, ociErr error) told {
 	t.Helper()
 	if ociErr == nil || ociErr.Error() != err.Error() {

@@ -11,7 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/securitycontext"
 )
 
-// What has no case, nobody has looked at.
+// Every combination has a case.
 func TestEveryCombinationHasACase(t *testing.T) {
 	for _, system := range []string{"linux", "windows"} {
 		for _, account := range []string{"gmsa", "no-gmsa"} {

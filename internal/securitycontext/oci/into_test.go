@@ -77,7 +77,7 @@ func TestLinuxIntoAnything(t *testing.T) {
 		}
 	}
 	if full.Process.Cwd != "/" || full.Root.Path != "rootfs" || full.Linux.CgroupsPath != "kept" {
-		t.Errorf("what is not of the security context was changed: %+v", full)
+		t.Errorf("fields outside the security context were changed: %+v", full)
 	}
 	oci.Linux{}.Into(&full)
 	if full.Process.User.UID != 1000 || full.Process.NoNewPrivileges || full.Root.Readonly || len(full.Linux.MaskedPaths)+len(full.Linux.ReadonlyPaths) > 0 {

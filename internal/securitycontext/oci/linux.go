@@ -16,7 +16,7 @@ type Linux struct {
 	User            *specs.User
 	NoNewPrivileges bool
 	ReadonlyRoot    bool
-	// MaskedPaths and ReadonlyPaths are absolute, and none for a privileged container.
+	// MaskedPaths and ReadonlyPaths are absolute, and nil for a privileged container.
 	MaskedPaths, ReadonlyPaths []string
 }
 
@@ -37,7 +37,7 @@ func LinuxContainer(pod *corev1.PodSpec, c cri.Container, node cri.Node) (Linux,
 	var ids []uint32
 	for _, id := range append([]int64{uid.GetValue(), gid.GetValue()}, message.GetSupplementalGroups()...) {
 		if id < 0 || id > math.MaxUint32 {
-			return Linux{}, fmt.Errorf("container %q: %d is no user or group of Linux (0 to %d): set runAsUser, runAsGroup, fsGroup and supplementalGroups to such", c.Name, id, uint32(math.MaxUint32))
+			return Linux{}, fmt.Errorf("container %q: %d is not a user or group ID of Linux (0 to %d): set runAsUser, runAsGroup, fsGroup and supplementalGroups to such", c.Name, id, uint32(math.MaxUint32))
 		}
 		ids = append(ids, uint32(id))
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/credence-id/credence/internal/securitycontext/cri"
 )
 
-// HostProcessAnnotation is how containerd tells hcsshim that this is a HostProcess container: "true" or "false".
+// HostProcessAnnotation marks a HostProcess container for hcsshim: "true" or "false".
 const HostProcessAnnotation = "microsoft.com/hostprocess-container"
 
 // Windows is what the specification of a Windows container or sandbox has from its security context.
 type Windows struct {
 	// Username is process.user.username; empty is the default user of the image's operating system.
 	Username string
-	// CredentialSpec is the JSON of windows.credentialSpec; empty is none.
+	// CredentialSpec is the JSON of windows.credentialSpec, or "".
 	CredentialSpec string
 	// HostProcess is the annotation.
 	HostProcess bool
@@ -58,7 +58,7 @@ func username(asked string, image cri.ImageUser) string {
 	return image.Name
 }
 
-// Into puts them into a specification, over whatever it had: what a security context does not ask for must not come from
+// Into puts them into a specification, over its previous values: fields that a security context does not set must not come from
 // elsewhere.
 //
 // The credential spec is a string that holds JSON. The OCI specification allows any JSON there; but hcsshim, which hands it to

@@ -1,5 +1,5 @@
 // Package alicloud is Alibaba Cloud, whose STS exchanges a token for credentials of a RAM role. In goes a providerConfig with
-// the role and the identity provider, out come these and the variables of the SDKs. It never speaks to Alibaba Cloud.
+// the role and the identity provider, out come these and the variables of the SDKs. It makes no requests.
 package alicloud
 
 import (
@@ -16,7 +16,7 @@ import (
 const Type = "alicloud"
 
 // maxLifetime: an identity provider refuses tokens that were issued longer ago than its issuance age limit, 12 hours unless
-// it was set up otherwise, whatever their exp says.
+// it was set up otherwise, whatever their exp.
 const maxLifetime = 12 * time.Hour
 
 // Adapter is Alibaba Cloud.

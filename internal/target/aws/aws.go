@@ -1,6 +1,6 @@
 // Package aws is Amazon Web Services, whose STS exchanges a token for credentials of an IAM role, or a store that does the same
 // at an endpoint of its own: MinIO, Ceph. In goes a providerConfig with the role, out come a profile for the SDKs and their
-// variables. It never speaks to AWS.
+// variables. It makes no requests.
 package aws
 
 import (

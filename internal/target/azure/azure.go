@@ -1,5 +1,5 @@
 // Package azure is Microsoft Entra ID, which exchanges a token for one of an application or a managed identity. In goes a
-// providerConfig with their GUIDs, out come these and the variables of the SDKs. It never speaks to Azure.
+// providerConfig with their GUIDs, out come these and the variables of the SDKs. It makes no requests.
 package azure
 
 import (

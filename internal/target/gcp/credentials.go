@@ -6,7 +6,7 @@ import (
 	"github.com/credence-id/credence/internal/target"
 )
 
-// These are all the URLs that a credential configuration can have: who could choose them could have tokens sent to himself.
+// These are all the URLs of a credential configuration: a user who could choose them could have tokens sent elsewhere.
 const (
 	tokenURL            = "https://sts.googleapis.com/v1/token"
 	impersonationPrefix = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/"

@@ -1,6 +1,6 @@
 // Package gcp is Google Cloud, whose STS exchanges a token by a workload identity pool. In goes a providerConfig with the
 // provider of the pool, out comes the credential configuration of the SDKs, all of whose URLs are constants of this package.
-// It never speaks to Google.
+// It makes no requests.
 package gcp
 
 import (
@@ -47,7 +47,7 @@ const projectPattern = `[a-z][a-z0-9-]{4,28}[a-z0-9]`
 var (
 	project  = regexp.MustCompile(`\A` + projectPattern + `\z`)
 	provider = regexp.MustCompile(`\Aprojects/[1-9]\d{0,18}/locations/global/workloadIdentityPools/[a-z0-9-]{4,32}/providers/[a-z0-9-]{4,32}\z`)
-	// account is a service account that somebody made, or the default one of Compute Engine or App Engine.
+	// account is a user-made service account, or the default one of Compute Engine or App Engine.
 	account = regexp.MustCompile(`\A(?:` + projectPattern + `@` + projectPattern + `\.iam|[1-9]\d{0,18}-compute@developer|` + projectPattern + `@appspot)\.gserviceaccount\.com\z`)
 )
 

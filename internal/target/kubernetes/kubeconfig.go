@@ -70,7 +70,7 @@ func (c config) kubeconfig(place target.Place) string {
 	return string(content)
 }
 
-// certificates returns the certificates in the base64 form of PEM, written anew: what is no certificate does not pass.
+// certificates returns the certificates in the base64 form of PEM, written anew: other content is refused.
 func certificates(data string) ([]byte, error) {
 	const maxBytes = 32 << 10
 	if len(data) > maxBytes {

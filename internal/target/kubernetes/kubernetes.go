@@ -1,5 +1,5 @@
 // Package kubernetes is the API of another Kubernetes cluster, which trusts the issuer by its authentication configuration.
-// In goes a providerConfig with the server, out comes a kubeconfig. It never speaks to a cluster.
+// In goes a providerConfig with the server, out comes a kubeconfig. It makes no requests.
 package kubernetes
 
 import (

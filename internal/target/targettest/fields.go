@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Fields tries values of single fields of the first configuration of a suite: by field and value, whether it is right. An
-// error names its field, and says what it must be.
+// Fields tries values of single fields of the first configuration of a suite: by field and value, whether it is valid. An
+// error names its field, and describes valid values.
 func Fields(t *testing.T, suite Suite, fields map[string]map[string]bool) {
 	t.Helper()
 	members := object(t, suite.Accepted[0])
@@ -20,7 +20,7 @@ func Fields(t *testing.T, suite Suite, fields map[string]map[string]bool) {
 			case right && len(errs) > 0:
 				t.Errorf("%s %q: %v", name, value, errs)
 			case !right && (len(errs) != 1 || errs[0].Field != path().Child(name).String() || !strings.Contains(errs[0].Detail, "must be")):
-				t.Errorf("%s %q: %v, want one error of this field that says what it must be", name, value, errs)
+				t.Errorf("%s %q: %v, want one error of this field that describes valid values", name, value, errs)
 			}
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Fuzz tries bytes as a providerConfig, and strings as one field of one that is accepted: nothing panics, and what is
-// accepted injects nothing that would break a file.
+// Fuzz tries bytes as a providerConfig, and strings as one field of an accepted one: nothing panics, and an accepted
+// configuration injects nothing that would break a file.
 func Fuzz(f *testing.F, suite Suite) {
 	f.Helper()
 	members := object(f, suite.Accepted[0])
@@ -34,7 +34,7 @@ func Fuzz(f *testing.F, suite Suite) {
 func marshalled(t testing.TB, value []byte) []byte {
 	t.Helper()
 	if len(value) < 2 || value[0] != '"' {
-		t.Fatalf("%s is no string", value)
+		t.Fatalf("%s is not a string", value)
 	}
 	return slices.Clone(value[1 : len(value)-1])
 }

@@ -66,13 +66,13 @@ func checkInjection(t testing.TB, injection target.Injection, place target.Place
 	}
 	for i, mount := range injection.Mounts {
 		if _, ok := contents[mount]; !ok || slices.Contains(injection.Mounts[:i], mount) {
-			t.Errorf("mount %s is no key, or stands twice", mount)
+			t.Errorf("mount %s is not a key, or stands twice", mount)
 		}
 	}
 	var names []string
 	for _, variable := range injection.Env {
 		if problems := validation.IsCIdentifier(variable.Name); len(problems) > 0 || slices.Contains(names, variable.Name) {
-			t.Errorf("variable %q stands twice, or is no name: %v", variable.Name, problems)
+			t.Errorf("variable %q stands twice, or is not a valid name: %v", variable.Name, problems)
 		}
 		names = append(names, variable.Name)
 		if variable.Value == "" || strings.ContainsFunc(variable.Value, unicode.IsControl) || strings.Contains(variable.Value, "$(") {
@@ -112,21 +112,21 @@ func checkContent(t testing.TB, key target.Key, place target.Place) {
 	case strings.HasPrefix(key.Content, "{"):
 		var read any
 		if err := json.Unmarshal([]byte(key.Content), &read); err != nil {
-			t.Errorf("key %s is no JSON: %v", key.Name, err)
+			t.Errorf("key %s is not JSON: %v", key.Name, err)
 		} else if !holds(read, place.Token()) {
 			t.Errorf("key %s does not name the token %s: %s", key.Name, place.Token(), key.Content)
 		}
 	case strings.Contains(key.Content, "\n"):
 		var read any
 		if err := yaml.UnmarshalStrict([]byte(key.Content), &read); err != nil {
-			t.Errorf("key %s is no YAML: %v", key.Name, err)
+			t.Errorf("key %s is not YAML: %v", key.Name, err)
 		} else if !holds(read, place.Token()) {
 			t.Errorf("key %s does not name the token %s: %s", key.Name, place.Token(), key.Content)
 		}
 	}
 }
 
-// holds says whether a string is somewhere in what was read.
+// holds reports whether a string is somewhere in decoded data.
 func holds(read any, text string) bool {
 	switch read := read.(type) {
 	case string:

@@ -23,7 +23,7 @@ type Suite struct {
 	Adapter target.Adapter
 	// Accepted are providerConfigs that the adapter accepts, at least one. The first has all its fields.
 	Accepted []string
-	// Lax says that the adapter leaves the providerConfig to others.
+	// Lax reports whether the adapter leaves the check of the providerConfig to others.
 	Lax bool
 }
 
@@ -62,11 +62,11 @@ func checkLimits(t testing.TB, limits target.Limits) {
 	}
 	for _, algorithm := range limits.Algorithms {
 		if !slices.Contains(known, algorithm) {
-			t.Errorf("algorithm %s is none of %v", algorithm, known)
+			t.Errorf("algorithm %s is not one of %v", algorithm, known)
 		}
 	}
 	if limits.Lifetime < 0 || limits.Subject < 0 || limits.Audiences < 0 || limits.Audience < 0 {
-		t.Errorf("limits %+v, want none below zero", limits)
+		t.Errorf("limits %+v, want 0 or more", limits)
 	}
 	if limits.Lifetime != 0 && limits.Lifetime < identity.ShortestLifetime {
 		t.Errorf("lifetime %s: no token is as short", limits.Lifetime)
@@ -111,7 +111,7 @@ func checkStrict(t testing.TB, suite Suite) {
 		for _, end := range []string{"\n", "\r\n", "\x00", " ", "\u2028"} {
 			var text string
 			if err := json.Unmarshal(value, &text); err != nil {
-				t.Fatalf("%s of the first configuration is no string", name)
+				t.Fatalf("%s of the first configuration is not a string", name)
 			}
 			refused[name+" ends with "+string(marshal(t, end))] = with(t, members, name, string(marshal(t, text+end)))
 			refused[name+" begins with "+string(marshal(t, end))] = with(t, members, name, string(marshal(t, end+text)))

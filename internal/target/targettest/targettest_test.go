@@ -24,7 +24,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// plain is an adapter whose configuration is one value, which it does not look at, and which injects what it is told to.
+// plain is an adapter whose configuration is one value, unchecked, with a given injection.
 type plain struct {
 	inject   func(value string, place target.Place) target.Injection
 	careless bool
@@ -62,7 +62,7 @@ func (plainConfig) Audiences() []string                             { return nil
 
 const head = `{"apiVersion":"plain.authentication.gardener.cloud/v1alpha1","kind":"Config","value":`
 
-// What the suite is there to find, it finds.
+// The suite finds the faults that it is there for.
 func TestBadInjections(t *testing.T) {
 	key := func(name, content string) target.Injection {
 		return target.Injection{Keys: []target.Key{{Name: name, Content: content}}}
@@ -86,19 +86,19 @@ func TestBadInjections(t *testing.T) {
 		"carriage return":       {"x\ry", profile, "control characters"},
 		"quote in JSON": {`"`, func(v string, p target.Place) target.Injection {
 			return key("json", `{"file":"`+p.Token()+`","x":"`+v+`"}`)
-		}, "is no JSON"},
-		"no token in JSON":            {"x", func(string, target.Place) target.Injection { return key("json", `{"file":"elsewhere"}`) }, "does not name the token"},
-		"unescaped in YAML":           {"x: y: z", func(v string, p target.Place) target.Injection { return key("yaml", "a: "+v+"\nb: "+p.Token()+"\n") }, "is no YAML"},
-		"no token in YAML":            {"x", func(string, target.Place) target.Injection { return key("yaml", "a: b\nc: d\n") }, "does not name the token"},
-		"key of the token":            {"x", func(string, target.Place) target.Injection { return key("token", "x") }, "is taken"},
-		"key that is none":            {"x", func(string, target.Place) target.Injection { return key("a/b", "x") }, `key "a/b"`},
-		"mount without a key":         {"x", func(string, target.Place) target.Injection { return target.Injection{Mounts: []string{"a"}} }, "is no key"},
-		"control character":           {"x\ty", func(v string, _ target.Place) target.Injection { return env("A", v) }, "variable A"},
-		"reference":                   {"$(B)", func(v string, _ target.Place) target.Injection { return env("A", v) }, "variable A"},
-		"variable that is none":       {"x", func(v string, _ target.Place) target.Injection { return env("A-B", v) }, `variable "A-B"`},
-		"file that is not mounted":    {"x", func(_ string, p target.Place) target.Injection { return env("A", p.File("b")) }, "which is not mounted"},
-		"path of Linux on Windows":    {"x", func(string, target.Place) target.Injection { return key("file", "/var/run/secrets/token") }, "a path of Linux"},
-		"another one each time asked": {"x", func(string, target.Place) target.Injection { return env("A", time.Now().String()) }, "another one"},
+		}, "is not JSON"},
+		"no token in JSON":         {"x", func(string, target.Place) target.Injection { return key("json", `{"file":"elsewhere"}`) }, "does not name the token"},
+		"unescaped in YAML":        {"x: y: z", func(v string, p target.Place) target.Injection { return key("yaml", "a: "+v+"\nb: "+p.Token()+"\n") }, "is not YAML"},
+		"no token in YAML":         {"x", func(string, target.Place) target.Injection { return key("yaml", "a: b\nc: d\n") }, "does not name the token"},
+		"key of the token":         {"x", func(string, target.Place) target.Injection { return key("token", "x") }, "is taken"},
+		"invalid key":              {"x", func(string, target.Place) target.Injection { return key("a/b", "x") }, `key "a/b"`},
+		"mount without a key":      {"x", func(string, target.Place) target.Injection { return target.Injection{Mounts: []string{"a"}} }, "is not a key"},
+		"control character":        {"x\ty", func(v string, _ target.Place) target.Injection { return env("A", v) }, "variable A"},
+		"reference":                {"$(B)", func(v string, _ target.Place) target.Injection { return env("A", v) }, "variable A"},
+		"invalid variable":         {"x", func(v string, _ target.Place) target.Injection { return env("A-B", v) }, `variable "A-B"`},
+		"file that is not mounted": {"x", func(_ string, p target.Place) target.Injection { return env("A", p.File("b")) }, "which is not mounted"},
+		"path of Linux on Windows": {"x", func(string, target.Place) target.Injection { return key("file", "/var/run/secrets/token") }, "a path of Linux"},
+		"another one each time":    {"x", func(string, target.Place) target.Injection { return env("A", time.Now().String()) }, "another one"},
 	} {
 		value := string(marshal(t, test.value))
 		r := &recorder{TB: t}

@@ -25,7 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) (credentialspecs.Registry, Read))
 		mustRemove(t, registry, "WebApp01")
 		mustList(t, registry)
 	})
-	t.Run("what is written is read, character by character", func(t *testing.T) {
+	t.Run("a written value is read, character by character", func(t *testing.T) {
 		registry, read := open(t)
 		for name, contents := range map[string]string{
 			"plain":        `{"CmsPlugins":["ActiveDirectory"]}`,
@@ -94,7 +94,7 @@ func concurrently(t *testing.T, open func(t *testing.T) (credentialspecs.Registr
 				if err := registry.Write(name, name); err != nil {
 					t.Error(err)
 				}
-				// What a list holds while others write is open: Windows counts through the values that there are.
+				// The list while others write is undefined: Windows counts through the values that there are.
 				if _, err := registry.Names(); err != nil {
 					t.Error(err)
 				}
