@@ -8,4 +8,5 @@ require (
 	golang.org/x/oauth2 v0.27.0
 	golang.org/x/sys v0.30.0
 	golang.org/x/term v0.29.0
+	sigs.k8s.io/yaml v1.4.0
 )

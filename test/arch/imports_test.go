@@ -41,7 +41,7 @@ var rules = []rule{
 	{from: core, not: `^k8s\.io/(client-go|apiserver)/`, deep: true, why: "deciding is pure: clients are at the edge"},
 	{from: core, not: `^(log|k8s\.io/klog/.*)$`, why: "the core logs nothing: its callers know what matters"},
 	{from: logless, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, issuer/keys) know how they are logged"},
-	{from: `^execcredential(/exectest)?$`, not: other, except: `^(golang\.org/x|go\.yaml\.in)/`, deep: true, why: "users of the library must not get our dependencies"},
+	{from: `^execcredential(/exectest)?$`, not: other, except: `^(golang\.org/x|go\.yaml\.in|sigs\.k8s\.io/yaml)(/|$)`, deep: true, why: "users of the library must not get our dependencies"},
 	{from: `^execcredential`, not: `^(internal|api)/`, deep: true, why: "the library stands on its own"},
 	{from: `^internal/target/[^/]+$`, not: `^internal/target/[^/]+$`, why: "one target system knows nothing of another"},
 	{from: `.`, not: `^k8s\.io/apiserver/`, why: "k8s.io/apiserver has one door, internal/apiserver, and the wiring of its flags"},
