@@ -25,7 +25,7 @@ import (
 func Apply(ctx context.Context, config *logs.Options, gates featuregate.FeatureGate) error {
 	var stderr io.Writer = os.Stderr
 	if config.Verbosity == 0 {
-		stderr = essence{to: quiet.Writer{To: os.Stderr, Routine: routine()}, stopping: ctx.Done()}
+		stderr = logFilter{to: quiet.Writer{To: os.Stderr, Routine: routine()}, stopping: ctx.Done()}
 		// The server makes and drops connections to etcd as it starts; gRPC warns of each.
 		grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, os.Stderr))
 	}
@@ -36,15 +36,15 @@ func Apply(ctx context.Context, config *logs.Options, gates featuregate.FeatureG
 	return nil
 }
 
-// essence drops informational entries, and all when the component is being
+// logFilter drops informational entries, and all when the component is being
 // stopped: it then reports the end of each of its connections as an error. An
 // entry arrives in one Write, its severity as the first letter (the klog text format).
-type essence struct {
+type logFilter struct {
 	to       io.Writer
 	stopping <-chan struct{}
 }
 
-func (w essence) Write(entry []byte) (int, error) {
+func (w logFilter) Write(entry []byte) (int, error) {
 	select {
 	case <-w.stopping:
 		return len(entry), nil

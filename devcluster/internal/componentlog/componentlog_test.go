@@ -17,7 +17,7 @@ func TestKeepsWhatAsksForAction(t *testing.T) {
 	)
 	var out bytes.Buffer
 	stopping := make(chan struct{})
-	log := essence{to: quiet.Writer{To: &out, Routine: routine()}, stopping: stopping}
+	log := logFilter{to: quiet.Writer{To: &out, Routine: routine()}, stopping: stopping}
 	for _, entry := range []string{skipped, info, warning, failure} {
 		if n, err := fmt.Fprint(log, entry); n != len(entry) || err != nil {
 			t.Errorf("write of %q: %d, %v; want all of it", entry, n, err)

@@ -53,13 +53,13 @@ func (r *running) keep(ctx context.Context, fail context.CancelCauseFunc, name s
 		pause := firstPause
 		for ctx.Err() == nil {
 			began := time.Now()
-			output := &essence{stopping: ctx.Done()}
+			output := &logFilter{stopping: ctx.Done()}
 			err := run(ctx, output, func(pid int) { r.record(name, pid) })
 			r.record(name, 0)
 			if ctx.Err() != nil {
 				return
 			}
-			err = fmt.Errorf("%s ended: %w%s", name, err, output.lastWords())
+			err = fmt.Errorf("%s ended: %w%s", name, err, output.lastLine())
 			if !r.isSettled() {
 				fail(err)
 				return

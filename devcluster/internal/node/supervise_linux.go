@@ -37,10 +37,10 @@ func Supervise(ctx context.Context, settings Settings) error {
 	if err := state.WriteFile(filepath.Join(settings.Folder, settingsName), content, 0o600); err != nil {
 		return err
 	}
-	output := &essence{stopping: ctx.Done()}
+	output := &logFilter{stopping: ctx.Done()}
 	err = processes.Run(ctx, processes.Spec{Args: []string{Subcommand, settings.Folder}, Output: output, Grace: stopLimit, Apart: true, Mounts: true})
 	if err != nil {
-		err = fmt.Errorf("%w%s", err, output.lastWords())
+		err = fmt.Errorf("%w%s", err, output.lastLine())
 	}
 	return errors.Join(err, Clean(context.WithoutCancel(ctx), settings.Folder))
 }

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// essence passes what a part prints on to stderr, line by line, without what is only information, and nothing while the part
+// logFilter passes what a part prints on to stderr, line by line, without what is only information, and nothing while the part
 // is being stopped: it then reports the end of each of its connections as an error. It remembers the last line, which shows
 // why a part ended.
-type essence struct {
+type logFilter struct {
 	stopping <-chan struct{}
 
 	mu   sync.Mutex
@@ -18,27 +18,27 @@ type essence struct {
 	last string
 }
 
-func (e *essence) Write(data []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (f *logFilter) Write(data []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	select {
-	case <-e.stopping:
+	case <-f.stopping:
 		return len(data), nil
 	default:
 	}
-	e.rest = append(e.rest, data...)
-	end := bytes.LastIndexByte(e.rest, '\n') + 1
+	f.rest = append(f.rest, data...)
+	end := bytes.LastIndexByte(f.rest, '\n') + 1
 	var passed []byte
-	for line := range bytes.Lines(e.rest[:end]) {
+	for line := range bytes.Lines(f.rest[:end]) {
 		if informational(line) {
 			continue
 		}
 		passed = append(passed, line...)
 		if text := bytes.TrimSpace(line); len(text) > 0 {
-			e.last = string(text)
+			f.last = string(text)
 		}
 	}
-	e.rest = append(e.rest[:0], e.rest[end:]...)
+	f.rest = append(f.rest[:0], f.rest[end:]...)
 	if len(passed) > 0 {
 		// The reader of stderr may be gone; the part must not stop for that.
 		_, _ = os.Stderr.Write(passed)
@@ -46,13 +46,13 @@ func (e *essence) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-func (e *essence) lastWords() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.last == "" {
+func (f *logFilter) lastLine() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last == "" {
 		return ""
 	}
-	return ": " + strings.TrimPrefix(e.last, "credence-devcluster: ")
+	return ": " + strings.TrimPrefix(f.last, "credence-devcluster: ")
 }
 
 // informational is such as "I0102 15:04:05.000000    1234 server.go:56] all is well", and of containerd such as

@@ -17,7 +17,7 @@ func TestEssence(t *testing.T) {
 	os.Stderr = writer
 	defer func() { os.Stderr = stderr }()
 	stopping := make(chan struct{})
-	e := &essence{stopping: stopping}
+	e := &logFilter{stopping: stopping}
 	for _, text := range []string{
 		"I0102 15:04:05.000000    1234 server.go:56] all is well\nE0102 15:04:05.000000    1234 server.go:56] the do",
 		"or is shut\ntime=\"2026-01-02\" level=info msg=hello\nInfo of another kind\n",
@@ -27,7 +27,7 @@ func TestEssence(t *testing.T) {
 			t.Fatalf("Write: %d, %v", n, err)
 		}
 	}
-	if got := e.lastWords(); got != ": no way" {
+	if got := e.lastLine(); got != ": no way" {
 		t.Errorf("last words are %q", got)
 	}
 	close(stopping)
