@@ -34,7 +34,7 @@ type assembly struct {
 	o *Options
 	checked
 	client kubernetes.Interface
-	custody
+	keySource
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 	log    *slog.Logger

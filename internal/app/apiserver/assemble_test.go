@@ -31,7 +31,7 @@ func TestOldKeysAreNotPublished(t *testing.T) {
 		keys.DefaultStaleness + 2*time.Second: "what is published stays",
 		0:                                     "key", // none is published: it comes as far as making documents
 	} {
-		a := assembly{checked: checked{issuer: "https://issuer.example"}, custody: asleep{age}}
+		a := assembly{checked: checked{issuer: "https://issuer.example"}, keySource: asleep{age}}
 		if _, err := a.issue(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) || (age == 0) == strings.Contains(err.Error(), "stays") {
 			t.Errorf("keys that were read %s ago: %v, want %q", age, err, want)
 		}

@@ -68,7 +68,7 @@ func (b *beginning) guard(build func(http.Handler, *genericapiserver.Config) htt
 
 // remember connects the store of keys with what is remembered of them.
 func (a assembly) remember(server func() *apiserver.Server) {
-	own, ok := a.custody.(ownRing)
+	own, ok := a.keySource.(ownRing)
 	if !ok {
 		return
 	}
@@ -107,7 +107,7 @@ func (a assembly) begin(ctx context.Context, server *apiserver.Server, begun fun
 
 func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error {
 	const name = identityv1alpha1.WorkloadIdentities
-	own, ok := a.custody.(ownRing)
+	own, ok := a.keySource.(ownRing)
 	if !ok {
 		return server.KeyRings.Ensure(ctx, name)
 	}
@@ -195,7 +195,7 @@ func (a assembly) awaitKeys(ctx context.Context) {
 // the revoked ones, since the documents of one place may be older than those of another.
 func (a assembly) withoutKeys(ctx context.Context) (publication.Issue, error) {
 	stays := fmt.Errorf("there are no keys to publish: %w", a.unready())
-	own, ok := a.custody.(ownRing)
+	own, ok := a.keySource.(ownRing)
 	if !ok {
 		return publication.Issue{}, stays
 	}

@@ -77,7 +77,7 @@ func TestOldDocumentsDoNotReplaceNewerOnes(t *testing.T) {
 		o:       &Options{PublishConfigMap: "ns/documents", PublishDir: string(folder)},
 		checked: checked{issuer: issuer, configMap: types.NamespacedName{Namespace: "ns", Name: "documents"}},
 		client:  client,
-		custody: ownRing{
+		keySource: ownRing{
 			store:    &keyring.Remembering{Outside: func(context.Context) (keys.Past, error) { return past, nil }},
 			follower: keyring.NewFollower(keyring.Following{}),
 		},

@@ -31,7 +31,7 @@ type signer struct {
 
 // findSigner makes sure that there are keys to publish: those of the ledger, or at the first start those that the signer
 // announces.
-func findSigner(ctx context.Context, o *Options, c checked, client kubernetes.Interface, log *slog.Logger) (custody, error) {
+func findSigner(ctx context.Context, o *Options, c checked, client kubernetes.Interface, log *slog.Logger) (keySource, error) {
 	remote, err := externalsigner.New(externalsigner.Config{Socket: o.SignerSocket})
 	if err != nil {
 		return nil, fmt.Errorf("--signer-socket: %w", err)

@@ -28,7 +28,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err != nil {
 		return err
 	}
-	custody, err := takeCustody(ctx, o, c, client, log)
+	source, err := openKeys(ctx, o, c, client, log)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 			}
 		}()
 	}
-	a := assembly{o: o, checked: c, client: client, custody: custody, scheme: scheme, codecs: codecs, log: log}
+	a := assembly{o: o, checked: c, client: client, keySource: source, scheme: scheme, codecs: codecs, log: log}
 	server, err := a.assemble(ctx)
 	if err != nil {
 		return err

@@ -37,8 +37,8 @@ type delivery struct {
 	// ReleasedSince is since when the service account does not name the identity any more, while the Secret is still there.
 	ReleasedSince *time.Time `json:"releasedSince,omitempty"`
 	// Problem is what is wrong with the Secret itself.
-	Problem     string  `json:"problem,omitempty"`
-	LastFailure *mishap `json:"lastFailure,omitempty"`
+	Problem     string        `json:"problem,omitempty"`
+	LastFailure *eventWarning `json:"lastFailure,omitempty"`
 
 	issuer string    // the token's iss claim
 	issued time.Time // its iat claim
@@ -46,7 +46,7 @@ type delivery struct {
 
 // failure is the newest Warning on the Secret, the service account that needs it, or the identity, that is about this delivery and
 // has not been followed by a token.
-func (d *delivery) failure(identity *deliveredIdentity) *mishap {
+func (d *delivery) failure(identity *deliveredIdentity) *eventWarning {
 	newest := d.LastFailure
 	if on := identity.LastFailure; on != nil && on.about(d) && (newest == nil || on.Time.After(newest.Time)) {
 		newest = on

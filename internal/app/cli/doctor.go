@@ -145,7 +145,7 @@ func (d *doctor) examine(ctx context.Context, both clusters, where selection, cl
 	d.checkAgent(ctx, found, both.workload)
 	checkAnnotations(ctx, found, both.workload, where.namespace, where.home)
 	var ring *identityv1alpha1.KeyRing
-	var known *fleet
+	var known *inventory
 	const unavailable = "nothing can be checked while %s is not available"
 	if group := identityv1alpha1.SchemeGroupVersion; slices.Contains(missing, group) {
 		found.skip("keys", unavailable, group)

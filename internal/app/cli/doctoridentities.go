@@ -23,7 +23,7 @@ import (
 )
 
 // checkIdentities reads the identities and where they are, and holds each to what its target system takes.
-func (d *doctor) checkIdentities(ctx context.Context, found *diagnosis, both clusters, where selection) *fleet {
+func (d *doctor) checkIdentities(ctx context.Context, found *diagnosis, both clusters, where selection) *inventory {
 	home, names := where.home, where.names
 	known, err := both.survey(ctx, where.namespace, names, home)
 	if apierrors.IsForbidden(err) && where.namespace == "" {
@@ -87,7 +87,7 @@ func checkLimits(found *diagnosis, identity *deliveredIdentity) {
 }
 
 // checkIssuers looks at the issuer as relying parties do.
-func (d *doctor) checkIssuers(ctx context.Context, found *diagnosis, known *fleet, ring *v1alpha1.KeyRing, client *http.Client, authorities *x509.CertPool) {
+func (d *doctor) checkIssuers(ctx context.Context, found *diagnosis, known *inventory, ring *v1alpha1.KeyRing, client *http.Client, authorities *x509.CertPool) {
 	var issuers []string
 	if known != nil {
 		for _, identity := range known.identities {
@@ -158,7 +158,7 @@ func (d *doctor) checkPublicName(ctx context.Context, found *diagnosis, issuer s
 }
 
 // checkTokens looks at every Secret that carries a token.
-func (d *doctor) checkTokens(found *diagnosis, known *fleet) {
+func (d *doctor) checkTokens(found *diagnosis, known *inventory) {
 	var all, expired, overdue, empty, absent, unkept, orphaned, broken, foreign, unnamed, released []string
 	for _, identity := range known.identities {
 		for _, t := range identity.Deliveries {

@@ -57,9 +57,9 @@ type podExplanation struct {
 	// DryRun is true if the API server has tried to create such a pod, without keeping it.
 	DryRun bool `json:"dryRun"`
 	// Waiting is the condition TokenReady of a pod that waits behind its gate; absent if the agent has not written it.
-	Waiting *mishap `json:"waiting,omitempty"`
+	Waiting *eventWarning `json:"waiting,omitempty"`
 	// LastFailure is the newest Warning on a pod that exists.
-	LastFailure *mishap `json:"lastFailure,omitempty"`
+	LastFailure *eventWarning `json:"lastFailure,omitempty"`
 	// Notes say what could not be found out, and what the verdict does not say.
 	Notes []string `json:"notes,omitempty"`
 
@@ -81,7 +81,7 @@ type identityInPod struct {
 	Secret string `json:"secret"`
 	State  string `json:"state,omitempty"`
 	// LastFailure is the newest Warning on the service account, the Secret or the identity that is about this delivery.
-	LastFailure *mishap `json:"lastFailure,omitempty"`
+	LastFailure *eventWarning `json:"lastFailure,omitempty"`
 	// Missing is true if the pod exists and does not have it.
 	Missing    bool             `json:"missing,omitempty"`
 	Containers []containerInPod `json:"containers,omitempty"`

@@ -196,8 +196,8 @@ func (x *podExplanation) readWarnings(ctx context.Context, both clusters, in *id
 func anyWarning(*corev1.Event) bool { return true }
 
 // newestWarning is the newest Warning on an object that concerns holds for, or nil.
-func (x *podExplanation) newestWarning(ctx context.Context, cluster *api, kind, namespace, name string, concerns func(*corev1.Event) bool) (*mishap, error) {
-	var newest *mishap
+func (x *podExplanation) newestWarning(ctx context.Context, cluster *api, kind, namespace, name string, concerns func(*corev1.Event) bool) (*eventWarning, error) {
+	var newest *eventWarning
 	selector := fields.Set{"type": corev1.EventTypeWarning, "involvedObject.kind": kind, "involvedObject.name": name}.String()
 	err := each(ctx, listing{client: cluster.core, namespace: namespace, resource: "events", fields: selector}, func(page *corev1.EventList) {
 		for i := range page.Items {

@@ -10,13 +10,13 @@ import (
 )
 
 // waitingOf returns what the agent has written into the status of a pod that waits behind its gate; nil if it has not.
-func waitingOf(pod *corev1.Pod) *mishap {
+func waitingOf(pod *corev1.Pod) *eventWarning {
 	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.ConditionTokenReady })
 	if at < 0 || pod.Status.Conditions[at].Status != corev1.ConditionFalse || !waitsForToken(pod) {
 		return nil
 	}
 	condition := pod.Status.Conditions[at]
-	return &mishap{Time: condition.LastProbeTime.UTC(), Reason: condition.Reason, Message: looksLikeToken.ReplaceAllString(condition.Message, "[redacted]")}
+	return &eventWarning{Time: condition.LastProbeTime.UTC(), Reason: condition.Reason, Message: looksLikeToken.ReplaceAllString(condition.Message, "[redacted]")}
 }
 
 // wait makes what the agent has written the verdict on a pod that waits, unless something else was found, or the reason is gone.

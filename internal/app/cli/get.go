@@ -115,7 +115,7 @@ func (c *connection) openBoth(warnings io.Writer, identityKubeconfig string) (cl
 	return clusters{identity: identity, workload: workload}, err
 }
 
-func (g *get) print(found *fleet, namespace, command string) error {
+func (g *get) print(found *inventory, namespace, command string) error {
 	if g.output == "json" || g.output == "yaml" {
 		identities := found.identities
 		if identities == nil {
@@ -138,7 +138,7 @@ func (g *get) print(found *fleet, namespace, command string) error {
 	return g.printTable(found)
 }
 
-func (g *get) printTable(found *fleet) error {
+func (g *get) printTable(found *inventory) error {
 	wide := g.output == "wide"
 	header := []string{"NAME", "TYPE", "SECRET", "ACCOUNT", "PODS", "EXPIRES", "RENEWS"}
 	if g.all {
@@ -160,7 +160,7 @@ func (g *get) printTable(found *fleet) error {
 	return printTable(g.out, rows...)
 }
 
-func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide bool) []string {
+func (g *get) row(found *inventory, identity *deliveredIdentity, d *delivery, wide bool) []string {
 	kind := identity.Type
 	if identity.Missing {
 		kind = "(does not exist)"
@@ -189,7 +189,7 @@ func (g *get) row(found *fleet, identity *deliveredIdentity, d *delivery, wide b
 		}
 		row = append(row, requestedBy, context, strings.Join(identity.Audiences, ","), orDash(identity.Subject))
 	}
-	return append(row, g.mishap(d, failure, wide))
+	return append(row, g.warning(d, failure, wide))
 }
 
 // reported is what the status of an identity has of its Secrets, for those who may not list these.
@@ -209,10 +209,10 @@ func (g *get) reported(identity *deliveredIdentity, wide bool) []string {
 	return []string{fmt.Sprintf("(%d of %d)", delivered, secrets), "?", "?", g.expiry(d, wide), "?"}
 }
 
-func reportedFailure(identity *deliveredIdentity) *mishap {
+func reportedFailure(identity *deliveredIdentity) *eventWarning {
 	for _, report := range identity.Reports {
 		if report.Failure != nil {
-			return &mishap{Time: report.ReportTime.Time, Reason: report.Failure.Reason, Message: report.Failure.Message}
+			return &eventWarning{Time: report.ReportTime.Time, Reason: report.Failure.Reason, Message: report.Failure.Message}
 		}
 	}
 	return identity.LastFailure
@@ -268,10 +268,10 @@ func (g *get) renewal(d *delivery, wide bool) string {
 	}
 }
 
-// maxMishap is how much of a message a table shows.
-const maxMishap = 60
+// maxWarning is how much of a message a table shows.
+const maxWarning = 60
 
-func (g *get) mishap(d *delivery, failure *mishap, wide bool) string {
+func (g *get) warning(d *delivery, failure *eventWarning, wide bool) string {
 	text := ""
 	switch {
 	case d != nil && d.Problem != "":
@@ -281,8 +281,8 @@ func (g *get) mishap(d *delivery, failure *mishap, wide bool) string {
 	default:
 		return "-"
 	}
-	if runes := []rune(text); !wide && len(runes) > maxMishap {
-		return string(runes[:maxMishap]) + "…"
+	if runes := []rune(text); !wide && len(runes) > maxWarning {
+		return string(runes[:maxWarning]) + "…"
 	}
 	return text
 }

@@ -20,7 +20,7 @@ type accountDelivery struct {
 
 // findAccounts adds the Secrets that service accounts need and that are not there, and returns what each account needs, by
 // its name.
-func (f *fleet) findAccounts(ctx context.Context, workload *api, home string, bySecret map[types.NamespacedName]*delivery, ownerOf func(types.NamespacedName) *deliveredIdentity) (map[types.NamespacedName][]accountDelivery, error) {
+func (f *inventory) findAccounts(ctx context.Context, workload *api, home string, bySecret map[types.NamespacedName]*delivery, ownerOf func(types.NamespacedName) *deliveredIdentity) (map[types.NamespacedName][]accountDelivery, error) {
 	enabled, err := labelledNamespaces(ctx, workload)
 	if err != nil {
 		return nil, err

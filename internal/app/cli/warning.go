@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// mishap is the newest Event of kind Warning on an object.
-type mishap struct {
+// eventWarning is the newest Event of kind Warning on an object.
+type eventWarning struct {
 	Time    time.Time `json:"time"`
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
@@ -17,13 +17,13 @@ type mishap struct {
 	secret string // namespace/name of the one Secret that the Event on an identity is about; empty: about none in particular
 }
 
-// newer returns the later of a mishap, or nil, and an Event.
-func newer(kept *mishap, event *corev1.Event) *mishap {
+// newer returns the later of a warning, or nil, and an Event.
+func newer(kept *eventWarning, event *corev1.Event) *eventWarning {
 	at := happened(event)
 	if kept != nil && !at.After(kept.Time) {
 		return kept
 	}
-	return &mishap{Time: at.UTC(), Reason: event.Reason, Message: looksLikeToken.ReplaceAllString(event.Message, "[redacted]"), secret: secretOf(event)}
+	return &eventWarning{Time: at.UTC(), Reason: event.Reason, Message: looksLikeToken.ReplaceAllString(event.Message, "[redacted]"), secret: secretOf(event)}
 }
 
 // secretOf returns the Secret that an Event on a WorkloadIdentity is about, with which the agent begins the message.
@@ -39,9 +39,9 @@ func secretOf(event *corev1.Event) string {
 	return name
 }
 
-// about reports whether a mishap of an identity concerns one of its Secrets.
-func (m *mishap) about(d *delivery) bool {
-	return m.secret == "" || m.secret == d.Namespace+"/"+d.Secret
+// about reports whether a warning of an identity concerns one of its Secrets.
+func (w *eventWarning) about(d *delivery) bool {
+	return w.secret == "" || w.secret == d.Namespace+"/"+d.Secret
 }
 
 // concernsIdentity reports whether an Event on a service account is about one of its identities, or the Secret for it.
@@ -68,7 +68,7 @@ func mentions(text, name string) bool {
 	}
 }
 
-// line is a mishap on one line, with its time in full.
-func (m *mishap) line() string {
-	return m.Time.Format(time.RFC3339) + " " + oneLine(m.Reason+": "+m.Message)
+// line is a warning on one line, with its time in full.
+func (w *eventWarning) line() string {
+	return w.Time.Format(time.RFC3339) + " " + oneLine(w.Reason+": "+w.Message)
 }

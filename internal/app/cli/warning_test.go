@@ -26,7 +26,7 @@ func TestWhatEventsAreAbout(t *testing.T) {
 			t.Errorf("%q concerns the identity: %v, want %v", message, got, want)
 		}
 	}
-	on := func(message string) *mishap {
+	on := func(message string) *eventWarning {
 		return newer(nil, &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: "WorkloadIdentity"}, Message: message})
 	}
 	d := &delivery{Namespace: "team", Secret: "backup"}

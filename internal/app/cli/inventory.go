@@ -14,8 +14,8 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// fleet is what is known of identities and of where they are delivered.
-type fleet struct {
+// inventory is what is known of identities and of where they are delivered.
+type inventory struct {
 	identities []*deliveredIdentity
 	// strays are the Secrets whose identity was not found where it was looked for, or that name none.
 	strays []*deliveredIdentity
@@ -37,9 +37,9 @@ type deliveredIdentity struct {
 	Subject   string   `json:"subject,omitempty"`
 	Audiences []string `json:"audiences,omitempty"`
 	// Missing is true if Secrets name it, and it does not exist.
-	Missing     bool        `json:"missing,omitempty"`
-	LastFailure *mishap     `json:"lastFailure,omitempty"`
-	Deliveries  []*delivery `json:"deliveries"`
+	Missing     bool          `json:"missing,omitempty"`
+	LastFailure *eventWarning `json:"lastFailure,omitempty"`
+	Deliveries  []*delivery   `json:"deliveries"`
 	// Reports are what agents have reported in the status of the identity.
 	Reports []v1alpha1.Delivery `json:"reports,omitempty"`
 
@@ -53,8 +53,8 @@ type clusters struct {
 
 // survey reads identities and where they are delivered: those that are named, or all of a namespace, or of all namespaces
 // where it is empty. Objects that the user may not read are left out, with a note.
-func (c clusters) survey(ctx context.Context, namespace string, names []string, home string) (*fleet, error) {
-	f := &fleet{}
+func (c clusters) survey(ctx context.Context, namespace string, names []string, home string) (*inventory, error) {
+	f := &inventory{}
 	byName := map[types.NamespacedName]*deliveredIdentity{}
 	add := func(wi *v1alpha1.WorkloadIdentity) {
 		i := &deliveredIdentity{
@@ -118,7 +118,7 @@ func (c clusters) survey(ctx context.Context, namespace string, names []string, 
 	if err := f.findPods(ctx, c.workload, where.namespace, home, bySecret); err != nil {
 		return nil, err
 	}
-	if err := f.findMishaps(ctx, c, home, byName, bySecret, needs); err != nil {
+	if err := f.findWarnings(ctx, c, home, byName, bySecret, needs); err != nil {
 		return nil, err
 	}
 	f.sort()
@@ -143,14 +143,14 @@ func (c clusters) readIdentities(ctx context.Context, namespace string, names []
 	})
 }
 
-func (f *fleet) note(note string) {
+func (f *inventory) note(note string) {
 	if note != "" && !slices.Contains(f.notes, note) {
 		f.notes = append(f.notes, note)
 	}
 }
 
 // findPods counts the pods that mount each Secret.
-func (f *fleet) findPods(ctx context.Context, workload *api, namespace, home string, bySecret map[types.NamespacedName]*delivery) error {
+func (f *inventory) findPods(ctx context.Context, workload *api, namespace, home string, bySecret map[types.NamespacedName]*delivery) error {
 	if len(bySecret) == 0 {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (f *fleet) findPods(ctx context.Context, workload *api, namespace, home str
 	return nil
 }
 
-func (f *fleet) countPod(pod *corev1.Pod, bySecret map[types.NamespacedName]*delivery) {
+func (f *inventory) countPod(pod *corev1.Pod, bySecret map[types.NamespacedName]*delivery) {
 	ours := false
 	for _, name := range mounts(pod) {
 		d := bySecret[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
@@ -198,8 +198,8 @@ func (f *fleet) countPod(pod *corev1.Pod, bySecret map[types.NamespacedName]*del
 	}
 }
 
-// findMishaps keeps the newest Warning on each Secret, on the service account that needs it, and on each identity.
-func (f *fleet) findMishaps(ctx context.Context, c clusters, home string, identities map[types.NamespacedName]*deliveredIdentity, secrets map[types.NamespacedName]*delivery, needs map[types.NamespacedName][]accountDelivery) error {
+// findWarnings keeps the newest Warning on each Secret, on the service account that needs it, and on each identity.
+func (f *inventory) findWarnings(ctx context.Context, c clusters, home string, identities map[types.NamespacedName]*deliveredIdentity, secrets map[types.NamespacedName]*delivery, needs map[types.NamespacedName][]accountDelivery) error {
 	keep := func(page *corev1.EventList) {
 		for i := range page.Items {
 			event := &page.Items[i]
@@ -235,7 +235,7 @@ func (f *fleet) findMishaps(ctx context.Context, c clusters, home string, identi
 	return nil
 }
 
-func (f *fleet) sort() {
+func (f *inventory) sort() {
 	order := func(a, b *deliveredIdentity) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	}

@@ -17,8 +17,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// custody is who holds the keys: a ring of the server's own, or an external signer.
-type custody interface {
+// keySource holds the keys: it is a ring of the server's own, or an external signer.
+type keySource interface {
 	// sign makes an issuer sign with the keys.
 	sign(config *issuer.Config)
 	// atStart are the keys that were found first.
@@ -37,8 +37,8 @@ type custody interface {
 	operator() keyring.Operator
 }
 
-// takeCustody opens the key store, or finds the external signer, and reads the keys for the first time.
-func takeCustody(ctx context.Context, o *Options, c checked, client kubernetes.Interface, log *slog.Logger) (custody, error) {
+// openKeys opens the key store, or finds the external signer, and reads the keys for the first time.
+func openKeys(ctx context.Context, o *Options, c checked, client kubernetes.Interface, log *slog.Logger) (keySource, error) {
 	ctx, cancel := context.WithTimeout(ctx, startupTimeout)
 	defer cancel()
 	if o.SignerSocket != "" {
