@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestEssence(t *testing.T) {
+func TestLogFilter(t *testing.T) {
 	stderr := os.Stderr
 	reader, writer, err := os.Pipe()
 	if err != nil {
