@@ -22,7 +22,7 @@ func aws() []Explanation {
 			"Token expired: current date/time", "ExpiredToken"),
 		entry("aws", "IDPRejectedClaim", "The issuer's token is refused: a claim is missing, or it is not valid at this time.",
 			[]Fact{Lifetime, Issuer}, []string{"iss, sub, aud, iat and exp of the token: credence token inspect", "the clocks"}),
-		entry("aws", "InvalidIdentityToken", "The token can't be verified: the message says why.",
+		entry("aws", "InvalidIdentityToken", "The token can't be verified: the message has the reason.",
 			[]Fact{Issuer, Audiences, Keys}, []string{"the rest of the message: give it whole to --error", "credence relying-party check with a token finds what STS would refuse"}),
 		entry("aws", "ValidationError", "A parameter has not the form that STS wants, such as the role's ARN or the session's name.",
 			[]Fact{Config}, []string{"iamRoleARN, and the variables AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME in the container"},

@@ -17,7 +17,7 @@ func azure() []Explanation {
 		entry("azure", "AADSTS7002138", "The token's subject differs from the federated identity credential's only in upper and lower case.",
 			[]Fact{Subject}, []string{"write the credential's subject exactly as the identity has it"}),
 		entry("azure", "AADSTS70023", "The issuer, or the lifetime of the token, is not what Entra takes of an external issuer: at most 25 hours from iat to exp.",
-			[]Fact{Lifetime, Issuer}, []string{"the token's iat and exp: credence token inspect; ask for a shorter --duration"}),
+			[]Fact{Lifetime, Issuer}, []string{"the token's iat and exp: credence token inspect; request a shorter --duration"}),
 		entry("azure", "AADSTS700024", "The token is not valid at this time: it has expired, or it is not valid yet.",
 			[]Fact{Lifetime}, []string{"whether the token is renewed: credence get", "whether the client reads the file anew for each exchange, and not once at its start", "the clock of the machine that issued it"}),
 		entry("azure", "AADSTS700027", "The signature of the token could not be verified with the issuer's published keys.",

@@ -1,6 +1,6 @@
-// Package clouderror explains errors by which clouds, clusters and Vault refuse a token. In goes what a log shows: a code, or
-// a whole message; out come the causes, and what to check. It knows what is documented or has been seen, says nothing where
-// it knows nothing, and asks nobody.
+// Package clouderror explains errors by which clouds, clusters and Vault refuse a token. In go what a log shows: a code, or
+// a whole message; out come the causes, and what to check. It has documented and observed errors only, returns nothing for
+// unknown ones, and makes no requests.
 package clouderror
 
 import (
@@ -25,11 +25,11 @@ const (
 
 // Explanation is one error of one system, and what to do about it.
 type Explanation struct {
-	// System is who refuses, as in spec.targetSystem.type, or vault.
+	// System is the system that refuses, as in spec.targetSystem.type, or vault.
 	System string `json:"system"`
-	// Code is the error's name: its code, or the words by which it is known.
+	// Code is the error's name: its code, or its fixed words.
 	Code string `json:"code"`
-	// Cause says what is wrong, in a sentence.
+	// Cause describes the fault, in a sentence.
 	Cause string `json:"cause"`
 	// Checks are what to look at, the likeliest first.
 	Checks []string `json:"checks"`
@@ -42,7 +42,7 @@ type Explanation struct {
 // maxText bounds what is searched: a person pastes it.
 const maxText = 64 << 10
 
-// Explain returns what is known of the errors that a text speaks of, the most specific first. system, if it is not empty, is
+// Explain returns the known errors in a text, the most specific first. system, if it is not empty, is
 // the one that refused: then errors of others are left out.
 func Explain(text, system string) []Explanation {
 	if len(text) > maxText {
@@ -86,7 +86,7 @@ func entry(system, code, cause string, facts []Fact, checks []string, seen ...st
 	return Explanation{System: system, Code: code, Cause: cause, Checks: checks, Facts: facts, seen: regexp.MustCompile(`(?i)` + strings.Join(alternatives, "|"))}
 }
 
-// phrase matches words whatever white space is between them; a … stands for up to 300 characters. A code of digits or letters
+// phrase matches words with any white space between them; a … stands for up to 300 characters. A code of digits or letters
 // must end where it ends: AADSTS70021 is not AADSTS700211.
 func phrase(words string) string {
 	parts := strings.Split(words, "…")

@@ -15,7 +15,7 @@ func gcp() []Explanation {
 			[]Fact{Subject}, []string{"choose a shorter name or namespace for the identity", "or map google.subject to a shorter claim, and mind that no two identities share it"}),
 		entry("gcp", "The given credential is rejected by the attribute condition", "The provider's attribute condition does not hold for the token.",
 			[]Fact{Subject}, []string{"the provider's attribute condition: gcloud iam workload-identity-pools providers describe"}),
-		entry("gcp", "Input JWK is not in a valid json format", "Google could not read a key set: what was uploaded, or what the issuer served.",
+		entry("gcp", "Input JWK is not in a valid json format", "Google could not read a key set, the uploaded one or the issuer's.",
 			[]Fact{Keys, Issuer}, []string{"whether an issuer with a self-signed certificate was meant: that is not taken, upload the key set", "an uploaded key may have only kty, alg, use, kid, n, e, x, y and crv: credence discovery export writes it so"}),
 		entry("gcp", "invalid_target", "There is no such pool or provider, or it is disabled or deleted.",
 			[]Fact{Config}, []string{"workloadIdentityPoolProvider: the number of the project, pool and provider", "gcloud iam workload-identity-pools providers describe: its state"},
@@ -25,7 +25,7 @@ func gcp() []Explanation {
 		entry("gcp", "No matching signing key", "The token's kid is not among the keys that Google knows of the issuer.",
 			[]Fact{Keys}, []string{"whether the token's kid is published: credence token verify", "whether the key set was uploaded: then upload it anew"},
 			"Invalid ID Token signature", "Failed to verify … signature"),
-		entry("gcp", "invalid_grant", "The token is not accepted: the rest of the message says why.",
+		entry("gcp", "invalid_grant", "The token is not accepted: the rest of the message has the reason.",
 			[]Fact{Issuer, Audiences, Lifetime}, []string{"the field error_description: give it whole to --error"}),
 	}
 }

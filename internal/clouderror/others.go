@@ -25,13 +25,13 @@ func kubernetes() []Explanation {
 		entry("kubernetes", "id token issued by a different provider", "The issuer of the authentication configuration is not the token's.",
 			[]Fact{Issuer}, []string{"jwt[].issuer.url: byte for byte"}),
 		entry("kubernetes", "failed to verify signature", "The token's kid is not among the keys that kube-apiserver knows of the issuer.",
-			[]Fact{Keys, Issuer}, []string{"whether the token's kid is published: credence token verify", "up to 1.36 kube-apiserver asks for new keys only once the max-age of the old ones is over", "whether kube-apiserver reaches the issuer: its log"},
+			[]Fact{Keys, Issuer}, []string{"whether the token's kid is published: credence token verify", "up to 1.36 kube-apiserver fetches new keys only once the max-age of the old ones is over", "whether kube-apiserver reaches the issuer: its log"},
 			"failed to verify id token signature"),
 		entry("kubernetes", "oidc: authenticator not initialized", "kube-apiserver has not been able to fetch the issuer's documents yet.",
 			[]Fact{Issuer}, []string{"whether kube-apiserver reaches the issuer, and trusts its certificate: issuer.certificateAuthority", "it tries again every 10 seconds"}),
 		entry("kubernetes", "oidc: token is expired", "The token has expired.",
 			[]Fact{Lifetime}, []string{"whether the token is renewed: credence get", "the clocks"}),
-		entry("kubernetes", "You must be logged in to the server", "The cluster takes the token for nobody's. Why is in kube-apiserver's log.",
+		entry("kubernetes", "You must be logged in to the server", "The cluster knows no user for the token. The reason is in kube-apiserver's log.",
 			[]Fact{Issuer, Audiences, Lifetime}, []string{"the log of kube-apiserver: give its line to --error", "whether this cluster has an authentication configuration with the issuer: credence trust kubernetes prints it"}),
 	}
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
-// trusted is for how long what is known is still believed once the watch has broken off and can't be begun anew.
+// trusted is for how long the last state is used once the watch has broken off and can't be begun anew.
 const trusted = 10 * time.Second
 
-// Follower knows the GMSACredentialSpecs of one cluster.
+// Follower has the GMSACredentialSpecs of one cluster.
 type Follower struct {
 	client   dynamic.ResourceInterface
 	informer cache.SharedIndexInformer
@@ -32,13 +32,13 @@ type Follower struct {
 	log      *slog.Logger
 	// state is why nothing could be listed yet; nil where the cluster has no such kind.
 	state atomic.Pointer[error]
-	// broken is since when there is no watch, in nanoseconds of the epoch; 0: there is one.
+	// broken is since when there is no watch, in nanoseconds of the epoch; 0 while there is one.
 	broken atomic.Int64
 }
 
 var errNotListed = errors.New("GMSACredentialSpecs have not been listed yet")
 
-// New returns a Follower of the cluster of config, by a clock. log is told when the watch breaks off, and when there is one again.
+// New returns a Follower of the cluster of config, by a clock. It logs when the watch breaks off, and when there is one again.
 func New(config *rest.Config, now func() time.Time, log *slog.Logger) (*Follower, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
@@ -46,7 +46,7 @@ func New(config *rest.Config, now func() time.Time, log *slog.Logger) (*Follower
 	if err != nil {
 		return nil, fmt.Errorf("make client of %s: %w", v1.GroupName, err)
 	}
-	// A watch is one long answer: what bounds it is the timeout that the watch asks for.
+	// A watch is one long answer, bounded by the timeout of its request.
 	config.Timeout = 0
 	endless, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -134,7 +134,7 @@ func (f *Follower) Known(name string) (gmsa.Spec, bool) {
 	return object.(*known).spec, true
 }
 
-// Read returns the one of a name as it is now. One that does not exist is no error. name must be one that an object can have.
+// Read returns the current one of a name. A missing one is not an error. name must be one that an object can have.
 func (f *Follower) Read(ctx context.Context, name string) (gmsa.Spec, error) {
 	object, err := f.client.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -154,7 +154,7 @@ type known struct {
 
 func transform(object any) (any, error) {
 	full, ok := object.(*unstructured.Unstructured)
-	if !ok { // of one that went while nobody watched, its key is all there is
+	if !ok { // of one that went without a watch, its key is all there is
 		return object, nil
 	}
 	return &known{ObjectMeta: metav1.ObjectMeta{Name: full.GetName(), ResourceVersion: full.GetResourceVersion()}, spec: specOf(full)}, nil

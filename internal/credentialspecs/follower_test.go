@@ -18,7 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
-// api has GMSACredentialSpecs, and tells those who watch of new ones. With code, it answers that to everything.
+// api has GMSACredentialSpecs, and sends events of new ones. With code, it answers that to everything.
 type api struct {
 	mu      sync.Mutex
 	code    int
@@ -141,7 +141,7 @@ func TestClustersWithoutTheKind(t *testing.T) {
 	}
 
 	refused := follow(t, &api{code: 403})
-	await(t, "it does not say why it is not ready", func() bool {
+	await(t, "it gives no reason for not being ready", func() bool {
 		err := refused.Ready()
 		if err == nil {
 			t.Fatal("it is ready, and may not list")
@@ -149,6 +149,6 @@ func TestClustersWithoutTheKind(t *testing.T) {
 		return strings.Contains(err.Error(), "can't be listed")
 	})
 	if _, err := refused.Read(t.Context(), "webapp1"); err == nil || !strings.Contains(err.Error(), "read GMSACredentialSpec webapp1") {
-		t.Errorf("an outage is told as %v", err)
+		t.Errorf("an outage is reported as %v", err)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What the watch no longer vouches for is not known: an object that was deleted meanwhile must not be given out for ever.
+// State without a watch expires: an object that was deleted meanwhile must not be served for ever.
 func TestWhatIsKnownIsNotOlderThanTheWatch(t *testing.T) {
 	a := &api{objects: map[string]string{"webapp1": `{"a":"1"}`}, events: make(chan string)}
 	f := follow(t, a)
@@ -15,12 +15,12 @@ func TestWhatIsKnownIsNotOlderThanTheWatch(t *testing.T) {
 	a.code, a.objects = 403, nil // the right to list has gone, and then the object
 	a.mu.Unlock()
 	a.tell("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
-	await(t, "nobody noticed that there is no watch", func() bool { return f.Unwatched() > 0 })
+	await(t, "the missing watch is not noticed", func() bool { return f.Unwatched() > 0 })
 	if _, known := f.Known("webapp1"); !known {
 		t.Error("forgotten at once: every API server restarts now and then")
 	}
 	a.later.Store(int64(11 * time.Second))
-	await(t, "it went on knowing what nobody vouches for", func() bool { _, known := f.Known("webapp1"); return !known })
+	await(t, "it went on with expired state", func() bool { _, known := f.Known("webapp1"); return !known })
 	a.mu.Lock()
 	a.code, a.objects = 0, map[string]string{"webapp1": `{"a":"3"}`}
 	a.mu.Unlock()

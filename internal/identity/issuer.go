@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Issuer is the URL that names who signs tokens: the iss claim (OpenID Connect Discovery 1.0, section 3), byte for byte.
+// Issuer is the URL of the signer of tokens: the iss claim (OpenID Connect Discovery 1.0, section 3), byte for byte.
 // It is https, has a host, and has no query, fragment, userinfo or trailing slash.
 type Issuer string
 

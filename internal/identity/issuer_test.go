@@ -99,7 +99,7 @@ func FuzzParseIssuer(f *testing.F) {
 		}
 		u, err := url.Parse(s)
 		if err != nil {
-			t.Fatalf("accepted %q, which is no URL: %v", s, err)
+			t.Fatalf("accepted %q, which is not a URL: %v", s, err)
 		}
 		if plain := "https://" + u.Host + u.Path; plain != s {
 			t.Errorf("accepted %q, which has more than scheme, host and path", s)

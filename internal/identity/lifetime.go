@@ -38,7 +38,7 @@ func (l Lifetimes) Complete() (Lifetimes, error) {
 	return l, nil
 }
 
-// Grant returns the lifetime of a token for which requested was asked (0: nothing was asked). It is shortened to Max
+// Grant returns the lifetime of a token by the requested one (0: unset). It is shortened to Max
 // where it is longer; shorter than Min is an error. Fractions of a second are dropped, as exp counts whole seconds.
 func (l Lifetimes) Grant(requested time.Duration) (granted time.Duration, shortened bool, err error) {
 	switch {

@@ -8,7 +8,7 @@ import (
 const testUID = "12b580fe-1f74-4195-852b-e1a74b03496a"
 
 func TestNewSubject(t *testing.T) {
-	// What is left for namespace and name: 255 less the prefix, three colons and the uid.
+	// The bytes left for namespace and name: 255 less the prefix, three colons and the uid.
 	const room = 185
 	cases := []struct {
 		test, namespace, name, uid string

@@ -18,7 +18,7 @@ const redacted = "[redacted]"
 // NewToken wraps the compact serialization of a token.
 func NewToken(text string) Token { return Token{text: &text} }
 
-// Reveal returns the compact serialization. Call it only where the token is handed to the one who asked for it.
+// Reveal returns the compact serialization. Call it only where the token is given to its requester.
 func (t Token) Reveal() string {
 	if t.text == nil {
 		return ""
@@ -26,7 +26,7 @@ func (t Token) Reveal() string {
 	return *t.text
 }
 
-// IsZero says whether t holds no token.
+// IsZero reports whether t holds no token.
 func (t Token) IsZero() bool { return t.Reveal() == "" }
 
 // String implements fmt.Stringer.

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Config returns the data key config: a providerConfig as YAML with sorted keys; nil where the identity has none.
+// Config returns the data key config: a providerConfig as YAML with sorted keys, or nil.
 func Config(providerConfig *runtime.RawExtension) ([]byte, error) {
 	if providerConfig == nil || len(bytes.TrimSpace(providerConfig.Raw)) == 0 || bytes.Equal(bytes.TrimSpace(providerConfig.Raw), []byte("null")) {
 		return nil, nil

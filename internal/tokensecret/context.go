@@ -52,7 +52,7 @@ func FormatContext(object v1alpha1.ContextObject) string {
 	return string(text)
 }
 
-// ServiceAccountContext says whether the context is a service account of Kubernetes.
+// ServiceAccountContext reports whether the context is a service account of Kubernetes.
 func ServiceAccountContext(object *v1alpha1.ContextObject) bool {
 	return object != nil && object.APIVersion == "v1" && object.Kind == "ServiceAccount"
 }

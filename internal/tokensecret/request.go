@@ -11,13 +11,13 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// Request is what a Secret asks for: tokens of an identity, with a context if there is one.
+// Request is the request of a Secret: tokens of an identity, with or without a context.
 type Request struct {
 	Identity types.NamespacedName
 	Context  *v1alpha1.ContextObject
 }
 
-// AnnotationError says which annotation of a Secret can't be understood, and why.
+// AnnotationError names an invalid annotation of a Secret, and the fault.
 type AnnotationError struct {
 	Annotation string
 	Err        error
@@ -28,12 +28,12 @@ func (e *AnnotationError) Error() string {
 }
 func (e *AnnotationError) Unwrap() error { return e.Err }
 
-// Labelled says whether an object is marked as a Secret that is to carry a token.
+// Labelled reports whether an object is marked as a Secret that is to carry a token.
 func Labelled(object metav1.Object) bool {
 	return object.GetLabels()[v1alpha1.LabelPurpose] == v1alpha1.PurposeTokenRequestor
 }
 
-// Parse reads what a Secret asks for. The error is an *AnnotationError.
+// Parse reads the request of a Secret. The error is an *AnnotationError.
 func Parse(object metav1.Object) (Request, error) {
 	annotations := object.GetAnnotations()
 	var request Request
@@ -44,13 +44,13 @@ func Parse(object metav1.Object) (Request, error) {
 		return Request{}, &AnnotationError{v1alpha1.AnnotationName, errors.New("is missing: it names the WorkloadIdentity")}
 	}
 	if problems := validation.IsDNS1123Subdomain(request.Identity.Name); len(problems) > 0 {
-		return Request{}, &AnnotationError{v1alpha1.AnnotationName, fmt.Errorf("%q is no name of a WorkloadIdentity: %s", abbreviate(request.Identity.Name), problems[0])}
+		return Request{}, &AnnotationError{v1alpha1.AnnotationName, fmt.Errorf("%q is not a valid name of a WorkloadIdentity: %s", abbreviate(request.Identity.Name), problems[0])}
 	}
 	if request.Identity.Namespace == "" {
 		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, errors.New("is missing: it names the namespace of the WorkloadIdentity")}
 	}
 	if problems := validation.IsDNS1123Label(request.Identity.Namespace); len(problems) > 0 {
-		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, fmt.Errorf("%q is no name of a namespace: %s", abbreviate(request.Identity.Namespace), problems[0])}
+		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, fmt.Errorf("%q is not a valid name of a namespace: %s", abbreviate(request.Identity.Namespace), problems[0])}
 	}
 	text, present := annotations[v1alpha1.AnnotationContextObject]
 	if !present {

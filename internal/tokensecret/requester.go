@@ -77,7 +77,7 @@ func Requester(object metav1.Object) map[string]string {
 	return found
 }
 
-// RequestedBy returns the user who has a Secret filled; false if none is kept, as in Secrets that were labelled before users were.
+// RequestedBy returns the user who has a Secret filled; false without one, as in Secrets that were labelled before users were recorded.
 func RequestedBy(object metav1.Object) (User, bool) {
 	annotations := Requester(object)
 	if len(annotations) == 0 {

@@ -48,8 +48,8 @@ func TestParse(t *testing.T) {
 	}{
 		"nothing":          {&metav1.ObjectMeta{}, v1alpha1.AnnotationName + ": is missing"},
 		"no namespace":     {object("a", "", ""), v1alpha1.AnnotationNamespace + ": is missing"},
-		"no name at all":   {object("A_b", "ns", ""), v1alpha1.AnnotationName + `: "A_b" is no name`},
-		"no such place":    {object("a", "n.s", ""), v1alpha1.AnnotationNamespace + `: "n.s" is no name`},
+		"no name at all":   {object("A_b", "ns", ""), v1alpha1.AnnotationName + `: "A_b" is not a valid name`},
+		"no such place":    {object("a", "n.s", ""), v1alpha1.AnnotationNamespace + `: "n.s" is not a valid name`},
 		"path":             {object("../x", "ns", ""), v1alpha1.AnnotationName},
 		"context, no JSON": {object("a", "ns", "shoot"), v1alpha1.AnnotationContextObject + ": is not a JSON object"},
 		"the sample's":     {object("a", "ns", shoot), v1alpha1.AnnotationContextObject + ": names a core.gardener.cloud/v1beta1 Shoot, and no token is issued"},
@@ -127,7 +127,7 @@ func TestParseIdentities(t *testing.T) {
 		t.Errorf("an empty annotation gave %v, %v", got, err)
 	}
 	for annotation, want := range map[string]string{
-		"a,,b": "empty name", "a,": "empty name", "a,b,a": "twice", "A": "no name of a WorkloadIdentity", "a b": "no name", "../a": "no name",
+		"a,,b": "empty name", "a,": "empty name", "a,b,a": "twice", "A": "not a valid name of a WorkloadIdentity", "a b": "not a valid name", "../a": "not a valid name",
 		strings.Repeat("a,", 16) + "a": "lists 17 identities",
 	} {
 		if _, err := tokensecret.ParseIdentities(annotation); err == nil || !strings.Contains(err.Error(), want) {

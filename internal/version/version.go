@@ -1,5 +1,5 @@
-// Package version tells which build is running. In goes what the Go toolchain stamped into the executable; out comes an
-// Info. It reads nothing else, and holds no variable that a linker would have to set.
+// Package version reports which build is running. In goes the build information that the Go toolchain put into the executable; out
+// comes an Info. It reads nothing else, and holds no variable that a linker would have to set.
 package version
 
 import (
@@ -13,7 +13,7 @@ import (
 type Info struct {
 	// Version is the version of the main module, such as v1.2.0, or devel for a build from a checkout without one.
 	Version string `json:"version"`
-	// Revision is the commit that was built; Modified says that the checkout had changes on top of it.
+	// Revision is the commit that was built; Modified reports whether the checkout had changes on top of it.
 	Revision string `json:"revision,omitempty"`
 	Modified bool   `json:"modified,omitempty"`
 	// Time is the time of the commit (RFC 3339).

@@ -16,7 +16,7 @@ import (
 
 const resource = "workloadidentities"
 
-// client speaks to one API group.
+// client is a client of one API group.
 type client struct {
 	rest       rest.Interface
 	parameters runtime.ParameterCodec
@@ -37,7 +37,7 @@ func clientOf(config *rest.Config, version schema.GroupVersion, register func(*r
 	config.GroupVersion = &version
 	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	config.WarningHandler = rest.NoWarnings{}
-	// A watch is one long answer: what bounds it is the timeout that the watch asks for.
+	// A watch is one long answer, bounded by the timeout of its request.
 	config.Timeout = 0
 	c, err := rest.RESTClientFor(config)
 	if err != nil {
@@ -62,7 +62,7 @@ type namespaced struct {
 	namespace string
 }
 
-// list and watch are what a reflector asks for.
+// list and watch are the requests of a reflector.
 func (n namespaced) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	var list v1alpha1.WorkloadIdentityList
 	err := n.rest.Get().Namespace(n.namespace).Resource(resource).VersionedParams(&options, n.parameters).Do(ctx).Into(&list)

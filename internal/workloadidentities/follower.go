@@ -17,16 +17,16 @@ import (
 // requestTimeout bounds a single read.
 const requestTimeout = 10 * time.Second
 
-// firstList bounds how long somebody waits for the first list of a namespace before the identity is read by itself.
+// firstList bounds how long a caller waits for the first list of a namespace before the identity is read by itself.
 const firstList = 5 * time.Second
 
-// idle is for how long a namespace that nobody asks about is followed, where nobody is told of its changes either.
+// idle is for how long an unused namespace is followed, if changes are not reported either.
 const idle = time.Hour
 
-// Follower reads identities, and follows the namespaces that were asked for.
+// Follower reads identities, and follows the namespaces of the read ones.
 type Follower struct {
 	client   client
-	onChange func(types.NamespacedName) // nil: nobody is told
+	onChange func(types.NamespacedName) // may be nil
 	clock    clock.WithTicker
 
 	mu         sync.Mutex
@@ -38,14 +38,14 @@ type Follower struct {
 type namespace struct {
 	informer cache.SharedIndexInformer
 	stop     context.CancelFunc
-	used     time.Time // when somebody last asked
+	used     time.Time // the last read
 	// settled is closed by the first list, or by the first refusal.
 	settled chan struct{}
 	settle  func()
 }
 
-// New returns a Follower of the cluster of config. onChange, if not nil, is told of every identity that appears, changes or
-// goes; it must not block. Without it, namespaces that nobody asks about any more are given up.
+// New returns a Follower of the cluster of config. onChange, if not nil, is called with every identity that appears, changes or
+// goes; it must not block. Without it, unused namespaces are dropped.
 func New(config *rest.Config, onChange func(types.NamespacedName)) (*Follower, error) {
 	client, err := newClient(config)
 	if err != nil {
@@ -78,7 +78,7 @@ func (f *Follower) Run(ctx context.Context) error {
 }
 
 // Get returns an identity, which must not be changed. Its errors are those of the API, NotFound and Forbidden among them; an
-// identity that the watch has not shown is asked for before it is said not to exist.
+// identity that the watch has not shown is read live before NotFound is returned.
 func (f *Follower) Get(ctx context.Context, ns, name string) (*v1alpha1.WorkloadIdentity, error) {
 	if followed := f.follow(ns); followed != nil {
 		patience, cancel := context.WithTimeout(ctx, firstList)
@@ -94,7 +94,7 @@ func (f *Follower) Get(ctx context.Context, ns, name string) (*v1alpha1.Workload
 	return f.Read(ctx, ns, name)
 }
 
-// Read asks the cluster for an identity, also if it is followed.
+// Read reads an identity live, also if it is followed.
 func (f *Follower) Read(ctx context.Context, ns, name string) (*v1alpha1.WorkloadIdentity, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -153,17 +153,17 @@ func (f *Follower) newNamespace(name string) *namespace {
 		}
 		return object, nil
 	})
-	// A refusal is seen by whoever asks for an identity: it is then read by itself, and the error is theirs.
+	// A refusal is seen by each reader of an identity: it is then read by itself, and the error is the reader's.
 	_ = followed.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) { followed.settle() })
 	_, _ = followed.informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		// Those of the first list too: somebody may have been told meanwhile that there is none.
-		AddFunc: func(object any, _ bool) { f.tell(object) },
+		// Those of the first list too: a reader may have got NotFound meanwhile.
+		AddFunc: func(object any, _ bool) { f.report(object) },
 		UpdateFunc: func(before, object any) {
 			if !onlyReported(before, object) {
-				f.tell(object)
+				f.report(object)
 			}
 		},
-		DeleteFunc: f.tell,
+		DeleteFunc: f.report,
 	})
 	return followed
 }
@@ -174,7 +174,7 @@ func onlyReported(before, after any) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil)
 }
 
-func (f *Follower) tell(object any) {
+func (f *Follower) report(object any) {
 	if f.onChange == nil {
 		return
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/workloadidentities"
 )
 
-// api is an API of identities, as far as it is asked here: lists, watches and single objects.
+// api is an API of identities, as far as the test needs it: lists, watches and single objects.
 type api struct {
 	mu       sync.Mutex
 	objects  map[string]*v1alpha1.WorkloadIdentity // by namespace/name
@@ -102,8 +102,8 @@ func (a *api) count(prefix string) int {
 	return n
 }
 
-// tell adds an identity, and tells those who watch.
-func (a *api) tell(t *testing.T, wi *v1alpha1.WorkloadIdentity) {
+// send adds an identity, and sends its event to the watches.
+func (a *api) send(t *testing.T, wi *v1alpha1.WorkloadIdentity) {
 	t.Helper()
 	raw, err := json.Marshal(wi)
 	if err != nil {
@@ -179,14 +179,14 @@ func TestIdentitiesComeFromTheWatch(t *testing.T) {
 		}
 	}
 	if again := a.count("get team"); again != asked {
-		t.Errorf("asked for by itself %d times, though it is watched", again-asked)
+		t.Errorf("read by itself %d times, though it is watched", again-asked)
 	}
-	// What the watch has not shown is asked for before it is said not to exist.
+	// An identity that the watch has not shown is read live before NotFound is returned.
 	if _, err := follower.Get(t.Context(), "team", "cherry"); !apierrors.IsNotFound(err) || a.count("get team/workloadidentities/cherry") != 1 {
-		t.Errorf("an identity that is not there: %v, asked for %d times", err, a.count("get team/workloadidentities/cherry"))
+		t.Errorf("an identity that is not there: %v, read %d times", err, a.count("get team/workloadidentities/cherry"))
 	}
 	eventually(t, "the new one is shown", func() bool {
-		a.tell(t, identity("cherry", "2"))
+		a.send(t, identity("cherry", "2"))
 		select {
 		case name := <-changed:
 			return name.Name == "cherry"
@@ -199,7 +199,7 @@ func TestIdentitiesComeFromTheWatch(t *testing.T) {
 	}
 }
 
-// Whoever may read single identities only, gets them one by one.
+// With the right to read single identities only, they are read one by one.
 func TestWithoutTheRightToWatch(t *testing.T) {
 	a := &api{noList: true, objects: map[string]*v1alpha1.WorkloadIdentity{"team/banana": identity("banana", "1")}}
 	follower := start(t, a, nil)
@@ -209,7 +209,7 @@ func TestWithoutTheRightToWatch(t *testing.T) {
 		}
 	}
 	if n := a.count("get team"); n != 3 {
-		t.Errorf("asked for by itself %d times, want each time", n)
+		t.Errorf("read by itself %d times, want each time", n)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// orchard is an API with the identity ns/banana, as far as a Follower asks.
+// orchard is an API with the identity ns/banana, as far as a Follower needs it.
 func orchard(t *testing.T) *rest.Config {
 	const banana = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"namespace":"ns","name":"banana","resourceVersion":"1"}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +66,7 @@ func (f *Follower) follows() int {
 	return len(f.namespaces)
 }
 
-// Where nobody is told of changes, a namespace is given up once nobody asks.
+// Without reports of changes, a namespace is dropped once it is unused.
 func TestNamespacesThatNobodyAsksAboutAreGivenUp(t *testing.T) {
 	f, err := New(orchard(t), nil)
 	if err != nil {
@@ -88,6 +88,6 @@ func TestNamespacesThatNobodyAsksAboutAreGivenUp(t *testing.T) {
 	clock.Step(idle)
 	eventually(t, func() bool { return f.follows() == 0 })
 	if _, err := f.Get(t.Context(), "ns", "banana"); err != nil || f.follows() != 1 {
-		t.Errorf("asked again: %v, %d followed", err, f.follows())
+		t.Errorf("read again: %v, %d followed", err, f.follows())
 	}
 }

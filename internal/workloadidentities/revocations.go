@@ -17,7 +17,7 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 )
 
-// Revocations follows which keys of the identity cluster's issuer were revoked. Where the KeyRing can't be read, none is known.
+// Revocations follows which keys of the identity cluster's issuer were revoked. If the KeyRing can't be read, it has none.
 type Revocations struct {
 	client     client
 	onChange   func()
@@ -26,8 +26,8 @@ type Revocations struct {
 	revoked    atomic.Pointer[map[string]struct{}]
 }
 
-// NewRevocations returns the Revocations of the cluster of config. onChange is told when another key is revoked, log of a KeyRing
-// that can't be read.
+// NewRevocations returns the Revocations of the cluster of config. onChange is called when another key is revoked; a KeyRing
+// that can't be read is logged.
 func NewRevocations(config *rest.Config, onChange func(), log *slog.Logger) (*Revocations, error) {
 	client, err := clientOf(config, v1alpha1.SchemeGroupVersion, v1alpha1.AddToScheme)
 	if err != nil {
@@ -36,7 +36,7 @@ func NewRevocations(config *rest.Config, onChange func(), log *slog.Logger) (*Re
 	return &Revocations{client: client, onChange: onChange, log: log}, nil
 }
 
-// Revoked says whether a key is known to be revoked.
+// Revoked reports whether a key is known to be revoked.
 func (r *Revocations) Revoked(keyID string) bool {
 	revoked := r.revoked.Load()
 	if revoked == nil {
@@ -61,7 +61,7 @@ func (r *Revocations) Run(ctx context.Context) error {
 	return nil
 }
 
-// failed says once that whoever may not read the KeyRing goes without. That the cluster does not answer is told of elsewhere.
+// failed logs once that the right to read the KeyRing is missing. That the cluster does not answer is logged elsewhere.
 func (r *Revocations) failed(err error) {
 	if (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) && !r.unreadable.Swap(true) {
 		r.log.Warn("the KeyRing can't be read: tokens of keys that are revoked are not renewed before their time; give the agent's user the role credence:agent:keyring in the identity cluster", "error", err)
@@ -94,7 +94,7 @@ func (r *Revocations) watch(ctx context.Context, options metav1.ListOptions) (wa
 	return r.get(options).Watch(ctx)
 }
 
-// get asks for the one ring by its name, so that a right to that one is enough.
+// get requests the one ring by its name, so that a right to that one is enough.
 func (r *Revocations) get(options metav1.ListOptions) *rest.Request {
 	options.FieldSelector = fields.OneTermEqualSelector("metadata.name", v1alpha1.WorkloadIdentities).String()
 	return r.client.rest.Get().Resource("keyrings").VersionedParams(&options, r.client.parameters)

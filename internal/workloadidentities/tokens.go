@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Issuer asks for tokens.
+// Issuer requests tokens.
 type Issuer struct{ client client }
 
 // NewIssuer returns an Issuer of the cluster of config.
@@ -24,8 +24,8 @@ func NewIssuer(config *rest.Config) (*Issuer, error) {
 	return &Issuer{client}, nil
 }
 
-// Token asks for a token of the identity with this uid. object is nil for a token without context, duration 0 for the
-// server's default. Its errors are those of the API; it is asked once.
+// Token requests a token of the identity with this uid. object is nil for a token without context, duration 0 for the
+// server's default. Its errors are those of the API; it makes one request.
 func (i *Issuer) Token(ctx context.Context, name types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject, duration time.Duration) (identity.Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
