@@ -263,6 +263,7 @@ func (f *Follower) observe(ctx context.Context, next *Snapshot) (all Observation
 			all.Changed = true
 			all.Added = append(all.Added, observed.Added...)
 			all.Withdrawn = append(all.Withdrawn, observed.Withdrawn...)
+			all.Returned = append(all.Returned, observed.Returned...)
 		}
 	}
 	return Observation{}, refuse(ReasonStore, "the ledger of the external signer's keys did not come to rest: another writer changes it all the time")

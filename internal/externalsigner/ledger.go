@@ -60,6 +60,8 @@ type Observation struct {
 	Changed bool
 	// Added and Withdrawn are the keys that came and went.
 	Added, Withdrawn []identity.KeyID
+	// Returned are those of the added keys that were withdrawn or excluded before.
+	Returned []identity.KeyID
 	// Outdated reports whether the announcement is older than the ledger, and was ignored.
 	Outdated bool
 }
@@ -167,6 +169,9 @@ func (l Ledger) enter(announced Announcement, at time.Time) Observation {
 		if !ok {
 			known = LedgerKey{ID: key.ID, Algorithm: key.Algorithm, SPKI: key.SPKI, First: first}
 			next.Added = append(next.Added, key.ID)
+			if _, known := l.binding(key.ID); known {
+				next.Returned = append(next.Returned, key.ID)
+			}
 		}
 		next.Ledger.Keys = append(next.Ledger.Keys, known)
 	}

@@ -211,6 +211,12 @@ func TestKidStaysWithItsKey(t *testing.T) {
 	if len(back.Ledger.Withdrawn) > 0 {
 		t.Errorf("withdrawn: %v", back.Ledger.Withdrawn)
 	}
+	if diff := cmp.Diff([]identity.KeyID{"b"}, back.Returned); diff != "" {
+		t.Errorf("returned (-want +got):\n%s", diff)
+	}
+	if fresh := observe(t, ledger, announce(t, start.Add(3), a, b, externalsignertest.NewKey("c", identity.ES256)), start.Add(3)); len(fresh.Returned) > 0 {
+		t.Errorf("a new key is taken for one that came back: %v", fresh.Returned)
+	}
 }
 
 func TestTimestampsOfAnnouncements(t *testing.T) {

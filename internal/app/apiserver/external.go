@@ -70,6 +70,9 @@ func findSigner(ctx context.Context, o *Options, c checked, client kubernetes.In
 			if observed.Changed {
 				log.Info("keys of the external signer changed", "added", observed.Added, "withdrawn", observed.Withdrawn)
 			}
+			if len(observed.Returned) > 0 {
+				log.Warn("the external signer announces keys that it had withdrawn or excluded, and they are published: if one was revoked, its tokens are accepted again until the signer withdraws it", "keys", observed.Returned)
+			}
 			select {
 			case s.changes <- struct{}{}:
 			default:
