@@ -19,8 +19,8 @@ type Account struct {
 	err     error // why it can't be used; there are no sources then
 }
 
-// InOrder returns the account of these sources. If one of them is nil, or no Pool has made it, each use of the account is a *ConfigError.
-func InOrder(first *Source, more ...*Source) *Account {
+// NewAccount returns the account of these sources, which are tried in this order. If one of them is nil, or no Pool has made it, each use of the account is a *ConfigError.
+func NewAccount(first *Source, more ...*Source) *Account {
 	sources := append([]*Source{first}, more...)
 	for i, s := range sources {
 		if s == nil || s.pool == nil {
@@ -33,7 +33,7 @@ func InOrder(first *Source, more ...*Source) *Account {
 // made returns a, or an account of the same use if nothing has made it.
 func (a *Account) made() *Account {
 	if a == nil || len(a.sources) == 0 && a.err == nil {
-		return &Account{err: &ConfigError{Field: "account", Reason: "is nil or empty; InOrder makes one"}}
+		return &Account{err: &ConfigError{Field: "account", Reason: "is nil or empty; NewAccount makes one"}}
 	}
 	return a
 }
@@ -144,17 +144,17 @@ func join(failures []error) error {
 }
 
 // Transport is Account.Transport for s alone.
-func (s *Source) Transport(base *http.Transport) *Transport { return InOrder(s).Transport(base) }
+func (s *Source) Transport(base *http.Transport) *Transport { return NewAccount(s).Transport(base) }
 
 // Wrap is Account.Wrap for s alone.
-func (s *Source) Wrap(base http.RoundTripper) http.RoundTripper { return InOrder(s).Wrap(base) }
+func (s *Source) Wrap(base http.RoundTripper) http.RoundTripper { return NewAccount(s).Wrap(base) }
 
 // GetClientCertificate is Account.GetClientCertificate for s alone.
 func (s *Source) GetClientCertificate(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	return InOrder(s).GetClientCertificate(request)
+	return NewAccount(s).GetClientCertificate(request)
 }
 
 // TokenSource is Account.TokenSource for s alone.
 func (s *Source) TokenSource(ctx context.Context) oauth2.TokenSource {
-	return InOrder(s).TokenSource(ctx)
+	return NewAccount(s).TokenSource(ctx)
 }

@@ -57,7 +57,8 @@ type Config struct {
 	// StdinUnavailable says why standard input can't be given away although it is a terminal, as in "used by the manifest reader".
 	// Empty if it can.
 	StdinUnavailable string
-	// Timeout and InteractiveTimeout are those of Options, for this program. Zero means those of the Pool, less than zero means never.
+	// Timeout and InteractiveTimeout are those of Options, for this program. Zero means those of the Pool. Only NoTimeout may be
+	// negative.
 	Timeout, InteractiveTimeout time.Duration
 	// Policy says which programs may run, besides the Policy of the Pool: both must allow it.
 	Policy Policy
@@ -87,6 +88,9 @@ type Cluster struct {
 
 // Validate returns a *ConfigError for the first thing that is wrong with c, or nil. It does not look for the program.
 func (c Config) Validate() error {
+	if err := checkTimeouts(c.Timeout, c.InteractiveTimeout); err != nil {
+		return err
+	}
 	if len(c.Cluster.Extension) > 0 && !json.Valid(c.Cluster.Extension) {
 		return &ConfigError{Field: "cluster.extension", Reason: "is not JSON"}
 	}

@@ -110,7 +110,7 @@ func TestOtherErrorsStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool, clock := newPool(t, execcredential.Options{})
-	source := pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return credential, nil }))
+	source := pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return credential, nil }))
 	client := &http.Client{Transport: source.Transport(server.transport())}
 	session.over.Store(true)
 	var sign *execcredential.SignError
@@ -346,7 +346,7 @@ func TestNextSourceWhenADeviceIsAway(t *testing.T) {
 	var works atomic.Bool
 	server, first, provider, clock := devices(t, func(int) bool { return works.Load() })
 	second, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{Token: "second"}, nil })
-	transport := execcredential.InOrder(first, second).Transport(server.transport())
+	transport := execcredential.NewAccount(first, second).Transport(server.transport())
 	post := func(want string) {
 		t.Helper()
 		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, struct{ io.Reader }{strings.NewReader("body")})

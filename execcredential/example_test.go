@@ -138,7 +138,7 @@ func ExamplePolicy() {
 }
 
 // Two credentials of one account: if the first program has none to give, the second is asked.
-func ExampleInOrder() {
+func ExampleNewAccount() {
 	dir := folder("https://dev.example")
 	defer os.RemoveAll(dir)
 	pool, _ := execcredential.NewPool(execcredential.Options{})
@@ -146,7 +146,7 @@ func ExampleInOrder() {
 	missing, _ := pool.Source(execcredential.Config{Command: "no-such-program", APIVersion: execcredential.V1, InteractiveMode: execcredential.Never})
 	login, _ := pool.Source(execcredential.Config{Command: "./login", Folder: dir, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never})
 
-	credential, err := execcredential.InOrder(missing, login).Get(context.Background())
+	credential, err := execcredential.NewAccount(missing, login).Get(context.Background())
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -156,11 +156,11 @@ func ExampleInOrder() {
 }
 
 // A key that never leaves its device: anything that is a crypto.Signer, here one in memory.
-func ExamplePool_Provider() {
+func ExamplePool_SourceOf() {
 	device, certificate := deviceKey()
 	pool, _ := execcredential.NewPool(execcredential.Options{})
 	defer pool.Close()
-	source := pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
+	source := pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
 		return execcredential.NewCredential(execcredential.Material{
 			Certificate: &tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: device},
 			Expires:     time.Now().Add(time.Hour),

@@ -12,10 +12,10 @@ import (
 
 // Options of a Pool. The zero value is good for most programs.
 type Options struct {
-	// Timeout ends a run of a program that is not interactive. Zero means 60 seconds, less than zero means never.
+	// Timeout ends a run of a program that is not interactive. Zero means 60 seconds. Only NoTimeout may be negative.
 	Timeout time.Duration
-	// InteractiveTimeout ends a run of an interactive program, at which a person may be looking for a password. Zero means 10 minutes, less
-	// than zero means never.
+	// InteractiveTimeout ends a run of an interactive program, at which a person may be looking for a password. Zero means 10 minutes. Only
+	// NoTimeout may be negative.
 	InteractiveTimeout time.Duration
 	// RefreshAhead runs a program again in the background when a credential is used that expires so soon, or when half of its life is
 	// over if that is later. Zero means never: a program runs when its credential has expired, as with client-go.
@@ -75,7 +75,26 @@ const (
 	Requested Reason = "Requested"
 )
 
+// NoTimeout is a Timeout or an InteractiveTimeout for runs that end by themselves only. Other negative values are errors, as they come
+// from a deadline that was calculated and has passed.
+const NoTimeout time.Duration = -1
+
+func checkTimeouts(timeout, interactive time.Duration) error {
+	for _, t := range []struct {
+		field string
+		value time.Duration
+	}{{"timeout", timeout}, {"interactiveTimeout", interactive}} {
+		if t.value < 0 && t.value != NoTimeout {
+			return &ConfigError{Field: t.field, Reason: fmt.Sprintf("is %s, which is negative; use NoTimeout for no timeout", t.value)}
+		}
+	}
+	return nil
+}
+
 func (o Options) validate() error {
+	if err := checkTimeouts(o.Timeout, o.InteractiveTimeout); err != nil {
+		return err
+	}
 	if err := o.Policy.Validate(); err != nil {
 		return err
 	}

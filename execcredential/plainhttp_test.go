@@ -103,7 +103,7 @@ func TestPlainHTTPOfSeveralPools(t *testing.T) {
 		sources[i] = sourceOf(t, pool, exectest.NewProvider(t, token).Config())
 	}
 	var plain *execcredential.PlainHTTPError
-	if _, _, err := get(&http.Client{Transport: execcredential.InOrder(sources[0], sources[1]).Wrap(nil)}, server.URL); !errors.As(err, &plain) {
+	if _, _, err := get(&http.Client{Transport: execcredential.NewAccount(sources[0], sources[1]).Wrap(nil)}, server.URL); !errors.As(err, &plain) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -102,8 +102,9 @@ func (p *Pool) Source(c Config) (*Source, error) {
 	return s, nil
 }
 
-// Provider returns a source of credentials from Go code. It is not shared. If provider is nil, each use of the source is a *ConfigError.
-func (p *Pool) Provider(provider Provider) *Source {
+// SourceOf returns a source of the credentials that Go code makes. Each call returns another one. If provider is nil, each use of the source
+// is a *ConfigError.
+func (p *Pool) SourceOf(provider Provider) *Source {
 	if p.empty() {
 		return &Source{}
 	}

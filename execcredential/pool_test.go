@@ -205,7 +205,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range 20 {
-			source := pool.Provider(&script{now: clock.Now, next: func(run int) (execcredential.Material, error) {
+			source := pool.SourceOf(&script{now: clock.Now, next: func(run int) (execcredential.Material, error) {
 				return execcredential.Material{Token: fmt.Sprint(i), Expires: clock.Now().Add(time.Hour)}, nil
 			}})
 			client := &http.Client{Transport: source.Transport(server.Client().Transport.(*http.Transport))}

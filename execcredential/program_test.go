@@ -184,13 +184,13 @@ func TestDeadlines(t *testing.T) {
 		"default":                           {want: time.Minute},
 		"of the pool":                       {options: execcredential.Options{Timeout: time.Second, InteractiveTimeout: time.Hour}, want: time.Second},
 		"of the config":                     {options: execcredential.Options{Timeout: time.Second}, timeouts: [2]time.Duration{time.Hour, 1}, want: time.Hour},
-		"never":                             {options: execcredential.Options{Timeout: -1}},
-		"never, of the config":              {timeouts: [2]time.Duration{-1, 1}},
+		"never":                             {options: execcredential.Options{Timeout: execcredential.NoTimeout}},
+		"never, of the config":              {timeouts: [2]time.Duration{execcredential.NoTimeout, 1}},
 		"at a terminal":                     {interactive: true, want: 10 * time.Minute},
 		"at a terminal, of the pool":        {interactive: true, options: execcredential.Options{Timeout: 1, InteractiveTimeout: time.Hour}, want: time.Hour},
 		"at a terminal, of the config":      {interactive: true, options: execcredential.Options{InteractiveTimeout: 1}, timeouts: [2]time.Duration{1, time.Hour}, want: time.Hour},
-		"at a terminal, never":              {interactive: true, options: execcredential.Options{InteractiveTimeout: -1}},
-		"at a terminal, never, of a config": {interactive: true, timeouts: [2]time.Duration{1, -1}},
+		"at a terminal, never":              {interactive: true, options: execcredential.Options{InteractiveTimeout: execcredential.NoTimeout}},
+		"at a terminal, never, of a config": {interactive: true, timeouts: [2]time.Duration{1, execcredential.NoTimeout}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			running, release := make(chan bool), make(chan bool)

@@ -111,9 +111,9 @@ func TestOrderOfSourcesIsPerServer(t *testing.T) {
 	one, two := takes("first"), takes("second")
 	pool, clock := newPool(t, execcredential.Options{})
 	give := func(token string) *execcredential.Source {
-		return pool.Provider(&script{now: clock.Now, next: func(int) (execcredential.Material, error) { return execcredential.Material{Token: token}, nil }})
+		return pool.SourceOf(&script{now: clock.Now, next: func(int) (execcredential.Material, error) { return execcredential.Material{Token: token}, nil }})
 	}
-	account := execcredential.InOrder(give("first"), give("second"))
+	account := execcredential.NewAccount(give("first"), give("second"))
 	roundTripper := account.Wrap(roundTripperFunc(func(r *http.Request) (*http.Response, error) {
 		for _, server := range []*server{one, two} {
 			if "https://"+r.URL.Host == server.URL {

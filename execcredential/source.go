@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Provider makes a credential. Pool.Source makes one of a program; Pool.Provider takes one that is Go code, such as one whose key is
+// Provider makes a credential. Pool.Source makes one of a program; Pool.SourceOf takes one that is Go code, such as one whose key is
 // in a TPM. It is called by one goroutine at a time. The context ends when the pool is closed,
 // and closing the pool waits until the call has ended.
 type Provider interface {
@@ -104,7 +104,7 @@ func (s *Source) Get(ctx context.Context) (*Credential, error) {
 func (s *Source) check() error {
 	switch {
 	case s == nil || s.pool == nil:
-		return &ConfigError{Field: "source", Reason: "is nil or empty; Pool.Source and Pool.Provider of a Pool that NewPool has made return one"}
+		return &ConfigError{Field: "source", Reason: "is nil or empty; Pool.Source and Pool.SourceOf of a Pool that NewPool has made return one"}
 	case s.pool.closed.Load():
 		return ErrClosed
 	}

@@ -31,7 +31,7 @@ func scripted(t testing.TB, o execcredential.Options, next func(run int) (execcr
 	t.Helper()
 	pool, clock := newPool(t, o)
 	s := &script{next: next, now: clock.Now}
-	return pool.Provider(s), s, clock
+	return pool.SourceOf(s), s, clock
 }
 
 func name(run int) string { return string(rune('a' + run - 1)) }

@@ -62,7 +62,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		source := func() *execcredential.Source {
 			var running atomic.Int32
 			var serial atomic.Int32
-			return pool.Provider(execcredential.ProviderFunc(func(ctx context.Context) (*execcredential.Credential, error) {
+			return pool.SourceOf(execcredential.ProviderFunc(func(ctx context.Context) (*execcredential.Credential, error) {
 				if running.Add(1) != 1 {
 					wrong.Store("two runs at once")
 				}
@@ -100,7 +100,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			}))
 		}
 		sources := []*execcredential.Source{source(), source()}
-		account := execcredential.InOrder(sources[0], sources[1])
+		account := execcredential.NewAccount(sources[0], sources[1])
 		base := server.transport()
 		stop := make(chan bool)
 		var wg, ticker sync.WaitGroup

@@ -370,7 +370,7 @@ func TestCloseClosesConnections(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
 		server := serve(t, http2, all)
 		pool, clock := newPool(t, execcredential.Options{})
-		source := pool.Provider(&script{now: clock.Now, next: func(int) (execcredential.Material, error) { return execcredential.Material{Token: "abc"}, nil }})
+		source := pool.SourceOf(&script{now: clock.Now, next: func(int) (execcredential.Material, error) { return execcredential.Material{Token: "abc"}, nil }})
 		client := &http.Client{Transport: source.Transport(server.transport())}
 		if _, _, err := get(client, server.URL); err != nil {
 			t.Fatal(err)

@@ -234,7 +234,7 @@ func TestSeveralCredentials(t *testing.T) {
 	second := &script{now: clock.Now, next: func(int) (execcredential.Material, error) {
 		return execcredential.Material{Token: "second", Expires: clock.Now().Add(10 * time.Hour)}, nil
 	}}
-	account := execcredential.InOrder(pool.Provider(first), pool.Provider(second))
+	account := execcredential.NewAccount(pool.SourceOf(first), pool.SourceOf(second))
 	client := &http.Client{Transport: account.Transport(server.transport())}
 	expect := func(what, want string, status int) {
 		t.Helper()
@@ -267,9 +267,9 @@ func TestSeveralCredentials(t *testing.T) {
 		t.Errorf("%d runs of the second", second.runs.Load())
 	}
 
-	nothing := execcredential.InOrder(
-		pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return nil, errors.New("no A") })),
-		pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return nil, errors.New("no B") })))
+	nothing := execcredential.NewAccount(
+		pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return nil, errors.New("no A") })),
+		pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return nil, errors.New("no B") })))
 	if _, _, err := get(&http.Client{Transport: nothing.Transport(server.transport())}, server.URL); err == nil || !strings.Contains(err.Error(), "no A") || !strings.Contains(err.Error(), "no B") {
 		t.Errorf("error %v", err)
 	}

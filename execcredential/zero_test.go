@@ -33,12 +33,12 @@ func TestZeroValues(t *testing.T) {
 		return r
 	}
 	sources := map[string]*execcredential.Source{
-		"nil source": nil, "zero source": {}, "nil provider": pool.Provider(nil), "nil function": pool.Provider(execcredential.ProviderFunc(nil)),
-		"provider of a zero pool": new(execcredential.Pool).Provider(nil), "provider of a nil pool": (*execcredential.Pool)(nil).Provider(nil),
+		"nil source": nil, "zero source": {}, "nil provider": pool.SourceOf(nil), "nil function": pool.SourceOf(execcredential.ProviderFunc(nil)),
+		"provider of a zero pool": new(execcredential.Pool).SourceOf(nil), "provider of a nil pool": (*execcredential.Pool)(nil).SourceOf(nil),
 	}
-	accounts := map[string]*execcredential.Account{"nil account": nil, "zero account": {}, "in order nil": execcredential.InOrder(nil), "in order nil, nil": execcredential.InOrder(nil, nil)}
+	accounts := map[string]*execcredential.Account{"nil account": nil, "zero account": {}, "in order nil": execcredential.NewAccount(nil), "in order nil, nil": execcredential.NewAccount(nil, nil)}
 	for name, s := range sources {
-		accounts["in order "+name] = execcredential.InOrder(s)
+		accounts["in order "+name] = execcredential.NewAccount(s)
 		for what, f := range map[string]func() error{
 			"Get":      func() error { _, err := s.Get(t.Context()); return err },
 			"Refresh":  func() error { _, err := s.Refresh(t.Context()); return err },
@@ -54,8 +54,8 @@ func TestZeroValues(t *testing.T) {
 		}
 		_ = fmt.Sprintf("%v %+v %d", s, s, s)
 	}
-	healthy := pool.Provider(&script{now: clock.Now, next: func(int) (execcredential.Material, error) { return execcredential.Material{Token: "a"}, nil }})
-	accounts["in order, with nil behind"] = execcredential.InOrder(healthy, nil)
+	healthy := pool.SourceOf(&script{now: clock.Now, next: func(int) (execcredential.Material, error) { return execcredential.Material{Token: "a"}, nil }})
+	accounts["in order, with nil behind"] = execcredential.NewAccount(healthy, nil)
 	for name, a := range accounts {
 		for what, f := range map[string]func() error{
 			"Get":         func() error { _, err := a.Get(t.Context()); return err },
@@ -91,7 +91,7 @@ func TestZeroValues(t *testing.T) {
 		if c.Token() != "" || c.Certificate() != nil || !c.Expires().IsZero() || c.String() == "" || c.Equal(healthyCredential(t, healthy)) {
 			t.Errorf("%s credential %v", name, c)
 		}
-		if _, err := pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return c, nil })).Get(t.Context()); !errors.Is(err, execcredential.NoCredential) {
+		if _, err := pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) { return c, nil })).Get(t.Context()); !errors.Is(err, execcredential.NoCredential) {
 			t.Errorf("%s credential of a provider: %v", name, err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestNoVerbPrintsSecrets(t *testing.T) {
 		for name, value := range map[string]any{
 			"config": config, "pointer": &config, "list": []execcredential.Config{config}, "variable": config.Env[0], "variables": config.Env, "cluster": config.Cluster,
 			"static": execcredential.Config{Static: execcredential.Static{Token: "s3cr3t"}}, "token": execcredential.Static{Token: "s3cr3t", KeyData: []byte("s3cr3t")},
-			"run": execcredential.Run{Config: config, Source: source}, "source": source, "pool": pool, "transport": transport, "account": execcredential.InOrder(source),
+			"run": execcredential.Run{Config: config, Source: source}, "source": source, "pool": pool, "transport": transport, "account": execcredential.NewAccount(source),
 			"in a struct": struct{ C any }{config},
 		} {
 			if text := fmt.Sprintf(verb, value); strings.Contains(text, "s3cr3t") || strings.Contains(strings.ToLower(text), "733363723374") {
@@ -155,5 +155,24 @@ func TestNoVerbPrintsSecrets(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "s3cr3t") {
 		t.Errorf("logged: %s", out.String())
+	}
+}
+
+// A timeout of a deadline that has passed must not become none.
+func TestNegativeTimeouts(t *testing.T) {
+	for field, c := range map[string]struct {
+		options execcredential.Options
+		config  execcredential.Config
+	}{
+		"timeout":            {options: execcredential.Options{Timeout: -time.Second}, config: execcredential.Config{Timeout: -time.Second}},
+		"interactiveTimeout": {options: execcredential.Options{InteractiveTimeout: -2}, config: execcredential.Config{InteractiveTimeout: -2}},
+	} {
+		_, inPool := execcredential.NewPool(c.options)
+		for _, err := range []error{inPool, c.config.Validate()} {
+			var typed *execcredential.ConfigError
+			if !errors.As(err, &typed) || typed.Field != field {
+				t.Errorf("%s: %v", field, err)
+			}
+		}
 	}
 }

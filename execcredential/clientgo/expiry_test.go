@@ -63,7 +63,7 @@ func TestMetricsOfCertificates(t *testing.T) {
 	// source is refreshed once for each certificate; nil is for a token.
 	source := func(pool *execcredential.Pool) (*execcredential.Source, func(*tls.Certificate, time.Time)) {
 		var next *tls.Certificate
-		s := pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
+		s := pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
 			m := execcredential.Material{Certificate: next}
 			if next == nil {
 				m.Token = "token"

@@ -21,7 +21,7 @@ func TestConfigForASource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := pool.Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
+	source := pool.SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
 		return execcredential.NewCredential(execcredential.Material{Token: "token", Certificate: &pair}, start)
 	}))
 	plain := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: server.authority.PEM()}}
@@ -41,7 +41,7 @@ func TestConfigForASource(t *testing.T) {
 // Who a client is must not depend on what wins over what.
 func TestConfigForRefusesOtherCredentials(t *testing.T) {
 	pool, _ := newPool(t, execcredential.Options{})
-	source := pool.Provider(execcredential.ProviderFunc(nil))
+	source := pool.SourceOf(execcredential.ProviderFunc(nil))
 	for what, c := range map[string]*rest.Config{
 		"program":     {ExecProvider: &api.ExecConfig{Command: "x"}},
 		"plugin":      {AuthProvider: &api.AuthProviderConfig{Name: "x"}},

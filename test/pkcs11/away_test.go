@@ -98,7 +98,7 @@ func newAwayWorld(t *testing.T, version uint16) *awayWorld {
 		}
 	}
 	w.provider = &counting{Provider: w.token}
-	source := newPool(t, execcredential.Options{Clock: w.clock}).Provider(w.provider)
+	source := newPool(t, execcredential.Options{Clock: w.clock}).SourceOf(w.provider)
 	w.client = &http.Client{Transport: source.Transport(base(t, version))}
 	return w
 }

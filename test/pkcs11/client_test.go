@@ -34,7 +34,7 @@ func TestClient(t *testing.T) {
 			for name, version := range map[string]uint16{"TLS 1.3": tls.VersionTLS13, "TLS 1.2": tls.VersionTLS12} {
 				t.Run(name, func(t *testing.T) {
 					provider := &counting{Provider: token}
-					source := newPool(t, execcredential.Options{}).Provider(provider)
+					source := newPool(t, execcredential.Options{}).SourceOf(provider)
 					client := &http.Client{Transport: source.Transport(base(t, version))}
 					errs := make([]error, handshakes)
 					var group sync.WaitGroup
@@ -64,7 +64,7 @@ func TestClient(t *testing.T) {
 func TestClientGo(t *testing.T) {
 	token := newToken(t, "P-256", "key")
 	enrol(t, token, "jane", "developers")
-	source := newPool(t, execcredential.Options{}).Provider(token)
+	source := newPool(t, execcredential.Options{}).SourceOf(token)
 	config, err := clientgo.ConfigFor(source, rest.AnonymousClientConfig(shared.admin))
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestRotation(t *testing.T) {
 
 	clock := exectest.NewClock(time.Now())
 	next := first
-	source := newPool(t, execcredential.Options{Clock: clock}).Provider(execcredential.ProviderFunc(func(ctx context.Context) (*execcredential.Credential, error) {
+	source := newPool(t, execcredential.Options{Clock: clock}).SourceOf(execcredential.ProviderFunc(func(ctx context.Context) (*execcredential.Credential, error) {
 		credential, err := next.Credential(ctx)
 		if err != nil {
 			return nil, err

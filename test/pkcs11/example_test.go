@@ -32,7 +32,7 @@ func connect(ctx context.Context, token *Token, cluster *rest.Config) (string, e
 		return "", err
 	}
 	defer pool.Close()
-	source := pool.Provider(token)
+	source := pool.SourceOf(token)
 	config, err := clientgo.ConfigFor(source, rest.AnonymousClientConfig(cluster))
 	if err != nil {
 		return "", err

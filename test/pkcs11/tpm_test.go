@@ -55,7 +55,7 @@ func TestRestrictedKeyOfATPM(t *testing.T) {
 	}
 	block, _ := pem.Decode(signed)
 	clock := exectest.NewClock(time.Now())
-	source := newPool(t, execcredential.Options{Clock: clock}).Provider(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
+	source := newPool(t, execcredential.Options{Clock: clock}).SourceOf(execcredential.ProviderFunc(func(context.Context) (*execcredential.Credential, error) {
 		key, err := machine.key()
 		if err != nil {
 			return nil, err
