@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -112,10 +113,14 @@ func repeat(ctx context.Context, again func(error) bool, do func() error) error 
 
 func always(error) bool { return true }
 
+// notYetReady ends the refusal of an API server whose admission has not read its policies ten seconds after the request came.
+const notYetReady = "not yet ready to handle request"
+
 // temporary reports whether the server, though ready, is not yet able to answer: caches fill, and an object just made (a
 // namespace) may not be seen by admission.
 func temporary(err error) bool {
 	var network net.Error
 	return apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsTimeout(err) || apierrors.IsConflict(err) || apierrors.IsInternalError(err) || errors.As(err, &network)
+		apierrors.IsTimeout(err) || apierrors.IsConflict(err) || apierrors.IsInternalError(err) || errors.As(err, &network) ||
+		apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), notYetReady)
 }

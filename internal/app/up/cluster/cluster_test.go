@@ -118,12 +118,17 @@ func TestShippedManifestsCanBeApplied(t *testing.T) {
 
 func TestApplyRepeatsOnlyWhatMaySucceedLater(t *testing.T) {
 	t.Parallel()
-	answers := []int{503, 429, 500, 200}
+	answers := []int{503, 429, 403, 500, 200}
 	a := newAPI(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
 		code := answers[0]
 		answers = answers[1:]
 		if code == 200 {
 			_, _ = w.Write(body)
+			return
+		}
+		if code == 403 { // as of a kube-apiserver that is ready, before its admission is
+			w.WriteHeader(code)
+			_, _ = w.Write([]byte(`{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403,"message":"namespaces \"s\" is forbidden: not yet ready to handle request"}`))
 			return
 		}
 		refuse(w, code, map[int]string{503: "ServiceUnavailable", 429: "TooManyRequests", 500: "InternalError"}[code])
