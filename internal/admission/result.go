@@ -1,5 +1,5 @@
-// Package admission is what the decisions of its subpackages have in common: a refusal with its reason, or a patch. In goes
-// nothing, out come plain values; it decides nothing, and speaks to nobody.
+// Package admission is the common part of the decisions of its subpackages: a refusal with its reason, or a patch. In goes
+// nothing, out come plain values; it decides nothing, and makes no requests.
 package admission
 
 import (
@@ -13,11 +13,11 @@ type Result struct {
 	Denial *Denial
 	// Patch is empty where nothing is to be changed.
 	Patch []Operation
-	// Warnings are for whoever sends the request.
+	// Warnings are for the author of the request.
 	Warnings []string
 }
 
-// Denial says why an object is refused, and what to do.
+// Denial is the reason why an object is refused, with the correction.
 type Denial struct {
 	// Code is 403 where something is not allowed or does not exist, 422 where something is wrong, 400 where a request is.
 	Code    int32
@@ -45,7 +45,7 @@ func Invalid(message string) *Denial {
 	return &Denial{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: message}
 }
 
-// BadRequest is a Denial of a request that can't be carried out whatever it says.
+// BadRequest is a Denial of a request that can never be carried out.
 func BadRequest(message string) *Denial {
 	return &Denial{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: message}
 }

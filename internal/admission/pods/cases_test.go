@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/*/want.yaml anew")
 
-// facts are what a case says about the cluster, in facts.yaml.
+// facts are the cluster's state of a case, in facts.yaml.
 type facts struct {
 	Account      string            `json:"account"`
 	Missing      bool              `json:"missing,omitempty"` // the service account
@@ -141,7 +141,7 @@ func decide(t testing.TB, raw []byte, f facts) decision {
 	}
 	var again corev1.Pod
 	if err := json.Unmarshal(patched, &again); err != nil {
-		t.Fatalf("the patched pod is no pod: %v", err)
+		t.Fatalf("the patched pod is invalid: %v", err)
 	}
 	if second := pods.Decide(f.request(&again)); second.Denial != nil || len(second.Patch) > 0 {
 		t.Errorf("on the patched pod: %+v, want nothing", second)
@@ -219,7 +219,7 @@ func cases(t testing.TB) []string {
 	return names
 }
 
-// A target system without a case of each kind is one that nobody has tried in a pod.
+// Every target system has a case of each kind.
 func TestEveryTargetHasCases(t *testing.T) {
 	for _, targetType := range targets.Types() {
 		for _, os := range []target.OS{target.Linux, target.Windows} {

@@ -16,7 +16,7 @@ type Request struct {
 	Ephemeral []string
 	// Account is the service account of the pod. A pod that runs may have outlived it.
 	Account Account
-	// RuntimeClassNodes is the node selector of the pod's RuntimeClass; needed only where NeedsRuntimeClass says so.
+	// RuntimeClassNodes is the node selector of the pod's RuntimeClass; needed only if NeedsRuntimeClass.
 	RuntimeClassNodes map[string]string
 	// Adapters finds the adapter of a type of target system.
 	Adapters func(targetType string) target.Adapter
@@ -38,12 +38,12 @@ type Identity struct {
 	// Type and ProviderConfig (JSON, or empty) are those of its target system.
 	Type           string
 	ProviderConfig []byte
-	// Allowed says that the service account may use it; Detail is what the authorizer said.
+	// Allowed reports whether the service account may use it; Detail is the authorizer's reason.
 	Allowed bool
 	Detail  string
 }
 
-// Decide admits a pod. The order is: whose token Secrets it reaches for, whether it may have its identities, whether they fit
+// Decide admits a pod. The order is: which token Secrets it mounts, whether it may have its identities, whether they fit
 // into it, and only then what is added.
 func Decide(r Request) Result {
 	if r.Account.Name != "" && !r.Account.Exists && r.Ephemeral == nil {
@@ -101,7 +101,7 @@ func inject(r Request, s settings) Result {
 const leftOut = "not added to the ephemeral container: "
 
 // attach gives new ephemeral containers the identities that their pod has. The pod runs: one that it may not have any more is
-// left out with a warning, so that nobody is kept from looking into it.
+// left out with a warning, so that debugging is not blocked.
 func attach(r Request, s settings) Result {
 	var grants []grant
 	var warnings []string

@@ -60,7 +60,7 @@ func TestEphemeralContainers(t *testing.T) {
 			t.Errorf("%+v, want nothing", got)
 		}
 	})
-	t.Run("one that may not be used any more keeps nobody out", func(t *testing.T) {
+	t.Run("one that may not be used any more blocks no container", func(t *testing.T) {
 		f := facts{Account: "app", Ephemeral: f.Ephemeral, Identities: []identity{{Name: "banana", Type: "harbour", Forbidden: true}}}
 		if got := decide(t, runningPod(t, debugger(nil)), f); got.Denial != nil || len(got.Patch) > 0 || len(got.Warnings) != 1 {
 			t.Errorf("%+v, want a warning", got)

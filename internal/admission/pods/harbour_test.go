@@ -8,7 +8,7 @@ import (
 	"github.com/credence-id/credence/internal/target"
 )
 
-// harbour is a target system that needs all that an adapter can ask for: two variables, one of them only where there is none,
+// harbour is a target system that needs all that an adapter can use: two variables, one of them only a default,
 // and a file that holds the token's path. Its providerConfig is {"berth": "…"}, with an optional "prefix" of its variables.
 type harbour struct{}
 
@@ -19,7 +19,7 @@ func (harbour) Parse(providerConfig []byte, path *field.Path) (target.Config, fi
 	var c moored
 	if len(providerConfig) > 0 {
 		if err := json.Unmarshal(providerConfig, &c); err != nil {
-			return nil, field.ErrorList{field.Invalid(path, string(providerConfig), "is no JSON object")}
+			return nil, field.ErrorList{field.Invalid(path, string(providerConfig), "is not a JSON object")}
 		}
 	}
 	if c.Berth == "" {

@@ -13,9 +13,9 @@ import (
 	"github.com/credence-id/credence/internal/target"
 )
 
-// mounted says whether the container has the mount of a grant already. It refuses mounts that take its place: at the same
+// mounted reports whether the container has the mount of a grant already. It refuses mounts that conflict with it: at the same
 // path, at one inside it, over the folder of all identities, or at any parent that is read-only, in which no folder for ours
-// could be made. A parent that can be written does no harm: runtimes mount the shorter path first.
+// could be made. A writable parent is harmless: runtimes mount the shorter path first.
 func mounted(pod *corev1.Pod, c container, g grant) (bool, *Denial) {
 	ours := canonical(g.place.Dir, g.place.OS)
 	present := false
@@ -42,20 +42,20 @@ func taken(c container, g grant, what string) *Denial {
 		c.name, what, g.identity, g.place.Dir, v1alpha1.AnnotationMountPath))
 }
 
-// plain says that a mount is what would be added: the whole volume, read-only.
+// plain reports whether a mount is the one that would be added: the whole volume, read-only.
 func plain(m corev1.VolumeMount) bool {
 	return m.ReadOnly && m.SubPath == "" && m.SubPathExpr == "" && m.RecursiveReadOnly == nil &&
 		(m.MountPropagation == nil || *m.MountPropagation == corev1.MountPropagationNone)
 }
 
-// readOnly says that nothing can be made in a mount: the mount says so, or its volume is of a kind that is always so.
+// readOnly reports whether nothing can be created in a mount: by the mount itself, or because its volume's kind is always read-only.
 func readOnly(pod *corev1.Pod, m corev1.VolumeMount) bool {
 	return m.ReadOnly || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Name == m.Name && (v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.Projected != nil || v.Image != nil)
 	})
 }
 
-// inside says whether a canonical path lies below another.
+// inside reports whether a canonical path lies below another.
 func inside(inner, outer string) bool {
 	return strings.HasPrefix(inner, strings.TrimSuffix(outer, "/")+"/") && inner != outer
 }

@@ -12,18 +12,18 @@ import (
 // oldLabelOS is a label of nodes that still has the value of kubernetes.io/os, and that still selects them.
 const oldLabelOS = "beta.kubernetes.io/os"
 
-// selected is the operating system that a node selector names; empty if none.
+// selected is the operating system that a node selector names, or "".
 func selected(nodes map[string]string) string {
 	return cmp.Or(nodes[corev1.LabelOSStable], nodes[oldLabelOS])
 }
 
-// NeedsRuntimeClass says that the pod names a RuntimeClass, and that nothing before it says on which operating system the pod
-// runs.
+// NeedsRuntimeClass reports whether the pod names a RuntimeClass, and no stronger field determines its operating
+// system.
 func NeedsRuntimeClass(pod *corev1.Pod) bool {
 	return pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName != "" && osByPod(pod) == ""
 }
 
-// osOf is the operating system of a pod: Linux, unless something says otherwise.
+// osOf is the operating system of a pod: Linux, unless the pod or its RuntimeClass determines another.
 func osOf(r Request) target.OS {
 	os := osByPod(r.Pod)
 	if os == "" {
@@ -35,7 +35,7 @@ func osOf(r Request) target.OS {
 	return target.Linux
 }
 
-// osByPod is what the pod itself says, the strongest first; empty if nothing.
+// osByPod is the operating system by the pod itself, the strongest field first, or "".
 func osByPod(pod *corev1.Pod) string {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != "" {
 		return string(pod.Spec.OS.Name)
@@ -57,7 +57,7 @@ func osByPod(pod *corev1.Pod) string {
 	return ""
 }
 
-// admits says whether a node with this operating system could meet one of the terms, whatever else they ask for.
+// admits reports whether a node with this operating system could meet one of the terms, whatever their other requirements.
 func admits(terms []corev1.NodeSelectorTerm, os string) bool {
 	return slices.ContainsFunc(terms, func(term corev1.NodeSelectorTerm) bool {
 		if len(term.MatchExpressions)+len(term.MatchFields) == 0 {

@@ -40,10 +40,10 @@ func TestEveryFieldThatNamesASecretIsSeen(t *testing.T) {
 	}
 }
 
-// setter sets one field of a value to the name of a Secret, making whatever is above it, and says where that is.
+// setter sets one field of a value to the name of a Secret, with its parents, and returns its path.
 type setter func(v reflect.Value, name string) string
 
-// secretFields walks a type. A field names a Secret if its own name says so and it is a string, or if it is a Name below one.
+// secretFields walks a type. A string field names a Secret if its own name does so, or if it is a Name below such a field.
 func secretFields(t reflect.Type, at string, below bool, seen []reflect.Type) []setter {
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// Requested returns the pod of a request as it was asked for: a copy without what inject has added to a stored pod, so that
+// Requested returns the pod of a request as its author wrote it: a copy without what inject has added to a stored pod, so that
 // it can be decided on again. Variables are not marked as added: one counts as added if it leads into a mounted folder of an
 // identity, or if an identity of the account sets one of its name and it stands last, or in a row with one that was added.
 func Requested(r Request) *corev1.Pod {
@@ -54,7 +54,7 @@ func Requested(r Request) *corev1.Pod {
 	return pod
 }
 
-// without deletes elements. A list that has none left is nil, as its JSON has no such member.
+// without deletes elements. An empty list becomes nil, as its JSON has no such member.
 func without[T any](list []T, drop func(T) bool) []T {
 	if list = slices.DeleteFunc(list, drop); len(list) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/pods"
 )
 
-// stored returns the pod of a case as it is stored after admission, with what the case says about the cluster.
+// stored returns the pod of a case as it is stored after admission, with the state of the cluster.
 func stored(t *testing.T, name string) (*corev1.Pod, facts, pods.Result) {
 	t.Helper()
 	dir := filepath.Join("testdata", name)
@@ -67,7 +67,7 @@ func TestRequestedPodIsDecidedOnAgain(t *testing.T) {
 	}
 }
 
-// What was added for an identity that is another one since, or that the account does not list any more, is not the container's.
+// Additions for an identity that was replaced since, or that the account does not list any more, are not the container's.
 func TestRequestedPodOfAnotherConfig(t *testing.T) {
 	pod, f, _ := stored(t, "aws-linux-allowed")
 	f.Identities[0].ProviderConfig = bytes.ReplaceAll(f.Identities[0].ProviderConfig, []byte("role/"), []byte("role/other-"))

@@ -29,7 +29,7 @@ type settings struct {
 	skip      []string
 }
 
-// standard says that files with paths in them are the same as those in the token's Secret.
+// standard reports whether files with paths in them are the same as those in the token's Secret.
 func (s settings) standard() bool {
 	return s.os == target.Linux && s.mountPath == target.DefaultMountPath
 }
@@ -82,7 +82,7 @@ func parseMountPath(text string, os target.OS) (string, string) {
 	case drivePath.MatchString(trimmed) && os != target.Windows:
 		return "", fmt.Sprintf("is %q, a path of Windows, but the pod runs on Linux", text)
 	case !slashPath.MatchString(trimmed) && !drivePath.MatchString(trimmed):
-		return "", fmt.Sprintf("is %q, which is no absolute path of letters, digits and ._@+-", text)
+		return "", fmt.Sprintf("is %q, which is not an absolute path of letters, digits and ._@+-", text)
 	}
 	slashed := strings.ReplaceAll(trimmed, `\`, "/")
 	if path.Clean(slashed) != slashed {
@@ -104,7 +104,7 @@ func parseSkip(r Request) ([]string, string) {
 	for i, name := range names {
 		names[i] = strings.TrimSpace(name)
 		if problems := validation.IsDNS1123Label(names[i]); len(problems) > 0 {
-			return nil, fmt.Sprintf("has %q in it, which is no name of a container", abbreviate(names[i]))
+			return nil, fmt.Sprintf("has %q in it, which is not a valid name of a container", abbreviate(names[i]))
 		}
 		// A pod that runs can not be put right: its annotation may name containers that are yet to come.
 		if r.Ephemeral == nil && !slices.Contains(known, names[i]) {

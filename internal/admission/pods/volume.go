@@ -111,7 +111,7 @@ func withDefaults(volume corev1.Volume) corev1.Volume {
 	return volume
 }
 
-// Carries says that a pod has the volume of an identity of its service account.
+// Carries reports whether a pod has the volume of an identity of its service account.
 func Carries(pod *corev1.Pod, account, identity string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Name == VolumeName(identity) && v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(source corev1.VolumeProjection) bool {

@@ -18,7 +18,7 @@ type Request struct {
 	Secret *corev1.Secret
 	// Old is the Secret as it is; nil where it is created.
 	Old *corev1.Secret
-	// User is the user who writes it.
+	// User is the user who writes the Secret.
 	User tokensecret.User
 	// Agent is the name of the user that alone may make Secrets for pods.
 	Agent string
@@ -26,7 +26,7 @@ type Request struct {
 	Adapters func(targetType string) target.Adapter
 }
 
-// Decide admits a Secret. What was wrong before and is left as it was is no reason to refuse: whoever changes a label or
+// Decide admits a Secret. An old fault that is left as it was is not a reason to refuse: a user who changes a label or
 // removes a finalizer must be able to.
 func Decide(r Request) Result {
 	if !tokensecret.Labelled(r.Secret) {
@@ -38,7 +38,7 @@ func Decide(r Request) Result {
 	}
 	request, err := tokensecret.Parse(r.Secret)
 	if err != nil {
-		if r.asksTheSame() {
+		if r.sameRequest() {
 			return Result{Patch: requester}
 		}
 		return Result{Denial: admission.Invalid(fmt.Sprintf("%s: correct it, or take the label %s off the Secret", err, v1alpha1.LabelPurpose))}
@@ -62,7 +62,7 @@ func Decide(r Request) Result {
 
 // authority keeps contexts of service accounts, and the names of the Secrets that carry them, to the agent.
 func (r Request) authority(request tokensecret.Request) *Denial {
-	if r.User.Name == r.Agent || r.asksTheSame() {
+	if r.User.Name == r.Agent || r.sameRequest() {
 		return nil
 	}
 	if tokensecret.ServiceAccountContext(request.Context) {
@@ -75,8 +75,8 @@ func (r Request) authority(request tokensecret.Request) *Denial {
 	return nil
 }
 
-// asksTheSame says that the Secret asked for the same token before.
-func (r Request) asksTheSame() bool {
+// sameRequest reports whether the Secret requested the same token before.
+func (r Request) sameRequest() bool {
 	if r.Old == nil || !tokensecret.Labelled(r.Old) {
 		return false
 	}
@@ -89,13 +89,13 @@ func (r Request) asksTheSame() bool {
 	return true
 }
 
-// rendersTheSame says that all that the keys are made from is as it was.
+// rendersTheSame reports whether all inputs of the keys are as they were.
 func (r Request) rendersTheSame() bool {
-	return r.asksTheSame() && r.Secret.Labels[v1alpha1.LabelProvider] == r.Old.Labels[v1alpha1.LabelProvider] &&
+	return r.sameRequest() && r.Secret.Labels[v1alpha1.LabelProvider] == r.Old.Labels[v1alpha1.LabelProvider] &&
 		string(r.Secret.Data[v1alpha1.SecretConfig]) == string(r.Old.Data[v1alpha1.SecretConfig])
 }
 
-// before is what was put into the Secret as it is, as far as that can be told.
+// before are the keys that were put into the Secret as it is, as far as they are known.
 func (r Request) before() []target.Key {
 	if r.Old == nil || !tokensecret.Labelled(r.Old) {
 		return nil
@@ -111,13 +111,13 @@ func (r Request) before() []target.Key {
 	return keys.keys
 }
 
-// rendered are the keys that belong into a Secret; waiting says that they can't be known before it has its config.
+// rendered are the keys that belong into a Secret; waiting reports whether they need a config that is still missing.
 type rendered struct {
 	keys    []target.Key
 	waiting bool
 }
 
-// maxConfig bounds what is read as YAML, which takes a second for a megabyte: everybody's Secrets come here. A providerConfig has
+// maxConfig bounds what is read as YAML, which takes a second for a megabyte: Secrets of all users come here. A providerConfig has
 // at most 64 KiB.
 const maxConfig = 128 << 10
 

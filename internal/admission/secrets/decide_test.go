@@ -163,7 +163,7 @@ func TestKeys(t *testing.T) {
 		"no adapter":          {secret: secret(func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider] = "unheard-of" }), want: map[string]string{"config": "berth: \"7\"\n", "token": "t", "mine": "kept"}},
 		"a key more":          {secret: secret(config("berth: \"7\"\ntide: high\n")), old: secret(nil), want: with(map[string]string{"config": "berth: \"7\"\ntide: high\n", "tide": "high"})},
 		"a key less":          {secret: func() *corev1.Secret { s := injected("low"); config("berth: \"7\"\n")(s); return s }(), old: injected("low"), want: plain},
-		"a key of nobody's":   {secret: func() *corev1.Secret { s := injected("low"); config("berth: \"7\"\n")(s); return s }(), want: with(map[string]string{"tide": "low"})},
+		"an unknown key":      {secret: func() *corev1.Secret { s := injected("low"); config("berth: \"7\"\n")(s); return s }(), want: with(map[string]string{"tide": "low"})},
 		"another target":      {secret: func() *corev1.Secret { s := injected("low"); s.Labels[v1alpha1.LabelProvider] = "generic"; return s }(), old: injected("low"), want: map[string]string{"config": "berth: \"7\"\ntide: low\n", "token": "t", "mine": "kept"}},
 		"a service account's": {secret: secret(annotated(v1alpha1.AnnotationContextObject, account)), user: agent, want: with(map[string]string{"chart": "berth=7\nfile=/var/run/secrets/workload-identity/banana/token"})},
 	} {
@@ -192,7 +192,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"no name":                   {secret(annotated(v1alpha1.AnnotationName, "")), nil, 422, v1alpha1.AnnotationName + ": is missing"},
 		"no name of a namespace":    {secret(annotated(v1alpha1.AnnotationNamespace, "a.b")), nil, 422, v1alpha1.AnnotationNamespace},
-		"context that is no JSON":   {secret(annotated(v1alpha1.AnnotationContextObject, "app")), nil, 422, "is not a JSON object"},
+		"context that is not JSON":  {secret(annotated(v1alpha1.AnnotationContextObject, "app")), nil, 422, "is not a JSON object"},
 		"context that none has":     {secret(annotated(v1alpha1.AnnotationContextObject, `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","name":"foo","uid":"u"}`)), nil, 422, "names a core.gardener.cloud/v1beta1 Shoot"},
 		"context of an account":     {secret(context), nil, 403, "only the agent"},
 		"context of an account set": {secret(context), secret(nil), 403, "only the agent"},
@@ -200,7 +200,7 @@ func TestRefused(t *testing.T) {
 		"label added to a context":  {secret(context), secret(both(context, func(s *corev1.Secret) { s.Labels = nil })), 403, "only the agent"},
 		"the agent's name":          {secret(func(s *corev1.Secret) { s.Name = "credence-token-app-banana-53ef9d4811" }), nil, 403, "give it another name"},
 		"config of another target":  {secret(config("tide: high")), nil, 422, "data.config.berth"},
-		"config that is no YAML":    {secret(config("\t{")), nil, 422, "read config as YAML"},
+		"config that is not YAML":   {secret(config("\t{")), nil, 422, "read config as YAML"},
 		"config with a key twice":   {secret(config("berth: a\nberth: b\n")), nil, 422, "read config as YAML"},
 		"config without an end":     {secret(config(strings.Repeat("- ", 1<<17))), nil, 422, "262144 bytes long, at most 131072"},
 		"config made worse":         {secret(config("tide: low")), secret(config("tide: high")), 422, "data.config.berth"},
@@ -217,7 +217,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Whoever changes metadata of a Secret that is wrong, or that the agent made, must be able to.
+// A change of metadata of a faulty Secret, or of one that the agent made, must be possible.
 func TestWhatWasSoBeforeIsNotRefused(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Secret){
 		"annotations":           annotated(v1alpha1.AnnotationContextObject, "{"),

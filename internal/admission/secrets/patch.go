@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/target"
 )
 
-// difference is what makes a Secret hold the keys wanted, and none that were put there before and are not wanted any more.
+// difference is the patch after which a Secret holds the wanted keys, and no earlier ones that are not wanted any more.
 // Values are bytes, which have base64 as their JSON form, as the data of a Secret has.
 func difference(secret *corev1.Secret, wanted rendered, before []target.Key) []Operation {
 	if wanted.waiting {

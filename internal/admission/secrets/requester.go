@@ -10,9 +10,9 @@ import (
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// requester is what makes a Secret hold the user who has it filled: whoever labels it, changes which identity it asks for, or
-// takes it over by writing another name into the annotation. All other requests leave the user as it was. What is this user already
-// stays: the API server may ask a second time, about what the first answer made.
+// requester is the patch that records the user who has a Secret filled: the one who labels it, changes which identity it requests, or
+// takes it over by writing another name into the annotation. All other requests leave the user as it was. If it is this user already,
+// it stays: the API server may send a second request, with the result of the first.
 func (r Request) requester() ([]Operation, *Denial) {
 	if r.User.Name == r.Agent {
 		return nil, nil
@@ -21,10 +21,10 @@ func (r Request) requester() ([]Operation, *Denial) {
 	named := have[v1alpha1.AnnotationRequester]
 	want, err := tokensecret.FormatRequester(r.User)
 	if err != nil || !maps.Equal(have, want) {
-		if r.asksTheSame() && (named == "" || named == r.Old.Annotations[v1alpha1.AnnotationRequester]) {
+		if r.sameRequest() && (named == "" || named == r.Old.Annotations[v1alpha1.AnnotationRequester]) {
 			want = tokensecret.Requester(r.Old)
 		} else if err != nil {
-			return nil, admission.Invalid(fmt.Sprintf("%s: the user who asks for tokens is kept on the Secret; have another user label it", err))
+			return nil, admission.Invalid(fmt.Sprintf("%s: the user who requests tokens is recorded on the Secret; have another user label it", err))
 		}
 	}
 	var operations []Operation

@@ -41,21 +41,21 @@ func TestRequester(t *testing.T) {
 		secret, old *corev1.Secret
 		by, want    tokensecret.User
 	}{
-		"created":                              {secret(nil), nil, jane, jane},
-		"created with somebody else's name":    {secret(of(jane)), nil, bob, bob},
-		"labelled":                             {secret(nil), secret(unlabelled), jane, jane},
-		"labelled, prepared for somebody else": {secret(of(jane)), secret(both(unlabelled, of(jane))), bob, bob},
-		"another identity":                     {secret(both(of(jane), annotated(v1alpha1.AnnotationName, "cherry"))), secret(of(jane)), bob, bob},
-		"something else":                       {secret(both(of(jane), annotated("note", "x"))), secret(of(jane)), bob, jane},
-		"taken over":                           {secret(both(of(jane), annotated(v1alpha1.AnnotationRequester, "me"))), secret(of(jane)), bob, bob},
-		"taken over for somebody else":         {secret(of(jane)), secret(of(tokensecret.User{Name: "eve"})), bob, bob},
-		"replaced without":                     {secret(nil), secret(of(jane)), bob, jane},
-		"other groups":                         {secret(both(of(jane), annotated(v1alpha1.AnnotationRequesterGroups, "system:masters"))), secret(of(jane)), jane, jane},
-		"taken over by the same name":          {secret(both(of(jane), annotated(v1alpha1.AnnotationRequester, "me"))), secret(of(jane)), promoted, promoted},
-		"the same name, something else":        {secret(both(of(jane), annotated("note", "x"))), secret(of(jane)), promoted, jane},
-		"one of before, something else":        {secret(annotated("note", "x")), secret(nil), bob, tokensecret.User{}},
-		"one of before, taken over":            {secret(annotated(v1alpha1.AnnotationRequester, "me")), secret(nil), bob, bob},
-		"the agent":                            {secret(of(jane)), secret(of(jane)), tokensecret.User{Name: agent}, jane},
+		"created":                             {secret(nil), nil, jane, jane},
+		"created with another user's name":    {secret(of(jane)), nil, bob, bob},
+		"labelled":                            {secret(nil), secret(unlabelled), jane, jane},
+		"labelled, prepared for another user": {secret(of(jane)), secret(both(unlabelled, of(jane))), bob, bob},
+		"another identity":                    {secret(both(of(jane), annotated(v1alpha1.AnnotationName, "cherry"))), secret(of(jane)), bob, bob},
+		"something else":                      {secret(both(of(jane), annotated("note", "x"))), secret(of(jane)), bob, jane},
+		"taken over":                          {secret(both(of(jane), annotated(v1alpha1.AnnotationRequester, "me"))), secret(of(jane)), bob, bob},
+		"taken over for another user":         {secret(of(jane)), secret(of(tokensecret.User{Name: "eve"})), bob, bob},
+		"replaced without":                    {secret(nil), secret(of(jane)), bob, jane},
+		"other groups":                        {secret(both(of(jane), annotated(v1alpha1.AnnotationRequesterGroups, "system:masters"))), secret(of(jane)), jane, jane},
+		"taken over by the same name":         {secret(both(of(jane), annotated(v1alpha1.AnnotationRequester, "me"))), secret(of(jane)), promoted, promoted},
+		"the same name, something else":       {secret(both(of(jane), annotated("note", "x"))), secret(of(jane)), promoted, jane},
+		"one of before, something else":       {secret(annotated("note", "x")), secret(nil), bob, tokensecret.User{}},
+		"one of before, taken over":           {secret(annotated(v1alpha1.AnnotationRequester, "me")), secret(nil), bob, bob},
+		"the agent":                           {secret(of(jane)), secret(of(jane)), tokensecret.User{Name: agent}, jane},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, result := written(t, secrets.Request{Secret: test.secret, Old: test.old, User: test.by})

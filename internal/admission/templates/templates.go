@@ -1,7 +1,7 @@
 // Package templates finds the pod in a workload: Deployment, StatefulSet, DaemonSet, Job, CronJob, ReplicaSet or
 // ReplicationController. In goes the
-// JSON of one, out come the pod that it would make, and warnings about what would be refused at that pod. It refuses nothing
-// itself: what a template lacks may be created a moment later.
+// JSON of one, out come the pod that it would make, and warnings about refusals of that pod. It refuses nothing
+// itself: missing objects may be created a moment later.
 package templates
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/admission"
 )
 
-// defaultAccount is the service account of pods that name none.
+// defaultAccount is the service account of pods that do not name one.
 const defaultAccount = "default"
 
 // workload is what of all these kinds concerns their pods.
@@ -46,18 +46,18 @@ func (w *workload) template() *corev1.PodTemplateSpec {
 	return &w.Spec.Template
 }
 
-// Workload is a workload whose pod is to be looked at.
+// Workload is a workload with its pod.
 type Workload struct {
 	Kind, Name string
 	Pod        *corev1.Pod
 	// Path is where the pod is in the workload, with a dot at its end.
 	Path string
-	// Owned says that it names another workload as what it was made from, as anybody can.
+	// Owned reports whether it names an owner, which any user can write.
 	Owned bool
 }
 
-// Find returns the workload of a JSON object; nil where there is nothing to say: its pods are as they were, or it is made
-// from another workload, whose owner has been told. An error is JSON that is no workload.
+// Find returns the workload of a JSON object; nil if there is nothing to warn of: its pods are as they were, or it is made
+// from another workload, whose author was warned. It returns an error for JSON that is not a workload.
 func Find(object, old []byte) (*Workload, error) {
 	workload, err := Changed(object, old)
 	if err != nil || workload == nil || workload.Owned {
@@ -66,8 +66,8 @@ func Find(object, old []byte) (*Workload, error) {
 	return workload, nil
 }
 
-// Changed returns the workload of a JSON object, whoever made it; nil where its pods are as they were. An error is JSON that is
-// no workload.
+// Changed returns the workload of a JSON object, with or without an owner; nil if its pods are as they were. It returns an error for
+// JSON that is not a workload.
 func Changed(object, old []byte) (*Workload, error) {
 	now, err := decode(object)
 	if err != nil {

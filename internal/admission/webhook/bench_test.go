@@ -14,8 +14,8 @@ import (
 	"github.com/credence-id/credence/internal/admission/webhook"
 )
 
-// typicalReview is a pod as a Deployment's controller makes it, with what the API server adds: a service account's own volume,
-// two containers with probes and resources, and the fields that say who manages what.
+// typicalReview is a pod as a Deployment's controller makes it, with the additions of the API server: a service account's own volume,
+// two containers with probes and resources, and managedFields.
 func typicalReview(b *testing.B) []byte {
 	b.Helper()
 	const container = `{"name":"NAME","image":"registry.example.com/team/service:v1.2.3","ports":[{"containerPort":8080,"protocol":"TCP"}],

@@ -12,7 +12,7 @@ import (
 )
 
 // LiveServiceAccounts reads service accounts from the API each time, and never from a cache, which may not know of one that
-// was annotated a moment before its pod. Reads of one account are made one after the other, and serve all who wait.
+// was annotated a moment before its pod. Reads of one account are made one after the other, and serve all waiting callers.
 func LiveServiceAccounts(client kubernetes.Interface) ServiceAccounts {
 	return liveAccounts{newLive(func(ctx context.Context, key types.NamespacedName) (*corev1.ServiceAccount, error) {
 		return client.CoreV1().ServiceAccounts(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})

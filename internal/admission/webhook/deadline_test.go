@@ -25,7 +25,7 @@ func (hanging) Review(ctx context.Context, _ authorizationv1.SubjectAccessReview
 	return authorizationv1.SubjectAccessReviewStatus{}, ctx.Err()
 }
 
-// The API server is told why there is no decision before it stops waiting for one.
+// The API server gets the reason of a missing decision before its timeout.
 func TestAnAnswerComesInTime(t *testing.T) {
 	c := newCluster()
 	registry := prometheus.NewRegistry()

@@ -24,7 +24,7 @@ func ParseEnforcement(text string) (Enforcement, error) {
 	return "", fmt.Errorf("%q is not allowed: give %s, %s or %s", text, Deny, Warn, Audit)
 }
 
-// enforced is a decider whose refusals are carried out, or only reported. What can't be decided is then admitted as well.
+// enforced is a decider whose refusals are carried out, or only reported. A request without a decision is then admitted as well.
 func enforced[T any](e Enforcement, decide decider[T]) decider[T] {
 	if e == "" || e == Deny {
 		return decide

@@ -62,7 +62,7 @@ func (f *facts) account(ctx context.Context, name string, r *pods.Request) (*pod
 	}
 	for _, identity := range names {
 		known := pods.Identity{Name: identity}
-		// Of a pod that runs, only those that it has are asked for.
+		// For a pod that runs, only the identities that it has are read.
 		if r.Ephemeral == nil || pods.Carries(r.Pod, name, identity) {
 			if known, err = f.identity(ctx, r.Namespace, name, identity); err != nil {
 				return nil, err
@@ -88,7 +88,7 @@ func (f *facts) identity(ctx context.Context, namespace, account, name string) (
 	if wi.Spec.TargetSystem.ProviderConfig != nil {
 		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
 	}
-	known.Allowed, known.Detail, err = f.uses.may(ctx, use{
+	known.Allowed, known.Detail, err = f.uses.allows(ctx, use{
 		user: accountSubject(namespace, account), namespace: namespace, group: v1alpha1.GroupName, resource: "workloadidentities", name: name,
 	})
 	return known, err

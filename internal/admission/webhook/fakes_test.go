@@ -31,7 +31,7 @@ import (
 
 const agent = "system:serviceaccount:credence-system:credence-agent"
 
-// cluster is all sources: what it holds can be changed between requests. Whatever is in outages fails with that error.
+// cluster is all sources: its content can be changed between requests. A resource in outages fails with that error.
 type cluster struct {
 	mu         sync.Mutex
 	accounts   map[string]*corev1.ServiceAccount
@@ -132,7 +132,7 @@ func (s specs) Read(_ context.Context, name string) (gmsa.Spec, error) {
 		return gmsa.Spec{}, err
 	}
 	if name == "" {
-		return gmsa.Spec{}, errors.New("name is required") // as the API's client says
+		return gmsa.Spec{}, errors.New("name is required") // as by the API's client
 	}
 	if spec, known := s.unseen[name]; known {
 		return spec, nil
@@ -150,7 +150,7 @@ func (c *cluster) Review(_ context.Context, spec authorizationv1.SubjectAccessRe
 	a := spec.ResourceAttributes
 	right := a.Verb == "use" && a.Group == v1alpha1.GroupName && a.Resource == "workloadidentities" && a.Namespace == "orchard" && len(spec.Groups) == 2
 	if a.Group == windowsv1.GroupName {
-		return authorizationv1.SubjectAccessReviewStatus{Allowed: a.Verb == "use" && a.Resource == windowsv1.ResourceName && c.allowed[spec.User+"/"+a.Name+"@"+a.Namespace], Reason: "told so"}, nil
+		return authorizationv1.SubjectAccessReviewStatus{Allowed: a.Verb == "use" && a.Resource == windowsv1.ResourceName && c.allowed[spec.User+"/"+a.Name+"@"+a.Namespace], Reason: "denied here"}, nil
 	}
 	return authorizationv1.SubjectAccessReviewStatus{Allowed: right && c.allowed[spec.User+"/"+a.Name]}, nil
 }
@@ -204,7 +204,7 @@ func post(handler http.Handler, path string, body []byte) *httptest.ResponseReco
 	return w
 }
 
-// ask sends a review, and returns the answer of the kind that the API server takes.
+// ask sends a review, and returns the answer in the form that the API server reads.
 func ask(t testing.TB, handler http.Handler, path string, s sent) *admissionv1.AdmissionResponse {
 	t.Helper()
 	w := post(handler, path, s.body(t))

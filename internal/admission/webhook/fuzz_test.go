@@ -38,7 +38,7 @@ func FuzzReview(f *testing.F) {
 	})
 }
 
-// What the API server sends is an object that it has decoded itself: a patch for that always applies, and once only.
+// The API server sends objects that it has decoded itself: a patch for that always applies, and once only.
 func FuzzPatch(f *testing.F) {
 	f.Add([]byte(podJSON), "pods")
 	f.Add([]byte(`{"metadata":{"labels":{"authentication.gardener.cloud/purpose":"workload-identity-token-requestor","workloadidentity.authentication.gardener.cloud/provider":"aws"},"annotations":{"workloadidentity.authentication.gardener.cloud/name":"n","workloadidentity.authentication.gardener.cloud/namespace":"m"}},"data":{"config":"e30="}}`), "secrets")

@@ -11,12 +11,12 @@ import (
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
-// GMSA says how group managed service accounts are given out. Its zero value is fit for use.
+// GMSA has the settings of group managed service accounts. Its zero value is fit for use.
 type GMSA struct {
 	// Annotations has the annotations of the time before there were fields read too (the gate WindowsGMSAAnnotations).
 	Annotations bool
-	// RequireUser has who makes a request asked about too: they need the right that the service account needs, at workloads,
-	// and at pods, which Controllers alone may make for others.
+	// RequireUser also checks the author of a request: users need the right that the service account needs, at workloads,
+	// and at pods, which only Controllers may make for others.
 	RequireUser bool
 	Controllers []string
 	// Enforcement is what becomes of refusals.
@@ -74,15 +74,15 @@ func (a *managedAccounts) afresh(ctx context.Context, q gmsa.Request) error {
 // reviewsAtOnce bounds how many reviews of one pod go on together.
 const reviewsAtOnce = 8
 
-// may finds out what a user may use in a namespace.
-func (a *managedAccounts) may(ctx context.Context, user subject, namespace string, names []string) (map[string]gmsa.Use, error) {
+// usable reviews which GMSACredentialSpecs a user may use in a namespace.
+func (a *managedAccounts) usable(ctx context.Context, user subject, namespace string, names []string) (map[string]gmsa.Use, error) {
 	var mu sync.Mutex
 	answers := map[string]gmsa.Use{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsAtOnce)
 	for _, name := range names {
 		group.Go(func() error {
-			allowed, detail, err := a.uses.may(ctx, use{user: user, namespace: namespace, group: v1.GroupName, resource: v1.ResourceName, name: name})
+			allowed, detail, err := a.uses.allows(ctx, use{user: user, namespace: namespace, group: v1.GroupName, resource: v1.ResourceName, name: name})
 			if err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func (a *managedAccounts) may(ctx context.Context, user subject, namespace strin
 	return answers, group.Wait()
 }
 
-// userAnswers says whether who makes a request is asked about.
+// userAnswers reports whether the author of a request is checked.
 func (a *managedAccounts) userAnswers(user string) bool {
 	return a.RequireUser && !slices.Contains(a.Controllers, user)
 }

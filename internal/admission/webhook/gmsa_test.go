@@ -84,7 +84,7 @@ func TestAccountsAreFilledInAndAdmitted(t *testing.T) {
 		t.Errorf("the second time: %+v", again)
 	}
 	if c.reads.Load() != 0 || c.reviews.Load() != 1 {
-		t.Errorf("filling in asked the API %d times for an object, and %d times for a right", c.reads.Load(), c.reviews.Load())
+		t.Errorf("filling in read %d objects from the API, and %d rights", c.reads.Load(), c.reviews.Load())
 	}
 	if response := ask(t, handler, webhook.ValidatePath, gmsaReview("", after)); !response.Allowed || response.AuditAnnotations["credential-specs"] != "webapp1" {
 		t.Errorf("%+v", response)
@@ -104,8 +104,8 @@ func TestAccountsAreRefused(t *testing.T) {
 		"no such object":         {nil, webhook.MutatePath, gmsaReview("", windowsPod("cherry", "")), 422, `spec.securityContext.windowsOptions.gmsaCredentialSpecName: there is no GMSACredentialSpec "cherry"`},
 		"an invalid name":        {nil, webhook.MutatePath, gmsaReview("", windowsPod("../x", "")), 422, "not a valid name of a GMSACredentialSpec"},
 		"that name to validate":  {nil, webhook.ValidatePath, gmsaReview("", windowsPod("../x", webapp1)), 422, "not a valid name of a GMSACredentialSpec"},
-		"no right to contents":   {func(c *cluster) { clear(c.allowed) }, webhook.MutatePath, gmsaReview("", windowsPod("webapp1", "")), 403, `service account "web" of namespace "orchard" may not use GMSACredentialSpec "webapp1" (told so)`},
-		"no right":               {func(c *cluster) { clear(c.allowed) }, webhook.ValidatePath, gmsaReview("", pod), 403, `service account "web" of namespace "orchard" may not use GMSACredentialSpec "webapp1" (told so)`},
+		"no right to contents":   {func(c *cluster) { clear(c.allowed) }, webhook.MutatePath, gmsaReview("", windowsPod("webapp1", "")), 403, `service account "web" of namespace "orchard" may not use GMSACredentialSpec "webapp1" (denied here)`},
+		"no right":               {func(c *cluster) { clear(c.allowed) }, webhook.ValidatePath, gmsaReview("", pod), 403, `service account "web" of namespace "orchard" may not use GMSACredentialSpec "webapp1" (denied here)`},
 		"contents without name":  {nil, webhook.ValidatePath, gmsaReview("", windowsPod("", webapp1)), 422, "gmsaCredentialSpecName is not"},
 		"not filled in":          {nil, webhook.ValidatePath, gmsaReview("", windowsPod("webapp1", "")), 422, "was not filled in"},
 		"other contents":         {nil, webhook.ValidatePath, gmsaReview("", windowsPod("webapp1", "{}")), 422, "is not what"},
@@ -160,7 +160,7 @@ func TestRefusalsNameTheirFields(t *testing.T) {
 
 func gate(c *cluster) { c.gmsa.Annotations = true }
 
-// deployment is a review of one with the pod as its template; owned says that it names an owner, as anybody can.
+// deployment is a review of one with the pod as its template; owned adds an owner reference, which any user can write.
 func deployment(user, pod, old string, owned bool) sent {
 	wrap := func(pod string) string {
 		if pod == "" {
@@ -189,7 +189,7 @@ func TestWhatGroupManagedAccountsDoNotHinder(t *testing.T) {
 	}{
 		"an old pod is updated":       {gate, webhook.ValidatePath, sent{resource: "pods", operation: admissionv1.Update, old: pod, object: pod}},
 		"and given a debug container": {nil, webhook.ValidatePath, sent{resource: "pods", sub: "ephemeralcontainers", operation: admissionv1.Update, old: pod, object: windowsPod("gone", "{}", ephemeral(map[string]any{"name": "e"}))}},
-		"which nobody fills in":       {nil, webhook.MutatePath, sent{resource: "pods", operation: admissionv1.Update, old: pod, object: pod}},
+		"which is not filled in":      {nil, webhook.MutatePath, sent{resource: "pods", operation: admissionv1.Update, old: pod, object: pod}},
 		"annotations without gate":    {nil, webhook.ValidatePath, gmsaReview("", windowsPod("", "", annotations(map[string]any{key: "{}"})))},
 		"their change without gate":   {nil, webhook.ValidatePath, sent{resource: "pods", operation: admissionv1.Update, old: windowsPod("", "", annotations(map[string]any{key: "x"})), object: windowsPod("", "")}},
 		"another image, by default":   {nil, webhook.ValidatePath, sent{resource: "pods", user: "jane", operation: admissionv1.Update, old: pod, object: strings.Replace(pod, `"image":"iis"`, `"image":"janes"`, 1)}},

@@ -30,7 +30,7 @@ func TestWrongContentsCostOneRead(t *testing.T) {
 	}
 }
 
-// One request of somebody who may create pods must not become thousands of requests to the API.
+// One request of a user who may create pods must not become thousands of requests to the API.
 func TestManyNamesCostFewReads(t *testing.T) {
 	c := gmsaCluster()
 	handler := c.handler()
@@ -53,7 +53,7 @@ func TestManyNamesCostFewReads(t *testing.T) {
 	}
 }
 
-// The listener answers whoever reaches it, so what a review costs must be bounded by its size.
+// The listener answers every client, so the cost of a review must be bounded by its size.
 func TestMemoryOfReviews(t *testing.T) {
 	body := []byte(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","resource":{"version":"v1","resource":"pods"},"operation":"CREATE","object":{"spec":{"containers":[{}` +
 		strings.Repeat(",{}", 200_000) + `]}}}}`)
@@ -88,7 +88,7 @@ func TestBracesInTextAreNoObjects(t *testing.T) {
 	}
 }
 
-// Who writes a ControllerRevision by hand writes a template, or changes one that they can't be asked about.
+// A user who writes a ControllerRevision writes a template, or a patch of an unknown template.
 func TestRevisionsAreTemplates(t *testing.T) {
 	whole := func(more string) string {
 		return `{"data":{"spec":{"template":{"$patch":"replace"` + more + `}}}}`
@@ -97,19 +97,19 @@ func TestRevisionsAreTemplates(t *testing.T) {
 	for name, test := range map[string]struct {
 		user, object, want string // no want: admitted
 	}{
-		"a controller":                   {"rs", whole(account), ""},
-		"no account":                     {"jane", whole(`,"spec":{"containers":[{}]}`), ""},
-		"with an account":                {"jane", whole(account), "data.spec.template.spec.securityContext.windowsOptions.gmsaCredentialSpecName"},
-		"by who may":                     {"joe", whole(account), ""},
-		"a part of a template":           {"joe", `{"data":{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}}`, "is merged into the template"},
-		"a part, by who may use all":     {"root", `{"data":{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}}`, ""},
-		"another case":                   {"joe", `{"data":{"Spec":{"template":{"$patch":"replace"}}}}`, "is merged"},
-		"another case of the directive":  {"joe", `{"data":{"spec":{"template":{"$Patch":"replace"}}}}`, "is merged"},
-		"something beside the template":  {"joe", `{"data":{"spec":{"template":{"$patch":"replace"},"Template":{}}}}`, "is merged"},
-		"a name in two cases, last wins": {"joe", whole(`,"spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"other"}}},"Spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"webapp1"}}}`), `"other"`},
-		"letters that fold":              {"joe", `{"data":{"\u017fpec":{"templa\u0054e":{}}}}`, "is merged"},
-		"nothing":                        {"joe", `{}`, ""},
-		"of another kind of workload":    {"joe", `{"data":{"spec":{"machine":{}},"template":{}}}`, ""},
+		"a controller":                      {"rs", whole(account), ""},
+		"no account":                        {"jane", whole(`,"spec":{"containers":[{}]}`), ""},
+		"with an account":                   {"jane", whole(account), "data.spec.template.spec.securityContext.windowsOptions.gmsaCredentialSpecName"},
+		"by an allowed user":                {"joe", whole(account), ""},
+		"a part of a template":              {"joe", `{"data":{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}}`, "is merged into the template"},
+		"a part, by a user who may use all": {"root", `{"data":{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"evil"}]}}}}}`, ""},
+		"another case":                      {"joe", `{"data":{"Spec":{"template":{"$patch":"replace"}}}}`, "is merged"},
+		"another case of the directive":     {"joe", `{"data":{"spec":{"template":{"$Patch":"replace"}}}}`, "is merged"},
+		"something beside the template":     {"joe", `{"data":{"spec":{"template":{"$patch":"replace"},"Template":{}}}}`, "is merged"},
+		"a name in two cases, last wins":    {"joe", whole(`,"spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"other"}}},"Spec":{"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"webapp1"}}}`), `"other"`},
+		"letters that fold":                 {"joe", `{"data":{"\u017fpec":{"templa\u0054e":{}}}}`, "is merged"},
+		"nothing":                           {"joe", `{}`, ""},
+		"of another kind of workload":       {"joe", `{"data":{"spec":{"machine":{}},"template":{}}}`, ""},
 	} {
 		c := gmsaCluster()
 		c.gmsa = webhook.GMSA{RequireUser: true, Controllers: []string{"rs"}}
@@ -120,6 +120,6 @@ func TestRevisionsAreTemplates(t *testing.T) {
 		}
 	}
 	if got := ask(t, gmsaCluster().handler(), webhook.GMSATemplatesPath, sent{resource: "controllerrevisions", user: "jane", object: `{}`}); !got.Allowed {
-		t.Errorf("where users are not asked about: %+v", got.Result)
+		t.Errorf("where users are not checked: %+v", got.Result)
 	}
 }

@@ -68,7 +68,7 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 		return answer{}, err
 	}
 	var err error
-	if q.UserUses, err = a.may(ctx, subjectOf(user.Username, user.userDetails), q.Namespace, userNames); err != nil {
+	if q.UserUses, err = a.usable(ctx, subjectOf(user.Username, user.userDetails), q.Namespace, userNames); err != nil {
 		return answer{}, err
 	}
 	if err := a.afresh(ctx, q); err != nil {
@@ -84,7 +84,7 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 // find completes a Request by what its service account may use of names, and by what there is.
 func (a *managedAccounts) find(ctx context.Context, q *gmsa.Request, names []string) (err error) {
 	if q.ServiceAccount != "" {
-		if q.Uses, err = a.may(ctx, accountSubject(q.Namespace, q.ServiceAccount), q.Namespace, names); err != nil {
+		if q.Uses, err = a.usable(ctx, accountSubject(q.Namespace, q.ServiceAccount), q.Namespace, names); err != nil {
 			return err
 		}
 	}
@@ -92,14 +92,14 @@ func (a *managedAccounts) find(ctx context.Context, q *gmsa.Request, names []str
 	return err
 }
 
-// broughtAlong says what a review of a pod brings along: all of it (nil), ephemeral containers, or nothing that concerns
+// broughtAlong returns which part of a pod a review is about: all of it (nil), ephemeral containers, or nothing that concerns
 // group managed service accounts.
 func broughtAlong(r *request[accountObject]) (added []string, concerns bool, refusal *admission.Denial) {
 	if !isPod(r) {
 		return nil, false, admission.BadRequest("this webhook is for pods, not for " + r.about())
 	}
 	switch {
-	case r.Object == nil: // of DELETE, which nobody is to be asked about
+	case r.Object == nil: // of DELETE, which needs no check
 	case r.Operation == admissionv1.Create && r.SubResource == "":
 		return nil, true, nil
 	case r.Operation == admissionv1.Update && r.SubResource == "ephemeralcontainers" && r.OldObject != nil:
@@ -123,7 +123,7 @@ func anotherProgram(r *request[accountObject]) bool {
 	return !slices.Equal(r.Object.images(), r.OldObject.images())
 }
 
-// annotationsOnly decides about requests that can change nothing of an account but by annotations: updates of pods, and
+// annotationsOnly decides about requests that can change an account only by annotations: updates of pods, and
 // bindings, whose annotations become those of the pod.
 func (a *managedAccounts) annotationsOnly(r *request[accountObject]) (denial *admission.Denial, decided bool) {
 	binding := r.Resource.Group == "" && (r.Resource.Resource == "bindings" || isPod(r) && r.SubResource == "binding")

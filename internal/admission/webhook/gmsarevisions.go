@@ -13,8 +13,8 @@ import (
 )
 
 // revision decides about a ControllerRevision that a user writes by hand: StatefulSets and DaemonSets make pods of it, as of
-// their template. What it holds is a patch. One that replaces the whole template is asked about like a template; any other is
-// merged into a template that may be anybody's, so who writes it must be allowed to use every account.
+// their template. It holds a patch. One that replaces the whole template is checked like a template; any other is
+// merged into an unknown template, so its author must be allowed to use every account.
 func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
 	if !a.userAnswers(r.UserInfo.Username) || !mayHoldTemplate(*r.Object) {
 		return answer{}, nil
@@ -23,7 +23,7 @@ func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessa
 		references := gmsa.Under("data.spec.template.", gmsa.References(pod, a.Annotations))
 		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Username, UserReferences: references})
 	}
-	allowed, detail, err := a.uses.may(ctx, use{user: subjectOf(r.UserInfo.Username, r.UserInfo.userDetails), namespace: r.Namespace, group: v1.GroupName, resource: v1.ResourceName})
+	allowed, detail, err := a.uses.allows(ctx, use{user: subjectOf(r.UserInfo.Username, r.UserInfo.userDetails), namespace: r.Namespace, group: v1.GroupName, resource: v1.ResourceName})
 	if err != nil || allowed {
 		return answer{}, err
 	}
@@ -34,14 +34,14 @@ func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessa
 		r.UserInfo.Username + " may not use all of them in namespace " + r.Namespace + detail + ": change the template of the workload instead")), nil
 }
 
-// mayHoldTemplate says whether a revision has a pod template for those who read names of fields without their case. Revisions of
-// other kinds of workloads hold whatever these like.
+// mayHoldTemplate reports whether a revision has a pod template for a reader that ignores the case of field names. Revisions of
+// other kinds of workloads hold other data.
 func mayHoldTemplate(object []byte) bool {
 	var revision struct {
 		Data map[string]any `json:"data"`
 	}
 	if json.Unmarshal(object, &revision) != nil {
-		return false // data that is no object is merged into nothing
+		return false // data that is not an object is merged into nothing
 	}
 	for name, value := range revision.Data {
 		spec, isObject := value.(map[string]any)
@@ -58,7 +58,7 @@ func mayHoldTemplate(object []byte) bool {
 }
 
 // wholeTemplate returns the pod of a revision that replaces the template, and nothing else, in the only form that Kubernetes'
-// own controllers write. Names of fields are exact here: who reads them may be less strict.
+// own controllers write. Names of fields are exact here: other readers may be less strict.
 func wholeTemplate(object []byte) (*corev1.Pod, bool) {
 	var revision, data, spec map[string]json.RawMessage
 	if json.Unmarshal(object, &revision) != nil || json.Unmarshal(revision["data"], &data) != nil || len(data) != 1 ||

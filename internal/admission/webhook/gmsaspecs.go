@@ -16,8 +16,8 @@ type credentialSpecObject struct {
 	Credspec json.RawMessage `json:"credspec"`
 }
 
-// credentialSpecReview judges a GMSACredentialSpec: it refuses what can never work, and warns of what rarely does. One whose
-// credspec stays as it was can be changed otherwise, whatever it holds.
+// credentialSpecReview checks a GMSACredentialSpec: it refuses what can never work, and warns of what rarely does. If the
+// credspec stays as it was, any other change is admitted.
 func credentialSpecReview(_ context.Context, r *request[credentialSpecObject]) (answer, error) {
 	if r.Resource.Group != v1.GroupName || r.Resource.Resource != v1.ResourceName || r.Object == nil {
 		return wrong("this webhook is for GMSACredentialSpecs, not for %s", r.about()), nil
@@ -26,7 +26,7 @@ func credentialSpecReview(_ context.Context, r *request[credentialSpecObject]) (
 		return answer{}, nil
 	}
 	if len(r.Object.Credspec) == 0 || string(r.Object.Credspec) == "null" {
-		return refused(admission.Invalid("credspec: the object has none, so no pod can use it: add it beside metadata, as credence gmsa generate prints it")), nil
+		return refused(admission.Invalid("credspec is missing, so no pod can use the object: add it beside metadata, as credence gmsa generate prints it")), nil
 	}
 	var result admission.Result
 	for _, finding := range lint.Check(r.Object.Credspec) {

@@ -9,9 +9,9 @@ import (
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
-// template warns of workloads whose pods will be refused. Where users need the right themselves, it refuses those of users who
-// have not: their pods are made by a controller, whose user says nothing about them. That something else made the workload is
-// what its author says, and nothing to go by.
+// template warns of workloads whose pods will be refused. If users need the right themselves, it refuses those of users
+// without it: their pods are made by a controller, whose user is not their author. An owner reference is
+// written by the author, and is not relied on.
 func (a *managedAccounts) template(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
 	if r.Object == nil || r.SubResource != "" {
 		return wrong("this webhook is for workloads, not for %s", r.about()), nil

@@ -23,7 +23,7 @@ const (
 	maxKept = 256 << 10
 
 	defaultTimeout = 10 * time.Second // of webhook configurations
-	maxTimeout     = 30 * time.Second // the longest that they may ask for
+	maxTimeout     = 30 * time.Second // the longest that a configuration may have
 )
 
 // decider answers a request. An error is something that could not be found out.
@@ -115,7 +115,7 @@ func recycle(buffer *bytes.Buffer) {
 	}
 }
 
-// timeout is how long the API server waits, less what an answer needs to get there: it should learn why there is no decision.
+// timeout is how long the API server waits, less the time for the answer: it should get the reason of a missing decision.
 func timeout(parameter string) time.Duration {
 	asked, err := time.ParseDuration(parameter)
 	if err != nil || asked <= 0 {

@@ -10,8 +10,8 @@ import (
 // readTimeout bounds a read that several wait for: a connection that hangs must not hold them all for longer.
 const readTimeout = 4 * time.Second
 
-// live reads from an API, never from memory. Of one key there is one read at a time; whoever asks while it goes on waits for
-// the next, which serves all who do. So each answer is from a read that began after it was asked for.
+// live reads from an API, never from memory. Of one key there is one read at a time; callers that come during it wait for
+// the next, which serves them all. So each answer is from a read that began after the call.
 type live[K comparable, T any] struct {
 	read func(ctx context.Context, key K) (T, error)
 

@@ -12,7 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// Whoever asks is answered from a read that began after, whatever else is read meanwhile, and many who ask make few reads.
+// Each call is answered from a read that began after it, and many calls make few reads.
 func TestLiveReadsBeginAfterTheyAreAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -34,22 +34,22 @@ func TestLiveReadsBeginAfterTheyAreAskedFor(t *testing.T) {
 				asked := version
 				mu.Unlock()
 				if got, err := l.get(t.Context(), "key"); err != nil || got < asked {
-					t.Errorf("asked at version %d, was told of %d, %v", asked, got, err)
+					t.Errorf("called at version %d, got %d, %v", asked, got, err)
 				}
 			})
 		}
 		waiting.Wait()
 		if reads < 2 || reads > 8 {
-			t.Errorf("%d reads for 400 who asked within 400 ms, of 100 ms each", reads)
+			t.Errorf("%d reads for 400 calls within 400 ms, of 100 ms each", reads)
 		}
 		synctest.Wait()
 		if len(l.lines) != 0 {
-			t.Errorf("%d keys are kept when nobody reads", len(l.lines))
+			t.Errorf("%d keys are kept without readers", len(l.lines))
 		}
 	})
 }
 
-// A connection that hangs costs those who wait their time, and nobody else more than readTimeout.
+// A connection that hangs costs its callers their time, and others at most readTimeout.
 func TestLiveReadsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := true
@@ -80,7 +80,7 @@ func TestUsesAreBounded(t *testing.T) {
 		if i == maxUses {
 			now = now.Add(usesKept)
 		}
-		if ok, _, err := s.may(t.Context(), use{name: fmt.Sprint(i), user: accountSubject("ns", "account")}); !ok || err != nil {
+		if ok, _, err := s.allows(t.Context(), use{name: fmt.Sprint(i), user: accountSubject("ns", "account")}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestUsesAreBounded(t *testing.T) {
 		t.Errorf("%d rights are remembered, want the 10 that are not over", len(s.allowed))
 	}
 	for i := range 2 * maxUses {
-		if _, _, err := s.may(t.Context(), use{name: fmt.Sprint(i), user: accountSubject("ns", "other")}); err != nil {
+		if _, _, err := s.allows(t.Context(), use{name: fmt.Sprint(i), user: accountSubject("ns", "other")}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ const (
 	patched                  // with additions
 	warned                   // with warnings alone, or with a refusal that is only reported
 	denied                   // refused, with the reason
-	failure                  // nothing could be decided
+	failure                  // no decision was possible
 	malformed                // no review
 	outcomes
 )

@@ -23,14 +23,14 @@ import (
 const (
 	// readPathsEvery is how often the configurations are read; a path that is not known has them read sooner.
 	readPathsEvery = 10 * time.Second
-	// readPathsPause is the least time between two reads, however many unknown paths are asked for.
+	// readPathsPause is the least time between two reads, however many unknown paths are requested.
 	readPathsPause = time.Second
 	// secretBytes is how many random bytes a path has.
 	secretBytes = 32
 )
 
-// Paths are the paths of reviews where the API server shows no certificate: /<secret>/pods in place of /pods. A secret is known to
-// those alone who may read the webhook configurations, where Paths writes it and from time to time another one. All replicas read
+// Paths are the paths of reviews where the API server shows no certificate: /<secret>/pods in place of /pods. A secret is known only
+// to readers of the webhook configurations, where Paths writes it and replaces it from time to time. All replicas read
 // it there.
 type Paths struct {
 	client dynamic.Interface
@@ -49,7 +49,7 @@ type Paths struct {
 // pathsRead is what came of the last read.
 type pathsRead struct {
 	err  error     // why the path of a configuration is not known
-	good time.Time // of the last read after which all were known; zero: there was none
+	good time.Time // of the last complete read, or zero
 }
 
 var errPathsNotRead = errors.New("the webhook configurations have not been read yet")
@@ -105,7 +105,7 @@ func (p *Paths) Ready() error {
 	return last.err
 }
 
-// Handler answers with next what is asked for at a secret path, and anything else with 404.
+// Handler passes requests at a secret path to next, and answers anything else with 404.
 func (p *Paths) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secret, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -136,7 +136,7 @@ func isSecret(text string) bool {
 	return err == nil && len(raw) == secretBytes
 }
 
-// Configurations are those whose webhooks are answered here, by resource. One that is not installed is passed over.
+// Configurations are those whose webhooks are answered here, by resource. A missing one is skipped.
 func Configurations() map[string][]string {
 	return map[string][]string{
 		"mutatingwebhookconfigurations":   {"credence-webhook", "zz-credence-gmsa", "zz-credence-gmsa-annotations"},
@@ -176,8 +176,8 @@ func (p *Paths) read(ctx context.Context) (unknown, unwritten error) {
 	return unknown, unwritten
 }
 
-// keep returns what one configuration has, or nil where that can't be known or there is none, and gives it a new path where that is
-// due; an error beside what it has is why that failed.
+// keep returns the paths of one configuration, or nil if it is missing or unreadable, and gives it a new path where that is
+// due; an error beside the paths is of that write.
 func (p *Paths) keep(ctx context.Context, configurations dynamic.ResourceInterface, name string) (*pathState, error) {
 	object, err := configurations.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -200,7 +200,7 @@ func (p *Paths) keep(ctx context.Context, configurations dynamic.ResourceInterfa
 	case err == nil:
 		p.log.InfoContext(ctx, "the path of reviews was replaced", "configuration", name)
 		return &next, nil
-	case apierrors.IsConflict(err): // another replica was faster: its secret is read once it is asked for
+	case apierrors.IsConflict(err): // another replica was faster: its secret is read once it is requested
 		return &has, nil
 	}
 	return &has, explained(err)

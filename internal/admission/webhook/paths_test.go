@@ -64,7 +64,7 @@ func (c *configurations) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const gmsaConfiguration = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/zz-credence-gmsa"
 
-// path returns the path that the API server would ask at.
+// path returns the path that the API server would request.
 func (c *configurations) path() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(into []byte) (int, error) { return f(into) }
 
-// ask returns what a replica answers at a path, and how it was handed on.
+// ask returns the answer of a replica at a path, and the path that next got.
 func (w *pathsWorld) ask(replica int, path string) (int, string) {
 	recorder := httptest.NewRecorder()
 	w.replicas[replica].Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.URL.Path) })).
@@ -179,7 +179,7 @@ func TestReviewsAreAnsweredAtSecretPathsAlone(t *testing.T) {
 		t.Errorf("fields were lost: %v", got)
 	}
 
-	// Somebody applies the manifest again.
+	// An admin applies the manifest again.
 	w.service()["path"] = "/mutate"
 	w.answers(t, 0, "/mutate", false)
 	w.read(t, 0)

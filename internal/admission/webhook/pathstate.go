@@ -35,7 +35,7 @@ func PathOf(name string) string { return pathsOfWebhooks[name] }
 // pathState is what a webhook configuration has of secret paths.
 type pathState struct {
 	current string // empty: its webhooks do not all have the same
-	before  string // what it was until since
+	before  string // the value until since
 	since   time.Time
 }
 

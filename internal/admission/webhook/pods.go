@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podObject is what of a pod a decision looks at. Who manages which field is a third of the bytes of most pods, and is not read.
+// podObject is the part of a pod that a decision needs. managedFields are a third of the bytes of most pods, and are not read.
 type podObject struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`

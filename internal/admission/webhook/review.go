@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/admission"
 )
 
-// review is an AdmissionReview of objects of type T: what of it concerns a decision, decoded in one pass.
+// review is an AdmissionReview of objects of type T: the part that a decision needs, decoded in one pass.
 type review[T any] struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *request[T] `json:"request"`
@@ -37,7 +37,7 @@ type request[T any] struct {
 	OldObject   *T                          `json:"oldObject"`
 }
 
-// about is what a request is about, in words.
+// about is the object of a request, in words.
 func (r *request[T]) about() string {
 	about := r.Resource.Resource
 	if r.SubResource != "" {
@@ -78,11 +78,11 @@ type answer struct {
 	reason   metav1.StatusReason
 	message  string
 	causes   []metav1.StatusCause
-	patch    []admission.Operation // empty: none
+	patch    []admission.Operation // may be empty
 	warnings []string
 	// audit are annotations of the API server's audit event, by key.
 	audit map[string]string
-	// reported says that it would be a refusal if refusals were enforced.
+	// reported reports whether it would be a refusal if refusals were enforced.
 	reported bool
 }
 
@@ -120,7 +120,7 @@ func wrong(format string, args ...any) answer {
 	return refused(admission.BadRequest(fmt.Sprintf(format, args...)))
 }
 
-// failed says that nothing could be decided, so that nobody takes it for a denial.
+// failed is the answer without a decision, which must not be taken for a denial.
 func failed(what string, err error) answer {
 	return answer{code: http.StatusInternalServerError, reason: metav1.StatusReasonInternalError,
 		message: fmt.Sprintf("credence could not decide about %s, which may be right: %s: try again, and see the log of credence-webhook if it stays so", what, err)}

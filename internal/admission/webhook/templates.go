@@ -7,8 +7,8 @@ import (
 	"github.com/credence-id/credence/internal/admission/templates"
 )
 
-// templateReviews warns of workloads whose pods will be refused. It refuses none, also where nothing could be found out: the
-// pods are decided on when they come.
+// templateReviews warns of workloads whose pods will be refused. It refuses nothing, also after a failed read: the
+// pods are decided on when they are created.
 func templateReviews(f *facts) decider[json.RawMessage] {
 	return func(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
 		if r.Object == nil || r.SubResource != "" {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// usesKept is for how long a right that was taken away is still believed; Kubernetes keeps its own reviews as long.
+	// usesKept is for how long a right that was taken away still counts; Kubernetes keeps its own reviews as long.
 	usesKept = 10 * time.Second
 	maxUses  = 4096
 )
@@ -19,11 +19,11 @@ const (
 // use is a user, and an object that they may use or not.
 type use struct {
 	user subject
-	// namespace is where it is asked: that of the object, or for one that has none that of the pod.
+	// namespace is that of the object, or for a cluster-scoped one that of the pod.
 	namespace, group, resource, name string
 }
 
-// subject is a user as the authorizer knows one.
+// subject is a user as the authorizer sees one.
 type subject struct {
 	name string
 	// more is a userDetails as JSON, so that subjects can be compared.
@@ -50,8 +50,8 @@ func accountSubject(namespace, account string) subject {
 	return subjectOf("system:serviceaccount:"+namespace+":"+account, userDetails{Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}})
 }
 
-// uses says who may use what. That one may is remembered for a moment; that one may not, never: whoever grants the right is to
-// see that at once.
+// uses are the reviews of rights. That a user is allowed is remembered for a moment; a denial is never remembered, so that a new
+// right counts at once.
 type uses struct {
 	reviews *live[use, authorizationv1.SubjectAccessReviewStatus]
 	now     func() time.Time
@@ -63,7 +63,7 @@ type uses struct {
 func newUses(authorizer Authorizer, now func() time.Time) *uses {
 	s := &uses{now: now, allowed: map[use]time.Time{}}
 	s.reviews = newLive(func(ctx context.Context, u use) (authorizationv1.SubjectAccessReviewStatus, error) {
-		// Who waited for their turn are served by the review before them.
+		// Callers that waited for their turn are served by the review before them.
 		if s.remembered(u) {
 			return authorizationv1.SubjectAccessReviewStatus{Allowed: true}, nil
 		}
@@ -96,8 +96,8 @@ func (u use) String() string {
 	return fmt.Sprintf("%s may use %s %s in namespace %s", u.user.name, u.resource, u.name, u.namespace)
 }
 
-// may says whether it may, and what the authorizer said where it may not. An error is a review that could not be made.
-func (s *uses) may(ctx context.Context, u use) (bool, string, error) {
+// allows reports whether the user is allowed to use the object, and the authorizer's reason if not. An error is a review that could not be made.
+func (s *uses) allows(ctx context.Context, u use) (bool, string, error) {
 	if s.remembered(u) {
 		return true, "", nil
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/credence-id/credence/internal/target"
 )
 
-// The errors of all four sources are those of the API: one that is a NotFound says that there is no such object, every other
-// that it can't be known.
+// The errors of all four sources are those of the API: a NotFound means that the object does not exist, any other
+// that this is unknown.
 
 // ServiceAccounts reads service accounts: as they are, not as they were.
 type ServiceAccounts interface {
@@ -38,11 +38,11 @@ type Authorizer interface {
 	Review(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
 }
 
-// CredentialSpecs knows GMSACredentialSpecs.
+// CredentialSpecs returns GMSACredentialSpecs.
 type CredentialSpecs interface {
-	// Known is one as it was last seen; false where none was, which says nothing about whether there is one.
+	// Known is one as it was last seen; false if it was not, which does not mean that it does not exist.
 	Known(name string) (gmsa.Spec, bool)
-	// Read is one as it is now. That there is none is no error.
+	// Read is the current one. A missing one is not an error.
 	Read(ctx context.Context, name string) (gmsa.Spec, error)
 }
 

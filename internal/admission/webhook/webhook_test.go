@@ -119,10 +119,10 @@ func TestEphemeralContainers(t *testing.T) {
 	annotate(",")(c)
 	update.object = after
 	if response := ask(t, handler, webhook.PodsPath, update); !response.Allowed || response.Patch != nil {
-		t.Errorf("an annotation that nobody can read: %+v", response)
+		t.Errorf("an invalid annotation: %+v", response)
 	}
 	annotate("banana")(c)
-	// Nobody is kept from a pod without identities because those can't be read.
+	// A pod without identities is admitted even if identities cannot be read.
 	c.outages["workloadidentities"] = errors.New("down")
 	update.old, update.object = podJSON, strings.Replace(podJSON, `"containers":`, `"ephemeralContainers":[{"name":"debug"}],"containers":`, 1)
 	if response := ask(t, handler, webhook.PodsPath, update); !response.Allowed || response.Patch != nil {
