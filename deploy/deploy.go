@@ -52,7 +52,7 @@ func Others(chosen ...Option) ([]*unstructured.Unstructured, error) {
 	}))
 }
 
-// Reported changes those of objects that decide about group managed service accounts: refusals become what actions say (Warn, Audit), and
+// Reported changes those of objects that decide about group managed service accounts: refusals become what actions name (Warn, Audit), and
 // a webhook that does not answer hinders nothing.
 func Reported(objects []*unstructured.Unstructured, actions ...string) error {
 	for _, object := range objects {

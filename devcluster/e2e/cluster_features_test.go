@@ -48,7 +48,7 @@ func TestClusters(t *testing.T) {
 			t.Errorf("the other cluster's ConfigMap: error %v, want not found", err)
 		}
 	})
-	t.Run("who may ask without a name", func(t *testing.T) {
+	t.Run("anonymous requests", func(t *testing.T) {
 		wantStatus(t, plain, "/readyz", http.StatusOK)
 		wantStatus(t, plain, "/version", http.StatusUnauthorized)
 		wantStatus(t, configured, "/livez", http.StatusOK)

@@ -70,7 +70,7 @@ func TestEndsWithItsChild(t *testing.T) {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	if text := c.log.String(); !strings.Contains(text, "credence-devcluster: kube-controller-manager ended: process ") || !strings.Contains(text, ": signal: killed") {
-		t.Error("the log does not say that kube-controller-manager was killed")
+		t.Error("the log does not show that kube-controller-manager was killed")
 	}
 }
 

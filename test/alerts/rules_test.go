@@ -91,7 +91,7 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 			t.Errorf("%s has summary %q, want one line", rule.Alert, summary)
 		}
 		if len(rule.Annotations["description"]) < 80 {
-			t.Errorf("%s must say in its description what to do", rule.Alert)
+			t.Errorf("%s must have in its description what to do", rule.Alert)
 		}
 	}
 }

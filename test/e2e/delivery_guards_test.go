@@ -158,7 +158,7 @@ func TestWhoMayLabelSecrets(t *testing.T) {
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate("note", "x"), metav1.PatchOptions{})
 	allowed(t, "an annotation of their own", err)
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken), metav1.PatchOptions{})
-	allowed(t, "asking for a new token", err)
+	allowed(t, "requesting a new token", err)
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"finalizers":["e2e.example/x"]}}`), metav1.PatchOptions{})
 	allowed(t, "a finalizer", err)
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})

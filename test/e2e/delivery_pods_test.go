@@ -20,7 +20,7 @@ const gcpIdentity = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kin
 	"apiVersion":"gcp.authentication.gardener.cloud/v1alpha1","kind":"Config","projectID":"fruit-project",
 	"workloadIdentityPoolProvider":"projects/1234/locations/global/workloadIdentityPools/fruit/providers/fruit"}}}}`
 
-// Files that say where a token is sent come from annotations of the pod where they are not those of the Secret: who may annotate
+// Files that decide where a token is sent come from annotations of the pod where they are not those of the Secret: users who may annotate
 // pods must not be able to send it elsewhere.
 func TestFilesOfAPodStayAsTheyWere(t *testing.T) {
 	inTurn(t)

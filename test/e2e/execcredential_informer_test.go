@@ -131,7 +131,7 @@ func (f *follower) ends(program *exectest.Provider, user string, objects, runs, 
 	}
 }
 
-// asked is how many requests the informer has made.
+// asked returns how many requests the informer has made.
 func (f *follower) asked() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -242,7 +242,7 @@ func accountsByAnnotations(t *testing.T, p plane, namespace, other string, spec 
 }
 
 // With --gmsa-require-user no user borrows an account through a service account that may use it: not by a pod, not by a workload,
-// and not by saying that a controller made it.
+// and not by naming a controller as its maker.
 func accountsOfUsers(t *testing.T, p plane, namespace, other string, spec func(string) string) {
 	everything := rbacv1.PolicyRule{APIGroups: []string{"", "apps", "batch"}, Verbs: []string{"*"},
 		Resources: []string{"pods", "pods/ephemeralcontainers", "deployments", "replicasets", "statefulsets", "daemonsets", "jobs", "cronjobs", "replicationcontrollers"}}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A StatefulSet makes pods of its ControllerRevisions too: who writes one writes a template.
+// A StatefulSet makes pods of its ControllerRevisions too: a user who writes one writes a template.
 func TestNobodyBorrowsAnAccountByAControllerRevision(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t, "--arg", "webhook=--gmsa-require-user")

@@ -190,7 +190,7 @@ func TestPodsRunAsTheirAccounts(t *testing.T) {
 	explained := shared.must(t, "", "credence", "explain", "pod", pod.Name, "-n", namespace)
 	for _, want := range []string{"Windows accounts (gMSA): admitted", `CONTOSO\WebApplication1`, "container iis\n    spec      " + spec("pod"), "init container check\n    spec      " + spec("check")} {
 		if !strings.Contains(explained, want) {
-			t.Errorf("credence explain does not say %q:\n%s", want, explained)
+			t.Errorf("credence explain does not show %q:\n%s", want, explained)
 		}
 	}
 	// A pod without the right, or with other contents, is refused here too.
@@ -425,7 +425,7 @@ func TestAccountsThatAnotherWebhookAdds(t *testing.T) {
 		var pod *corev1.Pod
 		eventually(t, func() (err error) {
 			if pod, err = create(test.when, test.own, spec("mine")); err == nil && len(pod.Spec.Containers) != 2 {
-				err = errors.New("the other webhook is not asked yet")
+				err = errors.New("the other webhook is not called yet")
 			}
 			return err
 		})

@@ -173,7 +173,7 @@ func TestBadKeyCommands(t *testing.T) {
 		}
 		for _, word := range c.words {
 			if !strings.Contains(string(c.got.Body), word) {
-				t.Errorf("%s: the answer does not say %q: %s", name, word, c.got.Body)
+				t.Errorf("%s: the answer does not have %q: %s", name, word, c.got.Body)
 			}
 		}
 	}
@@ -262,7 +262,7 @@ func TestRevocation(t *testing.T) {
 	})
 	audit, err := os.ReadFile(filepath.Join(p.Dir, "apiserver-audit.log"))
 	if err != nil || !strings.Contains(string(audit), `"keyring.identity.credence.dev/changes":"revoked `+header.KeyID) || !strings.Contains(string(audit), "seen in a log") {
-		t.Errorf("the audit log does not say who revoked the key and why: %v", err)
+		t.Errorf("the audit log does not have who revoked the key and why: %v", err)
 	}
 
 	// An admin need not wait 28 hours for a spare if refusals are the lesser evil.
@@ -312,7 +312,7 @@ func TestDamagedRing(t *testing.T) {
 		eventually(t, func() error {
 			content, err := os.ReadFile(filepath.Join(p.Dir, "logs", log+".log"))
 			if err != nil || !strings.Contains(string(content), "actice") {
-				return fmt.Errorf("the log of the %s does not say which field is wrong: %v", log, err)
+				return fmt.Errorf("the log of the %s does not name the wrong field: %v", log, err)
 			}
 			return nil
 		})

@@ -57,7 +57,7 @@ func refuseToStart(t *testing.T, want []string, flags map[string]string) {
 	}
 	for _, text := range want {
 		if last := lines[len(lines)-1]; !strings.Contains(last, text) {
-			t.Errorf("ends with %q, which does not say %q", last, text)
+			t.Errorf("ends with %q, which does not have %q", last, text)
 		}
 	}
 }

@@ -78,6 +78,6 @@ func TestWebhooksOfTheClusterApply(t *testing.T) {
 		}
 	}
 	if tokens == 0 {
-		t.Error("the webhook was not asked about the token")
+		t.Error("the webhook was not called for the token")
 	}
 }

@@ -261,7 +261,7 @@ func TestInvalidIdentities(t *testing.T) {
 				t.Errorf("fields (-want +got):\n%s\n%.600s", diff, got.Body)
 			}
 			if !strings.Contains(string(got.Body), test.text) {
-				t.Errorf("answer does not say %q: %.600s", test.text, got.Body)
+				t.Errorf("answer does not have %q: %.600s", test.text, got.Body)
 			}
 		})
 	}

@@ -67,7 +67,7 @@ func TestKubectlLogsIn(t *testing.T) {
 		opened += strings.Count(one.err, opening)
 	}
 	if opened != 1 {
-		t.Errorf("%d of them say that a browser opens", opened)
+		t.Errorf("%d of them print that a browser opens", opened)
 	}
 	d.wantLogins(before, 1)
 	if page := d.page(); !strings.Contains(page.Text, "You are logged in") {

@@ -1,8 +1,8 @@
 // Package componentlog decides what a Kubernetes component of the cluster logs.
 //
 // In goes the logging configuration made of the component's own flags; its log
-// then goes to stderr. Without --v only the warnings and errors do that ask
-// something of the reader, and none while it is being stopped. It never changes
+// then goes to stderr. Without --v only the warnings and errors do that need
+// a reader, and none while it is being stopped. It never changes
 // what is logged at --v=1 and above.
 package componentlog
 

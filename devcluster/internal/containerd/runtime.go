@@ -57,7 +57,7 @@ func HasImage(ctx context.Context, folder, fullName string) (bool, error) {
 	defer connection.Close()
 	answer, err := cri.NewImageServiceClient(connection).ImageStatus(ctx, &cri.ImageStatusRequest{Image: &cri.ImageSpec{Image: fullName}})
 	if err != nil {
-		return false, fmt.Errorf("ask containerd for image %s: %w", fullName, err)
+		return false, fmt.Errorf("look up image %s in containerd: %w", fullName, err)
 	}
 	return answer.GetImage() != nil, nil
 }

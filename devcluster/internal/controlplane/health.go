@@ -66,7 +66,7 @@ func (p prober) await(ctx context.Context, url string) error {
 func (p prober) ask(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", url, err)
+		return fmt.Errorf("get %s: %w", url, err)
 	}
 	response, err := p.client.Do(request)
 	if err != nil {

@@ -46,7 +46,7 @@ func (n *node) awaitReady(ctx context.Context, began time.Time) error {
 	}
 }
 
-// letCallKubelets gives kube-apiserver the right to ask kubelets for logs and more, which no default gives.
+// letCallKubelets gives kube-apiserver the right to get logs and more from kubelets, which no default gives.
 func letCallKubelets(ctx context.Context, client kubernetes.Interface) error {
 	_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "credence-devcluster-kubelet-caller"},

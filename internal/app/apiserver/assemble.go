@@ -56,7 +56,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	case err != nil:
 		a.log.WarnContext(ctx, "whether the cluster trusts the issuer of workload identities is not known", "err", err)
 	case trusts:
-		a.log.WarnContext(ctx, "the cluster trusts the issuer of workload identities: who may create identities and their tokens can be a user of the cluster; remove the issuer from the AuthenticationConfiguration of its API server unless that is meant", "issuer", string(a.issuer))
+		a.log.WarnContext(ctx, "the cluster trusts the issuer of workload identities: users who may create identities and their tokens can become users of the cluster; remove the issuer from the AuthenticationConfiguration of its API server unless that is meant", "issuer", string(a.issuer))
 	}
 	gardenID := a.o.GardenID
 	if gardenID == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/credence-id/credence/execcredential"
 )
 
-// tokenRequest is what a user asked for, as failures and notes speak of it.
+// tokenRequest is what a user requested, for failures and notes.
 type tokenRequest struct {
 	namespace, name string
 	context         *contextReference // nil: none
@@ -40,9 +40,9 @@ func (r tokenRequest) failure(doing string, err error) error {
 func unanswered(doing string, err error) *failure {
 	hint, code := "check that the API server is running and can be reached from here", exitOutage
 	text := err.Error()
-	// So begin all errors of a program's run, of whichever type, and that of who waits for one.
+	// All errors of a program's run begin like this, and the error of a request that waits for one.
 	if strings.Contains(text, "exec credential: ") || strings.Contains(text, "wait for the credential of program ") {
-		hint = "the API server was not asked: the program that the kubeconfig names for credentials could not be run, or has failed, for the reason above"
+		hint = "no request was sent to the API server: the program that the kubeconfig names for credentials could not be run, or has failed, for the reason above"
 		if needsPerson(err) {
 			code = exitNeedsPerson
 		}

@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// runScripted is the program as scripts run it: with a clock that stands still, or runs from there if they ask so. So it notes what is
-// waited for never, however slow the machine is, or at once if they ask so.
+// runScripted is the program as scripts run it: with a clock that stands still, or runs from there if they set so. So it notes what is
+// waited for never, however slow the machine is, or at once if they set so.
 func runScripted() {
 	now, err := time.Parse(time.RFC3339, scriptNow)
 	if err != nil {

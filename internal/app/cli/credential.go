@@ -25,7 +25,7 @@ client is read from KUBERNETES_EXEC_INFO; without it, the version of the answer 
 ` + credential.V1 + `.
 
 A credential is kept until it expires, in a folder of your own (mode 0700, one file for
-each credential), and shared by all programs that ask for the same. A failed attempt
+each credential), and shared by all programs that request the same. A failed attempt
 is not repeated for each retry of a client.
 
 Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached,

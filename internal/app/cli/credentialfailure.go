@@ -24,7 +24,7 @@ func (s *source) failed(cmd *cobra.Command, args []string, info credential.ExecI
 		failed.hint = "in a terminal: " + cmd.Root().DisplayName() + " login " + shellLine(s.line(cmd, args))
 		if info.Cluster != nil && len(info.Cluster.Config) > 0 {
 			// The command line is not all that names the source.
-			failed.hint = "run the client in a terminal, where it can ask"
+			failed.hint = "run the client in a terminal, where it can prompt"
 		}
 	case errors.Is(err, credential.ErrRefused):
 		failed.code = exitRefused

@@ -20,7 +20,7 @@ identity instead: {"workloadIdentity": {"name": …, "namespace": …}}.`,
 		short: "A token of an OpenID provider, at which a person logs in",
 		long: `A token of an OpenID provider. A person logs in by the browser of this machine
 (authorization code with PKCE, on loopback) or by a code on another one; after that, a
-refresh token gets new tokens without asking. Where the client allows no questions, no
+refresh token gets new tokens without a prompt. Where the client allows no questions, no
 browser opens; none opens because the provider does not answer, either.
 
 No browser is opened over SSH or without a display, unless a person names one by
@@ -42,7 +42,7 @@ used here; programs that use the Go package execcredential can.`,
 		short: "A token that an authorization server gives for another one (RFC 8693)",
 		long: `A token that an authorization server gives for the one in a file, such as the
 projected token of a service account (OAuth 2.0 Token Exchange, RFC 8693). The
-cluster's own configuration may say what for: {"tokenExchange": {"audiences": […]}}.`,
+cluster's own configuration may set them: {"tokenExchange": {"audiences": […]}}.`,
 		example: "token-exchange --endpoint https://login.example.com/token --subject-token-file /var/run/secrets/tokens/token --audience cluster",
 	},
 	"file": {

@@ -60,7 +60,7 @@ func (d *delivery) failure(identity *deliveredIdentity) *eventWarning {
 // maxPodNames bounds what is kept of the pods of a Secret.
 const maxPodNames = 20
 
-// deliveryOf reads a Secret. identity is the one that it is meant to carry tokens of, as far as its annotations say.
+// deliveryOf reads a Secret. identity is the one that it is meant to carry tokens of, by its annotations.
 func deliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *delivery) {
 	d = &delivery{Namespace: secret.Namespace, Secret: secret.Name, Context: "-"}
 	request, err := tokensecret.Parse(secret)

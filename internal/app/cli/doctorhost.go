@@ -38,7 +38,7 @@ func checkHost(ctx context.Context, found *diagnosis, cluster *api, ring *v1alph
 		found.skip("host", "review a token of the issuer: %v", err)
 	case relyingparty.TrustsIssuer(review.Status.Authenticated, review.Status.Error):
 		found.add("host", verdictWarn, "remove the issuer from the AuthenticationConfiguration of the API server, unless that is meant",
-			"the cluster trusts %s: who may create identities and their tokens can be a user of the cluster", ring.Status.Issuer)
+			"the cluster trusts %s: users who may create identities and their tokens can become users of the cluster", ring.Status.Issuer)
 	default:
 		found.pass("host", "the cluster does not take tokens of workload identities for those of its users")
 	}

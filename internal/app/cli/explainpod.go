@@ -60,7 +60,7 @@ type podExplanation struct {
 	Waiting *eventWarning `json:"waiting,omitempty"`
 	// LastFailure is the newest Warning on a pod that exists.
 	LastFailure *eventWarning `json:"lastFailure,omitempty"`
-	// Notes say what could not be found out, and what the verdict does not say.
+	// Notes are facts that could not be found out, or that the verdict does not cover.
 	Notes []string `json:"notes,omitempty"`
 
 	namespaceLabel string // in words

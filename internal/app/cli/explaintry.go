@@ -17,7 +17,7 @@ import (
 )
 
 // tryOut has the API server admit the pod without keeping it, where the user may create pods: all webhooks, policies and quotas
-// have their say.
+// decide too.
 func (x *podExplanation) tryOut(ctx context.Context, workload *api, subject podSubject, requested *corev1.Pod) error {
 	if _, mirrored := requested.Annotations[corev1.MirrorPodAnnotationKey]; mirrored {
 		return nil // only a kubelet creates these

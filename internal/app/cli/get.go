@@ -31,7 +31,7 @@ func newGetCommand(terminal *terminal, connection *connection) *cobra.Command {
 service account and how many pods, when the token there expires (by its own exp
 claim), when it is renewed, and the newest Warning on the Secret or the identity.
 No token is printed. Each line is one Secret; an identity that is delivered
-nowhere has a line too, and so has one that Secrets ask for and that does not exist.
+nowhere has a line too, and so has one that Secrets name and that does not exist.
 
 The Secrets are looked for in all namespaces. Where you may not list them, or pods,
 or Events, the rest is shown, with what the identity's status has of its Secrets, and
@@ -123,7 +123,7 @@ func (g *get) print(found *inventory, namespace, command string) error {
 		}
 		return printObject(g.out, g.output, struct {
 			Identities []*deliveredIdentity `json:"identities"`
-			// Notes say what could not be looked at.
+			// Notes are what could not be looked at.
 			Notes []string `json:"notes,omitempty"`
 		}{identities, found.notes})
 	}

@@ -51,7 +51,7 @@ usage, or a file that cannot be used.`,
 		Annotations: map[string]string{needsCluster: "yes"},
 	}
 	cmd.Flags().StringArrayVarP(&e.files, "filename", "f", nil, "A file with pods or workloads, or - for standard input; may be repeated; required")
-	cmd.Flags().BoolVar(&e.offline, "offline", false, "Ask no cluster")
+	cmd.Flags().BoolVar(&e.offline, "offline", false, "Query no cluster")
 	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text, json or yaml")
 	completeFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -221,7 +221,7 @@ func (f *gmsaFacts) spec(ctx context.Context, name string) (spec gmsa.Spec, know
 	return f.specs[name], true
 }
 
-// unreachable stops asking: the next question would have to wait as long.
+// unreachable stops the queries: the next one would have to wait as long.
 func (f *gmsaFacts) unreachable(err error) {
 	f.note(fmt.Sprintf("the cluster %s could not be queried: %v", f.cluster.host, err))
 	f.cluster = nil

@@ -159,7 +159,7 @@ func (g *gmsaGenerate) fromFile(cmd *cobra.Command) ([]byte, error) {
 	return text, nil
 }
 
-// complete sees that all facts are there, and puts together what several flags say.
+// complete checks that all facts are there, and joins the values of several flags.
 func (g *gmsaGenerate) complete(cmd *cobra.Command) error {
 	var missing []string
 	for _, need := range [][2]string{

@@ -14,7 +14,7 @@ type interruption struct{ by os.Signal }
 
 func (i *interruption) Error() string { return fmt.Sprintf("interrupted (%s)", i.by) }
 
-// exitCode is what shells say of a program that a signal has ended.
+// exitCode is the code by which shells report a program that a signal has ended.
 func (i *interruption) exitCode() int {
 	if number, ok := i.by.(syscall.Signal); ok {
 		return 128 + int(number)
@@ -36,7 +36,7 @@ func untilInterrupted(parent context.Context) (context.Context, func()) {
 		select {
 		case by := <-signals:
 			if by == syscall.SIGHUP {
-				// Both the system and the shell say it when a terminal is closed.
+				// Both the system and the shell signal it when a terminal is closed.
 				signal.Ignore(syscall.SIGHUP)
 			}
 			signal.Stop(signals)

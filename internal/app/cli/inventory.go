@@ -19,7 +19,7 @@ type inventory struct {
 	identities []*deliveredIdentity
 	// strays are the Secrets whose identity was not found where it was looked for, or that name none.
 	strays []*deliveredIdentity
-	// notes say what could not be looked at.
+	// notes are what could not be looked at.
 	notes []string
 	// waiting are pods that are held back until their token exists, as namespace/name: the first of them, and how many.
 	waiting      []string

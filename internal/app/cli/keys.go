@@ -148,7 +148,7 @@ func activeKey(ring *v1alpha1.KeyRing, algorithm string) string {
 	return ""
 }
 
-// keyOf is what the ring was seen to say of a key.
+// keyOf is the status of a key in the ring.
 func keyOf(ring *v1alpha1.KeyRing, id string) (v1alpha1.KeyStatus, bool) {
 	i := slices.IndexFunc(ring.Status.Keys, func(k v1alpha1.KeyStatus) bool { return k.ID == id })
 	if i < 0 {

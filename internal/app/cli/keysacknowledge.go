@@ -116,7 +116,7 @@ func (a *acknowledge) change(ctx context.Context, ring apiRing, name string, ids
 	return keysFailure(ring.program, "change the relying parties of the ring of keys", err)
 }
 
-// edit changes the spec of a ring, and returns what there is to say once that is saved.
+// edit changes the spec of a ring, and returns the message for when that is saved.
 func (a *acknowledge) edit(ring *v1alpha1.KeyRing, program, name string, ids []string) (string, *failure) {
 	parties := &ring.Spec.RelyingParties
 	i := slices.IndexFunc(*parties, func(p v1alpha1.RelyingParty) bool { return p.Name == name })

@@ -93,9 +93,9 @@ func directoryFailure(doing string, err error) *failure {
 	case refused:
 		failed.code = exitRefused
 	case errors.Is(err, keyring.ErrUnknownOutcome):
-		failed.code, failed.hint = exitOutage, "look at the keys before you ask again"
+		failed.code, failed.hint = exitOutage, "look at the keys before you try again"
 	case errors.Is(err, keystore.ErrConflict), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		failed.code, failed.hint = exitOutage, "others change the ring at the same time: look at the keys, and ask again"
+		failed.code, failed.hint = exitOutage, "others change the ring at the same time: look at the keys, and try again"
 	case errors.Is(err, keystore.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		failed.hint = "name the folder that credence-server signer was given as --keys-dir"
 	case errors.Is(err, os.ErrPermission):

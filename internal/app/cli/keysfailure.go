@@ -49,7 +49,7 @@ func keysHint(program string, status metav1.Status) string {
 	case http.StatusUnprocessableEntity:
 		return "correct what is named, and try again"
 	case http.StatusInternalServerError:
-		return fmt.Sprintf("look at the keys before you ask again: %s keys list", program)
+		return fmt.Sprintf("look at the keys before you try again: %s keys list", program)
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return seeAPIService(v1alpha1.SchemeGroupVersion)
 	}

@@ -49,7 +49,7 @@ must exist.`,
 
 func (i *initialize) run(cmd *cobra.Command) error {
 	if strings.TrimSpace(i.reason) == "" {
-		return usageFailure(cmd, "--reason is missing: say why, for those who come later")
+		return usageFailure(cmd, "--reason is missing: it is kept in the history")
 	}
 	if !i.acceptLoss && !i.dryRun {
 		return usageFailure(cmd, "--accept-loss is missing: tokens of keys that are lost are refused; see what is lost by --dry-run")

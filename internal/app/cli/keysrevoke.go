@@ -51,7 +51,7 @@ they still have it when the time of --wait is over; 3: whether they have it is n
 	flags.BoolVar(&r.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
 	flags.DurationVar(&r.wait, "wait", time.Minute, "How long to wait until the published documents are without the key; 0: do not look at them")
 	flags.StringVar(&r.caFile, "ca-file", "", caFileHelp)
-	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask for confirmation")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not prompt for confirmation")
 	r.addFlags(cmd)
 	cmd.Annotations[takesKeyIDs] = "yes"
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -68,7 +68,7 @@ func (r *revoke) run(cmd *cobra.Command, id string) error {
 		return err
 	}
 	if strings.TrimSpace(r.reason) == "" {
-		return usageFailure(cmd, "--reason is missing: say why, for those who come later")
+		return usageFailure(cmd, "--reason is missing: it is kept in the history")
 	}
 	if !r.dryRun && !r.yes && !isTerminal(r.in) {
 		return usageFailure(cmd, "a revocation can not be undone, and standard input is not a terminal: confirm it by --yes, or preview it by --dry-run")

@@ -26,7 +26,7 @@ func newKeysRotateCommand(terminal *terminal, connection *connection) *cobra.Com
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Let the spare keys sign, as soon as every relying party can know them",
-		Long: `Ask for a rotation: the spare signs as soon as every relying party can know it, and
+		Long: `Request a rotation: the spare signs as soon as every relying party can know it, and
 the key that signs now stays published until the last token of it has expired. No
 valid token is refused.
 
@@ -179,7 +179,7 @@ func (r *rotation) refusal(err error, now time.Time) *failure {
 		}
 		failed.hint = fmt.Sprintf("without refusals it is possible %s: without --now, %s does it then; --accept-refusals does it at once", from, r.command("rotate"))
 	case keys.UnknownToGates:
-		failed.hint = fmt.Sprintf("give the key to those who do not know it, and say so by %s; --accept-refusals does not wait for them", r.command("acknowledge NAME"))
+		failed.hint = fmt.Sprintf("give the key to those who do not know it, and acknowledge that by %s; --accept-refusals does not wait for them", r.command("acknowledge NAME"))
 	case keys.TooManyKeys:
 		failed.hint = fmt.Sprintf("%s shows when a key is removed: without --now, %s waits for that", r.command("list"), r.command("rotate"))
 	case keys.AlreadyDone:

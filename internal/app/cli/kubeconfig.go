@@ -69,7 +69,7 @@ func (e *userEntry) run(s *source, cmd *cobra.Command, args []string) error {
 		return usageFailure(cmd, "--for-context and --replace need --file")
 	}
 	if flag := cmd.Flags().Lookup(clusterInfoFlag); !e.clusterInfo || !flag.Changed {
-		// Where it is given, the cluster may say what is missing here.
+		// Where it is given, the cluster may set what is missing here.
 		if _, err := s.choose(cmd, args, credential.ExecInfo{APIVersion: credential.V1}); err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func newLoginCommand(terminal *terminal, connection *connection) *cobra.Command 
 		Use:   "login COMMAND",
 		Short: "Get a credential ahead of the clients that need it, by logging in where that is necessary",
 		Long: `Log in to a source of credentials with the same words as "credence credential", and
-keep the credential, so that clients get it without asking you. One that is kept
+keep the credential, so that clients get it without a prompt. One that is kept
 already is replaced. Nothing secret is printed.`,
 	}
 	for _, kind := range provider.Kinds() {

@@ -20,9 +20,9 @@ import (
 )
 
 // objectsFake serves the objects in a file of YAML documents, as an API server would get and list them: with selectors,
-// pages, and what a user may not do. Documents of kind Deny say that: user, verb, resource, and with "namespaces: all" only
-// for requests that are for all of them. Documents of kind Use say which user may use which identity, or
-// what else their verb and resource say. $NAME of a script's
+// pages, and what a user may not do. Documents of kind Deny set that: user, verb, resource, and with "namespaces: all" only
+// for requests that are for all of them. Documents of kind Use list which user may use which identity, or
+// the object of their verb and resource. $NAME of a script's
 // variables is replaced in the file, and stringData becomes data. No user may create pods. Two more files of
 // the script are settings: server-date is what the server takes for the time, page limits pages to one object.
 type objectsFake struct {
@@ -206,7 +206,7 @@ func (f *objectsFake) list(w http.ResponseWriter, r *http.Request, group, namesp
 	}
 	limit, err := strconv.Atoi(query.Get("limit"))
 	if err != nil && resource != "workloadidentities" {
-		refuse(w, metav1.Status{Code: 400, Reason: "BadRequest", Message: "there may be tens of thousands of " + resource + ": ask for a page"})
+		refuse(w, metav1.Status{Code: 400, Reason: "BadRequest", Message: "there may be tens of thousands of " + resource + ": request a page"})
 		return
 	}
 	if f.setting("page") != "" && err == nil {

@@ -37,7 +37,7 @@ func TestProgramOfTheKubeconfigThatHangs(t *testing.T) {
 	}()
 	select {
 	case code := <-done:
-		if code != 3 || !strings.Contains(errOut.String(), "hint: the API server was not asked") {
+		if code != 3 || !strings.Contains(errOut.String(), "hint: no request was sent to the API server") {
 			t.Errorf("exit code %d\n%s", code, errOut.String())
 		}
 	case <-time.After(time.Minute):

@@ -18,7 +18,7 @@ const (
 
 // failure is the error of a command, in the words that the user sees.
 type failure struct {
-	line string // the whole line, with its "error: "; empty: the command has printed all there is to say
+	line string // the whole line, with its "error: "; empty: the command has printed everything
 	hint string // what to do about it; empty: nothing
 	code int
 	err  error // the cause, if there is one

@@ -25,7 +25,7 @@ func newWhoamiCommand(terminal *terminal, connection *connection) *cobra.Command
 	cmd := &cobra.Command{
 		Use:   "whoami",
 		Short: "Show the user and the groups that the API server takes you for",
-		Long: `Ask the API server of the kubeconfig who you are to it (SelfSubjectReview), with the
+		Long: `Show the user that the API server of the kubeconfig takes you for (SelfSubjectReview), with the
 credential that kubectl would use, and print the user, its groups and what else the
 server knows of it. No right is needed for it.`,
 		Example: `  credence whoami
@@ -57,7 +57,7 @@ func (w *whoami) run(cmd *cobra.Command) error {
 	}
 	var review authenticationv1.SelfSubjectReview
 	if err := json.Unmarshal(body, &review); err != nil || review.Status.UserInfo.Username == "" {
-		return &failure{line: "error: the answer of the API server does not say who you are", code: exitOutage}
+		return &failure{line: "error: the answer of the API server does not name your user", code: exitOutage}
 	}
 	if w.output != "text" {
 		return printObject(w.out, w.output, review)
@@ -93,7 +93,7 @@ func (w *whoami) print(host string, user authenticationv1.UserInfo) error {
 func whoamiFailure(host string, err error) error {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
-		return tokenRequest{}.failure("ask "+host, err)
+		return tokenRequest{}.failure("call "+host, err)
 	}
 	status := answer.Status()
 	failed := &failure{line: serverLine(status), code: exitRefused, err: err}

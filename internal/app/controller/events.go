@@ -50,7 +50,7 @@ func (e events) key(ring *v1alpha1.KeyRing, event keys.Event) {
 
 func told(kind keys.EventKind) string {
 	if kind == keys.Requested {
-		return "asked to be rotated away"
+		return "requested to be rotated away"
 	}
 	return string(kind)
 }

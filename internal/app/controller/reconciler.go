@@ -23,7 +23,7 @@ import (
 // askAgain is after how long a failed request is repeated.
 const askAgain = 500 * time.Millisecond
 
-// reconciler makes the KeyRing say what the ring is, and the ring wait for whom the KeyRing names. Its functions are called
+// reconciler makes the KeyRing show what the ring is, and the ring wait for the relying parties that the KeyRing names. Its functions are called
 // one at a time.
 type reconciler struct {
 	issuer   identity.Issuer

@@ -20,7 +20,7 @@ func between(program string, args []string) (int, error) {
 	if standIn := credential.CallerEnvironment(os.Getenv); standIn != "" {
 		cmd.Env = append(cmd.Env, standIn)
 	}
-	// A terminal interrupts both. The child has to say how it ended.
+	// A terminal interrupts both. The child has to report how it ended.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)

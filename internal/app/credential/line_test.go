@@ -121,7 +121,7 @@ func TestExchangesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A cluster may say what is only a default here, and nothing that the flags say otherwise.
+// A cluster may set what is only a default here, and nothing that the flags set otherwise.
 func TestFlagsAndTheConfigurationOfTheCluster(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{"current-context": "a", "clusters": [{"name": "c", "cluster": {"server": "https://c"}}], "users": [{"name": "u"}],

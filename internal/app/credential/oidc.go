@@ -28,7 +28,7 @@ func oidcFlags(flags *pflag.FlagSet) Settings {
 	flags.StringVar(&o.settings.Issuer, "issuer", "", "The URL of the provider, exactly as it stands in its tokens")
 	flags.StringVar(&o.settings.ClientID, "client-id", "", "The client that the provider knows this program as")
 	flags.StringVar(&o.settings.ClientSecretFile, "client-secret-file", "", "A file with the secret of a confidential client, which others cannot read; default: the client is public")
-	flags.StringArrayVar(&o.settings.Scopes, "scope", nil, "A scope to ask for besides openid and offline_access; may be repeated")
+	flags.StringArrayVar(&o.settings.Scopes, "scope", nil, "A scope to request besides openid and offline_access; may be repeated")
 	flags.StringVar((*string)(&o.settings.Present), "present", string(settings.IDToken), "The token that the server gets: id or access")
 	flags.StringVar((*string)(&o.settings.Flow), "flow", string(settings.Auto), "How a person logs in: browser, device, or auto (the browser, if there is one here)")
 	flags.StringVar(&o.settings.RedirectURI, "redirect-uri", "", "Where the provider sends the browser, on loopback; default: http://127.0.0.1/callback at any free port")
@@ -49,7 +49,7 @@ func (o *openID) Choose(_ []string, place Place, info credential.ExecInfo) (Chos
 		return Chosen{}, missing("present")
 	}
 	if !o.flags.Changed("present") {
-		login.Present = "" // the cluster may say it
+		login.Present = "" // the cluster may set it
 	}
 	if login.ClientSecretFile != "" && login.Issuer == "" {
 		return Chosen{}, errors.New("--client-secret-file needs --issuer: a secret must not go to whichever provider a cluster names")

@@ -22,7 +22,7 @@ func ExecInfo() (credential.ExecInfo, error) {
 const exitNoProgram = 2
 
 // Run is the small program: it writes what is kept for a command line, if it is fresh, and else becomes
-// "credence credential …", which has all else to say. It returns the exit code. now is the clock.
+// "credence credential …", which does everything else. It returns the exit code. now is the clock.
 func Run(args []string, out, errOut io.Writer, now func() time.Time) int {
 	if text, ok := warm(args, Here(now)); ok {
 		if _, err := out.Write(text); err != nil {

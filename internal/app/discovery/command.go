@@ -54,7 +54,7 @@ on change. The server has no signing key, and needs no Kubernetes API to start.`
 	flags.IntVar(&config.Port, "port", defaultPort, "port to serve the documents on; 0 takes a free one")
 	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "PEM file with the serving certificate and its intermediates (required)")
 	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "PEM file with the private key of the serving certificate; only its owner may have access (required)")
-	flags.DurationVar(&config.MaxAge, "max-age", discovery.DefaultMaxAge, fmt.Sprintf("how long relying parties may keep the documents without asking again, at most %s", maxMaxAge))
+	flags.DurationVar(&config.MaxAge, "max-age", discovery.DefaultMaxAge, fmt.Sprintf("how long relying parties may keep the documents without fetching them again, at most %s", maxMaxAge))
 	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics, with the same certificate; 0 turns them off")
 	serving.AddAnonymousMetrics(flags, &config.AnonymousMetrics)
 	flags.TextVar(&level, "log-level", level, "least severe `LEVEL` of log messages to write: debug, info, warn or error")

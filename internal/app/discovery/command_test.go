@@ -143,7 +143,7 @@ func TestCommandRefuses(t *testing.T) {
 			}
 			for _, want := range test.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q does not say %q", err, want)
+					t.Errorf("%q does not have %q", err, want)
 				}
 			}
 			if strings.Contains(err.Error(), "\n") || strings.Contains(printed.String(), "Usage:") {

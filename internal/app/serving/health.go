@@ -73,7 +73,7 @@ func NewHealth(ready func() error, registry prometheus.Gatherer, readers *Metric
 	return mux
 }
 
-// BuildInfo is a metric that is always 1, whose labels say which build is running.
+// BuildInfo is a metric that is always 1, whose labels name the running build.
 func BuildInfo() prometheus.Collector {
 	info := version.Read()
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{

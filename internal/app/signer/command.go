@@ -60,7 +60,7 @@ func addSettings(flags *pflag.FlagSet, settings *keys.Settings) {
 		{&settings.PublishPeriod, "key-publish-period", keys.DefaultPublishPeriod, "for how long those who verify tokens may not have noticed a new key: kube-apiserver has it for that long, and for what clocks may be wrong, before it signs"},
 		{&settings.MaxLifetime, "token-max-duration", keys.DefaultMaxLifetime, "longest lifetime of a token, at least 10m: kube-apiserver issues none that is longer, and a key that has signed stays published for that long"},
 		{&settings.Leeway, "key-leeway", keys.DefaultLeeway, "how long after its expiry a token may be accepted"},
-		{&settings.Staleness, "keys-staleness", keys.DefaultStaleness, "how long kube-apiserver may keep the keys without asking again, at least 2s: a key that was revoked is accepted for that long; nothing is signed with a ring that was read longer ago"},
+		{&settings.Staleness, "keys-staleness", keys.DefaultStaleness, "how long kube-apiserver may keep the keys without fetching them again, at least 2s: a key that was revoked is accepted for that long; nothing is signed with a ring that was read longer ago"},
 		{&settings.ClockSkew, "clock-skew", keys.DefaultClockSkew, "how wrong the clock may be at any time"},
 	} {
 		flags.DurationVar(flag.value, flag.name, flag.standard, fmt.Sprintf("%s; whole seconds", flag.usage))

@@ -86,7 +86,7 @@ func refused(t *testing.T, args []string, want ...string) {
 	}
 	for _, text := range want {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%q does not say %q", err, text)
+			t.Errorf("%q does not have %q", err, text)
 		}
 	}
 	if strings.Contains(err.Error(), "\n") || strings.Contains(printed.String(), "Usage:") {

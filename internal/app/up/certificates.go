@@ -105,7 +105,7 @@ func (i installation) writeComponentConfig(c component, pair pki.Pair, authority
 // certificate when it first calls one, by when certify has made it.
 func (i installation) writeAdmission() error {
 	callers := clientcmdapi.NewConfig()
-	// Of any host: a certificate is shown to those alone that ask for one.
+	// Of any host: a certificate is shown to those alone that request one.
 	callers.AuthInfos["*"] = &clientcmdapi.AuthInfo{ClientCertificate: i.callerCertificateFile("webhook"), ClientKey: i.callerKeyFile("webhook")}
 	data, err := clientcmd.Write(*callers)
 	if err != nil {

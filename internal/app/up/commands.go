@@ -120,7 +120,7 @@ func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) 
 	}
 }
 
-// superviseHere runs until Ctrl-C, with progress for who started it.
+// superviseHere runs until Ctrl-C, with progress for the user who started it.
 func superviseHere(ctx context.Context, r *run, port int, streams genericiooptions.IOStreams) error {
 	first, second, release := interrupts(ctx)
 	defer release()

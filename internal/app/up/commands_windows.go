@@ -9,7 +9,7 @@ import (
 
 var errNotSupported = errors.New("credence up is not supported on Windows: run it in WSL, or on Linux or macOS")
 
-// NewCommands returns the commands up, down and status, which say that they do not work here.
+// NewCommands returns the commands up, down and status, which report that they do not work here.
 func NewCommands(genericiooptions.IOStreams) []*cobra.Command {
 	var commands []*cobra.Command
 	for _, name := range []string{"up", "down", "status"} {

@@ -124,7 +124,7 @@ func componentNames(dir home.Dir) []string {
 	return names
 }
 
-// clearLeftovers ends what a killed supervisor left, makes endpoints.json say that nothing runs, and prints what was done.
+// clearLeftovers ends what a killed supervisor left, writes into endpoints.json that nothing runs, and prints what was done.
 func clearLeftovers(ctx context.Context, dir home.Dir, out io.Writer, otherwise string) error {
 	left, err := process.Leftovers(string(dir), programNames())
 	if err != nil {

@@ -47,7 +47,7 @@ type run struct {
 }
 
 // hold runs everything until first is done, and ends it; done second, what is left is killed. The error is nil if all was
-// ready and then stopped as asked.
+// ready and then stopped on request.
 func (r *run) hold(first, second context.Context, port int) (err error) {
 	lock, err := r.dir.Acquire()
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *run) hold(first, second context.Context, port int) (err error) {
 	} else {
 		r.tracker.Note("stopping (once more to stop at once)")
 	}
-	quiet := context.AfterFunc(second, func() { r.tracker.Note("asked twice: killing what is left") })
+	quiet := context.AfterFunc(second, func() { r.tracker.Note("interrupted twice: killing what is left") })
 	r.supervisor.Stop(second)
 	quiet()
 	r.forgetSupervisor()

@@ -44,7 +44,7 @@ func (c *GMSAConfig) addFlags(flags *pflag.FlagSet) (finish func()) {
 	}
 	gate.AddFlag(flags)
 	flags.BoolVar(&c.RequireUser, "gmsa-require-user", false, "who makes a workload or a pod must be allowed to use its GMSACredentialSpecs, as its service account must")
-	flags.StringSliceVar(&c.Controllers, "gmsa-controller-users", builtinControllers(), "users that --gmsa-require-user does not ask about: controllers, which make pods for the authors of workloads")
+	flags.StringSliceVar(&c.Controllers, "gmsa-controller-users", builtinControllers(), "users that --gmsa-require-user does not review: controllers, which make pods for the authors of workloads")
 	flags.BoolVar(&c.RandomHostname, "gmsa-random-hostname", false, "give new pods with a GMSACredentialSpec and no host name a random one of 15 characters")
 	flags.StringVar(&c.Enforcement, "gmsa-enforcement", string(webhook.Deny), "what becomes of refusals about GMSACredentialSpecs: Deny; Warn, which admits with a warning; or Audit, which admits with a note in the audit log alone")
 	return func() { c.Annotations = gate.Enabled(WindowsGMSAAnnotations) }

@@ -102,7 +102,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	// It is ready once it knows what there is, and stays so while it listens: through an outage of an API its answers say what
+	// It is ready once it knows what there is, and stays so while it listens: through an outage of an API its answers have what
 	// is wrong, which an endpoint that is gone could not.
 	p.health = serving.New("health", healthListener, serving.NewHealth(p.ready, registry, &serving.MetricsReaders{Cluster: clusters.specs, Anonymous: c.AnonymousMetrics}), pair, c.Log)
 	return p, nil

@@ -15,7 +15,7 @@ import (
 // reviewTimeout bounds a review, of up to megabytes: the API server waits 30 seconds for an answer at most.
 const reviewTimeout = 35 * time.Second
 
-// newServer is the listener of reviews, which may ask for a client certificate.
+// newServer is the listener of reviews, which may request a client certificate.
 func newServer(listener net.Listener, handler http.Handler, pair *source.KeyPair, c Config) (*serving.Server, error) {
 	server := serving.New("webhook", listener, handler, pair, c.Log).Patient(reviewTimeout)
 	if c.ClientCAFile == "" {

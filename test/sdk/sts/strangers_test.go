@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer"
 )
 
-// A token that is accepted gives nothing to those who ask for what was not set up.
+// A token that is accepted gives nothing to requests for what was not set up.
 func TestWhatWasNotSetUp(t *testing.T) {
 	published := newDocuments(t)
 	issued, err := published.plane.Issue(issuer.Request{

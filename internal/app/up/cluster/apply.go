@@ -75,7 +75,7 @@ func rank(object *unstructured.Unstructured) int {
 	return 1
 }
 
-// resource guesses the plural by Kubernetes' own rule, which holds for every kind that is shipped; asking the cluster
+// resource guesses the plural by Kubernetes' own rule, which holds for every kind that is shipped; a request to the cluster
 // would cost a second.
 func (c *Client) resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
 	plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())

@@ -82,7 +82,7 @@ func (d Dir) Holder() (pid int, held bool, err error) {
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("look for who runs %s: %w", d, cause(err))
+		return 0, false, fmt.Errorf("find the process that runs %s: %w", d, cause(err))
 	}
 	defer func() { _ = file.Close() }()
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
@@ -92,7 +92,7 @@ func (d Dir) Holder() (pid int, held bool, err error) {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		return holder(file), true, nil
 	}
-	return 0, false, fmt.Errorf("look for who runs %s: %w", d, err)
+	return 0, false, fmt.Errorf("find the process that runs %s: %w", d, err)
 }
 
 // Release lets go of the lock. The file stays: removing it would let two processes lock two files of one name.

@@ -14,7 +14,7 @@ const NeededSpace = 300 << 20
 func (d Dir) CheckSpace(needed uint64) error {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(string(d), &stat); err != nil {
-		return fmt.Errorf("ask for the free space of %s: %w", d, err)
+		return fmt.Errorf("get the free space of %s: %w", d, err)
 	}
 	if free := stat.Bavail * uint64(stat.Bsize); free < needed {
 		return fmt.Errorf("%s has %d MiB of free disk space and about %d MiB are needed: make room there, or choose another --dir",

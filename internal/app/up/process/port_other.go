@@ -2,5 +2,5 @@
 
 package process
 
-// listenerOf knows nothing here: asking needs a program that may not be installed.
+// listenerOf knows nothing here: a query needs a program that may not be installed.
 func listenerOf(int) (Running, bool) { return Running{}, false }

@@ -42,7 +42,7 @@ const (
 	Failed
 	// Died: it ended unasked and will be started again after Event.Pause.
 	Died
-	// Stopped: it ended as asked.
+	// Stopped: it ended on request.
 	Stopped
 )
 
