@@ -47,6 +47,12 @@ func podPresentsItsIdentity(t *testing.T, p plane) {
 	}}
 	pod.Spec.Containers[0] = corev1.Container{
 		Name: "whoami", Image: "kubectl:e2e", ImagePullPolicy: corev1.PullNever, Args: []string{"auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"},
+		// The webhook does not see what this sets: its own variable wins.
+		EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+	}
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"KUBECONFIG": "/nowhere"}}
+	if _, err := p.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), settings, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
