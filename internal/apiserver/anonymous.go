@@ -8,8 +8,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// RefuseAnonymous returns an authenticator that takes nobody for system:anonymous who comes straight to this server, but
-// for its health checks. Whether there are anonymous users is for the cluster to say: those whom kube-apiserver passes on
+// RefuseAnonymous returns an authenticator that accepts no direct caller of this server as system:anonymous, except
+// for its health checks. Whether there are anonymous users is for the cluster to decide: those that kube-apiserver passes on
 // come by its front proxy, which shows a certificate.
 func RefuseAnonymous(next authenticator.Request) authenticator.Request {
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {

@@ -23,7 +23,7 @@ func TestRefuseAnonymous(t *testing.T) {
 		"anonymous, a health check":    {path: "/readyz", user: user.Anonymous, want: true},
 		"anonymous, one health check":  {path: "/livez/etcd", user: user.Anonymous, want: true},
 		"anonymous, from the proxy":    {path: "/apis", user: user.Anonymous, proxy: true, want: true},
-		"somebody, directly":           {path: "/apis", user: "somebody", want: true},
+		"a user, directly":             {path: "/apis", user: "jane", want: true},
 	} {
 		request := httptest.NewRequest("GET", test.path, nil)
 		request.TLS = &tls.ConnectionState{}

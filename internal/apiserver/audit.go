@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/server/options"
 )
 
-// defaultAuditPolicy records who did what to which identity, with the identity's content but without a token.
+// defaultAuditPolicy records each change of an identity and its user, with the identity's content but without a token.
 const defaultAuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -49,7 +49,7 @@ func DefaultAuditPolicy(opts *options.AuditOptions) (func(), error) {
 	return remove, nil
 }
 
-// CapAudit returns a policy that says what policy says, except that requests for tokens are never recorded above level
+// CapAudit returns the given policy, except that requests for tokens are never recorded above level
 // Metadata: their answers hold the token.
 func CapAudit(policy audit.PolicyRuleEvaluator) audit.PolicyRuleEvaluator {
 	if policy == nil {

@@ -21,7 +21,7 @@ const maxAddresses = 16
 const truncated = "audit.k8s.io/truncated"
 
 // BoundAudit returns a backend that records what backend does, with a size that no caller chooses: texts are cut, objects
-// that are too large are left out, and refused requests are recorded at level Metadata. Otherwise whoever may send large
+// that are too large are left out, and refused requests are recorded at level Metadata. Otherwise a caller with large
 // bodies could drive the other events out of a log that is rotated by size.
 func BoundAudit(backend audit.Backend) audit.Backend {
 	if backend == nil {

@@ -21,13 +21,13 @@ const (
 )
 
 // RememberCertificates returns an authenticator that verifies the same client certificate once in ten seconds: over a kept
-// connection it would be verified for every request, which costs more than an ES256 signature. Remembered is only who came
-// by a certificate of their own, and never beyond its expiry: not whom a front proxy speaks for (proxy says by which headers
-// it does; nil if there is none), not who shows a token too, and no refusal.
+// connection it would be verified for every request, which costs more than an ES256 signature. It remembers only callers with
+// a certificate of their own, and never beyond its expiry: not the users of a front proxy (proxy has its
+// headers; nil without one), not callers with a token too, and no refusal.
 func RememberCertificates(next authenticator.Request, proxy *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) authenticator.Request {
 	remembered := cache.NewLRUExpireCacheWithClock(maxCertificates, clock)
 	return authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
-		if !byCertificate(r) || saysMore(r.Header, proxy) {
+		if !byCertificate(r) || mayBeMore(r.Header, proxy) {
 			return next.AuthenticateRequest(r)
 		}
 		key := digest(r)
@@ -36,7 +36,7 @@ func RememberCertificates(next authenticator.Request, proxy *authenticatorfactor
 		}
 		response, ok, err := next.AuthenticateRequest(r)
 		leaf := r.TLS.PeerCertificates[0]
-		// Whatever else decided who this is, it was not the certificate alone.
+		// Another user name than the certificate's was not decided by the certificate alone.
 		if ok && err == nil && response.User.GetName() == leaf.Subject.CommonName {
 			remembered.Add(key, response, min(leaf.NotAfter.Sub(clock.Now()), certificateMemory))
 		}
@@ -54,9 +54,9 @@ func digest(r *http.Request) (key [sha256.Size]byte) {
 	return key
 }
 
-// saysMore says whether who calls may follow from more than the certificate: a token, or what a front proxy says. The names
-// of its headers are the cluster's choice; those that are common are looked for in any case.
-func saysMore(header http.Header, proxy *authenticatorfactory.RequestHeaderConfig) bool {
+// mayBeMore reports whether the user may follow from more than the certificate: a token, or the headers of a front proxy. Their
+// names are the cluster's choice; the common ones are matched in any case.
+func mayBeMore(header http.Header, proxy *authenticatorfactory.RequestHeaderConfig) bool {
 	var names, prefixes []string
 	if proxy != nil {
 		for _, provider := range []interface{ Value() []string }{proxy.UsernameHeaders, proxy.UIDHeaders, proxy.GroupHeaders} {

@@ -27,41 +27,41 @@ func TestRememberCertificates(t *testing.T) {
 	type call struct {
 		certificate *x509.Certificate
 		header      string
-		says        string // who the next authenticator says it is; empty: nobody
+		user        string // the user by the next authenticator, or ""
 		err         error
 		later       time.Duration
 	}
-	janeCalls := call{certificate: jane, says: "jane"}
+	janeCalls := call{certificate: jane, user: "jane"}
 	for name, c := range map[string]struct {
-		calls []call
-		asked int
+		calls  []call
+		called int
 	}{
-		"twice":                         {[]call{janeCalls, janeCalls}, 1},
-		"ten seconds later":             {[]call{janeCalls, {certificate: jane, says: "jane", later: 10*time.Second + 1}}, 2},
-		"another certificate":           {[]call{janeCalls, {certificate: &x509.Certificate{Raw: []byte("joe"), Subject: pkix.Name{CommonName: "joe"}, NotAfter: jane.NotAfter}, says: "joe"}}, 2},
-		"no certificate":                {[]call{{says: "anyone"}, {says: "anyone"}}, 2},
-		"refused":                       {[]call{{certificate: jane}, {certificate: jane}}, 2},
-		"an error":                      {[]call{{certificate: jane, says: "jane", err: errors.New("outage")}, janeCalls}, 2},
-		"with a token":                  {[]call{{certificate: jane, says: "jane", header: "Authorization"}, janeCalls}, 2},
-		"with a token afterwards":       {[]call{janeCalls, {certificate: jane, says: "token", header: "Authorization"}}, 2},
-		"by the proxy's user header":    {[]call{{certificate: jane, says: "jane", header: "On-Behalf-Of"}, janeCalls}, 2},
-		"by the proxy's group header":   {[]call{{certificate: jane, says: "jane", header: "Groups-Of"}, janeCalls}, 2},
-		"by the proxy's extra header":   {[]call{{certificate: jane, says: "jane", header: "More-Scopes"}, janeCalls}, 2},
-		"by the common header":          {[]call{{certificate: jane, says: "jane", header: "X-Remote-User"}, janeCalls}, 2},
-		"who is not the certificate":    {[]call{{certificate: jane, says: "somebody else"}, janeCalls}, 2},
-		"an anonymous one":              {[]call{{certificate: jane, says: user.Anonymous}, {certificate: jane, says: user.Anonymous}}, 2},
-		"expires before it's forgotten": {[]call{{certificate: short(jane, now), says: "jane"}, {certificate: short(jane, now), says: "jane", later: 2 * time.Second}}, 2},
+		"twice":                               {[]call{janeCalls, janeCalls}, 1},
+		"ten seconds later":                   {[]call{janeCalls, {certificate: jane, user: "jane", later: 10*time.Second + 1}}, 2},
+		"another certificate":                 {[]call{janeCalls, {certificate: &x509.Certificate{Raw: []byte("joe"), Subject: pkix.Name{CommonName: "joe"}, NotAfter: jane.NotAfter}, user: "joe"}}, 2},
+		"no certificate":                      {[]call{{user: "anyone"}, {user: "anyone"}}, 2},
+		"refused":                             {[]call{{certificate: jane}, {certificate: jane}}, 2},
+		"an error":                            {[]call{{certificate: jane, user: "jane", err: errors.New("outage")}, janeCalls}, 2},
+		"with a token":                        {[]call{{certificate: jane, user: "jane", header: "Authorization"}, janeCalls}, 2},
+		"with a token afterwards":             {[]call{janeCalls, {certificate: jane, user: "token", header: "Authorization"}}, 2},
+		"by the proxy's user header":          {[]call{{certificate: jane, user: "jane", header: "On-Behalf-Of"}, janeCalls}, 2},
+		"by the proxy's group header":         {[]call{{certificate: jane, user: "jane", header: "Groups-Of"}, janeCalls}, 2},
+		"by the proxy's extra header":         {[]call{{certificate: jane, user: "jane", header: "More-Scopes"}, janeCalls}, 2},
+		"by the common header":                {[]call{{certificate: jane, user: "jane", header: "X-Remote-User"}, janeCalls}, 2},
+		"another user than the certificate's": {[]call{{certificate: jane, user: "joe"}, janeCalls}, 2},
+		"an anonymous one":                    {[]call{{certificate: jane, user: user.Anonymous}, {certificate: jane, user: user.Anonymous}}, 2},
+		"expires before it's forgotten":       {[]call{{certificate: short(jane, now), user: "jane"}, {certificate: short(jane, now), user: "jane", later: 2 * time.Second}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := testingclock.NewFakeClock(now)
-			asked := 0
+			called := 0
 			var current call
 			remember := RememberCertificates(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
-				asked++
-				if current.says == "" {
+				called++
+				if current.user == "" {
 					return nil, false, current.err
 				}
-				return &authenticator.Response{User: &user.DefaultInfo{Name: current.says}}, true, current.err
+				return &authenticator.Response{User: &user.DefaultInfo{Name: current.user}}, true, current.err
 			}), proxy, clock)
 			for i, call := range c.calls {
 				current = call
@@ -75,12 +75,12 @@ func TestRememberCertificates(t *testing.T) {
 					request.Header.Set(call.header, "value")
 				}
 				response, ok, err := remember.AuthenticateRequest(request)
-				if ok != (call.says != "") || !errors.Is(err, call.err) || ok && response.User.GetName() != call.says {
-					t.Errorf("call %d: %v, %v, %v, want %q", i, response, ok, err, call.says)
+				if ok != (call.user != "") || !errors.Is(err, call.err) || ok && response.User.GetName() != call.user {
+					t.Errorf("call %d: %v, %v, %v, want %q", i, response, ok, err, call.user)
 				}
 			}
-			if asked != c.asked {
-				t.Errorf("asked %d times, want %d", asked, c.asked)
+			if called != c.called {
+				t.Errorf("called %d times, want %d", called, c.called)
 			}
 		})
 	}

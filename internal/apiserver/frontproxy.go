@@ -16,8 +16,8 @@ import (
 const maxFrontProxies = 64
 
 // RememberFrontProxy returns an authenticator that verifies the certificate of a front proxy once in ten seconds, and not for
-// each request that kube-apiserver passes on, which costs more than an ES256 signature. Remembered is that the certificate is
-// a front proxy's, never for whom it speaks: that is read from the headers of each request. All others are for next.
+// each request that kube-apiserver passes on, which costs more than an ES256 signature. It remembers that the certificate is
+// a front proxy's, never its users: they are read from the headers of each request. All other requests are for next.
 func RememberFrontProxy(next authenticator.Request, proxy *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) authenticator.Request {
 	if proxy == nil {
 		return next

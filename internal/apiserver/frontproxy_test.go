@@ -126,7 +126,7 @@ func TestRememberFrontProxy(t *testing.T) {
 			t.Fatalf("call %d: %v, %v, %v, want %q", i, response, ok, err, call.want)
 		}
 		if trusted.verified != call.verified || others != call.others {
-			t.Errorf("call %d: verified %d times, want %d; asked the next one %d times, want %d", i, trusted.verified, call.verified, others, call.others)
+			t.Errorf("call %d: verified %d times, want %d; called the next one %d times, want %d", i, trusted.verified, call.verified, others, call.others)
 		}
 		if !ok {
 			continue

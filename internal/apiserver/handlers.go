@@ -17,7 +17,7 @@ func buildHandlerChain(apiHandler http.Handler, config *genericapiserver.Config)
 }
 
 // untilTrusted answers 503 until the CA of kube-apiserver's front proxy is known. The generic server listens a moment
-// earlier, and would take every caller for an anonymous one until then: a refusal that nobody could explain.
+// earlier, and would treat every caller as an anonymous one until then: an inexplicable refusal.
 func untilTrusted(ca dynamiccertificates.CAContentProvider, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := ca.VerifyOptions(); !ok {

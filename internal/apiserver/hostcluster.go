@@ -14,9 +14,9 @@ import (
 	restclient "k8s.io/client-go/rest"
 )
 
-// CheckHostCluster makes sure that the cluster which hosts this server would not take its tokens for those of service
-// accounts: neither the issuer nor a key may be the cluster's own. A cluster that does not say which issuer and keys it
-// has is an error too.
+// CheckHostCluster makes sure that the cluster which hosts this server would not accept its tokens as those of service
+// accounts: neither the issuer nor a key may be the cluster's own. A cluster that does not publish its issuer and keys
+// is an error too.
 func CheckHostCluster(ctx context.Context, client restclient.Interface, issuer identity.Issuer, keys []identity.PublicKey) error {
 	const hint = "grant this server the ClusterRole system:service-account-issuer-discovery and make sure that the API server is reachable"
 	var configuration struct {
@@ -26,7 +26,7 @@ func CheckHostCluster(ctx context.Context, client restclient.Interface, issuer i
 		return fmt.Errorf("find the issuer of the cluster's service accounts: %w; %s", err, hint)
 	}
 	if configuration.Issuer == "" {
-		return fmt.Errorf("the cluster does not say which issuer its service accounts have; %s", hint)
+		return fmt.Errorf("the cluster does not publish the issuer of its service accounts: %s", hint)
 	}
 	if configuration.Issuer == string(issuer) {
 		return fmt.Errorf("issuer %q is the issuer of the cluster's service accounts: workload identities need an issuer of their own, set another --issuer", issuer)
@@ -36,7 +36,7 @@ func CheckHostCluster(ctx context.Context, client restclient.Interface, issuer i
 		return fmt.Errorf("find the keys of the cluster's service accounts: %w; %s", err, hint)
 	}
 	if len(set.Keys) == 0 {
-		return fmt.Errorf("the cluster does not say which keys its service accounts have; %s", hint)
+		return fmt.Errorf("the cluster does not publish the keys of its service accounts: %s", hint)
 	}
 	own := map[identity.KeyID]bool{}
 	for _, key := range keys {
@@ -51,8 +51,8 @@ func CheckHostCluster(ctx context.Context, client restclient.Interface, issuer i
 	return nil
 }
 
-// HostTrusts reports whether the cluster which hosts this server takes tokens of the issuer for those of its users, as an
-// AuthenticationConfiguration of its API server may have it: who may create an identity can then be such a user.
+// HostTrusts reports whether the cluster which hosts this server accepts tokens of the issuer as those of its users, as an
+// AuthenticationConfiguration of its API server may have it: then the creator of an identity can be such a user.
 func HostTrusts(ctx context.Context, client authenticationv1client.TokenReviewInterface, issuer identity.Issuer) (bool, error) {
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: relyingparty.UnsignedToken(string(issuer))}}
 	answer, err := client.Create(ctx, review, metav1.CreateOptions{})

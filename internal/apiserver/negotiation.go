@@ -74,7 +74,7 @@ const maxStrictErrors = 10
 func (d carefulDecoder) decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	switch into.(type) {
 	case *tokenrequest.Object, *identityv1alpha1.KeyRotation, *identityv1alpha1.KeyRevocation:
-		// A misspelt or repeated contextObject must not become a token without context, whatever fieldValidation says.
+		// A misspelt or repeated contextObject must not become a token without context, also with fieldValidation: Ignore.
 		return d.decodeStrictly(data, defaults, into)
 	}
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)

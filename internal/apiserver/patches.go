@@ -12,14 +12,14 @@ import (
 )
 
 // checkPatch refuses merge patches and objects to apply whose providerConfig has a key twice: the machinery merges a patch
-// before anybody can see what it said, and keeps the last of the two. A JSON patch holds values, which validation sees whole.
+// before validation, and keeps the last of the two. A JSON patch holds values, which validation sees whole.
 func checkPatch(name, contentType string, body []byte) error {
 	if strings.Contains(contentType, "json-patch") {
 		return nil
 	}
 	if !json.Valid(body) {
 		if _, err := yaml.YAMLToJSON(body); err != nil {
-			return nil // not for us to say: it will be refused as a whole
+			return nil // checked later: it will be refused as a whole
 		}
 		if _, err := yaml.YAMLToJSONStrict(body); err != nil && bytes.Contains(body, []byte("providerConfig")) {
 			return apierrors.NewBadRequest("decode patch: " + err.Error())
@@ -34,7 +34,7 @@ func checkPatch(name, contentType string, body []byte) error {
 		} `json:"spec"`
 	}
 	if err := json.Unmarshal(body, &patch); err != nil || len(patch.Spec.TargetSystem.ProviderConfig) == 0 {
-		return nil // not for us to say
+		return nil // checked later
 	}
 	if errs := workloadidentity.CheckProviderConfigKeys(patch.Spec.TargetSystem.ProviderConfig); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind("WorkloadIdentity").GroupKind(), name, errs)

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-// ReviewOnce returns an authorizer that asks the next one once at a time for the same caller, verb and object: whoever asks
-// meanwhile gets the same answer. When an answer that was kept runs out under load, the cluster is asked for it once, and not
-// by everybody who waits.
+// ReviewOnce returns an authorizer that calls the next one once at a time for the same user, verb and object: concurrent
+// callers get the same answer. When a kept answer expires under load, the cluster is called once, and not
+// by every waiting caller.
 func ReviewOnce(next authorizer.Authorizer) authorizer.Authorizer {
 	return &reviewOnce{Authorizer: next}
 }

@@ -17,13 +17,13 @@ import (
 // slowReviews answers when it is let, and counts.
 type slowReviews struct {
 	authorizer.Authorizer
-	asked  atomic.Int64
+	calls  atomic.Int64
 	arrive chan context.Context
 	answer chan error
 }
 
 func (r *slowReviews) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	r.asked.Add(1)
+	r.calls.Add(1)
 	r.arrive <- ctx
 	err := <-r.answer
 	return authorizer.DecisionAllow, "because of " + a.GetUser().GetName(), err
@@ -55,7 +55,7 @@ func TestReviewOnce(t *testing.T) {
 		var done sync.WaitGroup
 		done.Go(func() {
 			if err := ask(first, attributes(func(*authorizer.AttributesRecord) {})); !errors.Is(err, context.Canceled) {
-				t.Errorf("who has given up got %v", err)
+				t.Errorf("a canceled caller got %v", err)
 			}
 		})
 		asking := <-next.arrive
@@ -66,17 +66,17 @@ func TestReviewOnce(t *testing.T) {
 		giveUp()
 		synctest.Wait()
 		if asking.Err() != nil {
-			t.Error("one who gave up has ended the review of all")
+			t.Error("a canceled caller has ended the review of all")
 		}
-		if asked := next.asked.Load(); asked != 1 {
-			t.Errorf("the cluster was asked %d times for %d callers at once", asked, callers)
+		if calls := next.calls.Load(); calls != 1 {
+			t.Errorf("the cluster was called %d times for %d callers at once", calls, callers)
 		}
 		next.answer <- nil
 		done.Wait()
 		if allowed.Load() != callers {
 			t.Errorf("%d of %d callers were answered", allowed.Load(), callers)
 		}
-		// An outage is everybody's, and the next one asks anew.
+		// All callers get an outage, and the next one calls anew.
 		outage := errors.New("no route to host")
 		done.Go(func() {
 			if err := ask(t.Context(), attributes(func(*authorizer.AttributesRecord) {})); !errors.Is(err, outage) {
@@ -86,8 +86,8 @@ func TestReviewOnce(t *testing.T) {
 		<-next.arrive
 		next.answer <- outage
 		done.Wait()
-		if asked := next.asked.Load(); asked != 2 {
-			t.Errorf("asked %d times, want 2", asked)
+		if calls := next.calls.Load(); calls != 2 {
+			t.Errorf("called %d times, want 2", calls)
 		}
 	})
 }
@@ -137,6 +137,6 @@ func TestReviewsAreNotMixedUp(t *testing.T) {
 		t.Error("a request with a selector shares the answer of one without")
 	}
 	if _, ok := keyOf(attributes(func(a *authorizer.AttributesRecord) { a.User = nil })); ok {
-		t.Error("a request of nobody has a key")
+		t.Error("a request without a user has a key")
 	}
 }

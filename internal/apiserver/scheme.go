@@ -1,6 +1,6 @@
 // Package apiserver is the aggregated API server: it serves WorkloadIdentity and workloadidentities/token, and KeyRing with
 // its rotation and revocation. In go a generic server configuration, an issuer and an operator of its keys, out comes a
-// server that can be run. It never decides what a token says, and never reads a key.
+// server that can be run. It never decides the claims of a token, and never reads a key.
 package apiserver
 
 import (
@@ -51,7 +51,7 @@ func GroupVersions() schema.GroupVersions {
 	return schema.GroupVersions{v1alpha1.SchemeGroupVersion, identityv1alpha1.SchemeGroupVersion}
 }
 
-// NewCodecs returns the codecs of a scheme; unknown and duplicate fields are found where the request asks for it.
+// NewCodecs returns the codecs of a scheme; unknown and duplicate fields are reported where the request has fieldValidation.
 func NewCodecs(scheme *runtime.Scheme) serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme)
 }

@@ -40,9 +40,9 @@ type Config struct {
 	// ServiceAccounts reads the context objects of kind ServiceAccount, live.
 	ServiceAccounts corev1client.ServiceAccountsGetter
 	Recorder        tokenrequest.Recorder
-	// Keys carries out what is asked of the ring of keys; its View is not used.
+	// Keys carries out commands on the ring of keys; its View is not used.
 	Keys keyring.Operator
-	// Resumed is called after somebody has accepted that keys or the storage were lost.
+	// Resumed is called after an admin has accepted that keys or the storage were lost.
 	Resumed func()
 	// KeyRingChanged is called after the status of the KeyRing was written here.
 	KeyRingChanged func()

@@ -20,7 +20,7 @@ type Keeping struct {
 	Settings keys.Settings
 	Generate keys.Generate
 	// Surroundings returns the parties that must know a key before it signs, as of now. A party that cannot be read is a gate
-	// without keys. nil: there are none.
+	// without keys. nil: no gates.
 	Surroundings func(ctx context.Context) Surroundings
 	// OnRing is given every ring that was read and not changed, with its plan. nil: ignored.
 	OnRing func(ctx context.Context, kept Kept)

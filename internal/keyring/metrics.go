@@ -32,7 +32,7 @@ var (
 // NewRecorder returns a recorder whose metrics are in registry.
 func NewRecorder(registry prometheus.Registerer, now func() time.Time) *Recorder {
 	r := &Recorder{now: now, events: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "credence_keys_events_total", Help: "What happened to keys, by kind.",
+		Name: "credence_keys_events_total", Help: "Events of keys, by kind.",
 	}, []string{"kind"})}
 	for _, kind := range []keys.EventKind{keys.Published, keys.Requested, keys.Activated, keys.Retired, keys.Removed, keys.Revoked} {
 		r.events.WithLabelValues(string(kind))

@@ -15,7 +15,7 @@ import corev1 "k8s.io/api/core/v1"
 //
 // Up to two fields the result is that of DetermineEffectiveSecurityContext in k8s.io/kubernetes/pkg/securitycontext (v1.36).
 // seccompProfile and appArmorProfile, container over pod, the kubelet finds elsewhere; here they are in the result. The
-// AppArmor annotations from before Kubernetes 1.30 are not read. What has no counterpart in a container's context (fsGroup,
+// AppArmor annotations from before Kubernetes 1.30 are not read. A field without a counterpart in a container's context (fsGroup,
 // sysctls, supplementalGroups, …) stays the pod's.
 func Effective(pod *corev1.PodSecurityContext, container *corev1.SecurityContext) *corev1.SecurityContext {
 	effective := container.DeepCopy()

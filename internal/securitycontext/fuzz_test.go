@@ -30,7 +30,7 @@ func FuzzPodSpec(f *testing.F) {
 		before := spec.DeepCopy()
 		for _, err := range securitycontext.Validate(spec, field.NewPath("spec"), securitycontext.Cluster{ForbidsPrivileged: true}) {
 			if err.Error() == "" || err.Field == "" {
-				t.Errorf("an error that says nothing: %#v", err)
+				t.Errorf("an empty error: %#v", err)
 			}
 		}
 		for _, c := range spec.Containers {

@@ -262,7 +262,7 @@ func TestEverySystemInEveryForm(t *testing.T) {
 	}
 }
 
-// What identities share has the audiences of all of them, whichever is named first.
+// The shared part of identities has the audiences of all of them, whichever is named first.
 func TestProviderOfSeveralIdentities(t *testing.T) {
 	of := func(system, name string, audiences ...string) Identity {
 		i := testIdentity(system, audiences...)

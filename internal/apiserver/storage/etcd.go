@@ -37,7 +37,7 @@ type Etcd struct {
 }
 
 // Start runs etcd on the data in dir, which it creates with mode 0700 if it is missing. Stop must be called.
-// log is told of a start that takes long.
+// A start that takes long is logged.
 func Start(ctx context.Context, dir string, log *slog.Logger) (*Etcd, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd data directory: %w", err)
@@ -78,7 +78,7 @@ func Start(ctx context.Context, dir string, log *slog.Logger) (*Etcd, error) {
 		case <-slow.C:
 			log.Warn("the embedded etcd has not started yet: it has a large log to read, or its log is damaged", "log", walOf(dir))
 		case <-deadline.Done():
-			// What did not start cannot be stopped. Its lock goes with the process.
+			// A server that did not start cannot be stopped. Its lock goes with the process.
 			if started == nil {
 				e.Stop()
 			}
@@ -132,7 +132,7 @@ func (e *Etcd) config(dir string) *embed.Config {
 	config.Dir = filepath.Join(dir, "data")
 	config.ListenClientUrls = []url.URL{socketURL(e.sockets, "client")}
 	config.AdvertiseClientUrls = config.ListenClientUrls
-	// etcd binds the peers' socket to the URL's host alone: without one it would be an abstract socket, open to everybody.
+	// etcd binds the peers' socket to the URL's host alone: without one it would be an abstract socket, open to all users.
 	config.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(e.sockets, "peer.sock")}}
 	// A single member dials no peer; the name stays the same wherever the sockets are.
 	config.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "localhost:2380"}}
@@ -141,7 +141,7 @@ func (e *Etcd) config(dir string) *embed.Config {
 	return config
 }
 
-// logger writes errors only, and none that come of being stopped.
+// logger writes errors only, except those of a stop.
 func (e *Etcd) logger() *zap.Logger {
 	e.level = zap.NewAtomicLevelAt(zap.ErrorLevel)
 	encoder := zapcore.NewConsoleEncoder(zap.NewProductionEncoderConfig())
@@ -170,7 +170,7 @@ func (e *Etcd) placeSockets(dir string) error {
 // release comes last: sockets that a successor has bound by then would be removed with ours.
 func (e *Etcd) release() {
 	if e.remove {
-		// Best effort: what stays behind is an empty directory under the temporary one.
+		// Best effort: the leftover is an empty directory under the temporary one.
 		_ = os.RemoveAll(e.sockets)
 	}
 	// Closing it unlocks; the process is about to end, or to report the error that brought it here.

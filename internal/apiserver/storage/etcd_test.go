@@ -23,7 +23,7 @@ func TestStart(t *testing.T) {
 			}
 			socket, ok := strings.CutPrefix(etcd.Endpoint(), "unix://")
 			if !ok {
-				t.Fatalf("endpoint %s is no unix socket", etcd.Endpoint())
+				t.Fatalf("endpoint %s is not a unix socket", etcd.Endpoint())
 			}
 			info, err := os.Stat(filepath.Dir(socket))
 			if err != nil || info.Mode().Perm() != 0o700 {
@@ -31,7 +31,7 @@ func TestStart(t *testing.T) {
 			}
 			connection, err := net.Dial("unix", socket)
 			if err != nil {
-				t.Fatalf("nobody listens: %v", err)
+				t.Fatalf("no listener: %v", err)
 			}
 			_ = connection.Close()
 			if _, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {

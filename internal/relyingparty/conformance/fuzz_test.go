@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// bodies answers with two bodies, whatever is asked for.
+// bodies answers every request with one of two bodies.
 type bodies struct{ configuration, jwks []byte }
 
 func (b bodies) RoundTrip(request *http.Request) (*http.Response, error) {

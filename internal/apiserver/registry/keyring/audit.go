@@ -24,7 +24,7 @@ func annotate(ctx context.Context, outcome operation.Outcome, reason string) {
 		changes = append(changes, string(event.Kind)+" "+string(event.Key))
 	}
 	if len(changes) == 0 {
-		changes = []string{"none: it was asked for already"}
+		changes = []string{"none: it is requested already"}
 	}
 	audit.AddAuditAnnotations(ctx, AuditChanges, strings.Join(changes, ", "), AuditReason, reason)
 }

@@ -19,13 +19,13 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// Commands carry out what is asked of the ring in the key store. The View of the Operator is set here.
+// Commands carry out requests about the ring in the key store. The View of the Operator is set here.
 type Commands struct {
 	KeyRings *REST
 	Operator operation.Operator
 }
 
-// operator decides by what the KeyRing of a name says.
+// operator decides by the KeyRing of a name.
 func (c Commands) operator(name string) operation.Operator {
 	o := c.Operator
 	o.View = func(ctx context.Context) (keys.View, error) {
@@ -34,7 +34,7 @@ func (c Commands) operator(name string) operation.Operator {
 			return keys.View{}, err
 		}
 		view := report.View(ring)
-		// Somebody else than the key controller may have written the status.
+		// Other writers than the key controller may have written the status.
 		if view.Settings, err = view.Settings.Complete(); err != nil {
 			return keys.View{}, apierrors.NewConflict(v1alpha1.Resource("keyrings"), name, fmt.Errorf(
 				"its status has settings by which no key can be changed: %w; the key controller puts them right when it runs", err))
@@ -44,10 +44,10 @@ func (c Commands) operator(name string) operation.Operator {
 	return o
 }
 
-// errExternal says that there is no ring here to change.
+// errExternal: there is no ring here to change.
 var errExternal = &keys.Refused{Reason: "ExternalSigner", Message: "the keys are those of an external signer: rotate and revoke them there"}
 
-// causeOf says who asks, and why.
+// causeOf is the user of a request and the reason.
 func causeOf(ctx context.Context, reason string) (keys.Cause, error) {
 	user, ok := request.UserFrom(ctx)
 	if !ok || user.GetName() == "" {
@@ -75,7 +75,7 @@ func (*RotationREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKi
 	return v1alpha1.SchemeGroupVersion.WithKind("KeyRotation")
 }
 
-// Create rotates, or with dryRun says what would come of it.
+// Create rotates, or with dryRun returns the result that it would have.
 func (r *RotationREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	rotation, ok := obj.(*v1alpha1.KeyRotation)
 	if !ok {
@@ -138,7 +138,7 @@ func (*RevocationREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersion
 	return v1alpha1.SchemeGroupVersion.WithKind("KeyRevocation")
 }
 
-// Create revokes a key, or with dryRun says what would come of it.
+// Create revokes a key, or with dryRun returns the result that it would have.
 func (r *RevocationREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	revocation, ok := obj.(*v1alpha1.KeyRevocation)
 	if !ok {
@@ -185,7 +185,7 @@ func checkRevocation(name string, spec v1alpha1.KeyRevocationSpec) error {
 		errs = append(errs, field.Invalid(path.Child("key"), abbreviate(spec.Key), "must be the ID of a key: 43 characters of base64url"))
 	}
 	if spec.Reason == "" {
-		errs = append(errs, field.Required(path.Child("reason"), "say why: it is recorded for those who come later"))
+		errs = append(errs, field.Required(path.Child("reason"), "give the reason: it is recorded in the ring's history"))
 	}
 	if len(errs) > 0 {
 		return invalid("KeyRevocation", name, errs...)

@@ -24,7 +24,7 @@ func failure(name string, err error) error {
 		return err
 	}
 	if errors.Is(err, operation.ErrUnknownOutcome) {
-		return apierrors.NewInternalError(fmt.Errorf("%w: look at the key ring before you ask again", err))
+		return apierrors.NewInternalError(fmt.Errorf("%w: look at the key ring before you try again", err))
 	}
 	return apierrors.NewInternalError(err)
 }
@@ -50,8 +50,8 @@ func invalid(kind, name string, errs ...*field.Error) error {
 	return apierrors.NewInvalid(v1alpha1.SchemeGroupVersion.WithKind(kind).GroupKind(), name, errs)
 }
 
-// recordable makes a user's name fit for the ring's history: what can not be printed is replaced, the end is cut off, and
-// nobody is taken for the key controller.
+// recordable makes a user's name fit for the ring's history: unprintable characters are replaced, the end is cut off, and
+// no user can have the key controller's name.
 func recordable(name string) string {
 	if name == keys.Controller {
 		return "user " + name

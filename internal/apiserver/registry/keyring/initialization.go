@@ -15,7 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// InitializationREST serves the subresource keyrings/initialization, also where there is no KeyRing: it may be lost.
+// InitializationREST serves the subresource keyrings/initialization, also without a KeyRing: it may be lost.
 type InitializationREST struct {
 	Commands
 	// Resumed is called after a ring was resumed or made.
@@ -38,7 +38,7 @@ func (*InitializationREST) GroupVersionKind(schema.GroupVersion) schema.GroupVer
 	return v1alpha1.SchemeGroupVersion.WithKind("KeyInitialization")
 }
 
-// Create goes on with the stored ring, or with a new one, or with dryRun says what would come of it.
+// Create goes on with the stored ring, or with a new one, or with dryRun returns the result that it would have.
 func (r *InitializationREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	asked, ok := obj.(*v1alpha1.KeyInitialization)
 	if !ok {
@@ -102,7 +102,7 @@ func checkInitialization(name string, spec v1alpha1.KeyInitializationSpec, dryRu
 		errs = append(errs, field.Invalid(path.Child("acceptLoss"), false, "must be true: tokens of keys that are lost are refused, and what the storage has forgotten stays forgotten. Put a backup back if there is one"))
 	}
 	if spec.Reason == "" {
-		errs = append(errs, field.Required(path.Child("reason"), "say why: it is recorded for those who come later"))
+		errs = append(errs, field.Required(path.Child("reason"), "give the reason: it is recorded in the ring's history"))
 	}
 	if len(errs) > 0 {
 		return invalid("KeyInitialization", name, errs...)

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 )
 
-// REST serves the resource keyrings: to be read, and its spec to be changed. The one object is made by the server; nobody
-// else can make one, or delete it, since what it says of relying parties must not be forgotten.
+// REST serves the resource keyrings: to be read, and its spec to be changed. The one object is made by the server; clients
+// cannot make one, or delete it, since its relying parties must not be forgotten.
 type REST struct {
 	store *genericregistry.Store
 }
@@ -56,7 +56,7 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, changed 
 	return &REST{store: store}, &StatusREST{store: &status, changed: changed}, nil
 }
 
-// Ensure makes the KeyRing of a name if there is none.
+// Ensure makes the KeyRing of a name if it does not exist.
 func (r *REST) Ensure(ctx context.Context, name string) error {
 	_, err := r.store.Create(request.WithNamespace(ctx, ""), &v1alpha1.KeyRing{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil, &metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -65,7 +65,7 @@ func (r *REST) Ensure(ctx context.Context, name string) error {
 	return nil
 }
 
-// KeyRing returns the object of a name as it is stored, or the API error that says why there is none.
+// KeyRing returns the stored object of a name, or the API error.
 func (r *REST) KeyRing(ctx context.Context, name string) (*v1alpha1.KeyRing, error) {
 	obj, err := r.store.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {

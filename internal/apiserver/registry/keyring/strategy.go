@@ -1,4 +1,4 @@
-// Package keyring stores KeyRing objects and carries out what is asked of their keys. In go requests that the API machinery
+// Package keyring stores KeyRing objects and carries out requests about their keys. In go requests that the API machinery
 // has authorized, out come stored objects and changes of the ring in the key store. It never sees a private key, and
 // decides nothing about keys: package keys does.
 package keyring
@@ -57,7 +57,7 @@ func (strategy) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.E
 
 func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
 
-// WarningsOnUpdate names keys that nobody knows: a relying party that knows only those holds up every rotation.
+// WarningsOnUpdate names unknown keys: a relying party that knows only those holds up every rotation.
 func (strategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
 	return unknownKeys(obj.(*v1alpha1.KeyRing))
 }

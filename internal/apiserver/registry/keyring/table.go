@@ -18,7 +18,7 @@ type table struct{}
 var columns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name of the key ring."},
 	{Name: "Ready", Type: "string", Description: "Whether a key of every algorithm signs."},
-	{Name: "Rotating", Type: "string", Description: "Why a rotation that is due does not take place; OnTime if none is."},
+	{Name: "Rotating", Type: "string", Description: "Why a rotation that is due does not take place; OnTime without one."},
 	{Name: "Keys", Type: "integer", Description: "How many keys are published."},
 	{Name: "Signing", Type: "string", Description: "The start of the ID of the key that signs, for each algorithm."},
 	{Name: "Next Change", Type: "string", Description: "When the published documents change next (UTC)."},

@@ -32,7 +32,7 @@ type ContextKind struct {
 type ContextFacts struct {
 	// UID is the uid of the object that exists now.
 	UID types.UID
-	// User is who the object acts as; it must be allowed to use the identity.
+	// User is the user of the object's requests; it must be allowed to use the identity.
 	User user.Info
 	// Context becomes part of the token's claims.
 	Context *issuer.Context
@@ -53,7 +53,7 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
 			}
 			return ContextFacts{
 				UID: account.UID,
-				// Not in the group of all who are authenticated: a right of theirs would be one of every service account.
+				// Not in the group of all authenticated users: a right of that group would be one of every service account.
 				User: serviceaccount.UserInfo(namespace, name, string(account.UID)),
 				Context: &issuer.Context{ServiceAccount: &issuer.ServiceAccount{
 					Namespace: namespace, Name: name, UID: string(account.UID),
@@ -63,7 +63,7 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
 	}
 }
 
-// resolveContext checks, in the order that tells a caller nothing that it may not know: may the caller get the object
+// resolveContext checks, in the order that reveals nothing to a caller without rights: may the caller get the object
 // (403), may it act for the object (403), does the object exist (404), is it the one that was meant (409), may it use the
 // identity (403).
 func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1alpha1.ContextObject, wi *v1alpha1.WorkloadIdentity) (*issuer.Context, error) {
@@ -149,7 +149,7 @@ func (r *REST) checkUse(ctx context.Context, info user.Info, wi *v1alpha1.Worklo
 	return nil
 }
 
-// authorized tells a denial from an outage: only the first is an answer.
+// authorized separates a denial from an outage: only the first is an answer.
 func (r *REST) authorized(ctx context.Context, attributes authorizer.AttributesRecord) (bool, error) {
 	decision, _, err := r.Authorizer.Authorize(ctx, attributes)
 	if decision == authorizer.DecisionAllow {

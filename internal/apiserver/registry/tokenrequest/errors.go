@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// retryAfterSeconds is when a caller may ask again while no key may sign.
+// retryAfterSeconds is when a caller may retry while no key may sign.
 const retryAfterSeconds = 10
 
 func issueError(err error) error {
@@ -23,7 +23,7 @@ func issueError(err error) error {
 			Message: "no signing key may be used now: " + err.Error(),
 			Details: &metav1.StatusDetails{
 				RetryAfterSeconds: retryAfterSeconds,
-				// So that a caller can tell it from a server that does not answer.
+				// So that a caller can distinguish it from a server that does not answer.
 				Causes: []metav1.StatusCause{{Type: v1alpha1.CauseNoSigningKey, Message: err.Error()}},
 			},
 		}}

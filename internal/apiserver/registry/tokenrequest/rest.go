@@ -38,7 +38,7 @@ type Tokens interface {
 // Recorder counts what became of requests: one of the outcomes of this package, or a status reason of the API machinery.
 type Recorder interface {
 	Issued(algorithm identity.Algorithm)
-	// Signed is told how long the signature of a token took.
+	// Signed is called with the time that the signature of a token took.
 	Signed(algorithm identity.Algorithm, took time.Duration)
 	Refused(reason string)
 }
@@ -151,7 +151,7 @@ func (r *REST) checkIdentity(tr *v1alpha1.TokenRequest, wi *v1alpha1.WorkloadIde
 	if wi.DeletionTimestamp != nil {
 		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("it is being deleted since %s, no more tokens are issued for it", wi.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z")))
 	}
-	// Relying parties were told status.issuer; a token of another issuer would be refused everywhere.
+	// Relying parties are configured with status.issuer; a token of another issuer would be refused everywhere.
 	if wi.Status.Issuer != string(r.Issuer) {
 		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("it was created under issuer %q, this server issues as %q: start the server with its former issuer, or create the identity anew", wi.Status.Issuer, r.Issuer))
 	}

@@ -104,7 +104,7 @@ func withContext() *Object {
 }
 
 // An access review that cannot be made is an outage: a caller who takes it for a denial would give up, or be let pass by
-// whoever treats denials as final.
+// a component that treats denials as final.
 func TestOutageOfReviewsIsNoDenial(t *testing.T) {
 	outage := errors.New("connection refused")
 	for verb, reviews := range map[string]reviews{

@@ -13,8 +13,8 @@ import (
 // maxFieldLength bounds what a caller can make the server repeat in messages and audit events.
 const maxFieldLength = 253
 
-// validate returns the row of the table that the context object belongs to, nil where the request has none, or all that
-// is wrong with the request as one 422.
+// validate returns the row of the table that the context object belongs to, nil without one, or all faults
+// of the request as one 422.
 func (r *REST) validate(tr *v1alpha1.TokenRequest) (*ContextKind, error) {
 	var errs field.ErrorList
 	spec := field.NewPath("spec")

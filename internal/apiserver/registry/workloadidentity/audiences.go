@@ -19,7 +19,7 @@ func validateText(audiences []string) field.ErrorList {
 	var errs field.ErrorList
 	for i, audience := range audiences {
 		if at := strings.IndexFunc(audience, invisible); at >= 0 {
-			errs = append(errs, field.Invalid(audiencesPath.Index(i), abbreviate(audience), fmt.Sprintf("has a character at byte %d that is not seen, or is no character: %U", at, []rune(audience[at:])[0])))
+			errs = append(errs, field.Invalid(audiencesPath.Index(i), abbreviate(audience), fmt.Sprintf("has an invisible or invalid character at byte %d: %U", at, []rune(audience[at:])[0])))
 		} else if strings.TrimSpace(audience) != audience {
 			errs = append(errs, field.Invalid(audiencesPath.Index(i), abbreviate(audience), "must not begin or end with a space"))
 		}

@@ -145,16 +145,16 @@ func TestHowOftenAndHowManyReport(t *testing.T) {
 
 func TestReportsAreValidated(t *testing.T) {
 	for name, report := range map[string]v1alpha1.DeliveryReportSpec{
-		"negative":        {Secrets: 1, Delivered: -1},
-		"too many":        {Secrets: maxSecrets + 1},
-		"more than all":   reported(1, 2, 60, ""),
-		"no expiry":       {Secrets: 1, Delivered: 1},
-		"expiry of none":  {Secrets: 1, Expires: reported(1, 1, 1, "").Expires},
-		"empty reason":    {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{}},
-		"reason in words": {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "Use denied"}},
-		"long reason":     {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: strings.Repeat("A", 65)}},
-		"long message":    {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "A", Message: strings.Repeat("é", maxMessage+1)}},
-		"bytes":           {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "A", Message: "\xff"}},
+		"negative":              {Secrets: 1, Delivered: -1},
+		"too many":              {Secrets: maxSecrets + 1},
+		"more than all":         reported(1, 2, 60, ""),
+		"no expiry":             {Secrets: 1, Delivered: 1},
+		"expiry without tokens": {Secrets: 1, Expires: reported(1, 1, 1, "").Expires},
+		"empty reason":          {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{}},
+		"reason in words":       {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "Use denied"}},
+		"long reason":           {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: strings.Repeat("A", 65)}},
+		"long message":          {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "A", Message: strings.Repeat("é", maxMessage+1)}},
+		"bytes":                 {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "A", Message: "\xff"}},
 	} {
 		if errs := validateReport(report); len(errs) != 1 {
 			t.Errorf("%s: %v, want one error", name, errs)

@@ -30,7 +30,7 @@ func limited(errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
-// Update implements rest.Updater. The API machinery looks at metadata before it calls the strategy: what has too many errors
+// Update implements rest.Updater. The API machinery validates metadata before it calls the strategy: metadata with too many errors
 // is refused before that.
 func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return r.Store.Update(ctx, name, rest.WrapUpdatedObjectInfo(info, checkMetadata), create, update, forceAllowCreate, options)

@@ -61,7 +61,7 @@ func validateProviderConfig(raw []byte, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// CheckProviderConfigKeys checks what can be said of a part of a configuration, as a patch has it: no key stands twice.
+// CheckProviderConfigKeys checks a part of a configuration, as a patch has it: no key stands twice.
 func CheckProviderConfigKeys(raw []byte) field.ErrorList {
 	path := targetPath.Child("providerConfig")
 	if err := checkJSON(raw); err != nil {
@@ -73,7 +73,7 @@ func CheckProviderConfigKeys(raw []byte) field.ErrorList {
 func requiredString(object map[string]json.RawMessage, path *field.Path, key string) (string, *field.Error) {
 	raw, ok := object[key]
 	if !ok {
-		return "", field.Required(path.Child(key), "providerConfig must say of which "+key+" it is")
+		return "", field.Required(path.Child(key), "providerConfig must have the field "+key)
 	}
 	var value string
 	if err := json.Unmarshal(raw, &value); err != nil || value == "" || bytes.Equal(raw, []byte("null")) {

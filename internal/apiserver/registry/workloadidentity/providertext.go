@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// canonical writes the strings of a providerConfig in the one form that JSON and YAML read alike: whatever is printed as
-// itself, all else as \u and four digits. YAML does not know the escapes "\/" and "\ud83d\ude00", refuses control characters
+// canonical writes the strings of a providerConfig in the one form that JSON and YAML read alike: printable characters as
+// they are, all else as \u and four digits. YAML does not know the escapes "\/" and "\ud83d\ude00", refuses control characters
 // and takes others for line breaks: one such string, and no list of its namespace could be answered in YAML.
 func canonical(config *runtime.RawExtension) *runtime.RawExtension {
 	if config == nil || !json.Valid(config.Raw) || !utf8.Valid(config.Raw) {
@@ -85,7 +85,7 @@ func checkText(raw []byte) error {
 	for token := range tokens(raw) {
 		switch {
 		case token[0] == '"' && loneSurrogate(token):
-			return errors.New("has half of a surrogate pair, which is no character")
+			return errors.New("has half of a surrogate pair, which is not a character")
 		case isNumber(token[0]) && changes(string(token)):
 			return fmt.Errorf("has the number %s, which does not fit in 64 bits: write it as a string", abbreviate(string(token)))
 		}

@@ -38,7 +38,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// What passes is the same to all who read it, and readable as YAML.
+// Accepted text is the same to all readers, and readable as YAML.
 func FuzzProviderConfigText(f *testing.F) {
 	for _, seed := range []string{`{"a":"\ud83d\ude00\/"}`, `{"a":"\ud800"}`, "{\"\x7f\":[1e5,-0.0,12345678901234567890]}", `{"a":"\\ud800"}`} {
 		f.Add([]byte(seed))
@@ -64,7 +64,7 @@ func FuzzProviderConfigText(f *testing.F) {
 	})
 }
 
-// What was stored by a server that knew less can still be labelled and deleted.
+// An object that was stored by a less strict server can still be labelled and deleted.
 func TestTextThatWasStored(t *testing.T) {
 	old := of("generic", `{"apiVersion":"a/v1","kind":"K","x":"\ud800","y":12345678901234567890}`, "a\u200b")
 	labelled := old.DeepCopy()

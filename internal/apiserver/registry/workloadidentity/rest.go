@@ -106,21 +106,21 @@ func (r *REST) warning(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc
 	}
 }
 
-// inUse is what a person must know who deletes an identity; empty if no Secret is known to ask for its tokens.
+// inUse is a warning for a user who deletes an identity; empty if no Secret is known to request its tokens.
 func inUse(wi *v1alpha1.WorkloadIdentity, now time.Time) string {
 	d := sum(wi, now)
 	if d.Secrets == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("WorkloadIdentity %s/%s is in use: %d Secrets ask for its tokens, which pods mount or other software reads; they get no more", wi.Namespace, wi.Name, d.Secrets)
+	text := fmt.Sprintf("WorkloadIdentity %s/%s is in use: %d Secrets request its tokens, which pods mount or other software reads; they get no more", wi.Namespace, wi.Name, d.Secrets)
 	if d.Expires != nil {
 		text += ", and the first of their tokens expires at " + d.Expires.UTC().Format(time.RFC3339)
 	}
 	return text
 }
 
-// Identity returns the WorkloadIdentity of a name in the namespace of the request, or the API error that says why there is
-// none. It comes from the watch cache, and is shared: nobody may change it. One that the cache does not have is looked for in
+// Identity returns the WorkloadIdentity of a name in the namespace of the request, or the API error.
+// It comes from the watch cache, and is shared: do not change it. One that the cache does not have is looked for in
 // the storage, since it may have been created a moment ago.
 func (r *REST) Identity(ctx context.Context, name string) (*v1alpha1.WorkloadIdentity, error) {
 	obj, err := r.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})

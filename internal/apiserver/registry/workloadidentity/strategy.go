@@ -38,7 +38,7 @@ func (strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
 func (strategy) Canonicalize(runtime.Object)                   {}
 
 // PrepareForCreate sets the status, whatever the client sent: by now the server has assigned name, namespace and uid.
-// A subject that is not allowed stays empty; Validate says why.
+// A subject that is not allowed stays empty; Validate reports it.
 func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	wi := obj.(*v1alpha1.WorkloadIdentity)
 	wi.Generation = 1
@@ -69,18 +69,18 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 	return validateUpdate(obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity))
 }
 
-// WarningsOnCreate names a target system that nobody knows, as its type cannot be changed later, and what will hardly do for
-// one that is known.
+// WarningsOnCreate names an unknown target system, as its type cannot be changed later, and settings that a
+// known one will hardly accept.
 func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
 	spec := obj.(*v1alpha1.WorkloadIdentity).Spec
 	if kind := spec.TargetSystem.Type; !targets.Known(kind) {
-		return []string{fmt.Sprintf("spec.targetSystem.type: %q is no target system that is known (%s); its tokens are signed with %s, and the type cannot be changed later",
+		return []string{fmt.Sprintf("spec.targetSystem.type: %q is not a known target system (%s); its tokens are signed with %s, and the type cannot be changed later",
 			kind, strings.Join(targets.Types(), ", "), targets.Algorithm(kind))}
 	}
 	return warnings(spec)
 }
 
-// WarningsOnUpdate tells whoever changes the spec; controllers that touch metadata have nothing to do with it.
+// WarningsOnUpdate warns users who change the spec, and not controllers that change metadata.
 func (strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
 	newWI, oldWI := obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity)
 	if equality.Semantic.DeepEqual(newWI.Spec, oldWI.Spec) {

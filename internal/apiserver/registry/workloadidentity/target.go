@@ -21,7 +21,7 @@ var (
 	providerConfigPath = targetPath.Child("providerConfig")
 )
 
-// validateSubject checks that the target system accepts the sub claim. Nothing of it changes after creation.
+// validateSubject checks that the target system accepts the sub claim, which never changes after creation.
 func validateSubject(wi *v1alpha1.WorkloadIdentity) field.ErrorList {
 	subject, err := identity.NewSubject(wi.Namespace, wi.Name, string(wi.UID))
 	if err != nil {
@@ -53,7 +53,7 @@ func validateAccepted(audiences []string, kind string) field.ErrorList {
 	return errs
 }
 
-// parse returns the configuration of an identity, nil where it has none or none that is right.
+// parse returns the configuration of an identity, or nil.
 func parse(system v1alpha1.TargetSystem) (target.Config, field.ErrorList) {
 	if system.ProviderConfig == nil {
 		return nil, nil
@@ -83,7 +83,7 @@ func validateAccount(config, old target.Config) field.ErrorList {
 	return errs
 }
 
-// sameConfig says whether two configurations mean the same, whatever the order of their fields.
+// sameConfig reports whether two configurations mean the same, whatever the order of their fields.
 func sameConfig(system, old v1alpha1.TargetSystem) bool {
 	if system.ProviderConfig == nil || old.ProviderConfig == nil {
 		return system.ProviderConfig == nil && old.ProviderConfig == nil

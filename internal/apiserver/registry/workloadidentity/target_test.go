@@ -63,7 +63,7 @@ func TestValidateForTarget(t *testing.T) {
 		"without a configuration":         {wi: of("azure", "", "a")},
 		"unheard of, anything goes":       {wi: of("unheard-of", awsOfGCP, "a")},
 		"configuration of another target": {of("aws", awsOfGCP, "a"), []string{"spec.targetSystem.providerConfig.apiVersion: is not of this target system: an identity of type aws needs aws.authentication.gardener.cloud/v1alpha1"}},
-		"role that is none":               {of("aws", before, "a"), []string{"spec.targetSystem.providerConfig.iamRoleARN: must be the ARN of an IAM role"}},
+		"invalid role":                    {of("aws", before, "a"), []string{"spec.targetSystem.providerConfig.iamRoleARN: must be the ARN of an IAM role"}},
 		"unknown field":                   {of("azure", azureHead+tenant+`,"clientid":"x"}`, "a"), []string{"spec.targetSystem.providerConfig.clientid: is not a field of it: it is written clientID"}},
 		"gcp, sub of 127":                 {wi: named(of("gcp", "", "a"), long)},
 		"gcp, sub of 128":                 {named(of("gcp", "", "a"), long+"a"), []string{"metadata.name: the sub claim would be 128 bytes long, gcp accepts at most 127: namespace and name have 58 characters together, at most 57 fit"}},
