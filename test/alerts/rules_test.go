@@ -47,7 +47,7 @@ func rules(t *testing.T) []rulefmt.Rule {
 	for _, rule := range all {
 		switch {
 		case rule.Alert == "":
-			t.Errorf("%q is no alert", rule.Record)
+			t.Errorf("%q is not an alert", rule.Record)
 		case rule.KeepFiringFor != 0:
 			t.Errorf("%s has keep_firing_for, which these tests do not know", rule.Alert)
 		case seen[rule.Alert]:

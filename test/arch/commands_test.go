@@ -61,7 +61,7 @@ func TestSuggestedCommandsNameTheirUsers(t *testing.T) {
 	}
 }
 
-// eachMessage visits the source of calls, and of constants, whose texts may become messages. Texts of --help are no calls.
+// eachMessage visits the source of calls, and of constants, whose texts may become messages. Texts of --help are not calls.
 func eachMessage(t *testing.T, path string, visit func(where, text string)) {
 	t.Helper()
 	source, err := os.ReadFile(path)

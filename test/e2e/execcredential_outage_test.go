@@ -50,7 +50,7 @@ func TestExecCredentialInformerAcrossAnOutageOfTheProgram(t *testing.T) {
 	f.ends(program, w.robot(), 3, 3, 0)
 }
 
-// An API server that is killed is no reason to run the program. If the credential expires meanwhile, and the program needs the server
+// A killed API server does not cause a run of the program. If the credential expires meanwhile, and the program needs the server
 // too, it fails, is left alone, and the informer goes on when both are back.
 func TestExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
 	withCluster(t)

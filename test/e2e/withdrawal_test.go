@@ -30,7 +30,7 @@ metadata: {name: no-documents}
 spec: {policyName: no-documents, validationActions: [Deny]}
 `
 
-// TestRevokedKeyStaysPublished: where the documents cannot be published, a revocation is no success, and every place that
+// TestRevokedKeyStaysPublished: where the documents cannot be published, a revocation is not a success, and every place that
 // reports on the keys has it.
 func TestRevokedKeyStaysPublished(t *testing.T) {
 	withPlane(t)

@@ -7,7 +7,7 @@ import (
 
 // The commands about a login, and how it ends.
 func TestAfterTheLogin(t *testing.T) {
-	d := newDesk(t, "agree")
+	d := newWorkstation(t, "agree")
 	before := d.provider.count(t)
 	d.entry("kubernetes")
 	d.wantAlice()
@@ -53,7 +53,7 @@ func TestAfterTheLogin(t *testing.T) {
 
 // There is no browser here, as in a session over SSH: kubectl shows an address and a code for another device.
 func TestKubectlLogsInByDeviceCode(t *testing.T) {
-	d := newDesk(t, "agree")
+	d := newWorkstation(t, "agree")
 	d.noDisplay = true
 	before := d.provider.count(t)
 	d.entry("kubernetes")

@@ -32,7 +32,7 @@ func takenFor(ctx context.Context, config *rest.Config) (authenticationv1.UserIn
 
 // Programs that use the same kubeconfig go on as the person who has logged in: by the plugin of client-go, and by the library.
 func TestProgramsUseTheLogin(t *testing.T) {
-	d := newDesk(t, "agree")
+	d := newWorkstation(t, "agree")
 	before := d.provider.count(t)
 	d.entry("kubernetes")
 	d.wantAlice()

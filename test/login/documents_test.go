@@ -13,7 +13,7 @@ import (
 // Documents have blocks that need a browser, and a person who logs in.
 func TestDocumentsWithABrowser(t *testing.T) {
 	commands := documents.Run(t, "```console needs=browser", func(t *testing.T) documents.Reader {
-		d := newDesk(t, "agree")
+		d := newWorkstation(t, "agree")
 		return documents.Reader{
 			Folder: map[string]string{
 				"bin": filepath.Dir(controlplane.Program("credence")), "docs": filepath.Join(documents.Repository, "docs"), "test": filepath.Join(documents.Repository, "test"),

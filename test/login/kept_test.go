@@ -19,7 +19,7 @@ type kept struct {
 	LastFailure       struct{ Class string }
 }
 
-func (d *desk) kept() kept {
+func (d *workstation) kept() kept {
 	d.t.Helper()
 	var status struct{ Credentials []kept }
 	text := d.must("credence", "credential", "status", "-o", "json")
@@ -41,7 +41,7 @@ func waitUntil(t *testing.T, when time.Time) {
 }
 
 // age makes what is kept older, as if so much time had passed since it was got.
-func (d *desk) age(by time.Duration) {
+func (d *workstation) age(by time.Duration) {
 	d.t.Helper()
 	files, err := filepath.Glob(filepath.Join(d.home, "cache", "credence", "credentials", "*"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // entry writes the user of the kubeconfig, whose credentials come from the provider.
-func (d *desk) entry(client string, more ...string) {
+func (d *workstation) entry(client string, more ...string) {
 	d.t.Helper()
 	args := append([]string{"kubeconfig"}, d.login(client, more...)...)
 	if got := d.must("credence", append(args, "--entry", "me", "--file", d.kubeconfig, "--for-context", "work", "--replace")...); !strings.HasPrefix(got, "Written: user me") {
@@ -16,19 +16,19 @@ func (d *desk) entry(client string, more ...string) {
 }
 
 // login are the words that name the credential.
-func (d *desk) login(client string, more ...string) []string {
+func (d *workstation) login(client string, more ...string) []string {
 	return append([]string{"oidc", "--issuer", d.provider.issuer, "--client-id", client, "--ca-file", d.provider.caFile, "--parameter", "prompt=consent"}, more...)
 }
 
 // whoami runs stock kubectl auth whoami for the person.
-func (d *desk) whoami() outcome {
+func (d *workstation) whoami() outcome {
 	d.t.Helper()
 	return d.run("kubectl", "auth", "whoami", "-o", `jsonpath={.status.userInfo.username} {.status.userInfo.groups}`)
 }
 
 const alice = `idp:alice ["idp:developers","system:authenticated"]`
 
-func (d *desk) wantAlice() outcome {
+func (d *workstation) wantAlice() outcome {
 	d.t.Helper()
 	got := d.whoami()
 	if got.code != 0 || got.out != alice {
@@ -41,7 +41,7 @@ func (d *desk) wantAlice() outcome {
 const opening = "in the browser that opens"
 
 // wantLogins checks how often a person was prompted since before.
-func (d *desk) wantLogins(before counts, want int) {
+func (d *workstation) wantLogins(before counts, want int) {
 	d.t.Helper()
 	if pages, asked := d.pages(), d.provider.since(d.t, before, "authorization"); pages != want || asked != want {
 		d.t.Errorf("%d pages were opened, and the provider got %d requests for logins, want %d", pages, asked, want)
@@ -50,7 +50,7 @@ func (d *desk) wantLogins(before counts, want int) {
 
 // Eight kubectl at once, by a person who has not logged in yet: one login, and all of them go on as that person.
 func TestKubectlLogsIn(t *testing.T) {
-	d := newDesk(t, "agree")
+	d := newWorkstation(t, "agree")
 	before := d.provider.count(t)
 	d.entry("kubernetes")
 	var all sync.WaitGroup
@@ -87,7 +87,7 @@ func TestKubectlLogsIn(t *testing.T) {
 
 // A refusal holds for the client: kubectl runs its provider again and again, and the person is prompted once.
 func TestKubectlIsRefused(t *testing.T) {
-	d := newDesk(t, "refuse")
+	d := newWorkstation(t, "refuse")
 	before := d.provider.count(t)
 	d.entry("kubernetes")
 	got := d.run("kubectl", "get", "namespaces")

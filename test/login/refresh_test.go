@@ -10,7 +10,7 @@ import (
 // A person who has logged in stays so without a browser: tokens that end are replaced by refresh tokens, each used once, by one kubectl for
 // all; and what happens to the provider does not require another login.
 func TestKubectlStaysLoggedIn(t *testing.T) {
-	d := newDesk(t, "agree")
+	d := newWorkstation(t, "agree")
 	before := d.provider.count(t)
 	d.entry("kubernetes")
 	d.wantAlice()
@@ -52,7 +52,7 @@ func TestKubectlStaysLoggedIn(t *testing.T) {
 
 // The same with tokens that really end, after some seconds.
 func TestKubectlWithBriefTokens(t *testing.T) {
-	d := newDesk(t, "agree")
+	d := newWorkstation(t, "agree")
 	before := d.provider.count(t)
 	d.entry("brief")
 	d.wantAlice()
@@ -69,7 +69,7 @@ func TestKubectlWithBriefTokens(t *testing.T) {
 
 // A token that is valid is served while the provider is unreachable; a person without one gets an error, and no browser opens for it.
 func TestKubectlWithoutTheProvider(t *testing.T) {
-	d, stranger := newDesk(t, "agree"), newDesk(t, "agree")
+	d, stranger := newWorkstation(t, "agree"), newWorkstation(t, "agree")
 	before := d.provider.count(t)
 	d.entry("kubernetes")
 	stranger.entry("kubernetes")

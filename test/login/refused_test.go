@@ -27,7 +27,7 @@ func number(t *testing.T, token string) string {
 }
 
 // token is what the person's clients are served.
-func (d *desk) token(client string) string {
+func (d *workstation) token(client string) string {
 	d.t.Helper()
 	var answer struct{ Status struct{ Token string } }
 	if err := json.Unmarshal([]byte(d.must("credence-credential", d.login(client)...)), &answer); err != nil {
@@ -38,7 +38,7 @@ func (d *desk) token(client string) string {
 
 // A token that the API server refuses is replaced, without a browser: the kubectl that learns of it may fail, the next does not.
 func TestKubectlGetsAnotherTokenForOneThatIsRefused(t *testing.T) {
-	d := newDesk(t, "agree")
+	d := newWorkstation(t, "agree")
 	before := d.provider.count(t)
 	d.entry("kubernetes")
 	d.must("credence", append([]string{"login"}, d.login("kubernetes")...)...)

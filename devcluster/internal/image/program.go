@@ -10,7 +10,7 @@ import (
 func CheckProgram(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("%s is no Linux program: %w", path, err)
+		return fmt.Errorf("%s is not a Linux program: %w", path, err)
 	}
 	defer file.Close()
 	if machine, known := machines[runtime.GOARCH]; known && file.Machine != machine {

@@ -63,7 +63,7 @@ func (c Config) complete() (Config, error) {
 	}
 	for _, namespace := range c.Namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return c, fmt.Errorf("--namespaces: %q is no name of a namespace: %s", namespace, problems[0])
+			return c, fmt.Errorf("--namespaces: %q is not a name of a namespace: %s", namespace, problems[0])
 		}
 	}
 	switch {

@@ -92,7 +92,7 @@ func newTerminal(streams genericiooptions.IOStreams, options Options) *terminal 
 	return terminal
 }
 
-// isTerminal reports whether a stream, which may be no file, is a terminal.
+// isTerminal reports whether a stream, which may not be a file, is a terminal.
 func isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -297,7 +297,7 @@ func (a *api) review(ctx context.Context, namespace, account string, groups []st
 		return review.Status, err
 	}
 	if err := json.Unmarshal(answer, &review); err != nil {
-		return review.Status, errors.New("the answer to an access review is no JSON")
+		return review.Status, errors.New("the answer to an access review is not JSON")
 	}
 	return review.Status, nil
 }

@@ -33,7 +33,7 @@ func subjectsOf(object []byte, home string) ([]podSubject, error) {
 		Items []json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(object, &head); err != nil {
-		return nil, fmt.Errorf("a document is no object of Kubernetes: %w", err)
+		return nil, fmt.Errorf("a document is not an object of Kubernetes: %w", err)
 	}
 	if strings.HasSuffix(head.Kind, "List") {
 		var subjects []podSubject

@@ -124,7 +124,7 @@ func findingsOfObject(object *yaml.Node, whole *placed) []placedFinding {
 			if strings.EqualFold(key.Value, "credspec") || key.Value == "spec" {
 				fix = "write it as credspec"
 			}
-			found(key, false, "unknown-key", key.Value, fmt.Sprintf("%q is no key of a GMSACredentialSpec, and the API server drops it", key.Value), fix)
+			found(key, false, "unknown-key", key.Value, fmt.Sprintf("%q is not a key of a GMSACredentialSpec, and the API server drops it", key.Value), fix)
 		}
 		if seen[key.Value] {
 			found(key, true, "duplicate-key", key.Value, fmt.Sprintf("the key %q stands in the object twice, and programs differ in which of them counts", key.Value), "keep one")

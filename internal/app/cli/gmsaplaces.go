@@ -119,7 +119,7 @@ func pairsOf(n *yaml.Node, seen map[*yaml.Node]bool) ([]*yaml.Node, error) {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			return nil, fmt.Errorf("line %d: a key is no text", key.Line)
+			return nil, fmt.Errorf("line %d: a key is not text", key.Line)
 		case key.ShortTag() == "!!merge":
 			merged = append(merged, unaliased(value))
 		default:
@@ -151,7 +151,7 @@ func pairsOf(n *yaml.Node, seen map[*yaml.Node]bool) ([]*yaml.Node, error) {
 	return pairs, nil
 }
 
-// scalarJSON is a scalar as kubectl reads it, for which yes and off are no text.
+// scalarJSON is a scalar as kubectl reads it, for which yes and off are not text.
 func scalarJSON(n *yaml.Node) []byte {
 	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0 {
 		value, err := sigsyaml.YAMLToJSON([]byte(n.Value))

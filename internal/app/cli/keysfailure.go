@@ -57,7 +57,7 @@ func keysHint(program string, status metav1.Status) string {
 }
 
 // refusedFor is the reason for which a ring refuses a command, whether it is behind an API or in a folder; empty if the
-// error is no refusal of a ring.
+// error is not a refusal of a ring.
 func refusedFor(err error) keys.RefusalReason {
 	if refused, ok := errors.AsType[*keys.Refused](err); ok {
 		return refused.Reason

@@ -101,7 +101,7 @@ func (m *MetricsReaders) review(r *http.Request) (int, string) {
 }
 
 // ask has the API review the right of the token's own user: that needs no right of this program, and no second request for the
-// token. The code is 200, 401 or 403; an error is no answer.
+// token. The code is 200, 401 or 403; an error is not an answer.
 func (m *MetricsReaders) ask(ctx context.Context, token string) (int, error) {
 	if m.broken != nil {
 		return 0, m.broken

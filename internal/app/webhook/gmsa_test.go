@@ -43,7 +43,7 @@ func TestFlagsOfAccounts(t *testing.T) {
 func TestHostname(t *testing.T) {
 	name := hostname(bytes.NewReader([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}))
 	if !regexp.MustCompile(`^g-[a-z2-7]{13}$`).MatchString(name) {
-		t.Errorf("%q is no host name of 15 characters", name)
+		t.Errorf("%q is not a host name of 15 characters", name)
 	}
 	if other := hostname(bytes.NewReader(make([]byte, 8))); other == name {
 		t.Errorf("%q for other random bytes too", other)

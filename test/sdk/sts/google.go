@@ -23,7 +23,7 @@ func googleLimits() limits {
 
 // googleRefusals are codes of the token exchange (RFC 6749, section 5.2); %s stands for what was found.
 var googleRefusals = map[reason]struct{ code, message string }{
-	malformed:    {"invalid_request", "Invalid value for subject_token: it is no JWT."},
+	malformed:    {"invalid_request", "Invalid value for subject_token: it is not a JWT."},
 	otherIssuer:  {"invalid_grant", "The issuer in ID Token %s does not match the expected ones."},
 	algorithm:    {"invalid_grant", "The signing algorithm %s of the ID Token is not supported."},
 	unreachable:  {"invalid_grant", "Error connecting to the given credential's issuer."},

@@ -37,7 +37,7 @@ type reason string
 
 const (
 	tooLong      reason = "the token is too long"
-	malformed    reason = "the token is no JWT"
+	malformed    reason = "the token is not a JWT"
 	otherIssuer  reason = "the issuer is not trusted"
 	algorithm    reason = "the algorithm is not accepted"
 	unreachable  reason = "the issuer's documents can't be had"

@@ -77,7 +77,7 @@ func TestApplyMakesNamespacesFirstAndGuessesPaths(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if r.URL.Query().Get("fieldManager") != "credence-up" || r.Header.Get("Content-Type") != "application/apply-patch+yaml" {
-			t.Errorf("%s is no server-side apply of credence-up", r.URL)
+			t.Errorf("%s is not a server-side apply of credence-up", r.URL)
 		}
 		_, _ = w.Write(body)
 	})

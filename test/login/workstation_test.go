@@ -21,8 +21,8 @@ import (
 	"github.com/credence-id/credence/test/controlplane"
 )
 
-// desk is where a person sits: a home with nothing in it but a kubeconfig, a terminal, and a browser that opens.
-type desk struct {
+// workstation is the machine of a person: a home with nothing in it but a kubeconfig, a terminal, and a browser that opens.
+type workstation struct {
 	person
 	provider   *provider
 	cluster    *cluster
@@ -33,12 +33,12 @@ type desk struct {
 	noDisplay bool
 }
 
-// newDesk seats a person who does something in the browser, and has a kubeconfig for the cluster, without credentials.
-func newDesk(t *testing.T, does string) *desk {
+// newWorkstation makes one of a person who does something in the browser, and has a kubeconfig for the cluster, without credentials.
+func newWorkstation(t *testing.T, does string) *workstation {
 	t.Helper()
 	needPrograms(t)
 	needBuild(t)
-	d := &desk{person: person{t: t, does: does}, provider: theProvider(t), home: t.TempDir(), terminal: newTerminal(t)}
+	d := &workstation{person: person{t: t, does: does}, provider: theProvider(t), home: t.TempDir(), terminal: newTerminal(t)}
 	var err error
 	if d.cluster, err = sharedCluster(); err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func newDesk(t *testing.T, does string) *desk {
 }
 
 // putBrowser puts a program in the home that opens pages, for the test to visit.
-func (d *desk) putBrowser() {
+func (d *workstation) putBrowser() {
 	d.t.Helper()
 	bin, addresses := filepath.Join(d.home, "bin"), filepath.Join(d.home, "addresses")
 	script := "#!/bin/sh\nprintf '%s\\n' \"$1\" > '" + addresses + "'\n"
@@ -82,7 +82,7 @@ func (d *desk) putBrowser() {
 }
 
 // environment is that of a program that the person starts.
-func (d *desk) environment() []string {
+func (d *workstation) environment() []string {
 	replaced := []string{"HOME", "PATH", "KUBECONFIG", "XDG_CACHE_HOME", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"}
 	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
@@ -107,13 +107,13 @@ type outcome struct {
 func (o outcome) String() string { return fmt.Sprintf("exit code %d\n%s%s", o.code, o.out, o.err) }
 
 // run runs a program of the build at the terminal; the person reads its output meanwhile.
-func (d *desk) run(name string, args ...string) outcome {
+func (d *workstation) run(name string, args ...string) outcome {
 	d.t.Helper()
 	return d.runWith(d.terminal, name, args...)
 }
 
 // runWith is run with another standard input; nil: nothing.
-func (d *desk) runWith(input *os.File, name string, args ...string) outcome {
+func (d *workstation) runWith(input *os.File, name string, args ...string) outcome {
 	d.t.Helper()
 	cmd := exec.CommandContext(d.t.Context(), controlplane.Program(name), args...)
 	cmd.Env, cmd.Dir = d.environment(), d.home
@@ -131,7 +131,7 @@ func (d *desk) runWith(input *os.File, name string, args ...string) outcome {
 }
 
 // must runs a program that has to succeed, and returns what it printed.
-func (d *desk) must(name string, args ...string) string {
+func (d *workstation) must(name string, args ...string) string {
 	d.t.Helper()
 	got := d.run(name, args...)
 	if got.code != 0 {
