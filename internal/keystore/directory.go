@@ -11,13 +11,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/credence-id/credence/internal/atomicfile"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer/keys"
 )
 
 const (
-	lockName   = ".lock"
-	tempPrefix = ".tmp-"
+	lockName = ".lock"
 )
 
 // Directory keeps a ring in files: ring.json, and <kid>.pem for each key. The directory has mode 0700, its files 0600, all
@@ -33,7 +33,7 @@ func OpenDirectory(path string) (*Directory, error) {
 	}
 	err = os.Mkdir(absolute, 0o700)
 	if err == nil {
-		err = syncDirectory(filepath.Dir(absolute))
+		err = atomicfile.SyncFolder(filepath.Dir(absolute))
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make key directory: %w", err)
@@ -111,13 +111,13 @@ func (d *Directory) Save(ctx context.Context, ring keys.Ring, expectedVersion st
 			return err
 		}
 	}
-	if err := syncDirectory(d.path); err != nil {
+	if err := atomicfile.SyncFolder(d.path); err != nil {
 		return err
 	}
 	if err := d.write(documentName, encoded.Document); err != nil {
 		return err
 	}
-	if err := syncDirectory(d.path); err != nil {
+	if err := atomicfile.SyncFolder(d.path); err != nil {
 		return err
 	}
 	if expectedVersion == "" {
@@ -172,40 +172,5 @@ func (d *Directory) write(name string, data []byte) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// os.CreateTemp makes files with mode 0600.
-	temp, err := os.CreateTemp(d.path, tempPrefix+"*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", d.file(name), err)
-	}
-	_, err = temp.Write(data)
-	if err == nil {
-		err = temp.Sync()
-	}
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(temp.Name(), d.file(name))
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name())
-		return fmt.Errorf("write %s: %w", d.file(name), err)
-	}
-	return nil
-}
-
-// syncDirectory makes the names of new and renamed files in a directory last.
-func syncDirectory(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	err = dir.Sync()
-	if closeErr := dir.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	return nil
+	return atomicfile.Replace(d.file(name), data, 0o600)
 }

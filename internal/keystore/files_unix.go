@@ -11,6 +11,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/credence-id/credence/internal/filelock"
 )
 
 // maxFileSize is far more than a ring or a key ever takes.
@@ -25,28 +27,22 @@ func (d *Directory) lock(ctx context.Context) (release func(), err error) {
 	if err := checkDirectory(d.path); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(d.file(lockName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("lock key directory: %w", err)
-	}
 	for {
-		if err = ctx.Err(); err != nil {
-			break
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("lock key directory %s: %w", d.path, ctx.Err())
 		}
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		file, err := filelock.Take(d.file(lockName))
 		if err == nil {
 			return func() { _ = file.Close() }, nil
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			break
+		if !errors.Is(err, filelock.ErrHeld) {
+			return nil, fmt.Errorf("lock key directory: %w", err)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(lockRetry):
 		}
 	}
-	_ = file.Close()
-	return nil, fmt.Errorf("lock key directory %s: %w", d.path, err)
 }
 
 // checkDirectory refuses a path that is not a directory of this user alone.

@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/credence-id/credence/internal/atomicfile"
 	"github.com/credence-id/credence/internal/identity"
 )
 
 // removeTemporary removes what writers that were killed have left. It is called under the exclusive lock, so no temporary
 // file is in use.
 func (d *Directory) removeTemporary() error {
-	return d.remove(func(name string) bool { return strings.HasPrefix(name, tempPrefix) })
+	return d.remove(func(name string) bool { return atomicfile.Unfinished(name) })
 }
 
 // removeKeysBut removes the key files of keys that are not in kept. Files of other names stay.

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/credence-id/credence/internal/atomicfile"
 )
 
 // write puts the entry into the kubeconfig.
@@ -45,7 +47,7 @@ func (e *userEntry) write(entry clientcmdapi.ExecConfig) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", e.file, err)
 	}
-	return swapFile(path, text, mode)
+	return atomicfile.Replace(path, text, mode)
 }
 
 func (e *userEntry) change(config *clientcmdapi.Config, entry clientcmdapi.ExecConfig) error {
@@ -124,32 +126,4 @@ func readKubeconfig(path string) (*clientcmdapi.Config, fs.FileMode, error) {
 		return nil, 0, &failure{line: fmt.Sprintf("error: read %s: it is not a kubeconfig", path), code: exitUsage}
 	}
 	return config, info.Mode().Perm(), nil
-}
-
-// swapFile replaces a file at once: a reader finds either the old or the new one, whole.
-func swapFile(path string, text []byte, mode fs.FileMode) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	defer func() {
-		if err != nil {
-			_ = file.Close()
-			_ = os.Remove(file.Name())
-			err = fmt.Errorf("write %s: %w", path, err)
-		}
-	}()
-	if _, err = file.Write(text); err != nil {
-		return err
-	}
-	if err = file.Chmod(mode); err != nil {
-		return err
-	}
-	if err = file.Sync(); err != nil {
-		return err
-	}
-	if err = file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }

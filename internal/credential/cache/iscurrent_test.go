@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/credence-id/credence/internal/filelock"
 )
 
 // A process may lock the file of a lock just after another one has removed or replaced it. No other process would wait for that
@@ -31,11 +33,11 @@ func TestLockOfAFileThatHasGoneIsNone(t *testing.T) {
 	if err := os.Rename(path, path+".removed"); err != nil {
 		t.Fatal(err)
 	}
-	if err := folder.isCurrent(file, "x.lock"); !errors.Is(err, errBusy) {
+	if err := folder.isCurrent(file, "x.lock"); !errors.Is(err, filelock.ErrHeld) {
 		t.Errorf("when it has gone: %v", err)
 	}
 	create()
-	if err := folder.isCurrent(file, "x.lock"); !errors.Is(err, errBusy) {
+	if err := folder.isCurrent(file, "x.lock"); !errors.Is(err, filelock.ErrHeld) {
 		t.Errorf("with another in its place: %v", err)
 	}
 }

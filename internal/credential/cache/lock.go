@@ -10,13 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/credence-id/credence/internal/filelock"
 )
 
 // lockRetry is how often a busy lock is tried again.
 const lockRetry = 20 * time.Millisecond
-
-// errBusy is the answer of tryLock if another process has the lock.
-var errBusy = errors.New("another process has the lock")
 
 // ErrBusy: another process had the lock until the context ended.
 var ErrBusy = errors.New("another process is at work on the same credential")
@@ -45,7 +44,7 @@ func (f *Folder) Lock(ctx context.Context, name Name, wait Wait) (*Lock, error) 
 	defer patience.Stop()
 	for {
 		lock, err := f.tryLock(name)
-		if !errors.Is(err, errBusy) {
+		if !errors.Is(err, filelock.ErrHeld) {
 			return lock, err
 		}
 		select {
@@ -72,12 +71,12 @@ func (f *Folder) tryLock(name Name) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", f.file(base), cause(err))
 	}
-	if err = lockFile(file); err == nil {
+	if err = filelock.TakeOpen(file); err == nil {
 		err = f.isCurrent(file, base)
 	}
 	if err != nil {
 		_ = file.Close()
-		if errors.Is(err, errBusy) {
+		if errors.Is(err, filelock.ErrHeld) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.file(base), err)
@@ -96,7 +95,7 @@ func (f *Folder) isCurrent(file *os.File, base string) error {
 	}
 	named, err := f.root.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(locked, named) {
-		return errBusy
+		return filelock.ErrHeld
 	}
 	return err
 }

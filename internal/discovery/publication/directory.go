@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/credence-id/credence/internal/atomicfile"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
 )
@@ -43,7 +44,7 @@ func (d Directory) Publish(_ context.Context, issue Issue) (bool, error) {
 		return false, fmt.Errorf("open version to readers: %w", err)
 	}
 	for name, content := range files {
-		if err := writeSynced(filepath.Join(version, name), []byte(content)); err != nil {
+		if err := atomicfile.Replace(filepath.Join(version, name), []byte(content), 0o644); err != nil {
 			return false, err
 		}
 	}
@@ -109,7 +110,7 @@ func (d Directory) link(target, name string) error {
 	if err := os.Rename(fresh, path); err != nil {
 		return fmt.Errorf("swap link %s: %w", name, err)
 	}
-	return nil
+	return atomicfile.SyncFolder(string(d))
 }
 
 func (d Directory) sweep(keep string) error {
@@ -123,19 +124,6 @@ func (d Directory) sweep(keep string) error {
 				return fmt.Errorf("remove old version: %w", err)
 			}
 		}
-	}
-	return nil
-}
-
-func writeSynced(path string, content []byte) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return fmt.Errorf("create file: %w", err)
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

@@ -1,13 +1,13 @@
 package source
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/credence-id/credence/internal/atomicfile"
 	"github.com/credence-id/credence/internal/discovery"
 )
 
@@ -78,45 +78,11 @@ func (c documentsCache) saveRevoked(text string) error {
 
 func (c documentsCache) replace(name string, data []byte) error {
 	path := filepath.Join(c.folder, name)
-	if saved, err := os.ReadFile(path); err == nil && bytes.Equal(saved, data) {
-		return nil
-	}
 	if err := os.MkdirAll(c.folder, 0o700); err != nil {
 		return fmt.Errorf("create documents cache: %w", err)
 	}
-	if err := replaceFile(path, data); err != nil {
+	if _, err := atomicfile.Update(path, data, 0o600); err != nil {
 		return fmt.Errorf("write documents cache: %w", err)
 	}
 	return nil
-}
-
-// replaceFile leaves either the old or the new contents, also after a crash.
-func replaceFile(path string, data []byte) (err error) {
-	folder := filepath.Dir(path)
-	temporary, err := os.CreateTemp(folder, filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temporary.Name())
-		}
-	}()
-	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Sync(), temporary.Close())
-	if err != nil {
-		return err
-	}
-	if err = os.Rename(temporary.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(folder)
-}
-
-func syncFolder(folder string) error {
-	f, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+
+	"github.com/credence-id/credence/internal/filelock"
 )
 
 // maxSocketPath is what the shortest sockaddr_un of the systems we run on holds, in bytes.
@@ -27,7 +29,10 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := ownFolder(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	lock, err := lockFile(path + ".lock")
+	lock, err := filelock.Take(path + ".lock")
+	if errors.Is(err, filelock.ErrHeld) {
+		err = errListening
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
@@ -74,23 +79,6 @@ func ownFolder(path string) error {
 	return nil
 }
 
-// lockFile takes a lock that the kernel releases when this process ends. The file stays: removing it would let two processes
-// lock two files of one name.
-func lockFile(path string) (*os.File, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = file.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.New("another process listens there: stop it, or give another path")
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	return file, nil
-}
-
 // replaceSocket listens on a path that does not exist, or where no process listens.
 func replaceSocket(ctx context.Context, path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
@@ -106,7 +94,7 @@ func replaceSocket(ctx context.Context, path string) (net.Listener, error) {
 			_ = connection.Close()
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, errors.New("another process listens there: stop it, or give another path")
+			return nil, errListening
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, err
@@ -122,3 +110,5 @@ func replaceSocket(ctx context.Context, path string) (net.Listener, error) {
 	}
 	return listener, nil
 }
+
+var errListening = errors.New("another process listens there: stop it, or give another path")

@@ -3,75 +3,29 @@
 package home
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/credence-id/credence/internal/atomicfile"
 )
 
 // WriteFile replaces a file as a whole: after a crash it has the old contents or the new ones. Its folder is made (0700).
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := replace(folder, path, data, mode); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return atomicfile.Replace(path, data, mode)
 }
 
-// Keep writes a file only where its contents differ, so that those who watch it are not woken for nothing.
+// Keep writes a file only where its contents or mode differ, so that programs that follow it are not woken for nothing.
 func Keep(path string, data []byte, mode fs.FileMode) error {
-	info, err := os.Stat(path)
-	if err == nil && info.Mode().Perm() == mode {
-		if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
-			return nil
-		}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return WriteFile(path, data, mode)
-}
-
-func replace(folder, path string, data []byte, mode fs.FileMode) error {
-	temporary, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*")
-	if err != nil {
-		return cause(err)
-	}
-	defer func() { _ = os.Remove(temporary.Name()) }()
-	if err := fill(temporary, data, mode); err != nil {
-		return cause(err)
-	}
-	if err := os.Rename(temporary.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(folder)
-}
-
-func fill(file *os.File, data []byte, mode fs.FileMode) error {
-	_, err := file.Write(data)
-	if err == nil {
-		err = file.Chmod(mode)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	return err
-}
-
-func syncFolder(folder string) error {
-	opened, err := os.Open(folder)
-	if err != nil {
-		return cause(err)
-	}
-	err = opened.Sync()
-	if closeErr := opened.Close(); err == nil {
-		err = closeErr
-	}
+	_, err := atomicfile.Update(path, data, mode)
 	return err
 }
 

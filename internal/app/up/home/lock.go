@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/credence-id/credence/internal/filelock"
 )
 
 const lockName = "lock"
@@ -59,20 +61,13 @@ func (d Dir) Acquire() (*Lock, error) {
 }
 
 func (d Dir) lock(file *os.File) error {
-	var err error
 	for range acquireAttempts {
-		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
-			break
+		if err := filelock.TakeOpen(file); !errors.Is(err, filelock.ErrHeld) {
+			return err
 		}
 		time.Sleep(acquirePause)
 	}
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return &HeldError{Dir: d, PID: holder(file)}
-	case err != nil:
-		return fmt.Errorf("lock %s: %w", file.Name(), err)
-	}
-	return nil
+	return &HeldError{Dir: d, PID: holder(file)}
 }
 
 // Holder reports whether a process runs the installation, and its pid, which is 0 for the instant in which it is not known yet.
@@ -85,11 +80,12 @@ func (d Dir) Holder() (pid int, held bool, err error) {
 		return 0, false, fmt.Errorf("find the process that runs %s: %w", d, cause(err))
 	}
 	defer func() { _ = file.Close() }()
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	free, err := filelock.Free(file)
 	switch {
-	case err == nil:
+	case err != nil:
+	case free:
 		return 0, false, nil
-	case errors.Is(err, syscall.EWOULDBLOCK):
+	default:
 		return holder(file), true, nil
 	}
 	return 0, false, fmt.Errorf("find the process that runs %s: %w", d, err)

@@ -1,0 +1,6 @@
+//go:build !unix
+
+package atomicfile
+
+// SyncFolder does nothing: this system has no way to do it.
+func SyncFolder(string) error { return nil }
