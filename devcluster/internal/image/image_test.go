@@ -107,7 +107,7 @@ func TestCheckProgram(t *testing.T) {
 	if err := CheckProgram(static); err != nil {
 		t.Errorf("a static program: %v", err)
 	}
-	for path, want := range map[string]string{script: "no Linux program", filepath.Join(folder, "none"): "no such file"} {
+	for path, want := range map[string]string{script: "not a Linux program", filepath.Join(folder, "none"): "no such file"} {
 		if err := CheckProgram(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
