@@ -35,12 +35,12 @@ func (d *Denial) At(field string) *Denial {
 	return d
 }
 
-// Forbidden is a Denial of what is not allowed, or does not exist.
+// Forbidden is a Denial of an object that is not allowed, or does not exist.
 func Forbidden(message string) *Denial {
 	return &Denial{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
 }
 
-// Invalid is a Denial of what is wrong.
+// Invalid is a Denial of an invalid object.
 func Invalid(message string) *Denial {
 	return &Denial{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: message}
 }

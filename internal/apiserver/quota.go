@@ -19,7 +19,7 @@ func CountInQuotas(o *options.RecommendedOptions) {
 	}
 }
 
-// quotaInitializer gives the plugin no kind of its own: what it does not know, it counts by the object.
+// quotaInitializer gives the plugin no kind of its own: unknown kinds are counted by the object.
 type quotaInitializer struct{}
 
 // Initialize implements admission.PluginInitializer.

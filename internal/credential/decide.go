@@ -85,7 +85,7 @@ func (s situation) renewsEarly() bool {
 	return s.now.After(e.Obtained.Add(served - min(max(life/10, margin), served/2)))
 }
 
-// refusals are those by the server that the client talks to.
+// refusals are those by the server of the client.
 func (s situation) refusals() Refusals { return s.entry.Refusals[s.cluster] }
 
 // fresh reports whether the stored credential can be served to a new client. If it was obtained in the future, the clock was set

@@ -133,14 +133,14 @@ func TestWithoutRoom(t *testing.T) {
 	}
 }
 
-// If writing fails although there was room a moment ago, the state that is used up is removed: it is never used again.
+// If writing fails although there was space a moment ago, the state that is used up is removed: it is never used again.
 func TestStateThatIsUsedUpAndCouldNotBeReplaced(t *testing.T) {
 	w := newWorld(t)
 	w.want(1, "token-1")
 	w.pass(time.Hour)
 	var free func()
 	w.authority.during = func() {
-		// The room that was reserved has gone: the file is not there any more.
+		// The reserved space has gone: the file is not there any more.
 		w.must(os.Remove(w.file() + ".tmp"))
 		free = w.block(".tmp")
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxMessage bounds, in characters, what is kept of an error.
+	// maxMessage bounds, in characters, the stored message of an error.
 	maxMessage = 1000
 	// maxCallers bounds the remembered clients of a failure.
 	maxCallers = 64

@@ -26,7 +26,7 @@ type Kept struct {
 	Problem error
 }
 
-// errUnfinished: only a part of what was to be kept is there, which may be secret.
+// errUnfinished: only a part of the credential is there, which may be secret.
 var errUnfinished = errors.New("the process that got it was killed before it was kept")
 
 // unfinished reports whether a name has no stored file and no process at work on it.

@@ -38,7 +38,7 @@ func simulate(t *testing.T, random *rand.Rand) {
 		}
 		issued[c.Token.Reveal()] = c.Expires
 		if free == nil && random.IntN(6) == 0 {
-			// The room that was reserved goes.
+			// The reserved space goes.
 			_ = os.Remove(w.file() + ".tmp")
 			free = w.block(".tmp")
 		}

@@ -251,7 +251,7 @@ func (w *world) fileOf(source credential.Source) string {
 	return filepath.Join(w.folder, string(cache.NameOf(source.Key())))
 }
 
-// damage changes a byte of what is kept, if anything is.
+// damage changes a byte of the stored file, if there is one.
 func damage(w *world, random *rand.Rand) {
 	data, err := os.ReadFile(w.file())
 	if err != nil || len(data) == 0 {

@@ -87,7 +87,7 @@ type minted struct {
 	token   identity.Token
 	fresh   freshToken
 	renewAt time.Time
-	digest  string // of what it was made from
+	digest  string // of its inputs
 }
 
 // unwritten returns the token that could not be written at the last try, if it is still wanted: while the workload cluster

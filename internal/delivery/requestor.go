@@ -50,7 +50,7 @@ type requestor struct {
 	offset atomic.Int64
 }
 
-// work is one Secret, and what is known of it on the way through.
+// work is one Secret, with its state in one reconcile.
 type work struct {
 	secret   *corev1.Secret
 	key      types.NamespacedName

@@ -35,7 +35,7 @@ type Handler struct {
 	forbidden         atomic.Pointer[[]identity.KeyID]
 }
 
-// snapshot is one state of what is served, replaced whole.
+// snapshot is one state of the served documents, replaced whole.
 type snapshot struct {
 	documents     Documents
 	configuration representation

@@ -34,7 +34,7 @@ const (
 	jwksName          = "jwks"
 )
 
-// Refusal is the error of documents that may not be served. Its text names the document, the member and what is wrong;
+// Refusal is the error of documents that may not be served. Its text names the document, the member and the fault;
 // it never holds the value of a key's member other than kid.
 type Refusal struct {
 	Reason   Reason

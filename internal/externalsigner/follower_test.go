@@ -419,7 +419,7 @@ func TestGatesHoldAKey(t *testing.T) {
 	}
 }
 
-// A replica whose signer is away publishes what was stored, at a start, too, and what others store meanwhile.
+// A replica whose signer is away publishes the stored ledger, at a start, too, and what others store meanwhile.
 func TestSignerThatIsAwayKeepsItsKeysPublished(t *testing.T) {
 	fake, store := externalsignertest.NewFake(), &memory{}
 	follow(t, fake, store, keys.Settings{}).good(t)

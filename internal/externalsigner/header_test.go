@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Whatever a signer writes as a header, what is taken is one that every other parser reads alike.
+// Whatever a signer writes as a header, an accepted one is read alike by every other parser.
 func FuzzParseHeader(f *testing.F) {
 	for _, seed := range []string{
 		`{"alg":"ES256","kid":"a","typ":"JWT"}`, `{"alg":"RS256","kid":"a","typ":"JWT","crit":["x"]}`,

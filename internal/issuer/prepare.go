@@ -144,7 +144,7 @@ func (p *Prepared) Lifetime() time.Duration { return p.expiry.Sub(p.issuedAt) }
 // Shortened reports whether the token lives shorter than requested.
 func (p *Prepared) Shortened() bool { return p.shortened }
 
-// Algorithm is what the token was signed with; until Sign has, what it is to be.
+// Algorithm is that of the token's signature, or before Sign, the requested one.
 func (p *Prepared) Algorithm() identity.Algorithm {
 	if signed := p.signed.Load(); signed != nil {
 		return signed.Algorithm

@@ -16,14 +16,14 @@ import (
 // one. Nothing is signed with it until an operator has confirmed that it is the one to use.
 var ErrSuperseded = errors.New("the stored ring of keys is older than what is known of it, and signs nothing: an operator of the keys puts the newest one back, or goes on with this one by credence keys initialize --accept-loss")
 
-// outsideTimeout bounds the question of what is remembered outside, so that time is left to read the ring itself.
+// outsideTimeout bounds the reading of the past outside, so that time is left to read the ring itself.
 const outsideTimeout = 3 * time.Second
 
 // Remembering is a store that gives no ring which lacks what is remembered of it.
 type Remembering struct {
 	keystore.Store
 	// Outside is what is remembered outside of the store and this process, read before the ring is. While it can not be
-	// read, what was read last counts; before that, no ring is given.
+	// read, the last past counts; before that, no ring is given.
 	Outside func(ctx context.Context) (keys.Past, error)
 	// Superseded is the error of a ring that lacks something. nil: ErrSuperseded, by which a Follower stops to use the last good ring, too.
 	Superseded error

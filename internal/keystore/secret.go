@@ -99,7 +99,7 @@ func (s *Secret) create(ctx context.Context, encoded keys.Encoded) error {
 	return s.checkStored(created, got)
 }
 
-// update replaces a Secret that was read, unless it has been replaced since: it carries the resourceVersion of what was read.
+// update replaces a Secret that was read, unless it has been replaced since: it carries the resourceVersion that was read.
 func (s *Secret) update(ctx context.Context, stored *corev1.Secret, encoded keys.Encoded) error {
 	if stored.Immutable != nil && *stored.Immutable {
 		return fmt.Errorf("save ring in %s: it is immutable: replace it by one with the same type and data that is not", s)

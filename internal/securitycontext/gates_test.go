@@ -25,7 +25,7 @@ func everywhere() *corev1.PodSpec {
 	}
 }
 
-// without is a spec whose windowsOptions, wherever they are, lack the JSON keys: another way to say what DropDisabled does.
+// without is a spec whose windowsOptions, wherever they are, lack the JSON keys: another form of DropDisabled.
 func without(t *testing.T, spec *corev1.PodSpec, keys ...string) *corev1.PodSpec {
 	t.Helper()
 	document, err := json.Marshal(spec)

@@ -35,7 +35,7 @@ func arbitrary[T any](r *rand.Rand) T {
 	return settable.Interface().(T)
 }
 
-// thin unsets half of what can be unset, as quick sets nearly everything.
+// thin unsets half of the optional fields, as quick sets nearly everything.
 func thin(v reflect.Value, r *rand.Rand) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

@@ -6,7 +6,7 @@ import (
 	"github.com/credence-id/credence/internal/target"
 )
 
-// Request is a pod that is to be admitted, and what is known of it.
+// Request is a pod that is to be admitted, and the state of the cluster about it.
 type Request struct {
 	// Namespace of the pod; that in its metadata may be empty.
 	Namespace string

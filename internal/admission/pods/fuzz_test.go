@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/pods"
 )
 
-// Whatever a pod's annotations say, it is refused, or gets a patch that applies and leaves nothing for a second time.
+// Whatever a pod's annotations, it is refused, or gets a patch that applies and leaves nothing for a second time.
 func FuzzAnnotations(f *testing.F) {
 	for _, seed := range []string{"", "main", "/a/b/", `c:\x`, "/../", "a,b", "/$(A)", "//", "/a//b", "\x00", "/é", `/a\b`, `C:/x\y`} {
 		f.Add(seed, seed, "app", false)

@@ -204,7 +204,7 @@ func post(handler http.Handler, path string, body []byte) *httptest.ResponseReco
 	return w
 }
 
-// ask sends a review, and returns the answer in the form that the API server reads.
+// ask posts a review, and returns the answer in the form that the API server reads.
 func ask(t testing.TB, handler http.Handler, path string, s sent) *admissionv1.AdmissionResponse {
 	t.Helper()
 	w := post(handler, path, s.body(t))

@@ -86,7 +86,7 @@ func TestBusyLockHasADeadline(t *testing.T) {
 	lock(t, folder, name("b"))
 }
 
-// A lock is held by one at a time also while what is kept is removed again and again, the lock's file included.
+// A lock is held by one at a time also while the content is removed again and again, the lock's file included.
 func TestLockIsExclusiveWhileItsFileIsRemoved(t *testing.T) {
 	folder := open(t)
 	var inside sync.Mutex

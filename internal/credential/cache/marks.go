@@ -27,7 +27,7 @@ func (f *Folder) Marked(name Name, mark string) int {
 	return times
 }
 
-// Mark makes a mark: one line of text. It takes no lock, so that what is fresh is served without one; of two processes that
+// Mark makes a mark: one line of text. It takes no lock, so that a fresh credential is served without one; of two processes that
 // make marks at the same moment one may be lost, but only when the older half is forgotten. A mark that could not be made is
 // as one that was not.
 func (f *Folder) Mark(name Name, mark string) {

@@ -16,7 +16,7 @@ func (l *Lock) Reserve() error {
 	l.dropReserved()
 	file, err := l.temporary()
 	if err != nil {
-		return fmt.Errorf("reserve room in %s: %w", l.folder.path, err)
+		return fmt.Errorf("reserve space in %s: %w", l.folder.path, err)
 	}
 	// Not zeros: a file system could store them without using space.
 	filler := make([]byte, reservation)
@@ -28,7 +28,7 @@ func (l *Lock) Reserve() error {
 	}
 	if err != nil {
 		l.discard(file)
-		return fmt.Errorf("reserve room in %s: %w", l.folder.path, err)
+		return fmt.Errorf("reserve space in %s: %w", l.folder.path, err)
 	}
 	l.reserved = file
 	return nil

@@ -102,7 +102,7 @@ func TestRetryFindsItsOwnRequest(t *testing.T) {
 	}
 	leaf(t, got)
 	if len(cluster.created) != 1 || len(client.kept) != 1 || cluster.asked != asked+1 {
-		t.Errorf("created %q, %d keys, asked %d times", cluster.created, len(client.kept), cluster.asked-asked)
+		t.Errorf("created %q, %d keys, called %d times", cluster.created, len(client.kept), cluster.asked-asked)
 	}
 	// The next certificate has another key, and so another request.
 	client.entry, client.info = nil, interactive
@@ -379,7 +379,7 @@ func TestStatusesAreClassified(t *testing.T) {
 			t.Errorf("%d: refused must be %t: %v", code, refused, err)
 		}
 		if cluster.asked != 1 {
-			t.Errorf("%d: asked %d times", code, cluster.asked)
+			t.Errorf("%d: called %d times", code, cluster.asked)
 		}
 	}
 }

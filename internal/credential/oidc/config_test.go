@@ -88,7 +88,7 @@ func TestDiscoveryThatIsRefused(t *testing.T) {
 		"a file":              {set("authorization_endpoint", "file:///etc/passwd"), "not a valid address"},
 		"a name and password": {set("token_endpoint", "https://a:b@example.com/"), "not a valid address"},
 		"a script":            {set("authorization_endpoint", "javascript:alert(1)"), "not a valid address"},
-		"no signatures":       {set("id_token_signing_alg_values_supported", []string{"none", "HS256"}), "no algorithm"},
+		"no signatures":       {set("id_token_signing_alg_values_supported", []string{"none", "HS256"}), "no accepted algorithm"},
 		"another form":        {set("scopes_supported", "openid"), "form"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func parseDocument(issuer string, body []byte) (*document, error) {
 	}
 	d.Algorithms = slices.DeleteFunc(d.Algorithms, func(a string) bool { return !slices.Contains(algorithms, a) })
 	if len(d.Algorithms) == 0 {
-		return nil, errors.New("it signs ID tokens with no algorithm that can be believed")
+		return nil, errors.New("it signs ID tokens with no accepted algorithm")
 	}
 	return d, nil
 }

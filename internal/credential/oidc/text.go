@@ -6,7 +6,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 )
 
-// textLimit bounds, in characters, what is shown of a text that a provider or a browser has sent.
+// textLimit bounds, in characters, text of a provider or a browser that is shown.
 const textLimit = 300
 
 // plain is what is shown of such a text.

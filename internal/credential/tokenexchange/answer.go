@@ -138,7 +138,7 @@ func final(code string) bool {
 	return false
 }
 
-// textLimit bounds, in characters, what is shown of a text of the other side.
+// textLimit bounds, in characters, text of the other side that is shown.
 const textLimit = 300
 
 func plain(text string) string { return credential.Plain(text, textLimit) }

@@ -62,7 +62,7 @@ func (c ConfigMap) Save(ctx context.Context, ledger externalsigner.Ledger, expec
 	if version != expectedVersion {
 		return fmt.Errorf("save %s: %w", c, externalsigner.ErrConflict)
 	}
-	// It carries the version of what was read: another writer in between is a conflict.
+	// It carries the version that was read: another writer in between is a conflict.
 	changed := stored.DeepCopy()
 	if changed.Data == nil {
 		changed.Data = map[string]string{}

@@ -378,7 +378,7 @@ func TestMetricsAreLinted(t *testing.T) {
 	}
 }
 
-// Whatever claims hold, what is signed has the issuer, and ends in time, for a parser that takes the last of two claims.
+// Whatever claims hold, a signed payload has the issuer, and ends in time, for a parser that takes the last of two claims.
 func FuzzClaims(f *testing.F) {
 	w := newWorldForFuzz(f)
 	claims := w.claims()

@@ -192,7 +192,7 @@ func TestHistoryIsBoundedAndCompromisedKeysAreNot(t *testing.T) {
 	}
 }
 
-// A key that is due to leave makes room for a rotation, also while no controller runs.
+// A key that is due to leave makes space for a rotation, also while no controller runs.
 func TestRotateNowMakesRoom(t *testing.T) {
 	d := newDays(t)
 	d.view.Settings.RotationPeriod = 90 * 24 * time.Hour // nothing is due by itself

@@ -12,7 +12,7 @@ type model int
 const (
 	// modelUnknown (M0): on every unknown kid, and never else.
 	modelUnknown model = iota
-	// modelMaxAge (M1): on an unknown kid, but not before the max-age of what it has is over.
+	// modelMaxAge (M1): on an unknown kid, but not before the max-age of its copy is over.
 	modelMaxAge
 	// modelTTL (M2): when what it has is older than the max-age, or than a time of its own; an unknown kid changes nothing.
 	modelTTL

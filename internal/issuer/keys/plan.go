@@ -235,7 +235,7 @@ func (k Key) ReadyAt(s Settings) time.Time {
 	return k.PublishedAt.Add(s.withDefaults().Wait())
 }
 
-// RemovableAt is when a retiring key is removed; zero while the expiry of what it signed is not known.
+// RemovableAt is when a retiring key is removed; zero while the expiry of its last token is not known.
 func (k Key) RemovableAt(s Settings) time.Time {
 	if k.LastExpiry.IsZero() {
 		return time.Time{}

@@ -130,7 +130,7 @@ func keySetCount(e *evidence, o *outcome) {
 	case count > maxKeys:
 		o.fail("too-many", "there are %d keys: AWS and Microsoft Entra read the first %d, so tokens of the others are refused; remove keys whose last token has expired", count, maxKeys)
 	case count > manyKeys:
-		o.warn("many", "there are %d keys: an Oracle API gateway reads 10 at most; keep to %d, so that a rotation has room", count, manyKeys)
+		o.warn("many", "there are %d keys: an Oracle API gateway reads 10 at most; keep to %d, to leave space for a rotation", count, manyKeys)
 	default:
 		o.pass("%d of at most %d", count, manyKeys)
 	}

@@ -17,7 +17,7 @@ import (
 // Type is the type of target system.
 const Type = "aws"
 
-// Adapter is AWS and what is compatible with its STS and S3.
+// Adapter is AWS and stores that are compatible with its STS and S3.
 type Adapter struct{}
 
 // Type implements target.Adapter.

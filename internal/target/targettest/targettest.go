@@ -18,7 +18,7 @@ import (
 	"github.com/credence-id/credence/internal/target"
 )
 
-// Suite is an adapter, and what it is to accept.
+// Suite is an adapter, with the configurations that it must accept.
 type Suite struct {
 	Adapter target.Adapter
 	// Accepted are providerConfigs that the adapter accepts, at least one. The first has all its fields.

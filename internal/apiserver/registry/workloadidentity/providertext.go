@@ -48,7 +48,7 @@ func appendString(raw []byte, text string) []byte {
 	return append(raw, '"')
 }
 
-// tokens yields valid JSON in pieces: strings with their quotes, numbers, and what is between.
+// tokens yields valid JSON in pieces: strings with their quotes, numbers, and the bytes between.
 func tokens(raw []byte) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for len(raw) > 0 {

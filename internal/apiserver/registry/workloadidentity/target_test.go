@@ -148,7 +148,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Whatever bytes come as the configuration of a type that is known: no panic, and what is accepted is accepted again.
+// Whatever bytes come as the configuration of a type that is known: no panic, and accepted bytes are accepted again.
 func FuzzTarget(f *testing.F) {
 	for _, raw := range []string{gcpConfig, awsOfGCP, before, azureHead + tenant + subscription + `}`, `{}`, `{"apiVersion":"a/v1","kind":"K"}`} {
 		f.Add(uint8(1), []byte(raw), []byte(gcpConfig))

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// code is an authorization code, and what it was given for.
+// code is an authorization code, with the request that it was given for.
 type code struct {
 	login                  *login
 	redirectURI, challenge string

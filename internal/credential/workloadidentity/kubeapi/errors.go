@@ -101,7 +101,7 @@ func nothingServes(err error) bool {
 	return status.Details == nil || status.Details.Name == "" || strings.Contains(status.Message, "the server could not find the requested resource")
 }
 
-// textLimit bounds, in characters, what is shown of a text that a server has sent.
+// textLimit bounds, in characters, text of a server that is shown.
 const textLimit = 500
 
 // plain is what is shown of such a text.

@@ -63,7 +63,7 @@ func (c Choice) access() (Access, *program, error) {
 	return merged.choose(c.Context, read)
 }
 
-// files are the absolute paths of what may be a kubeconfig.
+// files are the absolute paths of possible kubeconfigs.
 func (c Choice) files() ([]string, error) {
 	var paths []string
 	switch list := c.Environment("KUBECONFIG"); {
