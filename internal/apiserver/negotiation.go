@@ -103,6 +103,9 @@ func (d carefulDecoder) decodeStrictly(data []byte, defaults *schema.GroupVersio
 		strict = d.strict.json
 	}
 	obj, gvk, err := strict.Decode(data, defaults, into)
+	if err == nil {
+		obj.GetObjectKind().SetGroupVersionKind(*gvk) // a body may leave its kind out
+	}
 	if runtime.IsStrictDecodingError(err) {
 		// Made anew: as a strict decoding error it would be no more than a warning.
 		return nil, gvk, fmt.Errorf("decode %s: %s", gvk.Kind, err.Error())

@@ -23,7 +23,9 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy: ptr.To(admissionv1.Fail),
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+			MatchConstraints: &admissionv1.MatchResources{ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "exempt", Operator: metav1.LabelSelectorOpDoesNotExist},
+			}}, ResourceRules: []admissionv1.NamedRuleWithOperations{{
 				RuleWithOperations: admissionv1.RuleWithOperations{
 					Operations: []admissionv1.OperationType{admissionv1.Create},
 					Rule: admissionv1.Rule{
@@ -63,8 +65,10 @@ func TestPoliciesOfTheClusterApply(t *testing.T) {
 		return nil
 	})
 	shared.create(t, namespace, "one", "aws", "allowed")
-	if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{"duration":"3h"}`)); got.Code != 422 || !strings.Contains(string(got.Body), refusal) {
-		t.Errorf("token of three hours: %d %s", got.Code, got.Body)
+	for _, body := range []string{tokenRequest(`{"duration":"3h"}`), `{"spec":{"duration":"3h"}}`} {
+		if got := do(t, shared.config(t), "POST", tokenPath(namespace, "one"), "application/json", body); got.Code != 422 || !strings.Contains(string(got.Body), refusal) {
+			t.Errorf("token of three hours: %d %s", got.Code, got.Body)
+		}
 	}
 	token(t, shared.config(t), namespace, "one", `{"duration":"1h"}`)
 }

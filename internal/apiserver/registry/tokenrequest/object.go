@@ -6,9 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is a v1alpha1.TokenRequest as the server's scheme has it: the same JSON, with metadata that the API machinery does not
-// find. The machinery records for each object that has metadata which client set which field, which costs more than an ES256
-// signature, and a TokenRequest is never stored.
+// Object is a v1alpha1.TokenRequest as the server's scheme has it, with the same JSON. The API machinery compares what a client
+// creates with an empty object, and records which client set which field, unless the empty object has no metadata. The record
+// costs more than an ES256 signature, and a TokenRequest is never stored. So an Object has metadata once it has a kind, as each
+// has that was decoded: admission, audit and preconditions find it there.
 type Object struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        metav1.ObjectMeta           `json:"metadata,omitempty"`
@@ -22,6 +23,14 @@ func objectOf(tr *v1alpha1.TokenRequest) *Object {
 
 func (o *Object) request() *v1alpha1.TokenRequest {
 	return &v1alpha1.TokenRequest{TypeMeta: o.TypeMeta, ObjectMeta: o.Metadata, Spec: o.Spec, Status: o.Status}
+}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (o *Object) GetObjectMeta() metav1.Object {
+	if o.Kind == "" {
+		return nil
+	}
+	return &o.Metadata
 }
 
 // DeepCopyObject implements runtime.Object.

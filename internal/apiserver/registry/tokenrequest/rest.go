@@ -61,8 +61,9 @@ type REST struct {
 }
 
 var (
-	_ rest.NamedCreater             = &REST{}
-	_ rest.GroupVersionKindProvider = &REST{}
+	_ rest.NamedCreater                   = &REST{}
+	_ rest.GroupVersionKindProvider       = &REST{}
+	_ rest.SubresourceObjectMetaPreserver = &REST{}
 )
 
 // NewREST returns the endpoint.
@@ -78,6 +79,10 @@ func (*REST) Destroy() {}
 func (*REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
 	return v1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
 }
+
+// PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate implements rest.SubresourceObjectMetaPreserver: a uid in the
+// request is a precondition.
+func (*REST) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
 
 // Create checks the request and issues the token, or with dryRun only checks it.
 func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
@@ -102,9 +107,6 @@ func (r *REST) create(ctx context.Context, name string, obj runtime.Object, admi
 	// Copied: admission gets the request as it was, and nothing of a client's status survives.
 	tr := object.request().DeepCopy()
 	tr.Status = v1alpha1.TokenRequestStatus{}
-	if err := rest.EnsureObjectNamespaceMatchesRequestNamespace(namespace, tr); err != nil {
-		return nil, err
-	}
 	if err := checkName(tr, name); err != nil {
 		return nil, err
 	}

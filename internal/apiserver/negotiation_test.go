@@ -1,0 +1,34 @@
+package apiserver
+
+import (
+	"testing"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// A request for a token has metadata, which admission selects by, whether its body has its kind or not.
+func TestDecodedTokenRequestsHaveMetadata(t *testing.T) {
+	scheme, err := NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	negotiation := newNegotiation(scheme, NewCodecs(scheme))
+	kind := v1alpha1.SchemeGroupVersion.WithKind("TokenRequest")
+	for _, body := range []string{
+		`{"metadata":{"labels":{"a":"b"}}}`,
+		`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest","metadata":{"labels":{"a":"b"}}}`,
+		"metadata: {labels: {a: b}}",
+	} {
+		decoder := negotiation.DecoderToVersion(negotiation.SupportedMediaTypes()[0].Serializer, kind.GroupVersion())
+		object, _, err := decoder.Decode([]byte(body), &kind, (*tokenrequest.REST)(nil).New())
+		if err != nil {
+			t.Errorf("%s: %v", body, err)
+			continue
+		}
+		if found, err := meta.Accessor(object); err != nil || found.GetLabels()["a"] != "b" {
+			t.Errorf("%s: metadata %v, %v", body, found, err)
+		}
+	}
+}
