@@ -72,6 +72,9 @@ func TestExtensionsAsJSON(t *testing.T) {
 		"merged":               {before: "x: &x {a: 1, b: 1}", extension: "{<<: *x, a: 2}", want: `{"a":2,"b":1}`},
 		"several merged":       {before: "x: [&x {a: 1}, &y {a: 2, b: 2}]", extension: "{<<: [*x, *y]}", want: `{"a":1,"b":2}`},
 		"text of many lines":   {extension: `"a\n  b: c\n# d\n"`, want: `"a\n  b: c\n# d\n"`},
+		"a block":              {before: "x: &x\n- key: |2\n     deep\n    text\n- |+\n\n  line\n", extension: "*x", want: `[{"key":" deep\ntext\n"},"\nline\n\n"]`},
+		"a folded block":       {before: "x: &x >-\n  one\n  two\n\n  three\n", extension: "[*x]", want: `["one two\nthree"]`},
+		"bytes":                {before: "x: &x !!binary |\n  aGVs\n  bG8=\n", extension: "[*x]", want: `["hello"]`},
 		"a comment":            {extension: "{a: 1 # b: 2\n}", want: `{"a":1}`},
 	} {
 		got, err := extensionOf(extended(c.before, c.extension))

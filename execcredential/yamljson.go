@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	kubernetes "sigs.k8s.io/yaml"
@@ -51,6 +52,9 @@ func (e *expansion) of(node *yaml.Node, depth int) (*yaml.Node, error) {
 		return nil, fmt.Errorf("line %d: a key is there twice", node.Line)
 	}
 	copied := &yaml.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value}
+	if strings.Contains(node.Value, "\n") && node.ShortTag() != "!!binary" {
+		copied.Style = yaml.DoubleQuotedStyle // a block would grow with its depth, and its first spaces be read as indentation
+	}
 	for _, child := range node.Content {
 		expanded, err := e.of(child, depth+1)
 		if err != nil {
