@@ -35,9 +35,9 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 	return SyncFolder(folder)
 }
 
-// Update is Replace where the file has another content or mode, and reports whether it had.
+// Update is Replace where the file has another content, or another mode on systems that have modes, and reports whether it had.
 func Update(path string, content []byte, mode fs.FileMode) (changed bool, err error) {
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm() == mode {
+	if info, err := os.Stat(path); err == nil && (info.Mode().Perm() == mode || !hasModes) {
 		if present, err := os.ReadFile(path); err == nil && bytes.Equal(present, content) {
 			return false, nil
 		}

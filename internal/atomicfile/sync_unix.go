@@ -3,15 +3,21 @@
 package atomicfile
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"syscall"
 )
 
-// SyncFolder makes the names of new, renamed and removed files of a folder last.
+const hasModes = true
+
+// SyncFolder makes the names of new, renamed and removed files of a folder last, as far as its file system can.
 func SyncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err == nil {
-		err = folder.Sync()
+		if err = folder.Sync(); errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+			err = nil
+		}
 		if closed := folder.Close(); err == nil {
 			err = closed
 		}

@@ -79,7 +79,7 @@ func (f *Folder) tryLock(name Name) (*Lock, error) {
 		if errors.Is(err, filelock.ErrHeld) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("lock %s: %w", f.file(base), err)
+		return nil, fmt.Errorf("lock %s: %w", f.file(base), cause(err))
 	}
 	// The holder's number is for the notice of waiting processes. The lock does not depend on it.
 	_ = file.Truncate(0)
