@@ -37,7 +37,7 @@ var classes = []class{
 	{"manifests", `^deploy$`, nil, "manifests are files"},
 	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app"}, "it puts a program together"},
 	{"program", `^cmd/`, []string{"app"}, "a program is flags and app.Run"},
-	{"test", `^test/|^internal/.+test$|^execcredential/.+test$`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
+	{"test", `^test/|^internal/.+/(externalsignertest|keystoretest|oidctest|registrytest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
 }
 
 // apart are the classes whose packages import no other of the class but those of their own folder.
