@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 const (
 	// ConditionReady is True unless a delivery of the identity's tokens fails, or the identity is being deleted.
 	ConditionReady = "Ready"
-	// ConditionDelivered is True if every Secret that asks for the identity's tokens has a valid one, and Unknown if none was reported.
+	// ConditionDelivered is True if every Secret for the identity's tokens has a valid one, and Unknown if no Secret was reported.
 	ConditionDelivered = "Delivered"
 )
 
@@ -39,7 +39,7 @@ type DeliveryReportSpec struct {
 	Secrets int32 `json:"secrets"`
 	// delivered is how many of them have a token: at most secrets. Required.
 	Delivered int32 `json:"delivered"`
-	// expires is when the first of these tokens expires; unset if there is none.
+	// expires is when the first of these tokens expires; unset without a token.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 	// failure is why a Secret has no new token; unset if none fails.

@@ -7,13 +7,13 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// TokenRequest asks for a token of a WorkloadIdentity. It is created on workloadidentities/<name>/token and never stored.
+// TokenRequest requests a token of a WorkloadIdentity. It is created on workloadidentities/<name>/token and never stored.
 type TokenRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata may be empty; a name or namespace given must be that of the WorkloadIdentity.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// spec says which token is asked for.
+	// spec describes the requested token.
 	// +optional
 	Spec TokenRequestSpec `json:"spec,omitempty"`
 	// status holds the token in the server's answer; what a client sends here is ignored.
@@ -21,7 +21,7 @@ type TokenRequest struct {
 	Status TokenRequestStatus `json:"status,omitempty"`
 }
 
-// TokenRequestSpec says which token is asked for.
+// TokenRequestSpec describes the requested token.
 type TokenRequestSpec struct {
 	// contextObject is the object on whose behalf the token is used; it becomes part of the token's claims. The caller
 	// must be it, or be allowed to get and to impersonate it, and it must be allowed to use the WorkloadIdentity.

@@ -13,14 +13,14 @@ type WorkloadIdentity struct {
 	// metadata is the standard object metadata. Namespace, name and uid are part of the identity's subject.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// spec says for whom the identity's tokens are meant.
+	// spec defines for which relying parties the identity's tokens are.
 	Spec WorkloadIdentitySpec `json:"spec"`
 	// status is set by the server; what a client sends here is ignored.
 	// +optional
 	Status WorkloadIdentityStatus `json:"status,omitempty"`
 }
 
-// WorkloadIdentitySpec says for whom the identity's tokens are meant.
+// WorkloadIdentitySpec defines for which relying parties the identity's tokens are.
 type WorkloadIdentitySpec struct {
 	// audiences become the aud claim of every token: 1 to 20 of them, each 1 to 600 characters long, no two the same.
 	// Required.
@@ -41,8 +41,8 @@ type TargetSystem struct {
 	ProviderConfig *runtime.RawExtension `json:"providerConfig,omitempty"`
 }
 
-// WorkloadIdentityStatus is what a relying party must be told to trust the identity, which never changes, and how its tokens are
-// delivered.
+// WorkloadIdentityStatus is what a relying party needs in its configuration to trust the identity, which never changes, and how
+// its tokens are delivered.
 type WorkloadIdentityStatus struct {
 	// sub is the sub claim of every token: gardener.cloud:workloadidentity:<namespace>:<name>:<uid>, at most 255 ASCII
 	// characters.

@@ -34,7 +34,7 @@ const (
 	AnnotationRequesterGroups = "workloadidentity.authentication.gardener.cloud/requested-by-groups"
 	AnnotationRequesterExtra  = "workloadidentity.authentication.gardener.cloud/requested-by-extra"
 
-	// AnnotationOperation, with the value OperationRenewToken, asks for a new token at once, on a Secret that carries one or
+	// AnnotationOperation, with the value OperationRenewToken, requests a new token at once, on a Secret that carries one or
 	// on the resource that refers to the identity. It is removed once the new token is written.
 	AnnotationOperation = "gardener.cloud/operation"
 	// OperationRenewToken is the value of AnnotationOperation.

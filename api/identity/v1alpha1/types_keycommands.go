@@ -6,13 +6,13 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// KeyRotation asks for another key to sign. It is created on keyrings/<name>/rotation and never stored.
+// KeyRotation requests that another key signs. It is created on keyrings/<name>/rotation and never stored.
 type KeyRotation struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata may be empty; a name given must be that of the KeyRing.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// spec says what is asked for.
+	// spec describes the requested rotation.
 	// +optional
 	Spec KeyRotationSpec `json:"spec,omitempty"`
 	// status is the server's answer.
@@ -20,7 +20,7 @@ type KeyRotation struct {
 	Status KeyRotationStatus `json:"status,omitempty"`
 }
 
-// KeyRotationSpec says which keys shall be rotated, and when.
+// KeyRotationSpec defines which keys are rotated, and when.
 type KeyRotationSpec struct {
 	// algorithm is that of the keys, RS256 or ES256. Required.
 	Algorithm string `json:"algorithm"`
@@ -53,7 +53,7 @@ type KeyRotationStatus struct {
 	// nextAt is when the next key may sign.
 	// +optional
 	NextAt *metav1.Time `json:"nextAt,omitempty"`
-	// refusals says for how long relying parties may refuse valid tokens of the key that signs now; only for now.
+	// refusals are how long relying parties may refuse valid tokens of the key that signs now; only for now.
 	// +optional
 	// +listType=atomic
 	Refusals []Exposure `json:"refusals,omitempty"`
@@ -67,14 +67,14 @@ type KeyRevocation struct {
 	// metadata may be empty; a name given must be that of the KeyRing.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// spec says which key, and why.
+	// spec names the key and the reason.
 	Spec KeyRevocationSpec `json:"spec"`
 	// status is the server's answer.
 	// +optional
 	Status KeyRevocationStatus `json:"status,omitempty"`
 }
 
-// KeyRevocationSpec says which key is revoked, and why.
+// KeyRevocationSpec names the key to revoke, and the reason.
 type KeyRevocationSpec struct {
 	// key is the ID of the key. Required.
 	Key string `json:"key"`
@@ -103,11 +103,11 @@ type KeyRevocationStatus struct {
 	// lastExpiry is not before the expiry of any token that the issuer has signed with the revoked key.
 	// +optional
 	LastExpiry *metav1.Time `json:"lastExpiry,omitempty"`
-	// accepted says for how long relying parties may accept tokens of the revoked key.
+	// accepted is how long relying parties may accept tokens of the revoked key.
 	// +optional
 	// +listType=atomic
 	Accepted []Exposure `json:"accepted,omitempty"`
-	// refusals says for how long relying parties may refuse valid tokens of the key that signs now.
+	// refusals are how long relying parties may refuse valid tokens of the key that signs now.
 	// +optional
 	// +listType=atomic
 	Refusals []Exposure `json:"refusals,omitempty"`
@@ -117,11 +117,11 @@ type KeyRevocationStatus struct {
 type Exposure struct {
 	// model is M0 to M5.
 	Model string `json:"model"`
-	// parties says in words how these relying parties learn of keys.
+	// parties describes how these relying parties learn of keys.
 	Parties string `json:"parties"`
 	// duration is how long it takes them at most.
 	Duration metav1.Duration `json:"duration"`
-	// unbounded is set where no time helps: somebody has to act on the relying party.
+	// unbounded is set where no time helps: an admin has to act on the relying party.
 	// +optional
 	Unbounded bool `json:"unbounded,omitempty"`
 }
@@ -135,14 +135,14 @@ type KeyInitialization struct {
 	// metadata may be empty; a name given must be that of the KeyRing.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// spec says that the loss is accepted, and why.
+	// spec states that the loss is accepted, and why.
 	Spec KeyInitializationSpec `json:"spec"`
 	// status is the server's answer.
 	// +optional
 	Status KeyInitializationStatus `json:"status,omitempty"`
 }
 
-// KeyInitializationSpec says that a loss is accepted, and why.
+// KeyInitializationSpec states that a loss is accepted, and why.
 type KeyInitializationSpec struct {
 	// acceptLoss has to be true: tokens of keys that are lost are refused, and what the storage has forgotten stays forgotten.
 	AcceptLoss bool `json:"acceptLoss"`

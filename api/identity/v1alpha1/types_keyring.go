@@ -15,7 +15,7 @@ type KeyRing struct {
 	// metadata is the standard object metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// spec says who must know a key before it signs.
+	// spec lists the relying parties that must know a key before it signs.
 	// +optional
 	Spec KeyRingSpec `json:"spec,omitempty"`
 	// status is what the keys are, and what happens to them next.
@@ -23,7 +23,7 @@ type KeyRing struct {
 	Status KeyRingStatus `json:"status,omitempty"`
 }
 
-// KeyRingSpec says who must know a key before it signs.
+// KeyRingSpec lists the relying parties that must know a key before it signs.
 type KeyRingSpec struct {
 	// relyingParties are those that were given a copy of the public keys, and do not fetch them: no key signs before each
 	// of them knows it. At most 100.
@@ -35,9 +35,9 @@ type KeyRingSpec struct {
 
 // RelyingParty holds a copy of the public keys.
 type RelyingParty struct {
-	// name tells it from the others: a DNS label. Required.
+	// name distinguishes it from the others: a DNS label. Required.
 	Name string `json:"name"`
-	// knownKeys are the IDs of the keys that it has been given: whoever uploads a copy adds them. At most 50.
+	// knownKeys are the IDs of the keys that it has been given: an admin who uploads a copy adds them. At most 50.
 	// +optional
 	// +listType=set
 	KnownKeys []string `json:"knownKeys,omitempty"`

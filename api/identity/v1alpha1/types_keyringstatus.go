@@ -8,7 +8,7 @@ import (
 const (
 	// ConditionReady is True while a key of every algorithm signs.
 	ConditionReady = "Ready"
-	// ConditionRotating is False if something keeps a rotation that is due from taking place; the reason says what.
+	// ConditionRotating is False if a rotation that is due can't take place; the reason names the cause.
 	ConditionRotating = "Rotating"
 	// ConditionWithdrawn is True if the published documents have no key that was revoked, False if they have one, and Unknown
 	// if they could not be looked at.
@@ -42,7 +42,7 @@ type KeyRingStatus struct {
 	// signing is a short text for tables: the keys that sign.
 	// +optional
 	Signing string `json:"signing,omitempty"`
-	// requests are the rotations that were asked for and wait for their spare.
+	// requests are the requested rotations that wait for their spare.
 	// +optional
 	// +listType=atomic
 	Requests []RequestedRotation `json:"requests,omitempty"`
@@ -98,7 +98,7 @@ type KeyStatus struct {
 	// publishedAt is since when the key is known to be published.
 	// +optional
 	PublishedAt *metav1.Time `json:"publishedAt,omitempty"`
-	// readyAt is when a spare may sign without anybody refusing its tokens.
+	// readyAt is when a spare may sign without a relying party refusing its tokens.
 	// +optional
 	ReadyAt *metav1.Time `json:"readyAt,omitempty"`
 	// signsSince is when the key began to sign.
@@ -131,11 +131,11 @@ type PlannedChange struct {
 	Awaits []string `json:"awaits,omitempty"`
 }
 
-// RequestedRotation is a rotation that was asked for.
+// RequestedRotation is a rotation that a user requested.
 type RequestedRotation struct {
 	// algorithm is that of the key.
 	Algorithm string `json:"algorithm"`
-	// time is when it was asked for.
+	// time is when it was requested.
 	Time metav1.Time `json:"time"`
 	// by is the user who asked.
 	By string `json:"by"`
@@ -152,8 +152,8 @@ type RevokedKey struct {
 	Algorithm string `json:"algorithm"`
 	// time is when it was revoked.
 	Time metav1.Time `json:"time"`
-	// lastExpiry is not before the expiry of any token that the issuer has signed with the key. Whoever stole it is not
-	// bound by that.
+	// lastExpiry is not before the expiry of any token that the issuer has signed with the key. A thief of the key
+	// is not bound by that.
 	// +optional
 	LastExpiry *metav1.Time `json:"lastExpiry,omitempty"`
 	// by is the user who revoked it.
@@ -172,7 +172,7 @@ type KeyEvent struct {
 	Algorithm string `json:"algorithm"`
 	// key is the key that it happened to.
 	Key string `json:"key"`
-	// acceptRefusals is set if the key was activated before every relying party could know it, because somebody chose so.
+	// acceptRefusals is set if the key was activated before every relying party could know it, because an admin chose so.
 	// +optional
 	AcceptRefusals bool `json:"acceptRefusals,omitempty"`
 	// by is a user, or controller for what happens because it is due.
@@ -184,18 +184,18 @@ type KeyEvent struct {
 
 // PublishedDocuments is what the published documents have been seen to be.
 type PublishedDocuments struct {
-	// from says where they were looked at.
+	// from is where they were read.
 	From string `json:"from"`
 	// keys are the IDs of the keys that they were last seen to hold.
 	// +optional
 	// +listType=set
 	Keys []string `json:"keys,omitempty"`
-	// message says why they could not be read, if so.
+	// message is why they could not be read, if so.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// RelyingPartyStatus says what a relying party with a copy of the keys lacks.
+// RelyingPartyStatus lists what a relying party with a copy of the keys lacks.
 type RelyingPartyStatus struct {
 	// name is that of the spec.
 	Name string `json:"name"`

@@ -202,7 +202,7 @@ func schema_credence_api_authentication_v1alpha1_Delivery(ref common.ReferenceCa
 					},
 					"expires": {
 						SchemaProps: spec.SchemaProps{
-							Description: "expires is when the first of these tokens expires; unset if there is none.",
+							Description: "expires is when the first of these tokens expires; unset without a token.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -319,7 +319,7 @@ func schema_credence_api_authentication_v1alpha1_DeliveryReportSpec(ref common.R
 					},
 					"expires": {
 						SchemaProps: spec.SchemaProps{
-							Description: "expires is when the first of these tokens expires; unset if there is none.",
+							Description: "expires is when the first of these tokens expires; unset without a token.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -372,7 +372,7 @@ func schema_credence_api_authentication_v1alpha1_TokenRequest(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequest asks for a token of a WorkloadIdentity. It is created on workloadidentities/<name>/token and never stored.",
+				Description: "TokenRequest requests a token of a WorkloadIdentity. It is created on workloadidentities/<name>/token and never stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -398,7 +398,7 @@ func schema_credence_api_authentication_v1alpha1_TokenRequest(ref common.Referen
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec says which token is asked for.",
+							Description: "spec describes the requested token.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.TokenRequestSpec{}.OpenAPIModelName()),
 						},
@@ -422,7 +422,7 @@ func schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequestSpec says which token is asked for.",
+				Description: "TokenRequestSpec describes the requested token.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"contextObject": {
@@ -503,7 +503,7 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentity(ref common.Ref
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec says for whom the identity's tokens are meant.",
+							Description: "spec defines for which relying parties the identity's tokens are.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName()),
 						},
@@ -578,7 +578,7 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentitySpec(ref common
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkloadIdentitySpec says for whom the identity's tokens are meant.",
+				Description: "WorkloadIdentitySpec defines for which relying parties the identity's tokens are.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"audiences": {
@@ -620,7 +620,7 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref comm
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkloadIdentityStatus is what a relying party must be told to trust the identity, which never changes, and how its tokens are delivered.",
+				Description: "WorkloadIdentityStatus is what a relying party needs in its configuration to trust the identity, which never changes, and how its tokens are delivered.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"sub": {
@@ -704,7 +704,7 @@ func schema_credence_api_identity_v1alpha1_Exposure(ref common.ReferenceCallback
 					},
 					"parties": {
 						SchemaProps: spec.SchemaProps{
-							Description: "parties says in words how these relying parties learn of keys.",
+							Description: "parties describes how these relying parties learn of keys.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -718,7 +718,7 @@ func schema_credence_api_identity_v1alpha1_Exposure(ref common.ReferenceCallback
 					},
 					"unbounded": {
 						SchemaProps: spec.SchemaProps{
-							Description: "unbounded is set where no time helps: somebody has to act on the relying party.",
+							Description: "unbounded is set where no time helps: an admin has to act on the relying party.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -771,7 +771,7 @@ func schema_credence_api_identity_v1alpha1_KeyEvent(ref common.ReferenceCallback
 					},
 					"acceptRefusals": {
 						SchemaProps: spec.SchemaProps{
-							Description: "acceptRefusals is set if the key was activated before every relying party could know it, because somebody chose so.",
+							Description: "acceptRefusals is set if the key was activated before every relying party could know it, because an admin chose so.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -830,7 +830,7 @@ func schema_credence_api_identity_v1alpha1_KeyInitialization(ref common.Referenc
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec says that the loss is accepted, and why.",
+							Description: "spec states that the loss is accepted, and why.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(identityv1alpha1.KeyInitializationSpec{}.OpenAPIModelName()),
 						},
@@ -855,7 +855,7 @@ func schema_credence_api_identity_v1alpha1_KeyInitializationSpec(ref common.Refe
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "KeyInitializationSpec says that a loss is accepted, and why.",
+				Description: "KeyInitializationSpec states that a loss is accepted, and why.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"acceptLoss": {
@@ -969,7 +969,7 @@ func schema_credence_api_identity_v1alpha1_KeyRevocation(ref common.ReferenceCal
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec says which key, and why.",
+							Description: "spec names the key and the reason.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(identityv1alpha1.KeyRevocationSpec{}.OpenAPIModelName()),
 						},
@@ -994,7 +994,7 @@ func schema_credence_api_identity_v1alpha1_KeyRevocationSpec(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "KeyRevocationSpec says which key is revoked, and why.",
+				Description: "KeyRevocationSpec names the key to revoke, and the reason.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"key": {
@@ -1074,7 +1074,7 @@ func schema_credence_api_identity_v1alpha1_KeyRevocationStatus(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "accepted says for how long relying parties may accept tokens of the revoked key.",
+							Description: "accepted is how long relying parties may accept tokens of the revoked key.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1092,7 +1092,7 @@ func schema_credence_api_identity_v1alpha1_KeyRevocationStatus(ref common.Refere
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "refusals says for how long relying parties may refuse valid tokens of the key that signs now.",
+							Description: "refusals are how long relying parties may refuse valid tokens of the key that signs now.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1141,7 +1141,7 @@ func schema_credence_api_identity_v1alpha1_KeyRing(ref common.ReferenceCallback)
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec says who must know a key before it signs.",
+							Description: "spec lists the relying parties that must know a key before it signs.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(identityv1alpha1.KeyRingSpec{}.OpenAPIModelName()),
 						},
@@ -1273,7 +1273,7 @@ func schema_credence_api_identity_v1alpha1_KeyRingSpec(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "KeyRingSpec says who must know a key before it signs.",
+				Description: "KeyRingSpec lists the relying parties that must know a key before it signs.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"relyingParties": {
@@ -1391,7 +1391,7 @@ func schema_credence_api_identity_v1alpha1_KeyRingStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "requests are the rotations that were asked for and wait for their spare.",
+							Description: "requests are the requested rotations that wait for their spare.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1498,7 +1498,7 @@ func schema_credence_api_identity_v1alpha1_KeyRotation(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "KeyRotation asks for another key to sign. It is created on keyrings/<name>/rotation and never stored.",
+				Description: "KeyRotation requests that another key signs. It is created on keyrings/<name>/rotation and never stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1524,7 +1524,7 @@ func schema_credence_api_identity_v1alpha1_KeyRotation(ref common.ReferenceCallb
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "spec says what is asked for.",
+							Description: "spec describes the requested rotation.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(identityv1alpha1.KeyRotationSpec{}.OpenAPIModelName()),
 						},
@@ -1548,7 +1548,7 @@ func schema_credence_api_identity_v1alpha1_KeyRotationSpec(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "KeyRotationSpec says which keys shall be rotated, and when.",
+				Description: "KeyRotationSpec defines which keys are rotated, and when.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"algorithm": {
@@ -1635,7 +1635,7 @@ func schema_credence_api_identity_v1alpha1_KeyRotationStatus(ref common.Referenc
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "refusals says for how long relying parties may refuse valid tokens of the key that signs now; only for now.",
+							Description: "refusals are how long relying parties may refuse valid tokens of the key that signs now; only for now.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1693,7 +1693,7 @@ func schema_credence_api_identity_v1alpha1_KeyStatus(ref common.ReferenceCallbac
 					},
 					"readyAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "readyAt is when a spare may sign without anybody refusing its tokens.",
+							Description: "readyAt is when a spare may sign without a relying party refusing its tokens.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -1804,7 +1804,7 @@ func schema_credence_api_identity_v1alpha1_PublishedDocuments(ref common.Referen
 				Properties: map[string]spec.Schema{
 					"from": {
 						SchemaProps: spec.SchemaProps{
-							Description: "from says where they were looked at.",
+							Description: "from is where they were read.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1831,7 +1831,7 @@ func schema_credence_api_identity_v1alpha1_PublishedDocuments(ref common.Referen
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "message says why they could not be read, if so.",
+							Description: "message is why they could not be read, if so.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1852,7 +1852,7 @@ func schema_credence_api_identity_v1alpha1_RelyingParty(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name tells it from the others: a DNS label. Required.",
+							Description: "name distinguishes it from the others: a DNS label. Required.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -1865,7 +1865,7 @@ func schema_credence_api_identity_v1alpha1_RelyingParty(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "knownKeys are the IDs of the keys that it has been given: whoever uploads a copy adds them. At most 50.",
+							Description: "knownKeys are the IDs of the keys that it has been given: an admin who uploads a copy adds them. At most 50.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1888,7 +1888,7 @@ func schema_credence_api_identity_v1alpha1_RelyingPartyStatus(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RelyingPartyStatus says what a relying party with a copy of the keys lacks.",
+				Description: "RelyingPartyStatus lists what a relying party with a copy of the keys lacks.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -1929,7 +1929,7 @@ func schema_credence_api_identity_v1alpha1_RequestedRotation(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RequestedRotation is a rotation that was asked for.",
+				Description: "RequestedRotation is a rotation that a user requested.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"algorithm": {
@@ -1942,7 +1942,7 @@ func schema_credence_api_identity_v1alpha1_RequestedRotation(ref common.Referenc
 					},
 					"time": {
 						SchemaProps: spec.SchemaProps{
-							Description: "time is when it was asked for.",
+							Description: "time is when it was requested.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -2001,7 +2001,7 @@ func schema_credence_api_identity_v1alpha1_RevokedKey(ref common.ReferenceCallba
 					},
 					"lastExpiry": {
 						SchemaProps: spec.SchemaProps{
-							Description: "lastExpiry is not before the expiry of any token that the issuer has signed with the key. Whoever stole it is not bound by that.",
+							Description: "lastExpiry is not before the expiry of any token that the issuer has signed with the key. A thief of the key is not bound by that.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
