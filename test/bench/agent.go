@@ -18,8 +18,8 @@ const (
 	leaseSeconds = 1800
 )
 
-// metricsEvery is how often the agent is asked how far it is: often enough for a filling that takes a minute, and so seldom that
-// answering costs it nothing beside.
+// metricsEvery is how often the agent's progress is read from its metrics: often enough for a filling that takes a minute, and so
+// seldom that answering costs the agent next to nothing.
 const metricsEvery = 250 * time.Millisecond
 
 // retire takes the Lease from the plane's agent, which ends and is started again as one that waits, and waits until it has ended.

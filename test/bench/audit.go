@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 )
 
-// audit counts what one user asks kube-apiserver, by its audit log, which has an event of each request. Watches do not count:
-// they end and begin anew by the clock, whatever is asked of who watches.
+// audit counts the requests of one user to kube-apiserver, by its audit log, which has an event of each. Watches do not count:
+// they end and begin anew by the clock, whatever the load.
 type audit struct {
 	path, user string
 	file       *os.File
@@ -37,7 +37,7 @@ func followAudit(p plane, user string) (*audit, error) {
 
 func (a *audit) close() { _ = a.file.Close() }
 
-// since returns what was asked since it was called last. Where the log was renamed in between, as it is when it has grown large,
+// since counts the requests since it was called last. Where the log was renamed in between, as it is when it has grown large,
 // it reads the old one to its end and goes on with the new one.
 func (a *audit) since() (calls, error) {
 	var c calls
@@ -56,7 +56,7 @@ func (a *audit) since() (calls, error) {
 	}
 }
 
-// current says whether the file that is read is still the one that is written, and else opens that one.
+// current reports whether the file that is read is still the one that is written, and else opens that one.
 func (a *audit) current() (bool, error) {
 	mine, err := a.file.Stat()
 	if err != nil {

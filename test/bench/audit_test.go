@@ -55,6 +55,6 @@ func TestAuditCountsOneUser(t *testing.T) {
 	want(calls{reviews: 3})
 	write(`no event, "username":"w"` + "\n")
 	if got, err := a.since(); err == nil {
-		t.Errorf("%+v of a line that is no event", got)
+		t.Errorf("%+v of a line that is not an event", got)
 	}
 }

@@ -20,7 +20,7 @@ import (
 const cachingCommand = "cache-secrets"
 
 // cacheSecrets follows the Secrets that the agent follows, keeps of each what it keeps, and does nothing else. It ends when its
-// input does; its first line of output says how many there are.
+// input does; its first line of output is their number.
 func cacheSecrets(args []string, stdin io.Reader, stdout io.Writer) error {
 	if len(args) != 1 {
 		return fmt.Errorf("%s needs a kubeconfig", cachingCommand)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// client asks the servers of a plane, all in the same way: over one HTTP/2 connection each, as client-go does, with the client
+// client calls the servers of a plane, all in the same way: over one HTTP/2 connection each, as client-go does, with the client
 // certificate of the plane's administrator.
 type client struct {
 	http *http.Client

@@ -77,7 +77,7 @@ func inTurn(list []provider, round int) []provider {
 }
 
 // keptBy lets a program get a token, which it keeps in a folder of its own. The server that gave it is gone afterwards, so that
-// whoever asks again gets what is kept, or an error.
+// each later run of the program returns the stored token, or an error.
 func keptBy(ctx context.Context, s settings, dir, name string) (provider, error) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

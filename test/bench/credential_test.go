@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A part that needs no plane is measured without one, and says which program is missing.
+// A part that needs no plane is measured without one, and its error names a missing program.
 func TestPartsAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := settings{bin: dir, out: filepath.Join(dir, "table"), only: "credential", round: time.Second, pause: time.Second, rounds: 2, secrets: 100}
@@ -70,7 +70,7 @@ func TestEachIsTheFirstAsOften(t *testing.T) {
 	}
 }
 
-// What is over is that of the same round, as all are slow together.
+// The time over the bare start is computed within a round, as all are slow together.
 func TestStartRows(t *testing.T) {
 	ms := func(list ...int) (all []time.Duration) {
 		for _, v := range list {

@@ -13,13 +13,13 @@ import (
 )
 
 // startCommand is the first argument with which this program starts others once instead, as a client does. A provider that the
-// same client asks again takes what it served for refused, so each round has a client of its own.
+// same client runs again takes the credential that it served for refused, so each round has a client of its own.
 const startCommand = "start-once"
 
 // keptToken is what the authorization server of the benchmark gives.
 const keptToken = "kept"
 
-// askedFor is what client-go tells a program that it runs.
+// askedFor is what client-go passes to a program that it runs.
 const askedFor = `KUBERNETES_EXEC_INFO={"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","spec":{"interactive":false}}`
 
 // startUnderParent starts programs from a process of its own, one after the other, and returns how long each took.
@@ -47,7 +47,7 @@ func startUnderParent(ctx context.Context, order []provider) ([]time.Duration, e
 	}
 	var took []time.Duration
 	if err := json.Unmarshal(out, &took); err != nil || len(took) != len(order) {
-		return nil, fmt.Errorf("start the programs: %d were started, and %q was said: %w", len(order), out, err)
+		return nil, fmt.Errorf("start the programs: %d were started, with the output %q: %w", len(order), out, err)
 	}
 	return took, nil
 }

@@ -49,7 +49,7 @@ func measureDiscovery(ctx context.Context, s settings, p plane, t *table) error 
 	}
 	results, err := rounds(ctx, s, discoveryConcurrency, []subject{
 		{name: "discovery", once: ask(keySet), pids: []int{ours.pid}},
-		{name: "bare", once: ask("https://" + bare.says + "/"), pids: []int{bare.pid}},
+		{name: "bare", once: ask("https://" + bare.ready + "/"), pids: []int{bare.pid}},
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 const clientLibrary = "github.com/credence-id/credence/execcredential/clientgo"
 
-// What the last parts of the benchmarks' names there say.
+// The last parts of the benchmarks' names there.
 const (
 	libraryOurs  = "execcredential"
 	libraryPeer  = "client-go"
@@ -29,7 +29,7 @@ type series struct {
 	count int
 	// share is how many rounds of the settings are one of these, as some take long.
 	share int
-	// eachCPU says that they run on one CPU, and then on all.
+	// eachCPU is set if they run on one CPU, and then on all.
 	eachCPU bool
 }
 
@@ -81,7 +81,7 @@ func measureExecCredential(ctx context.Context, s settings, _ plane, t *table) e
 type runner func(ctx context.Context, pattern string, count int, cpus []int) ([]goBenchmark, error)
 
 // clientRounds does all series in turn, again and again, every second time in reverse order. It ends early, with a notice, once
-// late says so and each series has been done at least twice.
+// late returns true and each series has been done at least twice.
 func clientRounds(ctx context.Context, rounds, cpus int, run runner, late func() bool) (figures, error) {
 	all, list := figures{}, clientSeries()
 	for round := range rounds {

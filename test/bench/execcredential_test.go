@@ -139,7 +139,7 @@ func TestClientRowsOnOneCPU(t *testing.T) {
 	}
 }
 
-// A benchmark that was given another name, or says another unit, is not a row of zeros.
+// A benchmark that was given another name, or reports another unit, is not a row of zeros.
 func TestClientRowsNeedAllFigures(t *testing.T) {
 	without := func(left func(figure) bool) error {
 		all := measured(t)

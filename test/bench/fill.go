@@ -85,11 +85,11 @@ func (w *world) tokenSecret(i int) *corev1.Secret {
 	}}
 }
 
-// plainSecret has labels and annotations like it, but nobody is concerned with it.
+// plainSecret has labels and annotations like it, but no component watches it.
 func (w *world) plainSecret(i int) *corev1.Secret {
 	secret := w.tokenSecret(i)
 	secret.Name = fmt.Sprintf("plain-%05d", i)
-	secret.Labels = map[string]string{"bench.example.com/purpose": "nothing-that-anybody-is-concerned-with"}
+	secret.Labels = map[string]string{"bench.example.com/purpose": "a-label-that-no-component-ever-selects"}
 	return secret
 }
 

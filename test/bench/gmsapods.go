@@ -13,7 +13,7 @@ import (
 const gmsaPodsAtATime = 32
 
 // measureGMSAPods creates gMSA pods, through kube-apiserver and whatever decides about them: ours, a webhook that does nothing in
-// its place, or nobody. First dry runs, which are not stored; then many at the same moment, which are.
+// its place, or no webhook. First dry runs, which are not stored; then many at the same moment, which are.
 func measureGMSAPods(ctx context.Context, s settings, p plane, t *table) error {
 	w, err := newGMSAWorld(ctx, p)
 	if err != nil {
@@ -39,7 +39,7 @@ func measureGMSAPods(ctx context.Context, s settings, p plane, t *table) error {
 	return w.burst(ctx, t)
 }
 
-// gmsaPodRows shows what is added to the creation of a pod that nobody decides about. The webhook that does nothing is beside our
+// gmsaPodRows shows what is added to the creation of a pod that no webhook or policy decides about. The webhook that does nothing is beside our
 // webhooks and the policy, as they are installed, and beside our webhooks alone, as it has no policy either.
 func gmsaPodRows(t *table, results map[string]result) {
 	bare, noop := results[byNone], results[byNoop]

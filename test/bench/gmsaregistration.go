@@ -117,7 +117,7 @@ func (w *world) registerGMSA(ctx context.Context, i *gmsaInstalled, name string,
 	return w.install(ctx, configurations...)
 }
 
-// gmsaURLs are where a server is asked, and the labels of the pods that it is asked about; mutate may be empty.
+// gmsaURLs are the URLs of a webhook, and the labels of the pods that it reviews; mutate may be empty.
 type gmsaURLs struct {
 	mutate, validate   string
 	mutated, validated []string

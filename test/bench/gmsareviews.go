@@ -14,7 +14,7 @@ const mutatePath, validatePath = "/mutate", "/validate"
 // reviewedAccounts and reviewedSpecs are those that reviews are about, each account with each spec.
 const reviewedAccounts, reviewedSpecs = 4, 5
 
-// pairs is how many rights are asked for.
+// pairs is how many rights are reviewed.
 const pairs = reviewedAccounts * reviewedSpecs
 
 // gmsaReviews are reviews as kube-apiserver sends them, by path.

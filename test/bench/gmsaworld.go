@@ -16,25 +16,25 @@ const (
 	webhookUser = "system:serviceaccount:credence-system:credence-webhook"
 	// gmsaSpecs and gmsaAccounts are how many GMSACredentialSpecs and service accounts there are: each account may use each.
 	gmsaSpecs, gmsaAccounts = 20, 6
-	// burstAccount and manyAccount are those that nobody asks about before: each is for one use.
+	// burstAccount and manyAccount are those without earlier reviews: each is for one use.
 	burstAccount, manyAccount = 4, 5
 )
 
-// The labels of pods say what decides about them: all of ours (webhooks and policy), our webhooks alone, the webhook that does
-// nothing in their place, nobody, or ours and then the one that does nothing, which so sees what ours has filled in.
+// The labels of pods select what decides about them: all of ours (webhooks and policy), our webhooks alone, the webhook that does
+// nothing in their place, nothing at all, or ours and then the one that does nothing, which so sees what ours has filled in.
 const (
 	byOurs, byOurWebhooks, byNoop, byNone, byBoth = "ours", "webhooks", "noop", "none", "both"
-	// bothPath is where the webhook that does nothing is asked about pods of byBoth.
+	// bothPath is where the webhook that does nothing reviews pods of byBoth.
 	bothPath = "/both"
 )
 
-// gmsaWorld is a namespace for gMSA pods, about which the plane's own webhook is not asked, but two others: a copy of it, and one
+// gmsaWorld is a namespace for gMSA pods, for which the plane's own webhook is not called, but two others: a copy of it, and one
 // that does nothing. Both are processes of their own, with the same certificate.
 type gmsaWorld struct {
 	*world
 	ours, noop       int // processes
 	oursURL, noopURL string
-	// reviewer asks them as kube-apiserver does: with its certificate, over TLS and HTTP/1.1, with a connection for each request in flight.
+	// reviewer calls them as kube-apiserver does: with its certificate, over TLS and HTTP/1.1, with a connection for each request in flight.
 	reviewer *http.Client
 	audit    *audit
 	stops    []func()
@@ -98,7 +98,7 @@ func (w *gmsaWorld) startServers(ctx context.Context) error {
 	}
 	w.stops = append(w.stops, nothing.stop)
 	w.ours, w.oursURL = copied.pid, "https://"+net.JoinHostPort("127.0.0.1", port)
-	w.noop, w.noopURL = nothing.pid, "https://"+nothing.says
+	w.noop, w.noopURL = nothing.pid, "https://"+nothing.ready
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (w *gmsaWorld) register(ctx context.Context) error {
 // webhook that fills in, and refused by the policy.
 func (w *gmsaWorld) waitUntilAsked(ctx context.Context) error {
 	nameless := bytes.Replace(w.gmsaPod(byOurs, gmsaAccount(0)), []byte(windowsOptions(w.spec(0))), []byte(`{"windowsOptions":{"gmsaCredentialSpec":"{}"}}`), 1)
-	return until(ctx, "the gMSA webhooks and the policy are asked", 30*time.Second, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+	return until(ctx, "the gMSA webhooks and the policy are called", 30*time.Second, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
 		if _, err := w.post(ctx, w.podsURL("?dryRun=All"), nameless); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy") {
 			return false, err
 		}

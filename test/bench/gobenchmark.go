@@ -49,7 +49,7 @@ func readBenchmarks(out string) ([]goBenchmark, error) {
 	return list, nil
 }
 
-// cutCPUs takes the number of CPUs from the end of a name, where there is none if it was one.
+// cutCPUs takes the number of CPUs from the end of a name, which for one CPU has no number.
 func cutCPUs(name string) (string, int) {
 	if i := strings.LastIndexByte(name, '-'); i >= 0 {
 		if cpus, err := strconv.Atoi(name[i+1:]); err == nil && cpus > 1 {
@@ -98,12 +98,12 @@ type medians struct {
 	err error
 }
 
-// of returns the median of a figure. Without one the error says so, and the number means nothing.
+// of returns the median of a figure. Without one m.err is set, and the number means nothing.
 func (m *medians) of(name string, cpus int, unit string) float64 {
 	list := m.figures[figure{name, cpus, unit}]
 	if len(list) == 0 {
 		if m.err == nil {
-			m.err = fmt.Errorf("the benchmark %s said no %s with %d CPUs", name, unit, cpus)
+			m.err = fmt.Errorf("the benchmark %s reported no %s with %d CPUs", name, unit, cpus)
 		}
 		return 0
 	}
@@ -115,7 +115,7 @@ func (m *medians) faster(name string, cpus int) float64 {
 	one, all := m.figures[figure{name, 1, "ns/op"}], m.figures[figure{name, cpus, "ns/op"}]
 	if len(one) == 0 || len(one) != len(all) {
 		if m.err == nil {
-			m.err = fmt.Errorf("the benchmark %s said ns/op %d times with 1 CPU and %d times with %d", name, len(one), len(all), cpus)
+			m.err = fmt.Errorf("the benchmark %s reported ns/op %d times with 1 CPU and %d times with %d", name, len(one), len(all), cpus)
 		}
 		return 0
 	}

@@ -58,7 +58,7 @@ func TestBenchmarkMetrics(t *testing.T) {
 		t.Errorf("%v, %v", metrics, err)
 	}
 	if _, err := benchmarkMetrics(out, "Stead"); err == nil {
-		t.Error("another benchmark was taken for the one that is asked for")
+		t.Error("another benchmark was taken for the requested one")
 	}
 	if _, err := benchmarkMetrics("PASS\n", "Steady"); err == nil {
 		t.Error("no result was taken for one")

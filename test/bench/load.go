@@ -16,7 +16,7 @@ type subject struct {
 	once func(ctx context.Context) error
 	// pids are the processes whose CPU time counts.
 	pids []int
-	// aside are processes whose CPU time is told beside it.
+	// aside are processes whose CPU time is reported beside it.
 	aside []int
 }
 
@@ -61,7 +61,7 @@ func load(ctx context.Context, s subject, workers int, length time.Duration) ([]
 	return all, elapsed, nil
 }
 
-// idle is the CPU time per second that processes use while nobody asks them anything.
+// idle is the CPU time per second that processes use without requests.
 type idle struct{ cpu, aside float64 }
 
 // measure does one round.

@@ -27,7 +27,7 @@ type settings struct {
 	rounds, secrets     int
 }
 
-// peers are what this program is instead, when its first argument says so.
+// peers are what this program runs instead, when its first argument names one.
 var peers = map[string]func(args []string, stdin io.Reader, stdout io.Writer) error{
 	bareCommand: serveBare, noopCommand: serveNoop, cachingCommand: cacheSecrets, startCommand: startOnce,
 }

@@ -12,10 +12,10 @@ import (
 
 // peer is this program once more, as something that ours is measured beside. It ends when its input does.
 type peer struct {
-	// says is its first line of output, with which it says that it is ready.
-	says string
-	pid  int
-	stop func()
+	// ready is its first line of output, which it writes when it is ready.
+	ready string
+	pid   int
+	stop  func()
 }
 
 // startPeer runs one in a process and a session of its own, and waits until it is ready.
@@ -47,5 +47,5 @@ func startPeer(ctx context.Context, args ...string) (peer, error) {
 		stop()
 		return peer{}, fmt.Errorf("start %s: %w", args[0], err)
 	}
-	return peer{says: strings.TrimSpace(line), pid: cmd.Process.Pid, stop: stop}, nil
+	return peer{ready: strings.TrimSpace(line), pid: cmd.Process.Pid, stop: stop}, nil
 }

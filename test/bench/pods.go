@@ -162,7 +162,7 @@ func (w *world) podsURL(query string) string {
 	return w.cluster + "/api/v1/namespaces/" + w.namespace + "/pods" + query
 }
 
-// podBody is a pod of two containers as a Deployment has them, with a label that says which webhook it is for.
+// podBody is a pod of two containers as a Deployment has them, with a label that names the webhook it is for.
 func podBody(webhook string) []byte {
 	return []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"bench-","labels":{"app":"service","bench":"` + webhook + `"}},
 		"spec":{"serviceAccountName":"` + podAccount + `","securityContext":{"runAsNonRoot":true},"volumes":[{"name":"data","emptyDir":{}}],

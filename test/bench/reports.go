@@ -70,7 +70,7 @@ func reportRows(t *table, count int, spans map[string]span) {
 	}
 }
 
-// listRows shows what a list of all identities takes, as `kubectl get` without pages asks for it.
+// listRows shows what a list of all identities takes, as `kubectl get` without pages requests it.
 func (w *world) listRows(ctx context.Context, t *table, count int, pids map[string]int, identities, peers string) error {
 	list := func(path string) (span, error) {
 		return watched(maps.Clone(pids), func() (int, error) {

@@ -42,7 +42,7 @@ func rounds(ctx context.Context, s settings, workers int, subjects []subject) (m
 	return results, nil
 }
 
-// idleOf returns what each subject's processes use while nobody asks them anything. It is taken off what is measured, as it is
+// idleOf returns what each subject's processes use without requests. It is taken off what is measured, as it is
 // not the requests' doing: a control plane has much to do for itself.
 func idleOf(ctx context.Context, pause time.Duration, subjects []subject) (map[string]idle, error) {
 	before := map[string][2]time.Duration{}

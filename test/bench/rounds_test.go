@@ -20,7 +20,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// The second round is the first one backwards, so that what grows or shrinks over time favors nobody.
+// The second round is the first one backwards, so that what grows or shrinks over time favors no subject.
 func TestRoundsGoBackAndForth(t *testing.T) {
 	var order []string
 	subjects := []subject{}

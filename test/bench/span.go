@@ -24,7 +24,7 @@ func (s span) cpuPerAll() float64 {
 	return all
 }
 
-// watched measures what a function does, which says how much that was.
+// watched measures what a function does, which returns how much that was.
 func watched(pids map[string]int, do func() (int, error)) (span, error) {
 	before := map[string]time.Duration{}
 	for name, pid := range pids {

@@ -17,7 +17,7 @@ type row struct {
 	target     target
 }
 
-// target is what the ratio should be; the zero value asks for nothing.
+// target is what the ratio should be; the zero value sets no limit.
 type target struct {
 	limit        float64
 	asked, least bool
@@ -34,7 +34,7 @@ type table struct {
 
 func (t *table) add(r row) { t.rows = append(t.rows, r) }
 
-// verdict says what is asked of a ratio and whether it holds.
+// verdict is the limit of a ratio, and whether the ratio meets it.
 func (t target) verdict(ratio float64) string {
 	switch {
 	case !t.asked:

@@ -21,11 +21,11 @@ var concurrencies = []int{1, 32}
 
 const (
 	tokenRequestName = "TokenRequest"
-	// newConnections names what is asked over a TLS connection of its own each time.
+	// newConnections names requests over a TLS connection of their own each time.
 	newConnections = " over new connections"
 )
 
-// ourRequest is the body by which a token of ours is asked for.
+// ourRequest is the body of a request for a token of ours.
 const ourRequest = `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest","spec":{"duration":"1h"}}`
 
 // measureTokens measures tokens through the API: ours straight at the aggregated server, ours through kube-apiserver, those of
@@ -115,7 +115,7 @@ func object(apiVersion, kind, name string, spec map[string]any) map[string]any {
 	return o
 }
 
-// tokens returns what asks for one token. That there is one in the answer is seen by its first letters, the same in every JWT.
+// tokens returns a function that requests one token. That there is one in the answer is seen by its first letters, the same in every JWT.
 func (c *client) tokens(url, body string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answer, err := c.post(ctx, url, []byte(body))
@@ -140,7 +140,7 @@ func tokenRows(t *table, workers int, results map[string]result) {
 				what: what + "CPU per token less signature", unit: "µs", ours: micro(ours.cpu - signature.cpu),
 				peer: tokenRequestName, theirs: micro(peer.cpu - results["signature RS256"].cpu),
 			}
-			// What clients meet is the way through kube-apiserver. Straight is what is left to our server.
+			// Clients go through kube-apiserver. Straight is the part of our server alone.
 			perToken := row{what: what + "CPU per token", unit: "µs", ours: micro(ours.cpu), peer: tokenRequestName, theirs: micro(peer.cpu)}
 			least := 3.0
 			switch targeted := workers == 32; {

@@ -19,8 +19,8 @@ import (
 var webhookConcurrencies = []int{1, 16}
 
 // measureWebhook measures what an admitted pod costs our webhook, beside one that decodes the same review and admits it. Both are
-// processes of their own, asked by the same kube-apiserver, about the same pods of the same service account: a label of the pod
-// says which of them. The pods are dry runs, which are reviewed like any other and not stored.
+// processes of their own, called by the same kube-apiserver, about the same pods of the same service account: a label of the pod
+// selects which of them. The pods are dry runs, which are reviewed like any other and not stored.
 func measureWebhook(ctx context.Context, s settings, p plane, t *table) error {
 	w, remove, err := newWorld(ctx, p, map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled})
 	if err != nil {
@@ -49,7 +49,7 @@ func measureWebhook(ctx context.Context, s settings, p plane, t *table) error {
 	return nil
 }
 
-// startWebhooks starts both, and waits until each is asked.
+// startWebhooks starts both, and waits until each is called.
 func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(), err error) {
 	var stops []func()
 	stop = func() {
@@ -90,15 +90,15 @@ func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(),
 		return 0, 0, nil, err
 	}
 	stops = append(stops, nothing.stop)
-	for label, address := range map[string]string{"ours": net.JoinHostPort("127.0.0.1", port), "noop": nothing.says} {
+	for label, address := range map[string]string{"ours": net.JoinHostPort("127.0.0.1", port), "noop": nothing.ready} {
 		unregister, err := w.registerWebhook(ctx, label, "https://"+address+"/pods")
 		if err != nil {
 			return 0, 0, nil, err
 		}
 		stops = append(stops, unregister)
 	}
-	err = until(ctx, "both webhooks are asked", 30*time.Second, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
-		seen, err := get(ctx, w.metrics, "https://"+nothing.says+"/")
+	err = until(ctx, "both webhooks are called", 30*time.Second, 200*time.Millisecond, func(ctx context.Context) (bool, error) {
+		seen, err := get(ctx, w.metrics, "https://"+nothing.ready+"/")
 		if err != nil {
 			return false, err
 		}
@@ -108,7 +108,7 @@ func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(),
 		if err := w.dryRun("ours", true)(ctx); err != nil {
 			return false, err
 		}
-		again, err := get(ctx, w.metrics, "https://"+nothing.says+"/")
+		again, err := get(ctx, w.metrics, "https://"+nothing.ready+"/")
 		return !bytes.Equal(seen, again), err
 	})
 	return copied.pid, nothing.pid, stop, err
@@ -130,7 +130,7 @@ func (w *world) exemptPods(ctx context.Context) (restore func(), err error) {
 // identityWebhook is the name of the plane's webhook configuration: deploy/base/51-webhook.yaml.
 const identityWebhook = "credence-webhook"
 
-// registerWebhook has kube-apiserver ask a webhook about pods of the namespace with a label, as it asks the plane's own.
+// registerWebhook has kube-apiserver call a webhook for pods of the namespace with a label, as it calls the plane's own.
 func (w *world) registerWebhook(ctx context.Context, label, url string) (func(), error) {
 	var installed registrationv1.MutatingWebhookConfiguration
 	if err := w.get(ctx, "", identityWebhook, &installed); err != nil {
@@ -155,7 +155,7 @@ func (w *world) registerWebhook(ctx context.Context, label, url string) (func(),
 	return nil, fmt.Errorf("the plane has no webhook for pods")
 }
 
-// dryRun creates a pod without storing it; identities says whether the answer must have the volume of one.
+// dryRun creates a pod without storing it; with identities the answer must have the volume of one.
 func (w *world) dryRun(label string, identities bool) func(context.Context) error {
 	url, body := w.podsURL("?dryRun=All"), podBody(label)
 	return func(ctx context.Context) error {

@@ -37,7 +37,7 @@ type world struct {
 	namespace string
 	// objects is a client of controller-runtime, without a limit on requests.
 	objects ctrl.Client
-	// metrics asks the health servers of components.
+	// metrics calls the health servers of components.
 	metrics *http.Client
 }
 
@@ -138,7 +138,7 @@ func many(ctx context.Context, count, workers int, do func(ctx context.Context, 
 	return context.Cause(ctx)
 }
 
-// until asks again and again whether something is so, for at most a time.
+// until calls so again and again until it returns true, for at most patience.
 func until(ctx context.Context, what string, patience, every time.Duration, so func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

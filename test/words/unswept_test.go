@@ -5,6 +5,4 @@ var unswept = []string{
 	"execcredential",
 	"execcredential/clientgo",
 	"execcredential/exectest",
-	"test/bench",
-	"test/bench/allocations",
 }

@@ -59,7 +59,7 @@ func measure(t *testing.T) map[string]int {
 	return got
 }
 
-// compare returns what is wrong: operations that allocate more than the baseline says, and names that are in one of the two
+// compare returns the faults: operations that allocate more than in the baseline, and names that are in one of the two
 // only. To allocate less is no fault.
 func compare(want, got map[string]int) []string {
 	var complaints []string
@@ -121,6 +121,6 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	if _, err := parse("many\tname\n"); err == nil {
-		t.Error("a count that is no number was read")
+		t.Error("a count that is not a number was read")
 	}
 }
