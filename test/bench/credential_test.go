@@ -70,7 +70,7 @@ func TestEachIsTheFirstAsOften(t *testing.T) {
 	}
 }
 
-// The time over the bare start is computed within a round, as all are slow together.
+// The time over the program true is computed within a round, as all are slow together.
 func TestStartRows(t *testing.T) {
 	ms := func(list ...int) (all []time.Duration) {
 		for _, v := range list {
