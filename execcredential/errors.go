@@ -10,7 +10,7 @@ import (
 // ErrClosed is what every use of a Pool, and of what came from it, gets after Close.
 var ErrClosed = errors.New("execcredential: the pool is closed")
 
-// ConfigError says which field of a Config or Options can't be used. Trying again is of no use before it is changed.
+// ConfigError names a field of a Config or Options that can't be used. Trying again is of no use before it is changed.
 type ConfigError struct {
 	Field  string // as kubeconfig spells it, for example "env[2].name"
 	Reason string
@@ -18,11 +18,11 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("exec credential: %s %s", e.Field, e.Reason) }
 
-// NotFoundError says that the program does not exist.
+// NotFoundError reports that the program does not exist.
 type NotFoundError struct {
 	Command     string
 	InstallHint string // Config.InstallHint, without control characters
-	Err         error  // what the operating system said
+	Err         error  // the error of the operating system
 }
 
 func (e *NotFoundError) Error() string {
@@ -35,10 +35,10 @@ func (e *NotFoundError) Error() string {
 
 func (e *NotFoundError) Unwrap() error { return e.Err }
 
-// StartError says that the program exists and can't be started: no permission, a folder, not a program of this system.
+// StartError reports that the program exists and can't be started: no permission, a folder, not a program of this system.
 type StartError struct {
 	Path string // as resolved
-	Err  error  // what the operating system said
+	Err  error  // the error of the operating system
 }
 
 func (e *StartError) Error() string {
@@ -47,7 +47,7 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// PolicyError says that the program must not run.
+// PolicyError reports that the program must not run.
 type PolicyError struct {
 	Command string // as configured
 	Path    string // as resolved; empty if that failed
@@ -61,7 +61,7 @@ func (e *PolicyError) Error() string {
 	return fmt.Sprintf("exec credential: program %q (%s) is not allowed: %s", e.Command, e.Path, e.Reason)
 }
 
-// InteractiveError says that the program needs a terminal, and why it can't have one.
+// InteractiveError reports that the program needs a terminal, and why it can't have one.
 type InteractiveError struct {
 	Command string
 	Reason  string
@@ -71,7 +71,7 @@ func (e *InteractiveError) Error() string {
 	return fmt.Sprintf("exec credential: program %q must be interactive (interactiveMode: Always): %s", e.Command, e.Reason)
 }
 
-// TooLargeError says that the operating system would not take an argument, a variable, or all of them together.
+// TooLargeError reports that the operating system would not take an argument, a variable, or all of them together.
 type TooLargeError struct {
 	What        string // for example "environment variable KUBERNETES_EXEC_INFO"
 	Size, Limit int    // bytes
@@ -86,7 +86,7 @@ func (e *TooLargeError) Error() string {
 	return message
 }
 
-// ExitError says that the program ended without success.
+// ExitError reports that the program ended without success.
 type ExitError struct {
 	Command string
 	Code    int    // exit code; -1 if a signal ended it
@@ -102,7 +102,7 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("exec credential: program %q %s%s", e.Command, how, quoteStderr(e.Stderr))
 }
 
-// TimeoutError says that the program was ended because it took too long.
+// TimeoutError reports that the program was ended because it took too long.
 type TimeoutError struct {
 	Command string
 	After   time.Duration
@@ -116,8 +116,8 @@ func (e *TimeoutError) Error() string {
 // Timeout is true, as net.Error has it.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// OutputError says that the program succeeded, and what is wrong with what it wrote to standard output. errors.Is tells by a
-// Problem which. It never holds anything of the output but the names of versions, kinds and fields.
+// OutputError reports that the program succeeded, and what is wrong with its standard output. errors.Is finds out which
+// Problem it is. It never holds anything of the output but the names of versions, kinds and fields.
 type OutputError struct {
 	Command   string
 	Problem   Problem
@@ -149,14 +149,14 @@ func (e *OutputError) Is(target error) bool {
 	return ok && problem == e.Problem
 }
 
-// BackoffError says that the program was not run, because it failed a short while ago. It unwraps to that failure.
+// BackoffError reports that the program was not run, because it failed a short while ago. It unwraps to that failure.
 type BackoffError struct {
 	Failures int       // in a row
 	Next     time.Time // when the program may run again
 	Err      error
 }
 
-// Error has the first line of the failure: who saw it had the rest, such as the hint how to install a program.
+// Error has the first line of the failure: the callers that got the failure itself had the rest, such as the hint how to install a program.
 func (e *BackoffError) Error() string {
 	first, _, _ := strings.Cut(fmt.Sprint(e.Err), "\n")
 	return fmt.Sprintf("%s (failed %d times in a row; not tried again before %s)", first, e.Failures, e.Next.Format(time.RFC3339))
@@ -168,7 +168,7 @@ func quoteStderr(tail string) string {
 	if tail == "" {
 		return ""
 	}
-	return "; it said: " + tail
+	return "; its standard error: " + tail
 }
 
 func orNone(s string) string {

@@ -54,14 +54,14 @@ func cause(err error) error {
 	return err
 }
 
-// startError says why the operating system would not start what was found at path.
+// startError is why the operating system would not start the file that was found at path.
 func startError(path string, err error) error {
 	if tooLarge(err) {
 		return &StartError{Path: path, Err: fmt.Errorf("%w; with provideClusterInfo the cluster's certificate authorities are among the variables", cause(err))}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, statErr := os.Stat(path); statErr == nil {
-			return &StartError{Path: path, Err: errors.New("the interpreter or loader that it asks for does not exist")}
+			return &StartError{Path: path, Err: errors.New("the interpreter or loader that it names does not exist")}
 		}
 		return &NotFoundError{Command: path, Err: cause(err)}
 	}
