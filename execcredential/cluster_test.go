@@ -42,7 +42,7 @@ func TestClusterTransport(t *testing.T) {
 		}
 	}
 	if proxied != 1 {
-		t.Errorf("the proxy was asked %d times", proxied)
+		t.Errorf("the proxy was called %d times", proxied)
 	}
 	for field, c := range map[string]execcredential.Cluster{
 		"cluster.insecure-skip-tls-verify":   {InsecureSkipTLSVerify: true, CertificateAuthorityData: server.authority.PEM()},

@@ -22,7 +22,7 @@ func quoted(s string) string {
 	return string(out)
 }
 
-// malformed is every kind of output that must not become a credential, each with the Problem that says what is wrong with it.
+// malformed is every kind of output that must not become a credential, each with the Problem of its error.
 func malformed(t testing.TB) map[string]struct {
 	output string
 	want   execcredential.Problem
@@ -119,7 +119,7 @@ func TestMalformedOutput(t *testing.T) {
 			}
 			for _, secret := range []string{"s3cr3t", "PRIVATE KEY-----\nMI"} {
 				if strings.Contains(err.Error(), secret) {
-					t.Errorf("error %q tells the secret", err)
+					t.Errorf("error %q shows the secret", err)
 				}
 			}
 		})

@@ -99,7 +99,7 @@ func TestDeviceThatWasTakenAway(t *testing.T) {
 	}
 }
 
-// What is not about signing stays as it is, also for a key that did not sign before.
+// An error that is not about signing stays as it is, also for a key that did not sign before.
 func TestOtherErrorsStay(t *testing.T) {
 	server := serve(t, true, all)
 	device := newDevice(t)
@@ -125,7 +125,7 @@ func TestOtherErrorsStay(t *testing.T) {
 	}
 }
 
-// A key for whoever makes the handshake: it is asked for again after it did not sign, and one in memory is handed out as it is.
+// A key for a caller that makes the handshake: it is obtained again after it did not sign, and one in memory is handed out as it is.
 func TestCallbackOfADevice(t *testing.T) {
 	server := serve(t, true, all)
 	device := newDevice(t)
@@ -159,7 +159,7 @@ func TestCallbackOfADevice(t *testing.T) {
 	}
 }
 
-// A key of a credential that was replaced says nothing about the new one.
+// A failure of a key whose credential was replaced does not count for the new one.
 func TestOldKeyThatDoesNotSign(t *testing.T) {
 	server := serve(t, true, all)
 	device := newDevice(t)
@@ -215,7 +215,7 @@ func TestDeviceThatSignsMessages(t *testing.T) {
 	}
 }
 
-// A device that knows no RSA-PSS says so by the schemes of its certificate, which the library keeps.
+// A device without RSA-PSS leaves it out of the schemes of its certificate, which the library keeps.
 func TestSchemesOfADeviceAreKept(t *testing.T) {
 	server := serve(t, true, all)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -247,7 +247,7 @@ func TestSchemesOfADeviceAreKept(t *testing.T) {
 	}
 }
 
-// devices are a server, and a provider whose every session is a new one; each signs as often as signs says.
+// devices are a server, and a provider whose every session is a new one; each signs if signs returns true for it.
 func devices(t *testing.T, signs func(session int) bool) (*server, *execcredential.Source, *script, *exectest.Clock) {
 	t.Helper()
 	server := serve(t, true, all)
@@ -359,9 +359,9 @@ func TestNextSourceWhenADeviceIsAway(t *testing.T) {
 			t.Errorf("the server saw %q, want %q", got, want)
 		}
 	}
-	post("Bearer second nobody body")
+	post("Bearer second anonymous body")
 	handshakes := server.opened.Load()
-	post("Bearer second nobody body")
+	post("Bearer second anonymous body")
 	if got := server.opened.Load() - handshakes; got != 0 || provider.runs.Load() != 2 {
 		t.Errorf("%d handshakes for a key that is known not to sign, %d runs", got, provider.runs.Load())
 	}
@@ -370,7 +370,7 @@ func TestNextSourceWhenADeviceIsAway(t *testing.T) {
 	post(" device body")
 }
 
-// Only the error of a handshake is one that says that nothing was sent, whatever the words of others are.
+// Only the error of a handshake proves that nothing was sent, whatever the words of others are.
 func TestErrorOfAHandshake(t *testing.T) {
 	said, handshake := errors.New("EOF"), errors.New("tls: failed to sign handshake: EOF")
 	var sign *execcredential.SignError

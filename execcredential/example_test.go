@@ -107,7 +107,7 @@ func ExampleSource_TokenSource() {
 	// Output: Bearer a-token
 }
 
-// What went wrong can be told apart.
+// Errors are distinguished by their type and Problem.
 func ExampleOutputError() {
 	_, err := execcredential.Decode([]byte("Logging in...\n{\"apiVersion\":\"client.authentication.k8s.io/v1\"}"), execcredential.V1, time.Now())
 	fmt.Println(errors.Is(err, execcredential.TextBeforeObject))
@@ -117,7 +117,7 @@ func ExampleOutputError() {
 	// exec credential: standard output has text before the JSON object: 14 bytes; messages belong on standard error
 }
 
-// Only one program may run, and only as long as nobody else could have changed it.
+// Only one program may run, and only as long as no other user could have changed it.
 func ExamplePolicy() {
 	pool, err := execcredential.NewPool(execcredential.Options{Policy: execcredential.Policy{
 		Type:         execcredential.Allowlist,
@@ -137,7 +137,7 @@ func ExamplePolicy() {
 	// Output: true it is not in the allowlist
 }
 
-// Two credentials of one account: if the first program has none to give, the second is asked.
+// Two credentials of one account: if the first program has none to give, the second is run.
 func ExampleNewAccount() {
 	dir := folder("https://dev.example")
 	defer os.RemoveAll(dir)

@@ -17,16 +17,16 @@ func SetLimits(s *Source, each, total int) {
 	s.provider.(*program).limits = limits{each: each, total: total}
 }
 
-// ExecInfo is what c's program is told.
+// ExecInfo is what c's program is passed.
 func ExecInfo(c Config, interactive bool) (string, error) { return c.execInfo(interactive) }
 
-// CheckBatch is what is asked of batch files on Windows.
+// CheckBatch is the check of batch files on Windows.
 func CheckBatch(path string, args ...string) error { return checkBatch("login", path, args) }
 
-// SignErrorOf is what a request that ended with err gets, if its key said what it says in a handshake that ended with handshake.
-func SignErrorOf(said, handshake, err error) error {
+// SignErrorOf is what a request that ended with err gets, if its key returned signing in a handshake that ended with handshake.
+func SignErrorOf(signing, handshake, err error) error {
 	h := &handshakes{}
-	h.signed(said)
+	h.signed(signing)
 	h.ended(handshake)
 	return h.of(err)
 }

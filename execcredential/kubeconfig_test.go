@@ -24,7 +24,7 @@ contexts:
 - name: static
   context: {cluster: dev, user: robot}
 - name: noexec
-  context: {cluster: dev, user: nobody}
+  context: {cluster: dev, user: bare}
 clusters:
 - name: dev
   cluster:
@@ -63,7 +63,7 @@ users:
   user:
     token: abc
     exec: {apiVersion: client.authentication.k8s.io/v1, command: login, interactiveMode: Never}
-- name: nobody
+- name: bare
   user: {}
 `
 
@@ -142,7 +142,7 @@ func TestBadKubeconfigs(t *testing.T) {
 		"impersonation":    {content: "users: [{name: u, user: {token: a, as: viewer}}]\n", selection: execcredential.Selection{User: "u"}, want: "users[name=u].user.as: impersonation is not supported"},
 		"no key":           {content: "users: [{name: u, user: {client-certificate: c.pem}}]\n", selection: execcredential.Selection{User: "u"}, want: "client-key is missing"},
 		"bad key":          {content: "users: [{name: u, user: {client-certificate: c.pem, client-key-data: s3cr3t!}}]\n", selection: execcredential.Selection{User: "u"}, want: "client-key-data is not base64"},
-		"no exec":          {content: kubeconfig, selection: execcredential.Selection{Context: "noexec"}, want: "users[name=nobody].user", is: execcredential.ErrNoExec},
+		"no exec":          {content: kubeconfig, selection: execcredential.Selection{Context: "noexec"}, want: "users[name=bare].user", is: execcredential.ErrNoExec},
 		"no command":       {content: entry(`{apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}`), want: "users[name=u].user.exec: exec credential: command is empty"},
 		"no version":       {content: entry(`{command: x}`), want: "apiVersion is empty"},
 		"alpha":            {content: entry(`{command: x, apiVersion: client.authentication.k8s.io/v1alpha1}`), want: `apiVersion is "client.authentication.k8s.io/v1alpha1"; supported are`},
@@ -163,7 +163,7 @@ func TestBadKubeconfigs(t *testing.T) {
 				t.Fatalf("got %v, want an error with %q", err, bad.want)
 			}
 			if strings.Contains(err.Error(), "s3cr3t") {
-				t.Errorf("error tells the secret: %v", err)
+				t.Errorf("error shows the secret: %v", err)
 			}
 			if typed.Path != path {
 				t.Errorf("path is %q", typed.Path)

@@ -23,7 +23,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// What no caller is told is logged, once, and without a secret.
+// A failure that no caller gets is logged, once, and without a secret.
 func TestLog(t *testing.T) {
 	var out buffer
 	runs := make(chan execcredential.Run, 10)

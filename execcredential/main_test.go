@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { exectest.Main(m) }
 
 var start = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// newPool returns a pool with a clock that stands still, whose programs write to nobody.
+// newPool returns a pool with a clock that stands still, whose programs' messages are discarded.
 func newPool(t testing.TB, o execcredential.Options) (*execcredential.Pool, *exectest.Clock) {
 	t.Helper()
 	clock := exectest.NewClock(start)

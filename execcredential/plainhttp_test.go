@@ -17,7 +17,7 @@ import (
 	"github.com/credence-id/credence/execcredential/exectest"
 )
 
-// plainServer tells what each request was authorized with.
+// plainServer records what each request was authorized with.
 func plainServer(t *testing.T) (*httptest.Server, chan string) {
 	t.Helper()
 	seen := make(chan string, 10)
@@ -77,7 +77,7 @@ func TestPlainHTTP(t *testing.T) {
 	}
 }
 
-// What the caller authorized itself is its own business, and passes as it is.
+// A request that the caller authorized itself passes as it is.
 func TestPlainHTTPWithCredentialsOfTheCaller(t *testing.T) {
 	server, seen := plainServer(t)
 	provider := exectest.NewProvider(t, token)
@@ -158,7 +158,7 @@ func TestPlainHTTPHostsAreCompared(t *testing.T) {
 	}{
 		"other case":   {host: "LocalHost:8001", server: "http://localHOST:8001", allowed: true},
 		"port left":    {host: "localhost", server: "http://localhost:80", allowed: true},
-		"port said":    {host: "localhost:80", server: "http://localhost/prefix", allowed: true},
+		"port named":   {host: "localhost:80", server: "http://localhost/prefix", allowed: true},
 		"IPv6":         {host: "[::1]:8001", server: "http://[::1]:8001", allowed: true},
 		"IPv6, port":   {host: "[::1]", server: "http://[::1]:8001"},
 		"end of it":    {host: "localhost:80", server: "http://evil.localhost:80"},
@@ -175,7 +175,7 @@ func TestPlainHTTPHostsAreCompared(t *testing.T) {
 	}
 }
 
-// Kubernetes' own clients do not run a program for a cluster without TLS. What that is, they say in the same way.
+// Kubernetes' own clients do not run a program for a cluster without TLS. The library refuses the same clusters.
 func TestClustersWithoutTLS(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster string
@@ -210,14 +210,14 @@ func TestClustersWithoutTLS(t *testing.T) {
 			if !strings.Contains(err.Error(), "Selection.PlainHTTP") || strings.Contains(err.Error(), "s3cr3t") {
 				t.Errorf("error %q", err)
 			}
-			// Whoever wants it says so twice: to the reader, and to the pool.
+			// A user who wants it sets it twice: for the reader, and for the pool.
 			config, err := execcredential.LoadKubeconfig(path, execcredential.Selection{PlainHTTP: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			pool, _ := newPool(t, execcredential.Options{})
 			if _, err := pool.Source(config); !errors.As(err, &plain) || plain.Server != c.plain {
-				t.Errorf("a pool that was not told: %v", err)
+				t.Errorf("a pool that does not allow the host: %v", err)
 			}
 			u, err := url.Parse(c.plain)
 			if err != nil {
@@ -225,13 +225,13 @@ func TestClustersWithoutTLS(t *testing.T) {
 			}
 			allowing, _ := newPool(t, execcredential.Options{PlainHTTPHosts: []string{u.Host}})
 			if _, err := allowing.Source(config); err != nil {
-				t.Errorf("a pool that was told: %v", err)
+				t.Errorf("a pool that allows the host: %v", err)
 			}
 		})
 	}
 }
 
-// A client certificate can't be shown without TLS, and nobody is to be taken for somebody else.
+// A client certificate can't be shown without TLS, and a client must not be taken for another one.
 func TestCertificateWithoutTLS(t *testing.T) {
 	server, seen := plainServer(t)
 	certificate, key := exectest.NewAuthority(t).Issue("jane", start.Add(-time.Hour), start.Add(time.Hour))

@@ -109,7 +109,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// What cmd.exe would take for more than an argument does not reach a batch file.
+// Characters that cmd.exe would take for more than an argument do not reach a batch file.
 func TestBatchFiles(t *testing.T) {
 	for _, path := range []string{`login.bat`, `LOGIN.BAT`, `tools.v1/login.Cmd`} {
 		if err := execcredential.CheckBatch(path, "--for", "jane doe", `c:\users\jane`, "a=b,c;d", "ü"); err != nil {
@@ -123,7 +123,7 @@ func TestBatchFiles(t *testing.T) {
 		}
 	}
 	if err := execcredential.CheckBatch("login.exe", `"&calc`); err != nil {
-		t.Errorf("a program that is no batch file: %v", err)
+		t.Errorf("a program that is not a batch file: %v", err)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestRecursion(t *testing.T) {
 	}
 }
 
-// Who writes the kubeconfig, and not the policy, does not make another program of one that is allowed.
+// The author of a kubeconfig, who does not write the policy, can't make another program of one that is allowed.
 func TestPolicyOfVariables(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plugin")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+withStatus(`{"token":"abc"}`)+"'\n"), 0o700); err != nil {

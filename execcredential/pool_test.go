@@ -65,7 +65,7 @@ func TestEqualConfigsShareASource(t *testing.T) {
 	without := sourceOf(t, pool, base)
 	base.Cluster.Server = "https://b"
 	if sourceOf(t, pool, base) != without {
-		t.Error("a cluster that the program is not told of makes two sources")
+		t.Error("a cluster that is not passed to the program makes two sources")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// openFiles is how many files this process has open, where the system tells.
+// openFiles is how many files this process has open, where the system lists them.
 func openFiles() int {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return len(entries)

@@ -52,7 +52,7 @@ func TestChildInASessionOfItsOwnIsEnded(t *testing.T) {
 			defer child.Close()
 			said := bufio.NewReader(child)
 			if line, err := said.ReadString('\n'); line != "started\n" {
-				t.Fatalf("the child said %q, error %v", line, err)
+				t.Fatalf("the child wrote %q, error %v", line, err)
 			}
 			clock.WaitForTimers(1)
 			clock.Advance(time.Hour)

@@ -168,7 +168,7 @@ func TestWhatIsLeftBehindIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// How long a program may take is said by its config, or else by the pool, and has a default: for one at a terminal, too.
+// How long a program may take is set by its config, or else by the pool, and has a default: for one at a terminal, too.
 func TestDeadlines(t *testing.T) {
 	input, err := os.Open(os.DevNull)
 	if err != nil {
@@ -289,7 +289,7 @@ func TestInteractiveModes(t *testing.T) {
 			}
 			call := provider.Calls()[0]
 			if strings.Contains(call.Info, `"interactive":true`) != c.interactive || (call.Stdin == "typed") != c.interactive {
-				t.Errorf("told %s, standard input %q", call.Info, call.Stdin)
+				t.Errorf("passed %s, standard input %q", call.Info, call.Stdin)
 			}
 		})
 	}
@@ -393,12 +393,12 @@ func TestCommentsThatDoNotFit(t *testing.T) {
 			}
 		}
 		if err := json.Unmarshal([]byte(provider.Calls()[0].Info), &told); err != nil || !bytes.Equal(told.Spec.Cluster.Data, c.told) {
-			t.Errorf("%s: told %d bytes, error %v: %.200s", name, len(told.Spec.Cluster.Data), err, told.Spec.Cluster.Data)
+			t.Errorf("%s: passed %d bytes, error %v: %.200s", name, len(told.Spec.Cluster.Data), err, told.Spec.Cluster.Data)
 		}
 	}
 }
 
-// What the check lets through, the operating system takes.
+// Variables that the check lets through, the operating system takes.
 func TestLargestVariable(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the limit of a variable is that of Linux")
@@ -436,7 +436,7 @@ func TestSecretsOnStandardError(t *testing.T) {
 	}
 	for _, hidden := range []string{"abcdefghijkl", "eyJ", "hunter22", "rt-0123456789", secret, "the-token-of-the-output", "PRIVATE KEY", key[40:80]} {
 		if strings.Contains(err.Error(), hidden) {
-			t.Errorf("error tells %q: %v", hidden, err)
+			t.Errorf("error shows %q: %v", hidden, err)
 		}
 	}
 	long := exectest.NewProvider(t, func(exectest.Call) exectest.Answer {
@@ -474,12 +474,12 @@ func TestDepthIsNotTheConfigs(t *testing.T) {
 	}
 }
 
-// blocked is a writer that nobody reads from.
+// blocked is a writer without a reader.
 type blocked chan struct{}
 
 func (b blocked) Write(p []byte) (int, error) { <-b; return len(p), nil }
 
-// Messages that nobody takes keep neither the program nor Close.
+// Unread messages keep neither the program nor Close.
 func TestUnreadStderr(t *testing.T) {
 	stderr := make(blocked)
 	defer close(stderr)
@@ -512,7 +512,7 @@ func TestSecretVariables(t *testing.T) {
 	}{
 		"word":              {variable: "STAGE", value: "production"},
 		"where a secret is": {variable: "TOKEN_FILE", value: "/run/secrets/token"},
-		"who asks":          {variable: "AWS_ACCESS_KEY_ID", value: "AKIAEXAMPLE"},
+		"identifier":        {variable: "AWS_ACCESS_KEY_ID", value: "AKIAEXAMPLE"},
 		"short":             {variable: "PIN", value: "123"},
 		"name":              {variable: "CLIENT_SECRET", value: "login1", secret: true},
 		"small name":        {variable: "api-key", value: "login1", secret: true},

@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/execcredential/exectest"
 )
 
-// script is a Provider that gives what a test says, and counts.
+// script is a Provider that gives what a test sets, and counts.
 type script struct {
 	runs atomic.Int32
 	next func(run int) (execcredential.Material, error)

@@ -100,11 +100,11 @@ func TestStaticUsers(t *testing.T) {
 	exec := ", exec: {apiVersion: client.authentication.k8s.io/v1, command: /none, interactiveMode: Never}"
 	folder := files(t, map[string]string{"token": "of-file\n", "cert.pem": certificate, "key.pem": key})
 	for user, want := range map[string]string{
-		"{token: abc}":                                                    "Bearer abc nobody ",
-		"{token: abc" + exec + "}":                                        "Bearer abc nobody ",
-		"{tokenFile: token}":                                              "Bearer of-file nobody ",
-		"{token: abc, tokenFile: token}":                                  "Bearer of-file nobody ",
-		"{username: jane, password: p}":                                   "Basic " + encoded("jane:p") + " nobody ",
+		"{token: abc}":                                                    "Bearer abc anonymous ",
+		"{token: abc" + exec + "}":                                        "Bearer abc anonymous ",
+		"{tokenFile: token}":                                              "Bearer of-file anonymous ",
+		"{token: abc, tokenFile: token}":                                  "Bearer of-file anonymous ",
+		"{username: jane, password: p}":                                   "Basic " + encoded("jane:p") + " anonymous ",
 		"{client-certificate: cert.pem, client-key: key.pem}":             " jane ",
 		"{client-certificate: cert.pem, client-key: key.pem, token: abc}": "Bearer abc jane ",
 		"{client-certificate-data: " + encoded(certificate) + ", client-key-data: " + encoded(key) + "}":                     " jane ",
@@ -177,6 +177,6 @@ func TestStaticConfigs(t *testing.T) {
 	pool, _ := newPool(t, execcredential.Options{})
 	one := sourceOf(t, pool, execcredential.Config{Static: execcredential.Static{Token: "a"}})
 	if sourceOf(t, pool, execcredential.Config{Static: execcredential.Static{Token: "b"}}) == one || sourceOf(t, pool, execcredential.Config{Static: execcredential.Static{Token: "a"}}) != one {
-		t.Error("sources of static credentials are told apart by something else than these")
+		t.Error("sources of static credentials are distinguished by something else than these")
 	}
 }

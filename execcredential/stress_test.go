@@ -21,7 +21,7 @@ import (
 )
 
 // Whatever several goroutines do with a pool while its credentials expire, are refused, fail to come and lose their keys: nothing hangs,
-// one run at a time is made of a source, no token travels with the certificate of another run, and what is used after Close says so.
+// one run at a time is made of a source, no token travels with the certificate of another run, and calls after Close return ErrClosed.
 // CREDENCE_STRESS is how long it takes, 300 ms without it.
 func TestEverythingAtOnce(t *testing.T) {
 	long := 300 * time.Millisecond
@@ -33,7 +33,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		token, shown := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), common(r)
-		if token != "" && shown != "nobody" && token != shown || token == "" && shown == "nobody" {
+		if token != "" && shown != "anonymous" && token != shown || token == "" && shown == "anonymous" {
 			wrong.Store(fmt.Sprintf("token %q with the certificate of %q", token, shown))
 		}
 		switch rand.IntN(8) {

@@ -55,7 +55,7 @@ func TestTerminalReachesTheProgram(t *testing.T) {
 		}
 		call := provider.Calls()[0]
 		if call.Stdin != "jane\n" || !strings.Contains(call.Info, `"interactive":true`) {
-			t.Errorf("%s: standard input %q, told %s", mode, call.Stdin, call.Info)
+			t.Errorf("%s: standard input %q, passed %s", mode, call.Stdin, call.Info)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// Two programs never ask a person at the same time, be they of one Pool or of two. At another terminal there is somebody else to ask.
+// Two programs never ask a person at the same time, be they of one Pool or of two. At another terminal there is another person.
 func TestOnePromptAtATime(t *testing.T) {
 	_, tty := terminal(t)
 	again, err := os.OpenFile(tty.Name(), os.O_RDWR|unix.O_NOCTTY, 0) // the same terminal
@@ -118,14 +118,14 @@ func TestOnePromptAtATime(t *testing.T) {
 	queued(3)
 	select {
 	case name := <-asking:
-		t.Fatalf("%s asks while the first does", name)
+		t.Fatalf("%s prompts while the first does", name)
 	case <-time.After(300 * time.Millisecond): // it would have been started at once
 	}
 	elsewhere := ask(third, "elsewhere")
 	if name := <-asking; name != "elsewhere" {
-		t.Fatalf("%s asks while the first does", name)
+		t.Fatalf("%s prompts while the first does", name)
 	}
-	// Whoever waits for the terminal is not kept by it.
+	// Close ends a run that waits for the terminal.
 	closed := pool(tty)
 	waiting := ask(closed, "closed")
 	queued(5)
@@ -147,7 +147,7 @@ func TestOnePromptAtATime(t *testing.T) {
 		t.Error(err)
 	}
 	if left, _ := execcredential.Terminals(); left != 0 {
-		t.Errorf("%d terminals are remembered that nobody uses", left)
+		t.Errorf("%d terminals are remembered without a user", left)
 	}
 }
 

@@ -62,7 +62,7 @@ func serve(t testing.TB, http2 bool, accepts func(*http.Request) bool) *server {
 
 func common(r *http.Request) string {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return "nobody"
+		return "anonymous"
 	}
 	return r.TLS.PeerCertificates[0].Subject.CommonName
 }
@@ -111,7 +111,7 @@ func TestRequestIsNotChanged(t *testing.T) {
 		}
 		body, _ := io.ReadAll(response.Body)
 		_ = response.Body.Close()
-		if string(body) != "Bearer abc nobody " {
+		if string(body) != "Bearer abc anonymous " {
 			t.Errorf("%s: the server saw %q", name, body)
 		}
 		if len(request.Header) != 1 || response.Request != request {
@@ -133,7 +133,7 @@ func TestCredentialsOfTheCallerWin(t *testing.T) {
 	}
 	body, _ := io.ReadAll(response.Body)
 	_ = response.Body.Close()
-	if string(body) != "Basic xyz nobody " || script.runs.Load() != 0 {
+	if string(body) != "Basic xyz anonymous " || script.runs.Load() != 0 {
 		t.Errorf("the server saw %q after %d runs", body, script.runs.Load())
 	}
 
@@ -345,7 +345,7 @@ func TestTLSConfig(t *testing.T) {
 	tokenOnly, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{Token: "abc"}, nil })
 	base = server.transport()
 	base.TLSClientConfig.GetClientCertificate = tokenOnly.GetClientCertificate
-	if got, _, err := get(&http.Client{Transport: tokenOnly.Wrap(base)}, server.URL); got != "Bearer abc nobody " {
+	if got, _, err := get(&http.Client{Transport: tokenOnly.Wrap(base)}, server.URL); got != "Bearer abc anonymous " {
 		t.Errorf("without a certificate the server saw %q, error %v", got, err)
 	}
 	broken, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{}, errors.New("broken") })
@@ -383,7 +383,7 @@ func TestCloseClosesConnections(t *testing.T) {
 	})
 }
 
-// A Transport that nobody has anymore leaves no connection.
+// A Transport that is no longer referenced leaves no connection.
 func TestForgottenTransport(t *testing.T) {
 	server := serve(t, true, all)
 	source, _, _ := scripted(t, execcredential.Options{}, func(int) (execcredential.Material, error) { return execcredential.Material{Token: "abc"}, nil })

@@ -41,7 +41,7 @@ func TestStormOfRevokedTokens(t *testing.T) {
 			}
 			defer response.Body.Close()
 			body, _ := io.ReadAll(response.Body)
-			if response.StatusCode != 200 || string(body) != "Bearer token-2 nobody body" {
+			if response.StatusCode != 200 || string(body) != "Bearer token-2 anonymous body" {
 				return fmt.Errorf("status %d, body %q", response.StatusCode, body)
 			}
 			return nil
@@ -101,7 +101,7 @@ func TestFailedRefreshOf401(t *testing.T) {
 	}
 }
 
-// A server that answers 401 and never ends its answer holds nobody up.
+// A server that answers 401 and never ends its answer holds no caller up.
 func TestEndless401(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
 		server := serve(t, http2, all)
@@ -140,7 +140,7 @@ func TestBodyThatCannotBeReplayed(t *testing.T) {
 	}
 }
 
-// A short body that says how short it is is sent again, whatever it is read from.
+// A short body of known length is sent again, whatever it is read from.
 func TestShortBodyIsReplayed(t *testing.T) {
 	server := serve(t, true, func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer b" })
 	for name, c := range map[string]struct {
@@ -148,12 +148,12 @@ func TestShortBodyIsReplayed(t *testing.T) {
 		length  int64
 		want    string // the body of the answer; empty for an error
 	}{
-		"short":         {content: "body", length: 4, want: "Bearer b nobody body"},
-		"just short":    {content: strings.Repeat("x", 64<<10), length: 64 << 10, want: "Bearer b nobody " + strings.Repeat("x", 64<<10)},
-		"too long":      {content: strings.Repeat("x", 64<<10+1), length: 64<<10 + 1, want: "unauthorized"},
-		"length unsaid": {content: "body", length: -1, want: "unauthorized"},
-		"says too much": {content: "body", length: 5},
-		"says too few":  {content: "body", length: 3},
+		"short":        {content: "body", length: 4, want: "Bearer b anonymous body"},
+		"just short":   {content: strings.Repeat("x", 64<<10), length: 64 << 10, want: "Bearer b anonymous " + strings.Repeat("x", 64<<10)},
+		"too long":     {content: strings.Repeat("x", 64<<10+1), length: 64<<10 + 1, want: "unauthorized"},
+		"length unset": {content: "body", length: -1, want: "unauthorized"},
+		"length large": {content: "body", length: 5},
+		"length small": {content: "body", length: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, _, _ := scripted(t, execcredential.Options{}, func(run int) (execcredential.Material, error) {
@@ -188,7 +188,7 @@ func TestShortBodyIsReplayed(t *testing.T) {
 	if _, err := source.Transport(server.transport()).RoundTrip(request); err == nil || !strings.Contains(err.Error(), "broken") || script.runs.Load() != 0 {
 		t.Errorf("a body that can't be read: error %v after %d runs", err, script.runs.Load())
 	}
-	// A body that does not come holds nobody longer than the request may take.
+	// A body that does not come holds the caller no longer than the request may take.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	never, writer := io.Pipe()
 	defer writer.Close()

@@ -22,7 +22,7 @@ func isConfigError(err error) bool {
 	return errors.As(err, new(*execcredential.ConfigError))
 }
 
-// What no constructor has made is an error where it is used, and no panic.
+// A zero value that no constructor has made is an error where it is used, and no panic.
 func TestZeroValues(t *testing.T) {
 	pool, clock := newPool(t, execcredential.Options{})
 	request := func() *http.Request {
@@ -127,7 +127,7 @@ func healthyCredential(t *testing.T, s *execcredential.Source) *execcredential.C
 }
 
 // No verb of fmt, and no handler of slog, prints an argument, a variable or an extension of a Config, however it is reached. Only %p, which is
-// for pointers and go vet refuses for a struct, asks no method.
+// for pointers and go vet refuses for a struct, calls no method.
 func TestNoVerbPrintsSecrets(t *testing.T) {
 	config := execcredential.Config{
 		Command: "login", Args: []string{"s3cr3t"}, APIVersion: execcredential.V1, InteractiveMode: execcredential.Never, ProvideClusterInfo: true,
