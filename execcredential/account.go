@@ -81,7 +81,7 @@ func (a *Account) Transport(base *http.Transport) *Transport {
 func (a *Account) Wrap(base http.RoundTripper) http.RoundTripper { return newWrapper(a.made(), base) }
 
 // GetClientCertificate is for a tls.Config. It returns the first certificate that the server accepts, and an empty one if there is
-// none, as crypto/tls asks. The credential is fetched within the handshake: a client that has a deadline for handshakes, and can't
+// none, as crypto/tls requires. The credential is fetched within the handshake: a client that has a deadline for handshakes, and can't
 // use Transport, should call Get before.
 func (a *Account) GetClientCertificate(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if a = a.made(); a.err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// clockSkew is how far ahead the clock of whoever issued a certificate may be.
+// clockSkew is how far ahead the clock of a certificate's issuer may be.
 const clockSkew = time.Minute
 
 // keyPair parses a certificate with its key. Its errors are *OutputError, and hold nothing of either.
@@ -51,7 +51,7 @@ func keyPair(certificate, key string, now time.Time) (*tls.Certificate, error) {
 	return &pair, checkCertificate(&pair, now)
 }
 
-// privateKey returns the first key in PEM. A key that can't be parsed is found and nil: what the parser said is about the key.
+// privateKey returns the first key in PEM. A key that can't be parsed is found and nil: the parser's error would be about the key.
 func privateKey(data []byte) (key crypto.Signer, found bool) {
 	for {
 		var block *pem.Block
@@ -75,7 +75,7 @@ func privateKey(data []byte) (key crypto.Signer, found bool) {
 	}
 }
 
-// checkCertificate checks a certificate at the time of execution, as KEP-541 asks, and its key against it. It fills in the Leaf.
+// checkCertificate checks a certificate at the time of execution, as KEP-541 requires, and its key against it. It fills in the Leaf.
 func checkCertificate(pair *tls.Certificate, now time.Time) error {
 	if len(pair.Certificate) == 0 {
 		return &OutputError{Problem: BadCertificate, Detail: "the chain is empty"}

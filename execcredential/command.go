@@ -59,7 +59,7 @@ func (p *program) tell(command *exec.Cmd, config Config, interactive bool) error
 }
 
 // depth counts programs that were run by programs, of this library: a program whose own kubeconfig leads back to it would be run
-// without end. What the config sets is no count.
+// without end. A value that the config sets is ignored.
 func (p *program) depth(env []string) (int, error) {
 	depth := 1
 	for _, variable := range env {

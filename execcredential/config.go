@@ -18,7 +18,7 @@ const (
 	V1Beta1 = "client.authentication.k8s.io/v1beta1"
 )
 
-// InteractiveMode says what a program wants of standard input.
+// InteractiveMode is a program's use of standard input.
 type InteractiveMode string
 
 const (
@@ -30,7 +30,7 @@ const (
 	Always InteractiveMode = "Always"
 )
 
-// Config names a program that hands out credentials, and what it is told. It is the exec section of a kubeconfig user, or what the user has
+// Config names a program that hands out credentials, and what it is passed. It is the exec section of a kubeconfig user, or what the user has
 // instead of one, with the cluster that the credential is for. It is copied wherever it goes in: changing it afterwards changes nothing.
 type Config struct {
 	// Static are credentials of the kubeconfig itself. With them no program runs, and Command must be empty.
@@ -43,9 +43,9 @@ type Config struct {
 	Env []EnvVar
 	// APIVersion is V1 or V1Beta1. Required.
 	APIVersion string
-	// InteractiveMode says what the program wants of standard input. Required for V1; with V1Beta1 empty means IfAvailable.
+	// InteractiveMode is the program's use of standard input. Required for V1; with V1Beta1 empty means IfAvailable.
 	InteractiveMode InteractiveMode
-	// InstallHint is told to the user when the program is missing. Control characters are replaced.
+	// InstallHint is shown to the user when the program is missing. Control characters are replaced.
 	InstallHint string
 	// ProvideClusterInfo passes Cluster to the program, and makes the credential one for this cluster only.
 	ProvideClusterInfo bool
@@ -54,32 +54,32 @@ type Config struct {
 	// Folder is where a relative path in Command begins: the folder of the kubeconfig. It must be absolute. A relative path without
 	// a Folder is refused: programs of the current directory are never run.
 	Folder string
-	// StdinUnavailable says why standard input can't be given away although it is a terminal, as in "used by the manifest reader".
+	// StdinUnavailable is why standard input can't be given away although it is a terminal, as in "used by the manifest reader".
 	// Empty if it can.
 	StdinUnavailable string
 	// Timeout and InteractiveTimeout are those of Options, for this program. Zero means those of the Pool. Only NoTimeout may be
 	// negative.
 	Timeout, InteractiveTimeout time.Duration
-	// Policy says which programs may run, besides the Policy of the Pool: both must allow it.
+	// Policy limits which programs may run, besides the Policy of the Pool: both must allow it.
 	Policy Policy
 }
 
 // EnvVar is an environment variable.
 type EnvVar struct{ Name, Value string }
 
-// Cluster is what a program is told of the server, as in spec.cluster of ExecCredential. Only Server is always there.
+// Cluster is what a program is passed about the server, as in spec.cluster of ExecCredential. Only Server is always there.
 type Cluster struct {
 	// Server is its URL.
 	Server string
 	// TLSServerName is the name to expect in its certificate, if it isn't the host of Server.
 	TLSServerName string
-	// InsecureSkipTLSVerify says that its certificate is not verified.
+	// InsecureSkipTLSVerify turns off the verification of its certificate.
 	InsecureSkipTLSVerify bool
 	// CertificateAuthorityData has its certificate authorities in PEM; empty for those of the system.
 	CertificateAuthorityData []byte
 	// ProxyURL is the proxy on the way to it.
 	ProxyURL string
-	// DisableCompression says that responses are not to be compressed.
+	// DisableCompression turns off the compression of responses.
 	DisableCompression bool
 	// Extension is JSON for the program, as the cluster's extension client.authentication.k8s.io/exec holds it. Empty if there is
 	// none.

@@ -134,7 +134,7 @@ func (c *Credential) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, reda
 // LogValue is [redacted].
 func (c *Credential) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON refuses: whoever needs the token asks for it by name.
+// MarshalJSON refuses: a caller that needs the token uses the method for it.
 func (c *Credential) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("execcredential: a credential is not written as JSON; call Token or Certificate")
 }

@@ -121,7 +121,7 @@ func firstValue(data []byte) (json.RawMessage, error) {
 	return first, err
 }
 
-// fromYAML converts one document that is a mapping and has an apiVersion. What is neither is not taken for YAML.
+// fromYAML converts one document that is a mapping and has an apiVersion. Other output is not taken for YAML.
 func fromYAML(output []byte) (json.RawMessage, bool) {
 	decoder := yaml.NewDecoder(bytes.NewReader(output))
 	var document yaml.Node
@@ -184,7 +184,7 @@ func text(fields map[string]json.RawMessage, place, name string) (string, error)
 	return s, nil
 }
 
-// timestamp is RFC 3339 or null. The zero time is how Kubernetes writes that there is none.
+// timestamp is RFC 3339 or null. The zero time is how Kubernetes writes a missing one.
 func timestamp(value json.RawMessage) (time.Time, error) {
 	if isNull(value) {
 		return time.Time{}, nil
@@ -210,7 +210,7 @@ func path(place, name string) string {
 	return place + "." + name
 }
 
-// plain is what may be told of a name in the output: nothing that is not a name. Programs have put secrets everywhere.
+// plain is what an error may show of a name in the output: nothing that is not a name. Programs have put secrets everywhere.
 func plain(name string) string {
 	if name == "" || len(name) <= 60 && !strings.HasPrefix(name, "eyJ") && !strings.ContainsFunc(name, func(r rune) bool {
 		return r >= 0x80 || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '.' && r != '/'

@@ -10,9 +10,9 @@ import (
 	"io"
 )
 
-// SignError says that the key of a client certificate did not sign a handshake, so that nothing was sent: its device was taken away,
+// SignError reports that the key of a client certificate did not sign a handshake, so that nothing was sent: its device was taken away,
 // the session with it is over, or it lacks the algorithm. A Transport returns it when the provider has no other credential, or one that
-// does not sign either; whoever takes GetClientCertificate gets what crypto/tls makes of it, which with TLS 1.3 is its text alone.
+// does not sign either; a caller of GetClientCertificate gets what crypto/tls makes of it, which with TLS 1.3 is its text alone.
 type SignError struct {
 	Err error // what the crypto.Signer returned
 }
@@ -36,33 +36,33 @@ func inDevice(certificate *tls.Certificate) bool {
 	return ok
 }
 
-// watched is a copy of a certificate whose key tells of every signature that was asked of it, with nil for one that it gave;
+// watched is a copy of a certificate whose key reports the result of every signature, nil for success;
 // certificate itself if its key is in memory.
-func watched(certificate *tls.Certificate, told func(error)) *tls.Certificate {
+func watched(certificate *tls.Certificate, report func(error)) *tls.Certificate {
 	if !inDevice(certificate) {
 		return certificate
 	}
 	copied := *certificate
-	copied.PrivateKey = &watchedKey{certificate.PrivateKey.(crypto.Signer), told}
+	copied.PrivateKey = &watchedKey{certificate.PrivateKey.(crypto.Signer), report}
 	return &copied
 }
 
 type watchedKey struct {
 	crypto.Signer
-	told func(error)
+	report func(error)
 }
 
 // Sign implements crypto.Signer.
 func (k *watchedKey) Sign(random io.Reader, digest []byte, o crypto.SignerOpts) ([]byte, error) {
-	return k.tell(k.Signer.Sign(random, digest, o))
+	return k.reported(k.Signer.Sign(random, digest, o))
 }
 
 // SignMessage implements crypto.MessageSigner, for keys that hash themselves.
 func (k *watchedKey) SignMessage(random io.Reader, message []byte, o crypto.SignerOpts) ([]byte, error) {
-	return k.tell(crypto.SignMessage(k.Signer, random, message, o))
+	return k.reported(crypto.SignMessage(k.Signer, random, message, o))
 }
 
-func (k *watchedKey) tell(signature []byte, err error) ([]byte, error) {
-	k.told(err)
+func (k *watchedKey) reported(signature []byte, err error) ([]byte, error) {
+	k.report(err)
 	return signature, err
 }

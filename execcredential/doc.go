@@ -27,7 +27,7 @@
 //     of a request ends the waiting of that request, never the process, which others may be waiting for.
 //   - A credential is used until its expirationTimestamp, and no longer; output that has expired already, for a second at most. Without a timestamp it is used for as long as the pool
 //     lives. Nothing is inferred from tokens or certificates.
-//   - When the server answers 401, the program runs once more whatever the timestamp says, and the request is sent once more, if its
+//   - When the server answers 401, the program runs once more whatever the timestamp, and the request is sent once more, if its
 //     body is short or can be read again, and the credential changed. How often a server can cause that is bounded.
 //   - Token and certificate of a credential are used together, and replaced together. A new certificate takes new connections: busy
 //     connections of the old one finish what they do, idle ones are closed.
@@ -35,5 +35,5 @@
 //   - Output that isn't a valid ExecCredential changes nothing: not the credential, and not its expiry.
 //
 // The package writes no file, keeps nothing between two runs of a program that uses it, and never puts a token or a key into an
-// error or a log. Errors are types of this package, to be told apart with errors.As, and [Problem] with errors.Is.
+// error or a log. Errors are types of this package, to be distinguished with errors.As, and [Problem] with errors.Is.
 package execcredential

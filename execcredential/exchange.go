@@ -55,7 +55,7 @@ func (e *exchange) try(i int, s *Source) (done bool) {
 		e.response, e.err = e.deliver(i, credential)
 	}
 	if e.err == nil && e.response.StatusCode == http.StatusUnauthorized {
-		// A failed run is remembered by the source. The caller gets what the server said.
+		// A failed run is remembered by the source. The caller gets the server's answer.
 		if other, _ := s.rejectedBy(ctx, e.server(), credential); other != nil && e.replayable() {
 			before := e.sent
 			e.response, e.err = e.deliver(i, other)
@@ -108,7 +108,7 @@ func (e *exchange) abandon(err error) bool {
 	return true
 }
 
-// deliver sends the request, with a new body if it was sent before. Whoever calls it again asks sendable or replayable before.
+// deliver sends the request, with a new body if it was sent before. Before a second call, sendable or replayable must be true.
 func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error) {
 	request := authorized(e.request, credential)
 	switch {
@@ -145,15 +145,15 @@ func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error
 	return response, err
 }
 
-// drop closes the body of an answer that nobody wants. The connection can be used again only if it was read; a server that does not write
-// it holds nobody up for long.
+// drop closes the body of an answer that is not needed. The connection can be used again only if it was read; a server that does not
+// write it delays the caller for a moment only.
 func drop(body io.ReadCloser) {
 	defer time.AfterFunc(drain, func() { _ = body.Close() }).Stop()
 	_, _ = io.CopyN(io.Discard, body, 64<<10)
 	_ = body.Close()
 }
 
-// finish leaves the body to whoever still reads it.
+// finish leaves the body to a reader that still reads it.
 func (e *exchange) finish() {
 	if e.body != nil {
 		e.body.finish()
@@ -170,7 +170,7 @@ func (e *exchange) replayable() bool {
 	return e.request.Body == nil || e.request.Body == http.NoBody || e.request.GetBody != nil
 }
 
-// errUnsigned stands for what a key said before.
+// errUnsigned stands for an earlier error of a key.
 var errUnsigned = errors.New("the key did not sign")
 
 func asSignError(err error) *SignError {

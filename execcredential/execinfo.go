@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// execInfoVariable tells a program what is asked of it.
+// execInfoVariable describes the requested credential to a program.
 const execInfoVariable = "KUBERNETES_EXEC_INFO"
 
 // The fields of ExecCredential that go to a program, in the order in which Kubernetes' own client writes them.
@@ -29,7 +29,7 @@ type execCluster struct {
 	CertificateAuthorityData []byte          `json:"certificate-authority-data,omitempty"`
 	ProxyURL                 string          `json:"proxy-url,omitempty"`
 	DisableCompression       bool            `json:"disable-compression,omitempty"`
-	Config                   json.RawMessage `json:"config"` // null if there is none
+	Config                   json.RawMessage `json:"config"` // null if it has no config
 }
 
 // execInfo is the value of KUBERNETES_EXEC_INFO, byte for byte what client-go writes, its newline included.
@@ -53,8 +53,8 @@ func (c Config) execInfo(interactive bool) (string, error) {
 	return out.String(), nil
 }
 
-// withoutComments is PEM without what is written between its blocks, which nobody who reads certificates looks at. Bundles that tell
-// every certificate in words are mostly that.
+// withoutComments is PEM without the text between its blocks, which readers of certificates ignore. Bundles that describe every
+// certificate in words are mostly that.
 func withoutComments(data []byte) []byte {
 	var out bytes.Buffer
 	for rest := data; ; {

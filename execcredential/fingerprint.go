@@ -9,7 +9,7 @@ import (
 )
 
 // fingerprint is the same for two configs exactly if they ask for the same credential: every field with its length, so that no two
-// different lists of fields look alike. The cluster counts only if the program is told of it.
+// different lists of fields look alike. The cluster counts only if it is passed to the program.
 func (c Config) fingerprint() [sha256.Size]byte {
 	h := fields{sha256.New()}
 	h.text(c.Static.Token, c.Static.TokenFile, c.Static.Username, c.Static.Password, c.Static.CertificateFile, c.Static.KeyFile)

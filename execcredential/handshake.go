@@ -11,8 +11,8 @@ import (
 )
 
 // handshakes are those of one request, with a key that is in a device. A connection is made by a goroutine of net/http, and crypto/tls
-// keeps the text alone of what a key said. That text is not enough to find it again: a request that was sent, and must not be sent twice,
-// may end with the same words. So both are remembered, what the key said and which errors were those of handshakes.
+// keeps the text alone of a key's error. That text is not enough to find it again: a request that was sent, and must not be sent twice,
+// may end with the same words. So both are remembered, the errors of the key and those of handshakes.
 type handshakes struct {
 	mu       sync.Mutex
 	unsigned []error
@@ -35,7 +35,7 @@ func handshakesOf(ctx context.Context) *handshakes {
 	return h
 }
 
-// signed is told what a key said when it was asked to sign.
+// signed records the result of a key's signature.
 func (h *handshakes) signed(err error) {
 	if h == nil || err == nil {
 		return

@@ -42,7 +42,7 @@ func trusted(path string) error {
 }
 
 // processTree is a program and what it starts: a process group, but that of an interactive program, which stays in the group that has the
-// terminal. What left the group, or was never in one, is looked up where the system tells.
+// terminal. Processes that left the group, or were never in one, are looked up where the system lists them.
 type processTree struct {
 	command *exec.Cmd
 	group   bool
@@ -65,7 +65,7 @@ func (t *processTree) begun() error { return nil }
 
 func (t *processTree) close() {}
 
-// terminate asks the processes to end.
+// terminate signals the processes to end.
 func (t *processTree) terminate() error { return t.signal(syscall.SIGTERM) }
 
 // kill ends them.
@@ -75,7 +75,7 @@ func (t *processTree) signal(signal syscall.Signal) error {
 	if t.command.Process == nil {
 		return os.ErrProcessDone
 	}
-	// Children of a process that is gone are nobody's children anymore, so those that were found once are remembered.
+	// Children of a process that is gone are no longer found as its children, so those that were found once are remembered.
 	t.started = append(t.started, descendants(t.command.Process.Pid, t.mark)...)
 	for _, pid := range t.started {
 		_ = syscall.Kill(pid, signal)

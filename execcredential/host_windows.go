@@ -25,7 +25,7 @@ type processTree struct {
 
 func newProcessTree(command *exec.Cmd, _ bool) *processTree { return &processTree{command: command} }
 
-// begun puts the program into a job. What it starts from then on is in the job too.
+// begun puts the program into a job. Processes that it starts from then on are in the job too.
 func (t *processTree) begun() error {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {

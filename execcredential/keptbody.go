@@ -6,7 +6,7 @@ import (
 )
 
 // keptBody is a body that can be read only once, of a request that may not be sent after all: net/http closes the bodies of requests that
-// it has no connection for. This one stays open as long as nobody has read from it, until finish.
+// it has no connection for. This one stays open as long as no byte was read from it, until finish.
 type keptBody struct {
 	body io.ReadCloser
 

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Names of the cluster extension that holds what a program is told of its cluster. The first is what Kubernetes shipped, and wins;
+// Names of the cluster extension that holds what a program is passed about its cluster. The first is what Kubernetes shipped, and wins;
 // the second is what the proposal (KEP-541) called it.
 const (
 	extensionName         = "client.authentication.k8s.io/exec"
@@ -25,12 +25,12 @@ type Selection struct {
 	Context string // empty for current-context
 	User    string // empty for the user of the context
 	Cluster string // empty for the cluster of the context
-	// PlainHTTP takes a server without TLS too, for a program whose token may go to it, as to a proxy on this machine. Which servers
-	// then get it is said by Options.PlainHTTPHosts of the Pool. Otherwise such a server is a *PlainHTTPError.
+	// PlainHTTP takes a server without TLS too, for a program whose token may go to it, as to a proxy on this machine. Options.PlainHTTPHosts of
+	// the Pool lists the servers that then get it. Otherwise such a server is a *PlainHTTPError.
 	PlainHTTP bool
 }
 
-// KubeconfigError says which place of a kubeconfig can't be used, and why.
+// KubeconfigError names the place of a kubeconfig that can't be used, and the reason.
 type KubeconfigError struct {
 	Path  string // file; empty if the kubeconfig did not come from one
 	Place string // for example `users[name=jane].user.exec.env[0].name`; empty if it is the whole file
@@ -50,7 +50,7 @@ func (e *KubeconfigError) Error() string {
 
 func (e *KubeconfigError) Unwrap() error { return e.Err }
 
-// ErrNoExec says that the user of a kubeconfig names no program, and has no credentials of its own.
+// ErrNoExec reports that the user of a kubeconfig names no program, and has no credentials of its own.
 var ErrNoExec = errors.New("the user has no exec section, and no token, password or client certificate")
 
 // ParseKubeconfig is LoadKubeconfig for the contents of one file. Folder is where relative paths begin, and must be absolute; if it is

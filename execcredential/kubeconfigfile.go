@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// kubeconfig is the part of a kubeconfig file that matters here. Other fields are none of this package's business.
+// kubeconfig is the part of a kubeconfig file that matters here. Other fields are ignored.
 type kubeconfig struct {
 	APIVersion     string         `yaml:"apiVersion"`
 	Kind           string         `yaml:"kind"`

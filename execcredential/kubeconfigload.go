@@ -32,7 +32,7 @@ func (o origin) resolve(field, path string) (string, error) {
 // or client certificate that the kubeconfig has for the user, which wins. Path is one file, or several as the variable KUBECONFIG has them; if it
 // is empty, it is that variable, or else .kube/config of the user's folder. Of several files the first one that has a context, a cluster, a
 // user or the current context counts, and those that do not exist are passed over, but not all. Relative paths begin at the folder of the file
-// that has them. Errors are *KubeconfigError; they wrap *ConfigError, *PlainHTTPError, ErrNoExec, or what the file system said.
+// that has them. Errors are *KubeconfigError; they wrap *ConfigError, *PlainHTTPError, ErrNoExec, or an error of the file system.
 func LoadKubeconfig(path string, s Selection) (Config, error) {
 	path, err := kubeconfigPath(path)
 	if err != nil {
@@ -93,7 +93,7 @@ func readKubeconfig(path string) (kubeconfig, error) {
 	return parseKubeconfig(data, origin{path: path, folder: filepath.Dir(absolute)})
 }
 
-// add appends what a later file has, but for what is there already. What one file has twice stays so, and is refused.
+// add appends what a later file has, but for what is there already. A name that one file has twice stays so, and is refused.
 func (k *kubeconfig) add(later kubeconfig) {
 	k.CurrentContext = cmp.Or(k.CurrentContext, later.CurrentContext)
 	k.Contexts = added(k.Contexts, later.Contexts, func(c namedContext) string { return c.Name })

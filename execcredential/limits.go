@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// limits of an operating system, in bytes; 0 where there is none.
+// limits of an operating system, in bytes; 0 for unlimited.
 type limits struct {
 	each        int // one argument, or one variable with its name
 	commandLine int // all arguments
 	total       int // all arguments and variables, with a terminator and a pointer for each
 }
 
-// check says which argument or variable is too large, before the operating system says that something is.
+// check names the argument or variable that is too large, as the operating system's error does not.
 func (l limits) check(args, env []string) error {
 	commandLine, total := 0, 0
 	for i, arg := range args {

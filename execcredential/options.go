@@ -20,10 +20,10 @@ type Options struct {
 	// RefreshAhead runs a program again in the background when a credential is used that expires so soon, or when half of its life is
 	// over if that is later. Zero means never: a program runs when its credential has expired, as with client-go.
 	RefreshAhead time.Duration
-	// Policy says which programs may run.
+	// Policy limits which programs may run.
 	Policy Policy
 	// PlainHTTPHosts are the servers that get credentials without TLS: hosts as they are in URLs, each with its port unless that is 80,
-	// like "127.0.0.1:8001". Everybody on the way to such a server, a proxy included, reads the token and can use it, so it is for
+	// like "127.0.0.1:8001". Every host on the way to such a server, a proxy included, reads the token and can use it, so it is for
 	// proxies on this machine, and for tests. For all other servers without TLS no program runs, and their requests end with a
 	// *PlainHTTPError. A client certificate can't be shown without TLS: a credential that has no token is a
 	// *PlainHTTPError too.

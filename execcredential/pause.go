@@ -14,7 +14,7 @@ const (
 	manyRuns = 10
 )
 
-// pause says when a program may run again.
+// pause limits when a program may run again.
 type pause struct {
 	failures int // in a row
 	close    int // successes that follow each other closely

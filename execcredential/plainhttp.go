@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// PlainHTTPError says that a server is not reached over TLS, where everybody on the way could read a token: nothing was sent to it, and
+// PlainHTTPError reports that a server is not reached over TLS, so that every host on the way could read a token: nothing was sent to it, and
 // no program was run for it. Kubernetes' own clients do not run programs for such servers either.
 type PlainHTTPError struct {
 	Server string // scheme and host, for example "http://10.0.0.1:8080"
-	// CertificateOnly says that the server may have a token, and the credential has none: a client certificate can't be shown without
-	// TLS, and without either the server would take the request for somebody else's.
+	// CertificateOnly is set if the server may have a token, and the credential has none: a client certificate can't be shown without
+	// TLS, and without either the server would take the request for another client's.
 	CertificateOnly bool
 }
 
@@ -40,7 +40,7 @@ func newPlainHTTPHosts(hosts []string) (plainHTTPHosts, error) {
 	return allowed, nil
 }
 
-// check returns a *PlainHTTPError if no credential may go to u. Nothing goes to nil, whoever says so.
+// check returns a *PlainHTTPError if no credential may go to u. A nil URL passes, as nothing is sent to it.
 func (p plainHTTPHosts) check(u *url.URL) error {
 	if overTLS(u) || p[hostAndPort(u)] {
 		return nil
@@ -50,7 +50,7 @@ func (p plainHTTPHosts) check(u *url.URL) error {
 
 func overTLS(u *url.URL) bool { return u == nil || u.Scheme == "https" || u.Scheme == "wss" }
 
-// plainServer is what may be told of u, which can hold a password.
+// plainServer is what an error may show of u, which can hold a password.
 func plainServer(u *url.URL) string { return clip(u.Scheme) + "://" + clip(u.Host) }
 
 func hostAndPort(u *url.URL) string {

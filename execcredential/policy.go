@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// PolicyType says which programs may run.
+// PolicyType selects which programs may run.
 type PolicyType string
 
 const (
@@ -24,7 +24,7 @@ const (
 	Allowlist PolicyType = "Allowlist"
 )
 
-// Policy says which programs may run. It is looked at before every run. Whatever it says, programs of the current directory never
+// Policy defines which programs may run. It is applied before every run. Whatever it allows, programs of the current directory never
 // run. Its zero value allows all others.
 type Policy struct {
 	Type PolicyType
@@ -44,7 +44,7 @@ type AllowedProgram struct {
 	// Command is a path, or a name that is looked up in PATH. A program is this one if both are the same file after symbolic links
 	// are followed. Required.
 	Command string
-	// SHA256 is the digest of the file, in hexadecimal. Empty for any. Together with TrustedOwner nobody but root and this user can
+	// SHA256 is the digest of the file, in hexadecimal. Empty for any. Together with TrustedOwner only root and this user can
 	// replace the file after it was looked at.
 	SHA256 string
 	// Args are the only arguments that it may have. Nil for any.
@@ -95,7 +95,7 @@ func (p Policy) clone() Policy {
 }
 
 // check returns what to run for the program that was found at path: the file itself, with no symbolic link on the way that could
-// change, if p says anything about it.
+// change, if p has a rule for it.
 func (p Policy) check(command, path string, args []string, env []EnvVar) (string, error) {
 	if p.Type == DenyAll {
 		return "", &PolicyError{Command: command, Path: path, Reason: "the policy is DenyAll"}

@@ -127,7 +127,7 @@ func (p *Pool) Len() int {
 	return p.order.Len()
 }
 
-// Close ends what runs, with all that it started, and waits until it has ended. Whoever waits gets ErrClosed. Idle connections of
+// Close ends what runs, with all that it started, and waits until it has ended. Waiting callers get ErrClosed. Idle connections of
 // transports are closed, busy ones when they become idle. It may be called more than once.
 func (p *Pool) Close() error {
 	if p.empty() {
@@ -174,7 +174,7 @@ func (p *Pool) enter() bool {
 
 func (p *Pool) leave() { p.runs.Done() }
 
-// transport returns the Transport of a and base. It is known here for as long as somebody else knows it; when nobody does, its idle
+// transport returns the Transport of a and base. It is known here for as long as a caller holds it; after that, its idle
 // connections are closed.
 func (p *Pool) transport(a *Account, base *http.Transport) *Transport {
 	key := transportKey{source: a.sources[0], base: weak.Make(base)}

@@ -19,7 +19,7 @@ const (
 	OutputTooLarge   Problem = "standard output is too large"
 )
 
-// What kind of object it is.
+// The kind of object.
 const (
 	NoVersion    Problem = "apiVersion is missing"
 	WrongVersion Problem = "apiVersion has the wrong version"
@@ -28,7 +28,7 @@ const (
 	WrongType    Problem = "a field has the wrong type"
 )
 
-// What is in its status.
+// The content of its status.
 const (
 	NoStatus            Problem = "status is missing"
 	NoCredential        Problem = "status has neither a token nor a certificate"

@@ -73,7 +73,7 @@ func (p *program) run(ctx context.Context, prepared *exec.Cmd, interactive bool,
 	return stdout.kept, stderr, err
 }
 
-// limited keeps the first part of what is written to it, and says when that is not all. It has no ReadFrom, which io.Copy would prefer
+// limited keeps the first part of what is written to it, and records that there was more. It has no ReadFrom, which io.Copy would prefer
 // to Write.
 type limited struct {
 	kept     []byte
@@ -94,8 +94,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// lenient keeps a program going when nobody takes its messages, and lets it end: os/exec waits for what is being written. What comes while
-// nobody takes what came before is lost.
+// lenient keeps a program going when its messages are not read, and lets it end: os/exec waits for what is being written. A message
+// that comes while the one before is still unread is lost.
 type lenient struct {
 	to   io.Writer
 	busy chan struct{} // holds one: the message that is being written

@@ -20,7 +20,7 @@ const (
 	outputLimit = 1 << 20
 
 	// drain is how long standard output of a program that has ended may be held open by what it started, and how long a program may
-	// take to end when it is asked to.
+	// take to end after it was signaled to.
 	drain = 500 * time.Millisecond
 )
 
@@ -40,7 +40,7 @@ type program struct {
 	messages           *lenient // to stderr
 	clock              Clock
 
-	// What is asked of the operating system.
+	// Queries of the operating system.
 	isTerminal func(*os.File) bool
 	environ    func() []string
 	limits     limits
@@ -108,7 +108,7 @@ func (p *program) Credential(ctx context.Context) (*Credential, error) {
 	return credential, err
 }
 
-// interactive says whether the program gets the terminal. It is asked before every run: terminals come and go.
+// interactive reports whether the program gets the terminal. It is called before every run: terminals come and go.
 func (p *program) interactive() (bool, error) {
 	switch p.config.interactiveMode() {
 	case IfAvailable:

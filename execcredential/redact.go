@@ -46,7 +46,7 @@ var (
 	longWord    = regexp.MustCompile(`[A-Za-z0-9._~+/=-]{12,}`)
 	userOfURL   = regexp.MustCompile(`://[^/\s:@]*:[^/\s@]+@`)
 
-	// secretName is a variable whose name says that its value is a secret, and not where one is (TOKEN_FILE, TOKEN_URL).
+	// secretName is a variable whose name indicates that its value is a secret, and not where one is (TOKEN_FILE, TOKEN_URL).
 	secretName = regexp.MustCompile(`(?i)(token|secret|password|passwd|passphrase|api[_-]?key|assertion|verifier|(^|[_-])(pass|pwd|pin|pat|key|jwt|cookie|code))([_-]?[0-9]+)?$`)
 )
 

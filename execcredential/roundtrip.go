@@ -83,7 +83,7 @@ func closeBody(request *http.Request) {
 	}
 }
 
-// withShortBody makes a body that can be read only once one that can be read again, if it says that it is short: those that a reverse
+// withShortBody makes a body that can be read only once one that can be read again, if its length is known and short: those that a reverse
 // proxy hands on are of this kind. The error is what reading it gave.
 func withShortBody(request *http.Request) (*http.Request, error) {
 	if request.Body == nil || request.Body == http.NoBody || request.GetBody != nil || request.ContentLength <= 0 || request.ContentLength > shortBody {
@@ -96,7 +96,7 @@ func withShortBody(request *http.Request) (*http.Request, error) {
 	done := make(chan read, 1)
 	go func() {
 		defer closeBody(request)
-		content, err := io.ReadAll(io.LimitReader(request.Body, request.ContentLength+1)) // one more shows that it says too little
+		content, err := io.ReadAll(io.LimitReader(request.Body, request.ContentLength+1)) // one more shows that ContentLength is too small
 		done <- read{content, err}
 	}()
 	var content []byte
@@ -135,8 +135,8 @@ func authorized(request *http.Request, credential *Credential) *http.Request {
 }
 
 // redirectedAway reports whether a server sent the client to another one with this request, or from TLS to plain text. A client that
-// follows redirects asks its transport again, and would hand the token to whoever it was sent to. What was sent away stays so: on its way
-// back, another server has chosen what is asked for.
+// follows redirects calls its transport again, and would hand the token to the other server. A request that was sent away stays so: on
+// its way back, another server has chosen its URL.
 func redirectedAway(request *http.Request) bool {
 	for request.Response != nil && request.Response.Request != nil {
 		before := request.Response.Request

@@ -74,11 +74,11 @@ type Status struct {
 	Failures int       // runs that failed, of those
 	Err      error     // of the last run; nil after a success
 	Next     time.Time // before which a program that failed is not run again; zero after a success
-	Expires  time.Time // of the credential; zero if there is none, or if it never expires
+	Expires  time.Time // of the credential; zero without a credential, or if it never expires
 	Waiting  int       // callers that wait for a run
 }
 
-// Get returns a credential that has not expired, and runs the program if there is none. The exception is output that has expired already
+// Get returns a credential that has not expired, and runs the program if it has to. The exception is output that has expired already
 // when it is written, or soon after: it is returned until the pause after the run is over. The end of ctx ends the waiting, not the run.
 func (s *Source) Get(ctx context.Context) (*Credential, error) {
 	if err := s.check(); err != nil {
@@ -125,8 +125,8 @@ func (s *Source) Refresh(ctx context.Context) (*Credential, error) {
 	return s.wait(ctx, f)
 }
 
-// Rejected is told that a server answered 401 to rejected. It returns another credential to try, or nil if there is none: because
-// the program gives the same one again, or was asked for that reason a short while ago. An error is a failed run. Which server it was is not
+// Rejected is for callers that a server answered with 401 to rejected. It returns another credential to try, or nil without one: because
+// the program gives the same one again, or was run for that reason a short while ago. An error is a failed run. Which server it was is not
 // known here; a Transport counts each on its own.
 func (s *Source) Rejected(ctx context.Context, rejected *Credential) (*Credential, error) {
 	return s.rejectedBy(ctx, "unknown", rejected)
@@ -163,7 +163,7 @@ func (s *Source) rejectedBy(ctx context.Context, server string, rejected *Creden
 	return credential, nil
 }
 
-// answered is told the status that server answered to credential. One below 500 that is not 401 means that it took it.
+// answered records the status that server answered to credential. One below 500 that is not 401 means that it took it.
 func (s *Source) answered(server string, credential *Credential, status int) {
 	if s.rejected.open.Load() == 0 || status == http.StatusUnauthorized || status >= http.StatusInternalServerError {
 		return
@@ -181,8 +181,8 @@ func (s *Source) forget() {
 	s.rejected.forget()
 }
 
-// signed is told what the key of certificate, in a device, said when it was asked to sign. If it did not, whoever needs a credential
-// next runs the provider, which may find the key again. A key that signed before has lost its session, and is worth a run. One that
+// signed records the result of a signature by the key of certificate, in a device. After a failure, the next caller that needs a
+// credential runs the provider, which may find the key again. A key that signed before has lost its session, and is worth a run. One that
 // never did may be broken for good, so that the runs for it are bounded as those for answers of 401. A credential that came in between
 // stays.
 func (s *Source) signed(certificate *tls.Certificate, err error) {
@@ -208,7 +208,7 @@ func (s *Source) signed(certificate *tls.Certificate, err error) {
 	}
 }
 
-// resigned returns another credential than unsigned, whose key did not sign; nil if there is none, or if the provider was asked for that
+// resigned returns another credential than unsigned, whose key did not sign; nil without one, or if the provider was run for that
 // reason a short while ago. An error is a failed run.
 func (s *Source) resigned(ctx context.Context, unsigned *Credential) (*Credential, error) {
 	credential, err := s.Get(ctx)
@@ -218,7 +218,7 @@ func (s *Source) resigned(ctx context.Context, unsigned *Credential) (*Credentia
 	return credential, nil
 }
 
-// Status tells what s has done so far.
+// Status reports what s has done so far.
 func (s *Source) Status() Status {
 	if err := s.check(); err != nil && err != ErrClosed {
 		return Status{Err: err}
@@ -268,7 +268,7 @@ func (s *Source) usable(now time.Time) *held {
 
 func (s *Source) refreshAhead(now time.Time) {
 	if !s.mu.TryLock() {
-		return // whoever holds it is about to do the same, or a later request will
+		return // the goroutine that holds it is about to do the same, or a later request will
 	}
 	defer s.mu.Unlock()
 	if h := s.current.Load(); s.running == nil && !now.Before(s.pause.until) && h != nil && !h.refreshAt.IsZero() && !now.Before(h.refreshAt) {

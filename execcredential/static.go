@@ -12,7 +12,7 @@ import (
 )
 
 // Static are credentials that a kubeconfig has for a user: a token or a user name with a password, a client certificate with its key, or one of
-// the first with the second. A Config that has them runs no program. Its zero value is none.
+// the first with the second. A Config that has them runs no program. Its zero value has no credentials.
 type Static struct {
 	// Token is a bearer token.
 	Token string

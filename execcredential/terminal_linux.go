@@ -9,7 +9,7 @@ import (
 // terminalID is the device number of a terminal.
 type terminalID uint64
 
-// terminalOf tells terminals apart, whatever the names are that they were opened by: /dev/tty is the one that it stands for.
+// terminalOf distinguishes terminals, whatever the names are that they were opened by: /dev/tty is the one that it stands for.
 func terminalOf(file *os.File) terminalID {
 	if device, err := unix.IoctlGetUint32(int(file.Fd()), unix.TIOCGDEV); err == nil {
 		return terminalID(device)

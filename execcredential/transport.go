@@ -74,7 +74,7 @@ func (t *Transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 var errEmptyTransport = &ConfigError{Field: "transport", Reason: "is nil or empty; Source.Transport and Account.Transport return one"}
 
-// CloseIdleConnections closes the connections that nobody uses.
+// CloseIdleConnections closes the connections without a request.
 func (t *Transport) CloseIdleConnections() {
 	if t == nil {
 		return
@@ -133,7 +133,7 @@ func (t *Transport) send(request *http.Request, i int, credential *Credential) (
 }
 
 // generation returns the connections for certificate. A request whose credential was replaced meanwhile, which is not the latest, still
-// finds those of its own. The source is told whether the key of certificate signs.
+// finds those of its own. The source gets the results of signatures by the key of certificate.
 func (s *slot) generation(base *http.Transport, certificate *tls.Certificate, latest bool, source *Source) *generation {
 	if g := s.current.Load(); g.serves(certificate) {
 		return g
@@ -210,7 +210,7 @@ func (g *generation) done() {
 	}
 }
 
-// body says when a response has been read.
+// body reports to its generation when a response has been read.
 type body struct {
 	io.ReadCloser
 	generation *generation

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// prompts are the turns of interactive runs at the terminals of this process. They belong to no Pool, because a person who is asked two
-// things at once doesn't know of pools. What is here belongs to runs, and is gone with them.
+// prompts are the turns of interactive runs at the terminals of this process. They belong to no Pool, because a person who sees two
+// prompts at once doesn't know of pools. The queues belong to runs, and are gone with them.
 var prompts = turns{queues: map[terminalID]*queue{}}
 
 // turns let one run at a time have a terminal.
@@ -16,13 +16,13 @@ type turns struct {
 	queues map[terminalID]*queue
 }
 
-// queue is one terminal, for as long as somebody has it or waits for it.
+// queue is one terminal, for as long as a run has it or waits for it.
 type queue struct {
 	turn  chan struct{} // holds one: the run that has the terminal
 	users int
 }
 
-// take waits until nobody else has the terminal that file is, and returns what gives it back. The error is the cause of the end of ctx.
+// take waits until no other run has the terminal that file is, and returns what gives it back. The error is the cause of the end of ctx.
 func (t *turns) take(ctx context.Context, file *os.File) (done func(), err error) {
 	terminal := terminalOf(file)
 	t.mu.Lock()

@@ -2,7 +2,6 @@ package words
 
 // unswept lists the directories, one per line, whose files may still break the rules. It only shrinks.
 var unswept = []string{
-	"execcredential",
 	"execcredential/clientgo",
 	"execcredential/exectest",
 }
