@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/execcredential/exectest"
 )
 
-// A request whose credential is there costs a copy of the request and of its header, which the contract of http.RoundTripper asks for, and
+// A request whose credential is there costs a copy of the request and of its header, which the contract of http.RoundTripper requires, and
 // no allocation more.
 func TestCachedRequestAllocatesTheCopyAlone(t *testing.T) {
 	pool, _ := newPool(t, execcredential.Options{})

@@ -72,7 +72,7 @@ func newAPIServer(t testing.TB) *apiServer {
 	return s
 }
 
-// accept says which tokens and names of client certificates the server takes from now on.
+// accept sets which tokens and names of client certificates the server takes from now on.
 func (s *apiServer) accept(f func(token, name string) bool) { s.allow.Store(&f) }
 
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {

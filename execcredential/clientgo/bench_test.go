@@ -20,7 +20,7 @@ import (
 	"github.com/credence-id/credence/execcredential/exectest"
 )
 
-// both runs a benchmark with this library, and with client-go's own plugin. What it gets is what a rest.Config becomes.
+// both runs f with this library, and with client-go's own plugin. f gets the function that prepares a rest.Config.
 func both(b *testing.B, f func(b *testing.B, through func(*rest.Config) *rest.Config)) {
 	b.Run("execcredential", func(b *testing.B) {
 		pool, err := execcredential.NewPool(execcredential.Options{Stderr: io.Discard})
@@ -89,7 +89,7 @@ func BenchmarkCachedRequest(b *testing.B) {
 	b.Run("clone", func(b *testing.B) { many(b, func(*http.Request) error { return nil }) })
 }
 
-// From a rest.Config with certificate authorities of 200 KiB that the plugin is told of, to the configuration of a transport.
+// From a rest.Config with certificate authorities of 200 KiB that the plugin is passed, to the configuration of a transport.
 func BenchmarkSetUp(b *testing.B) {
 	ca := largeCA(b)
 	both(b, func(b *testing.B, through func(*rest.Config) *rest.Config) {
@@ -107,7 +107,7 @@ func BenchmarkSetUp(b *testing.B) {
 	})
 }
 
-// Memory that stays for each distinct config: of a client that is in use, and of one that nobody has any more.
+// Memory that stays for each distinct config: of a client that is in use, and of one that is no longer referenced.
 func BenchmarkDistinctConfigs(b *testing.B) {
 	for name, inUse := range map[string]bool{"used": true, "forgotten": false} {
 		b.Run(name, func(b *testing.B) {
@@ -145,7 +145,7 @@ func heap() uint64 {
 type storm struct {
 	answer func(call exectest.Call, run int) exectest.Answer
 	status func(*http.Request) int
-	// before says that one request comes before all others.
+	// before is set if one request comes before all others.
 	before bool
 }
 

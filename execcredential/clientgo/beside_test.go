@@ -45,7 +45,7 @@ func TestExpiredOutputOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// What the caller wraps around the connections of a config sees each request as it is sent. With this library it sees the second try of
+// A wrapper of the caller around the connections of a config sees each request as it is sent. With this library it sees the second try of
 // a request whose token was refused, too; and the certificate that belongs to the token reaches the server.
 func TestWrappersOfTheCallerSeeTheToken(t *testing.T) {
 	beside(t, func(t *testing.T, ours bool, through func(*rest.Config) *rest.Config) {

@@ -50,7 +50,7 @@ func Config(pool *execcredential.Pool, c *rest.Config) (*rest.Config, error) {
 
 var errNoConfig = errors.New("execcredential/clientgo: the rest.Config is nil")
 
-// static says that c has credentials that client-go prefers to a plugin.
+// static reports whether c has credentials that client-go prefers to a plugin.
 func static(c *rest.Config) bool {
 	certificate, key := len(c.CertData) > 0 || c.CertFile != "", len(c.KeyData) > 0 || c.KeyFile != ""
 	return c.BearerToken != "" || c.BearerTokenFile != "" || c.Username != "" || certificate && key
@@ -87,7 +87,7 @@ func execConfig(c *rest.Config) (execcredential.Config, error) {
 		}
 	}
 	if !p.ProvideClusterInfo {
-		// The program is not told, but the pool asks whether the server is reached over TLS.
+		// The program does not get it, but the pool checks whether the server is reached over TLS.
 		if server, _, err := rest.DefaultServerUrlFor(c); err == nil && c.Host != "" {
 			config.Cluster.Server = server.String()
 		}
@@ -129,7 +129,7 @@ func allowedCommand(entry any) (string, error) {
 	return command, nil
 }
 
-// extension is the JSON of ExecProvider.Config. What clientcmd read from a kubeconfig is JSON already.
+// extension is the JSON of ExecProvider.Config. An extension that clientcmd read from a kubeconfig is JSON already.
 func extension(p *api.ExecConfig) (json.RawMessage, error) {
 	switch config := p.Config.(type) {
 	case nil:

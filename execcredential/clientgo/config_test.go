@@ -35,7 +35,7 @@ import (
 
 func token(exectest.Call) exectest.Answer { return exectest.Token("abc", time.Time{}) }
 
-// What a program is told is byte for byte the same: by client-go, by this adapter, and by the reader of kubeconfigs.
+// A program's KUBERNETES_EXEC_INFO is byte for byte the same: by client-go, by this adapter, and by the reader of kubeconfigs.
 func TestExecInfoIsThatOfClientGo(t *testing.T) {
 	server := newAPIServer(t)
 	provider := exectest.NewProvider(t, token)
@@ -279,7 +279,7 @@ func TestConnectionsAreShared(t *testing.T) {
 	if got := server.protocol.Load(); got != 2 {
 		t.Errorf("HTTP/%d is spoken", got)
 	}
-	runtime.KeepAlive(clients) // client-go forgets the transports of clients that nobody has
+	runtime.KeepAlive(clients) // client-go forgets the transports of clients that are no longer referenced
 	if provider.Runs() != 1 {
 		t.Errorf("%d runs", provider.Runs())
 	}
@@ -392,7 +392,7 @@ func TestCustomTransportAndProxy(t *testing.T) {
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	config.Transport = server.Client().Transport
 	if _, err := rest.HTTPClientFor(config); err == nil {
-		t.Error("client-go takes a transport together with a program: the comparison page says otherwise")
+		t.Error("client-go takes a transport together with a program: the comparison page states otherwise")
 	}
 	if got, _, err := get(clientOf(t, adapted(t, pool, config)), server.URL); !strings.Contains(got, "Bearer abc") {
 		t.Errorf("the server saw %s, error %v", got, err)

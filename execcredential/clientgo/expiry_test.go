@@ -15,7 +15,7 @@ import (
 	"github.com/credence-id/credence/execcredential/exectest"
 )
 
-// gauge is where client-go's metrics are told the end of a certificate.
+// gauge is where client-go's metrics report the end of a certificate.
 type gauge struct{ atomic.Pointer[time.Time] }
 
 func (g *gauge) Set(end *time.Time) { g.Store(end) }
@@ -29,8 +29,8 @@ type ages []time.Duration
 
 func (a *ages) Observe(age time.Duration) { *a = append(*a, age) }
 
-// client-go's metrics of certificates have what its own plugin would tell: the end of the first to end, and the age of one that was
-// replaced. Unlike there, that of a source which nobody has is forgotten.
+// client-go's metrics of certificates have what its own plugin would report: the end of the first to end, and the age of one that was
+// replaced. Unlike there, that of a source which is no longer referenced is forgotten.
 func TestMetricsOfCertificates(t *testing.T) {
 	var end gauge
 	var old ages
@@ -94,7 +94,7 @@ func TestMetricsOfCertificates(t *testing.T) {
 	if len(old) != 1 || old[0] < 5*time.Hour || old[0] > 6*time.Hour {
 		t.Errorf("ages %v, want one of five hours", old)
 	}
-	refreshFirst(nil, hour(4)) // a token has no end that anybody asks for
+	refreshFirst(nil, hour(4)) // the end of a token does not count
 	refreshFirst(issue(hour(1)), hour(1))
 	runtime.KeepAlive(first)
 	first, refreshFirst = nil, nil

@@ -24,8 +24,8 @@ type Metrics struct {
 	ends map[weak.Pointer[execcredential.Source]]time.Time
 }
 
-// Run is for Options.OnRun. Besides counting the run it tells the end of the certificate that ends first among those of all sources that
-// somebody still has; and, if the run replaced a certificate, how old that was.
+// Run is for Options.OnRun. Besides counting the run it reports the end of the certificate that ends first among those of all sources that
+// are still referenced; and, if the run replaced a certificate, how old that was.
 func (m *Metrics) Run(run execcredential.Run) {
 	count(run)
 	if run.Replaced != nil {
@@ -50,17 +50,17 @@ func (m *Metrics) Run(run execcredential.Run) {
 	case known:
 		m.ends[source] = time.Time{} // a token now; its cleanup is there already
 	default:
-		return // of tokens nobody asks
+		return // tokens have no metrics of their end
 	}
-	m.tell()
+	m.report()
 }
 
-// Reset forgets all certificates. It is for when the pools are closed, and their sources are still held by somebody.
+// Reset forgets all certificates. It is for when the pools are closed, and their sources are still referenced.
 func (m *Metrics) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.ends)
-	m.tell()
+	m.report()
 }
 
 func (m *Metrics) forget(source weak.Pointer[execcredential.Source]) {
@@ -68,12 +68,12 @@ func (m *Metrics) forget(source weak.Pointer[execcredential.Source]) {
 	defer m.mu.Unlock()
 	if _, known := m.ends[source]; known {
 		delete(m.ends, source)
-		m.tell()
+		m.report()
 	}
 }
 
-// tell is called with m.mu held, so that the last word is the latest.
-func (m *Metrics) tell() {
+// report is called with m.mu held, so that the last word is the latest.
+func (m *Metrics) report() {
 	var first *time.Time
 	for _, end := range m.ends {
 		if !end.IsZero() && (first == nil || end.Before(*first)) {

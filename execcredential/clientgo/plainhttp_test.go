@@ -17,7 +17,7 @@ import (
 	"github.com/credence-id/credence/execcredential/exectest"
 )
 
-// client-go sends tokens without TLS if a rest.Config that is written by hand says so. Here whoever makes the pool must say so too.
+// client-go sends tokens without TLS if a rest.Config that is written by hand has such a host. Here the pool's options must allow it too.
 func TestServerWithoutTLS(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) }))
 	defer server.Close()
@@ -44,7 +44,7 @@ func TestServerWithoutTLS(t *testing.T) {
 	}
 	config := &rest.Config{Host: server.URL, ExecProvider: execProvider(provider)}
 	if got, _, err := get(clientOf(t, config), server.URL); got != "Bearer abc" {
-		t.Errorf("with client-go's plugin the server saw %q, error %v: the comparison page says otherwise", got, err)
+		t.Errorf("with client-go's plugin the server saw %q, error %v: the comparison page states otherwise", got, err)
 	}
 
 	// A host that only requests name.
@@ -68,7 +68,7 @@ func TestKubeconfigWithoutTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if config.ExecProvider != nil {
-		t.Fatal("clientcmd gives programs for servers without TLS: then what is said of it in the reference is wrong")
+		t.Fatal("clientcmd gives programs for servers without TLS: then the reference is wrong about it")
 	}
 	pool, _ := newPool(t, execcredential.Options{})
 	if _, err := clientgo.Config(pool, config); err != nil {

@@ -38,7 +38,7 @@ func TestConfigForASource(t *testing.T) {
 	}
 }
 
-// Who a client is must not depend on what wins over what.
+// A client's identity must not depend on which of two credentials wins.
 func TestConfigForRefusesOtherCredentials(t *testing.T) {
 	pool, _ := newPool(t, execcredential.Options{})
 	source := pool.SourceOf(execcredential.ProviderFunc(nil))

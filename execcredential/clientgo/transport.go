@@ -40,7 +40,7 @@ func (p presenter) connections(rt http.RoundTripper) http.RoundTripper {
 	if p.ownTransport {
 		return tokensOnly{rt}
 	}
-	// What upgrades connections makes its own, of a TLS configuration that was made for it alone.
+	// A round tripper that upgrades connections makes its own, of a TLS configuration that was made for it alone.
 	if holder, ok := rt.(utilnet.TLSClientConfigHolder); ok {
 		if config := holder.TLSClientConfig(); config != nil && config.GetClientCertificate == nil && len(config.Certificates) == 0 {
 			config.GetClientCertificate = p.source.GetClientCertificate
@@ -49,8 +49,8 @@ func (p presenter) connections(rt http.RoundTripper) http.RoundTripper {
 	return rt
 }
 
-// tokensOnly is a round tripper of the caller's making, of which nobody knows how it connects. A client certificate would not be shown,
-// and the server would take the request for somebody else's.
+// tokensOnly is a round tripper of the caller's making, which connects in an unknown way. A client certificate would not be shown,
+// and the server would take the request for another client's.
 type tokensOnly struct{ http.RoundTripper }
 
 // RoundTrip refuses a request that has no token, except after a redirect, which is to have none.
@@ -80,7 +80,7 @@ func httpTransport(rt http.RoundTripper) *http.Transport {
 }
 
 // roundTripper is a Transport that client-go's tools can look into. It keeps what it was made of alive: client-go gives the same one
-// for an equal config only as long as somebody has it.
+// for an equal config only as long as it is referenced.
 type roundTripper struct {
 	*execcredential.Transport
 	base http.RoundTripper

@@ -72,7 +72,7 @@ func (a *Authority) Pool() *x509.CertPool {
 	return pool
 }
 
-// Server is for a server on 127.0.0.1 that asks for client certificates of this authority, and accepts clients without one.
+// Server is for a server on 127.0.0.1 that requests client certificates of this authority, and accepts clients without one.
 func (a *Authority) Server() *tls.Config {
 	key := newKey(a.t)
 	issued := a.sign(&x509.Certificate{

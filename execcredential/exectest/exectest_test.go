@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { exectest.Main(m) }
 
-// What a user's test looks like: a program, a clock, and what happens when a token expires.
+// An example of a user's test: a program, a clock, and what happens when a token expires.
 func TestProvider(t *testing.T) {
 	clock := exectest.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 	provider := exectest.NewProvider(t, func(call exectest.Call) exectest.Answer {

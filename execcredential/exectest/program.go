@@ -25,7 +25,7 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Intercept returns at once, except in a process that is to be a provider: that does what the test says, and ends. It is for a
+// Intercept returns at once, except in a process that is to be a provider: that does what the test's handle returns, and ends. It is for a
 // TestMain that does more than Main, as its first line.
 func Intercept() {
 	address := os.Getenv(addressVariable)
@@ -39,13 +39,13 @@ func Intercept() {
 	}
 	if os.Getenv(roleVariable) == leftBehind {
 		_ = json.NewEncoder(connection).Encode(message{LeftBehind: true, Call: Call{PID: os.Getpid()}})
-		_, _ = io.Copy(io.Discard, connection) // until the test ends, or somebody ends this process
+		_, _ = io.Copy(io.Discard, connection) // until the test ends, or this process is killed
 		os.Exit(0)
 	}
 	os.Exit(play(connection))
 }
 
-// message is what a process says to the test.
+// message is what a process sends to the test.
 type message struct {
 	LeftBehind bool
 	Call       Call
@@ -54,7 +54,7 @@ type message struct {
 func play(connection net.Conn) int {
 	call := Call{Info: os.Getenv("KUBERNETES_EXEC_INFO"), Args: os.Args[1:], Env: os.Environ(), PID: os.Getpid()}
 	if os.Getenv(stdinVariable) == unread {
-		// The test has a terminal at which nobody types.
+		// The test has a terminal without input.
 	} else if input, err := io.ReadAll(io.LimitReader(os.Stdin, 1<<16)); err == nil {
 		call.Stdin = string(input)
 	}

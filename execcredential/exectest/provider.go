@@ -17,7 +17,7 @@ type Call struct {
 	Info  string   // KUBERNETES_EXEC_INFO
 	Args  []string // without the name of the program
 	Env   []string // all of it, as NAME=value
-	Stdin string   // all of standard input, unless the variable EXECTEST_STDIN is "unread": a terminal ends only when somebody says so
+	Stdin string   // all of standard input, unless the variable EXECTEST_STDIN is "unread": a terminal ends only when its user ends it
 	PID   int
 	// Ended is closed when the process is gone.
 	Ended <-chan struct{} `json:"-"`
@@ -25,7 +25,7 @@ type Call struct {
 
 // Answer is what a run of the program does.
 type Answer struct {
-	// Status is what it hands out, in an ExecCredential of the version that was asked for. Nil for what Stdout says.
+	// Status is what it hands out, in an ExecCredential of the requested version. Nil to write Stdout instead.
 	Status *Status
 	// Stdout is what it writes to standard output, if there is no Status.
 	Stdout string
@@ -80,7 +80,7 @@ type Provider struct {
 	closed      bool
 }
 
-// NewProvider returns a program that does what handle says, once for each run; runs at the same time call it at the same time, and a
+// NewProvider returns a program that does what handle returns, once for each run; runs at the same time call it at the same time, and a
 // handle that doesn't return is a program that doesn't answer. The test binary must call Main or Intercept in TestMain. Everything
 // ends with the test.
 func NewProvider(t testing.TB, handle func(Call) Answer) *Provider {
@@ -165,7 +165,7 @@ func (p *Provider) serve(connection net.Conn) {
 	}
 	m.Call.Ended = ended
 	go func() {
-		_, _ = io.Copy(io.Discard, connection) // the process never says more
+		_, _ = io.Copy(io.Discard, connection) // the process never sends more
 		close(ended)
 	}()
 	if m.LeftBehind {

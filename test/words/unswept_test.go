@@ -1,7 +1,4 @@
 package words
 
 // unswept lists the directories, one per line, whose files may still break the rules. It only shrinks.
-var unswept = []string{
-	"execcredential/clientgo",
-	"execcredential/exectest",
-}
+var unswept = []string{}
