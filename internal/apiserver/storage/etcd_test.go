@@ -64,7 +64,7 @@ func TestStartInAFile(t *testing.T) {
 
 // A log that was cut, as by a full disk or a copy that ended early, is an error that names it, never a start without end.
 func TestStartWithACutLog(t *testing.T) {
-	for _, size := range []int64{0, 100, 300} {
+	for _, size := range []int64{0, 4, 100} { // none is the end of a record, whatever the IDs of the member; at that the log is whole
 		dir := t.TempDir()
 		etcd, err := storage.Start(t.Context(), dir, slog.New(slog.DiscardHandler))
 		if err != nil {
