@@ -52,9 +52,10 @@ func boundEvent(event auditinternal.Event) *auditinternal.Event {
 	event.UserAgent = abbreviate(event.UserAgent)
 	if event.ObjectRef != nil {
 		object := *event.ObjectRef
-		for _, text := range []*string{&object.Resource, &object.Subresource, &object.Namespace, &object.Name, &object.APIGroup, &object.APIVersion} {
+		for _, text := range []*string{&object.Resource, &object.Subresource, &object.Namespace, &object.Name, &object.APIGroup, &object.APIVersion, &object.ResourceVersion} {
 			*text = abbreviate(*text)
 		}
+		object.UID = types.UID(abbreviate(string(object.UID)))
 		event.ObjectRef = &object
 	}
 	if event.ResponseStatus != nil {
