@@ -58,8 +58,8 @@ func newProxy(t *testing.T) proxy {
 		write(t, to+".zip", archive(t, modulePath+"@"+p.version, folder, goMod, files[folder]))
 	}
 	cache := strings.TrimSpace(command(t, root, nil, "go", "env", "GOMODCACHE"))
-	before, unverified := strings.TrimSpace(command(t, root, nil, "go", "env", "GOPROXY")), strings.TrimSpace(command(t, root, nil, "go", "env", "GONOSUMDB"))
-	p.env = append(os.Environ(), "GOPROXY=file://"+filepath.ToSlash(dir)+","+before, "GONOPROXY=none", "GONOSUMDB="+module+","+unverified, "GOWORK=off",
+	before := strings.TrimSpace(command(t, root, nil, "go", "env", "GOPROXY"))
+	p.env = append(os.Environ(), "GOPROXY=file://"+filepath.ToSlash(dir)+","+before, "GONOSUMDB="+module, "GOWORK=off",
 		"GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod -modcacherw")
 	t.Cleanup(func() {
 		for _, modulePath := range modules {
