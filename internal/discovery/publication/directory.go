@@ -56,6 +56,9 @@ func (d Directory) Publish(_ context.Context, issue Issue) (bool, error) {
 	if err := d.link(filepath.Base(version), current); err != nil {
 		return false, err
 	}
+	if err := atomicfile.SyncFolder(string(d)); err != nil {
+		return false, err
+	}
 	return true, d.sweep(filepath.Base(version))
 }
 
@@ -110,7 +113,7 @@ func (d Directory) link(target, name string) error {
 	if err := os.Rename(fresh, path); err != nil {
 		return fmt.Errorf("swap link %s: %w", name, err)
 	}
-	return atomicfile.SyncFolder(string(d))
+	return nil
 }
 
 func (d Directory) sweep(keep string) error {
