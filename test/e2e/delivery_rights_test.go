@@ -235,6 +235,14 @@ func TestDoctorNamesNamespacesWithoutBinding(t *testing.T) {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: agentBinding}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
+	// kube-apiserver learns of a quota by a watch: before that, the binder's binding would be created.
+	eventually(t, func() error {
+		_, err := root.RbacV1().RoleBindings(full).Create(t.Context(), binding, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("the quota has no effect yet: %v", err)
+		}
+		return nil
+	})
 	if _, err := root.RbacV1().RoleBindings(taken).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
