@@ -23,13 +23,13 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// authority issues client certificates.
-type authority struct {
+// certifier issues client certificates.
+type certifier struct {
 	certificate *gox509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-func issue(t testing.TB, name string, by *authority) authority {
+func issue(t testing.TB, name string, by *certifier) certifier {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -51,7 +51,7 @@ func issue(t testing.TB, name string, by *authority) authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return authority{certificate, key}
+	return certifier{certificate, key}
 }
 
 // counted counts how often a certificate is verified.
@@ -65,7 +65,7 @@ func (c *counted) VerifyOptions() (gox509.VerifyOptions, bool) {
 	return c.CAContentProvider.VerifyOptions()
 }
 
-func trusting(t testing.TB, ca authority) *counted {
+func trusting(t testing.TB, ca certifier) *counted {
 	t.Helper()
 	bundle, err := dynamiccertificates.NewStaticCAContent("ca", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.certificate.Raw}))
 	if err != nil {
@@ -82,7 +82,7 @@ func frontProxy(ca dynamiccertificates.CAContentProvider) *authenticatorfactory.
 	}
 }
 
-func proxied(by authority, name string) *http.Request {
+func proxied(by certifier, name string) *http.Request {
 	r := httptest.NewRequest("GET", "/apis", nil)
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*gox509.Certificate{by.certificate}}
 	if name != "" {
@@ -104,7 +104,7 @@ func TestRememberFrontProxy(t *testing.T) {
 		return nil, false, nil
 	}), frontProxy(trusted), clock)
 	for i, call := range []struct {
-		by               authority
+		by               certifier
 		name, want       string
 		later            time.Duration
 		verified, others int // so far

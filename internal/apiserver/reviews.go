@@ -2,12 +2,11 @@ package apiserver
 
 import (
 	"context"
-	"encoding/binary"
-	"maps"
-	"slices"
 
 	"golang.org/x/sync/singleflight"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/credence-id/credence/internal/authority"
 )
 
 // ReviewOnce returns an authorizer that calls the next one once at a time for the same user, verb and object: concurrent
@@ -64,26 +63,12 @@ func keyOf(a authorizer.Attributes) (string, bool) {
 	if fields, err := a.GetFieldSelector(); err != nil || len(fields) > 0 {
 		return "", false
 	}
-	// Each text goes with its length, each list with its own: no two decisions have the same key.
-	key := make([]byte, 0, 512)
-	add := func(texts ...string) {
-		key = binary.AppendUvarint(key, uint64(len(texts)))
-		for _, text := range texts {
-			key = binary.AppendUvarint(key, uint64(len(text)))
-			key = append(key, text...)
-		}
-	}
 	kind := "path"
 	if a.IsResourceRequest() {
 		kind = "resource"
 	}
-	add(kind, a.GetVerb(), a.GetNamespace(), a.GetAPIGroup(), a.GetAPIVersion(), a.GetResource(), a.GetSubresource(), a.GetName(), a.GetPath())
-	add(who.GetName(), who.GetUID())
-	add(who.GetGroups()...)
-	extra := who.GetExtra()
-	for _, name := range slices.Sorted(maps.Keys(extra)) {
-		add(name)
-		add(extra[name]...)
-	}
-	return string(key), true
+	key := authority.AppendTexts(make([]byte, 0, 512),
+		kind, a.GetVerb(), a.GetNamespace(), a.GetAPIGroup(), a.GetAPIVersion(), a.GetResource(), a.GetSubresource(), a.GetName(), a.GetPath())
+	subject := authority.Subject{Name: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(), Extra: who.GetExtra()}
+	return string(subject.AppendKey(key)), true
 }

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/delivery/bindings"
+	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -24,7 +25,7 @@ type accounts struct {
 	client     client.Client
 	live       client.Reader
 	identities Identities
-	reviews    Reviews
+	reviews    authority.Reviewer
 	clock      clock.PassiveClock
 	random     func() float64
 	events     Events
@@ -106,7 +107,7 @@ func (a *accounts) unserved(account *metav1.PartialObjectMetadata) time.Duration
 	wait := a.failures.failed(client.ObjectKeyFromObject(account), account.ResourceVersion, a.clock.Now(), 0, a.random)
 	if a.failures.get(client.ObjectKeyFromObject(account)).failures >= patience {
 		a.warn(account, problem{"NamespaceNotBound", fmt.Sprintf("the agent may not read Secrets of the namespace %s: there must be a RoleBinding %s in it, "+
-			"which credence-server binder creates; an admin of the cluster can see whether that runs", account.Namespace, bindings.Name)})
+			"which credence-server binder creates; an admin of the cluster can see whether that runs", account.Namespace, rights.AgentSecrets)})
 	}
 	return wait
 }

@@ -56,7 +56,7 @@ func (a *accounts) createOne(ctx context.Context, account *metav1.PartialObjectM
 	case err != nil:
 		return &problem{"IdentityUnreadable", fmt.Sprintf("WorkloadIdentity %s can't be read: %v", identity, err)}
 	}
-	allowed, err := a.reviews.MayUse(ctx, accountUser(client.ObjectKeyFromObject(account), account.UID), identity)
+	allowed, err := mayUse(ctx, a.reviews, accountUser(client.ObjectKeyFromObject(account), account.UID), identity)
 	if err != nil {
 		return &problem{"ReviewFailed", err.Error()}
 	}

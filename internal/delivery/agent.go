@@ -19,9 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/credence-id/credence/internal/delivery/bindings"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/delivery/reports"
+	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/delivery/secretwatch"
 )
 
@@ -32,7 +33,7 @@ type Config struct {
 	Identities Identities
 	Tokens     Tokens
 	Keys       Keys
-	Reviews    Reviews
+	Reviews    authority.Reviewer
 	// Reports, if not nil, takes reports for the status of identities.
 	Reports  reports.Sender
 	Events   Events
@@ -119,7 +120,7 @@ func (a *Agent) options(config Config) manager.Options {
 	if len(config.Namespaces) == 0 {
 		options.NewCache = func(cluster *rest.Config, o cache.Options) (cache.Cache, error) {
 			var err error
-			a.watch, err = secretwatch.New(secretwatch.Config{Binding: bindings.Name, Selector: requestors().String(), Served: a.namespaceServed}, cluster, o)
+			a.watch, err = secretwatch.New(secretwatch.Config{Binding: rights.AgentSecrets, Selector: requestors().String(), Served: a.namespaceServed}, cluster, o)
 			return a.watch, err
 		}
 	}

@@ -2,13 +2,14 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // Identities finds identities of the identity cluster. Its errors are those of the API.
@@ -31,15 +32,18 @@ type Keys interface {
 	Revoked(keyID string) bool
 }
 
-// Reviews reviews what users of the workload cluster may do. An error is an outage, not a denial.
-type Reviews interface {
-	MayUse(ctx context.Context, user tokensecret.User, identity types.NamespacedName) (bool, error)
+// mayUse reviews whether a user of the workload cluster may use an identity. An error is an outage, not a denial: an authorizer that
+// failed might have allowed.
+func mayUse(ctx context.Context, reviews authority.Reviewer, user authority.Subject, identity types.NamespacedName) (bool, error) {
+	q := authority.Use(user, authority.WorkloadIdentities, identity.Namespace, identity.Name)
+	answer, err := authority.Ask(ctx, reviews, q)
+	if err == nil && answer.Undecided != "" {
+		err = fmt.Errorf("review whether %s: %s", q, answer.Undecided)
+	}
+	return answer.Allowed, err
 }
 
 // accountUser is a service account as a user.
-func accountUser(account types.NamespacedName, uid types.UID) tokensecret.User {
-	return tokensecret.User{
-		Name: "system:serviceaccount:" + account.Namespace + ":" + account.Name, UID: string(uid),
-		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account.Namespace},
-	}
+func accountUser(account types.NamespacedName, uid types.UID) authority.Subject {
+	return authority.ServiceAccount(account.Namespace, account.Name, string(uid))
 }

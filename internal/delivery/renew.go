@@ -115,7 +115,7 @@ func (r *requestor) denied(ctx context.Context, w *work) (string, error) {
 		if !known {
 			return "", nil
 		}
-		allowed, err := r.reviews.MayUse(ctx, user, w.request.Identity)
+		allowed, err := mayUse(ctx, r.reviews, user, w.request.Identity)
 		if err != nil || allowed {
 			return "", err
 		}
@@ -125,7 +125,7 @@ func (r *requestor) denied(ctx context.Context, w *work) (string, error) {
 			user.Name, w.request.Identity, w.request.Identity.Namespace, user.Name, w.key.Name, w.key.Namespace, v1alpha1.AnnotationRequester), nil
 	}
 	account := types.NamespacedName{Namespace: w.request.Context.Namespace, Name: w.request.Context.Name}
-	allowed, err := r.reviews.MayUse(ctx, accountUser(account, w.request.Context.UID), w.request.Identity)
+	allowed, err := mayUse(ctx, r.reviews, accountUser(account, w.request.Context.UID), w.request.Identity)
 	if err != nil || allowed {
 		return "", err
 	}

@@ -9,12 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // The user who labelled a Secret is reviewed at each renewal, with all that the API server knew of them.
 func TestTheRequesterIsReviewedAtEachRenewal(t *testing.T) {
-	alice := tokensecret.User{Name: "alice", UID: "u-alice", Groups: []string{"fruit", "system:authenticated"}, Extra: map[string][]string{"scopes": {"a", "b"}}}
+	alice := authority.Subject{Name: "alice", UID: "u-alice", Groups: []string{"fruit", "system:authenticated"}, Extra: map[string][]string{"scopes": {"a", "b"}}}
 	w := newWorld(t, labelled("ns", "s", "banana"), labelled("ns", "of-before", "banana"))
 	w.addIdentity("ns", "banana", "u1")
 	w.edit("ns/s", func(s *corev1.Secret) {
@@ -28,7 +29,7 @@ func TestTheRequesterIsReviewedAtEachRenewal(t *testing.T) {
 	})
 	w.look("ns/s")
 	w.look("ns/of-before")
-	if diff := cmp.Diff([]tokensecret.User{alice}, w.reviewed); diff != "" || len(w.tokens) != 2 {
+	if diff := cmp.Diff([]authority.Subject{alice}, w.reviewed); diff != "" || len(w.tokens) != 2 {
 		t.Errorf("%d tokens; reviewed (-want +got):\n%s", len(w.tokens), diff)
 	}
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/relyingparty"
@@ -28,7 +29,7 @@ type requestor struct {
 	identities Identities
 	tokens     Tokens
 	keys       Keys
-	reviews    Reviews
+	reviews    authority.Reviewer
 	// oneCluster reports whether identities and service accounts are of the same cluster: only then an account can be a context.
 	oneCluster bool
 	window     renewal.Window

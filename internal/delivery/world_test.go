@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,9 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 var start0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
@@ -48,7 +49,7 @@ type world struct {
 	tokens     []identityTokenAsked   // in order
 	refused    []types.NamespacedName // requested and refused by downIn
 	pods       []corev1.Pod           // of the account
-	reviewed   []tokensecret.User     // in order
+	reviewed   []authority.Subject    // in order
 	denied     map[string]bool        // accounts that may not use identities
 	revoked    map[string]bool        // keys
 	keyID      string                 // that signs
@@ -141,10 +142,17 @@ func (*world) Retain(func(string) bool) {}
 // Revoked implements Keys.
 func (w *world) Revoked(keyID string) bool { return w.revoked[keyID] }
 
-// MayUse implements Reviews.
-func (w *world) MayUse(_ context.Context, user tokensecret.User, _ types.NamespacedName) (bool, error) {
+// Review implements authority.Reviewer.
+func (w *world) Review(_ context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+	user := authority.Subject{Name: spec.User, UID: spec.UID, Groups: spec.Groups}
+	for key, values := range spec.Extra {
+		if user.Extra == nil {
+			user.Extra = map[string][]string{}
+		}
+		user.Extra[key] = values
+	}
 	w.reviewed = append(w.reviewed, user)
-	return !w.denied[user.Name], nil
+	return authorizationv1.SubjectAccessReviewStatus{Allowed: !w.denied[user.Name]}, nil
 }
 
 // Token implements Tokens.

@@ -6,14 +6,8 @@ import (
 	"strings"
 
 	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/authority"
 )
-
-// Use is the cluster's answer about a user and a GMSACredentialSpec.
-type Use struct {
-	Allowed bool
-	// Detail is the authorizer's reason if the user is not allowed. It may be empty.
-	Detail string
-}
 
 // Request is the input of Authorize.
 type Request struct {
@@ -22,11 +16,11 @@ type Request struct {
 	References []Reference
 	// Specs and Uses have what is known of each name, and what the service account may use.
 	Specs map[string]Spec
-	Uses  map[string]Use
+	Uses  map[string]authority.Answer
 	// UserReferences are those that User, the author of the request, must also be allowed to use, by UserUses.
 	UserReferences []Reference
 	User           string
-	UserUses       map[string]Use
+	UserUses       map[string]authority.Answer
 }
 
 // Authorize admits a pod with these references, or refuses it with the first of its Denials, and the others.
@@ -102,7 +96,7 @@ func (r Request) unauthorizedUser(reference Reference) *admission.Denial {
 	return nil
 }
 
-func detail(use Use) string {
+func detail(use authority.Answer) string {
 	if use.Detail == "" {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -65,9 +66,9 @@ func FuzzAuthorize(f *testing.F) {
 			if denial != nil {
 				continue
 			}
-			specs, uses := map[string]gmsa.Spec{}, map[string]gmsa.Use{}
+			specs, uses := map[string]gmsa.Spec{}, map[string]authority.Answer{}
 			for _, name := range names {
-				uses[name] = gmsa.Use{Allowed: true}
+				uses[name] = authority.Answer{Allowed: true}
 				specs[name] = gmsa.Spec{Exists: true, Contents: contents}
 			}
 			gmsa.Expand(gmsa.Request{ServiceAccount: "web", References: references, Specs: specs, Uses: uses})

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -107,9 +108,9 @@ func TestExpand(t *testing.T) {
 		add("/metadata/annotations/pod.alpha.windows.kubernetes.io~1gmsa-credential-spec", "a-pod"),
 		add("/metadata/annotations/two.container.alpha.windows.kubernetes.io~1gmsa-credential-spec", "a-two"),
 	}
-	uses := map[string]gmsa.Use{}
+	uses := map[string]authority.Answer{}
 	for name := range specs {
-		uses[name] = gmsa.Use{Allowed: true}
+		uses[name] = authority.Answer{Allowed: true}
 	}
 	request := gmsa.Request{ServiceAccount: "web", References: gmsa.References(everywhere(), true), Specs: specs, Uses: uses}
 	result := gmsa.Expand(request)
@@ -117,7 +118,7 @@ func TestExpand(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// Contents are for those alone who may use the object.
-	uses["init"], uses["debug"] = gmsa.Use{}, gmsa.Use{}
+	uses["init"], uses["debug"] = authority.Answer{}, authority.Answer{}
 	result = gmsa.Expand(request)
 	if d := result.Denial; d == nil || d.Code != http.StatusForbidden || d.Field != "spec.initContainers[0].securityContext.windowsOptions.gmsaCredentialSpecName" || len(d.Others) != 1 || len(result.Patch) > 0 {
 		t.Errorf("without the right: %+v", result)
@@ -125,13 +126,13 @@ func TestExpand(t *testing.T) {
 }
 
 func TestAuthorize(t *testing.T) {
-	allowed := map[string]gmsa.Use{"spec1": {Allowed: true}, "gone": {Allowed: true}, "broken": {Allowed: true}}
+	allowed := map[string]authority.Answer{"spec1": {Allowed: true}, "gone": {Allowed: true}, "broken": {Allowed: true}}
 	specs := map[string]gmsa.Spec{"spec1": {Exists: true, Contents: contents}, "broken": {Exists: true, Fault: "it has no credspec"}}
 	request := func(name, given string) gmsa.Request {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "one", SecurityContext: named(name, given)}}}}
 		return gmsa.Request{Namespace: "ns", ServiceAccount: "sa", References: gmsa.References(pod, true), Specs: specs, Uses: allowed}
 	}
-	user := func(r gmsa.Request, uses map[string]gmsa.Use) gmsa.Request {
+	user := func(r gmsa.Request, uses map[string]authority.Answer) gmsa.Request {
 		r.User, r.UserReferences, r.UserUses = "jane", r.References, uses
 		return r
 	}
@@ -150,7 +151,7 @@ func TestAuthorize(t *testing.T) {
 		{"other order and white space", request("spec1", `{ "DomainJoinConfig": {"MachineAccountName": "webapp1"}, "CmsPlugins": ["ActiveDirectory"] }`), 0, nil},
 		{"the user may, too", user(request("spec1", contents), allowed), 0, nil},
 		{"contents alone", request("", contents), http.StatusUnprocessableEntity, []string{"spec.containers[0].securityContext.windowsOptions.gmsaCredentialSpec is set", "gmsaCredentialSpecName is not"}},
-		{"no right", with(request("spec1", contents), func(r *gmsa.Request) { r.Uses = map[string]gmsa.Use{"spec1": {Detail: "no opinion"}} }),
+		{"no right", with(request("spec1", contents), func(r *gmsa.Request) { r.Uses = map[string]authority.Answer{"spec1": {Detail: "no opinion"}} }),
 			http.StatusForbidden, []string{`service account "sa" of namespace "ns"`, `"spec1"`, "(no opinion)", "spec.containers[0].securityContext.windowsOptions.gmsaCredentialSpecName"}},
 		{"no right, and other contents", with(request("spec1", `{"x":"`+secret+`"}`), func(r *gmsa.Request) { r.Uses = nil }), http.StatusForbidden, nil},
 		{"no service account", with(request("spec1", contents), func(r *gmsa.Request) { r.ServiceAccount = "" }), http.StatusForbidden, []string{"without a service account"}},
@@ -199,7 +200,7 @@ func TestAuthorizeHasAllReasons(t *testing.T) {
 	}}}
 	denial := gmsa.Authorize(gmsa.Request{Namespace: "ns", ServiceAccount: "sa", References: gmsa.References(pod, false),
 		Specs: map[string]gmsa.Spec{"other": {Exists: true, Contents: contents}, "mine": {Exists: true, Contents: contents}},
-		Uses:  map[string]gmsa.Use{"mine": {Allowed: true}, "gone": {Allowed: true}},
+		Uses:  map[string]authority.Answer{"mine": {Allowed: true}, "gone": {Allowed: true}},
 	}).Denial
 	if denial == nil {
 		t.Fatal("admitted")

@@ -9,14 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 )
-
-// User is a user of the cluster of a Secret, as its API server authenticated them.
-type User struct {
-	Name, UID string
-	Groups    []string
-	Extra     map[string][]string
-}
 
 // RequesterAnnotations are those that hold the user who has a Secret filled.
 func RequesterAnnotations() []string {
@@ -34,7 +28,7 @@ const (
 )
 
 // FormatRequester writes the annotations that hold a user; those without a value are left out.
-func FormatRequester(user User) (map[string]string, error) {
+func FormatRequester(user authority.Subject) (map[string]string, error) {
 	for _, group := range user.Groups {
 		if strings.Contains(group, lineBreak) {
 			return nil, fmt.Errorf("the group %q of user %q has a line break", abbreviate(group), abbreviate(user.Name))
@@ -78,12 +72,12 @@ func Requester(object metav1.Object) map[string]string {
 }
 
 // RequestedBy returns the user who has a Secret filled; false without one, as in Secrets that were labelled before users were recorded.
-func RequestedBy(object metav1.Object) (User, bool) {
+func RequestedBy(object metav1.Object) (authority.Subject, bool) {
 	annotations := Requester(object)
 	if len(annotations) == 0 {
-		return User{}, false
+		return authority.Subject{}, false
 	}
-	user := User{Name: annotations[v1alpha1.AnnotationRequester], UID: annotations[v1alpha1.AnnotationRequesterUID]}
+	user := authority.Subject{Name: annotations[v1alpha1.AnnotationRequester], UID: annotations[v1alpha1.AnnotationRequesterUID]}
 	if groups := annotations[v1alpha1.AnnotationRequesterGroups]; groups != "" {
 		user.Groups = strings.Split(groups, lineBreak)
 	}

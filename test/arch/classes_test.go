@@ -16,7 +16,7 @@ type class struct {
 }
 
 // core decides, and needs nothing but its arguments.
-const core = `^internal/(admission(/(pods|secrets|templates))?|clouderror|delivery/renewal|discovery|gmsa(/.+)?|issuer(/keys)?|` +
+const core = `^internal/(admission(/(pods|secrets|templates))?|authority|clouderror|delivery/(renewal|rights)|discovery|gmsa(/.+)?|issuer(/keys)?|` +
 	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes))?|targets|tokensecret|trust)$`
 
 // logless is the core without the package of values that hide secrets in logs.
@@ -24,7 +24,7 @@ var logless = strings.Replace(core, "issuer(/keys)?", "issuer", 1)
 
 // classes are in the order of the tree, from the inside out. Each package is in exactly one.
 var classes = []class{
-	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|stack|version)$`, nil, "it knows nothing of Credence but its words"},
+	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|liveread|stack|version)$`, nil, "it knows nothing of Credence but its words"},
 	{"api", `^api/`, nil, "importers of the types get the types alone"},
 	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
 	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},
@@ -37,7 +37,7 @@ var classes = []class{
 	{"manifests", `^deploy$`, nil, "manifests are files"},
 	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app"}, "it puts a program together"},
 	{"program", `^cmd/`, []string{"app"}, "a program is flags and app.Run"},
-	{"test", `^test/|^internal/.+/(externalsignertest|keystoretest|oidctest|registrytest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
+	{"test", `^test/|^internal/.+/(authoritytest|externalsignertest|keystoretest|oidctest|registrytest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
 }
 
 // apart are the classes whose packages import no other of the class but those of their own folder.

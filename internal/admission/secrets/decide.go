@@ -9,6 +9,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -19,7 +20,7 @@ type Request struct {
 	// Old is the Secret as it is; nil where it is created.
 	Old *corev1.Secret
 	// User is the user who writes the Secret.
-	User tokensecret.User
+	User authority.Subject
 	// Agent is the name of the user that alone may make Secrets for pods.
 	Agent string
 	// Adapters finds the adapter of a type of target system.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/secrets"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/targets"
-	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 const (
@@ -168,7 +168,7 @@ func TestKeys(t *testing.T) {
 		"a service account's": {secret: secret(annotated(v1alpha1.AnnotationContextObject, account)), user: agent, want: with(map[string]string{"chart": "berth=7\nfile=/var/run/secrets/workload-identity/banana/token"})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, result := written(t, secrets.Request{Secret: test.secret, Old: test.old, User: tokensecret.User{Name: test.user}})
+			data, result := written(t, secrets.Request{Secret: test.secret, Old: test.old, User: authority.Subject{Name: test.user}})
 			if result.Denial != nil {
 				t.Fatalf("refused: %s", result.Denial.Message)
 			}
@@ -248,6 +248,6 @@ func FuzzDecide(f *testing.F) {
 		change := both(annotated(v1alpha1.AnnotationName, name), annotated(v1alpha1.AnnotationNamespace, namespace), config(text),
 			annotated(v1alpha1.AnnotationContextObject, context), func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider] = provider })
 		written(t, secrets.Request{Secret: secret(change)})
-		written(t, secrets.Request{Secret: secret(change), Old: secret(both(change, config(before))), User: tokensecret.User{Name: agent}})
+		written(t, secrets.Request{Secret: secret(change), Old: secret(both(change, config(before))), User: authority.Subject{Name: agent}})
 	})
 }

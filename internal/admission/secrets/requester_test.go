@@ -10,19 +10,20 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/secrets"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 var (
-	jane = tokensecret.User{Name: "jane", UID: "u-jane", Groups: []string{"fruit", "system:authenticated"}, Extra: map[string][]string{"example.com/scopes": {"a", "b"}, "x": {""}}}
-	bob  = tokensecret.User{Name: "bob"}
+	jane = authority.Subject{Name: "jane", UID: "u-jane", Groups: []string{"fruit", "system:authenticated"}, Extra: map[string][]string{"example.com/scopes": {"a", "b"}, "x": {""}}}
+	bob  = authority.Subject{Name: "bob"}
 	// promoted is jane with other groups.
-	promoted = tokensecret.User{Name: "jane", UID: "u-jane", Groups: []string{"fruit", "vegetables"}}
+	promoted = authority.Subject{Name: "jane", UID: "u-jane", Groups: []string{"fruit", "vegetables"}}
 )
 
 // The user who has a Secret filled is the one who labelled it, until another takes it over.
 func TestRequester(t *testing.T) {
-	of := func(user tokensecret.User) func(*corev1.Secret) {
+	of := func(user authority.Subject) func(*corev1.Secret) {
 		return func(s *corev1.Secret) {
 			annotations, err := tokensecret.FormatRequester(user)
 			if err != nil {
@@ -39,7 +40,7 @@ func TestRequester(t *testing.T) {
 	unlabelled := func(s *corev1.Secret) { s.Labels = nil }
 	for name, test := range map[string]struct {
 		secret, old *corev1.Secret
-		by, want    tokensecret.User
+		by, want    authority.Subject
 	}{
 		"created":                             {secret(nil), nil, jane, jane},
 		"created with another user's name":    {secret(of(jane)), nil, bob, bob},
@@ -48,14 +49,14 @@ func TestRequester(t *testing.T) {
 		"another identity":                    {secret(both(of(jane), annotated(v1alpha1.AnnotationName, "cherry"))), secret(of(jane)), bob, bob},
 		"something else":                      {secret(both(of(jane), annotated("note", "x"))), secret(of(jane)), bob, jane},
 		"taken over":                          {secret(both(of(jane), annotated(v1alpha1.AnnotationRequester, "me"))), secret(of(jane)), bob, bob},
-		"taken over for another user":         {secret(of(jane)), secret(of(tokensecret.User{Name: "eve"})), bob, bob},
+		"taken over for another user":         {secret(of(jane)), secret(of(authority.Subject{Name: "eve"})), bob, bob},
 		"replaced without":                    {secret(nil), secret(of(jane)), bob, jane},
 		"other groups":                        {secret(both(of(jane), annotated(v1alpha1.AnnotationRequesterGroups, "system:masters"))), secret(of(jane)), jane, jane},
 		"taken over by the same name":         {secret(both(of(jane), annotated(v1alpha1.AnnotationRequester, "me"))), secret(of(jane)), promoted, promoted},
 		"the same name, something else":       {secret(both(of(jane), annotated("note", "x"))), secret(of(jane)), promoted, jane},
-		"one of before, something else":       {secret(annotated("note", "x")), secret(nil), bob, tokensecret.User{}},
+		"one of before, something else":       {secret(annotated("note", "x")), secret(nil), bob, authority.Subject{}},
 		"one of before, taken over":           {secret(annotated(v1alpha1.AnnotationRequester, "me")), secret(nil), bob, bob},
-		"the agent":                           {secret(of(jane)), secret(of(jane)), tokensecret.User{Name: agent}, jane},
+		"the agent":                           {secret(of(jane)), secret(of(jane)), authority.Subject{Name: agent}, jane},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, result := written(t, secrets.Request{Secret: test.secret, Old: test.old, User: test.by})
@@ -72,14 +73,14 @@ func TestRequester(t *testing.T) {
 
 func TestRequesterThatCannotBeKept(t *testing.T) {
 	for name, test := range map[string]struct {
-		user    tokensecret.User
+		user    authority.Subject
 		message string
 	}{
-		"groups without end":    {tokensecret.User{Name: "jane", Groups: slices.Repeat([]string{strings.Repeat("g", 100)}, 700)}, "700 groups"},
-		"a group of two lines":  {tokensecret.User{Name: "jane", Groups: []string{"a\nsystem:masters"}}, "line break"},
-		"a value of two lines":  {tokensecret.User{Name: "jane", Extra: map[string][]string{"k": {"a\nb=c"}}}, "line break"},
-		"a value with a tab":    {tokensecret.User{Name: "jane", Extra: map[string][]string{"k": {"a\tb"}}}, "a tab"},
-		"a key with an = in it": {tokensecret.User{Name: "jane", Extra: map[string][]string{"k=l": {"a"}}}, "= in its name"},
+		"groups without end":    {authority.Subject{Name: "jane", Groups: slices.Repeat([]string{strings.Repeat("g", 100)}, 700)}, "700 groups"},
+		"a group of two lines":  {authority.Subject{Name: "jane", Groups: []string{"a\nsystem:masters"}}, "line break"},
+		"a value of two lines":  {authority.Subject{Name: "jane", Extra: map[string][]string{"k": {"a\nb=c"}}}, "line break"},
+		"a value with a tab":    {authority.Subject{Name: "jane", Extra: map[string][]string{"k": {"a\tb"}}}, "a tab"},
+		"a key with an = in it": {authority.Subject{Name: "jane", Extra: map[string][]string{"k=l": {"a"}}}, "= in its name"},
 	} {
 		if _, result := written(t, secrets.Request{Secret: secret(nil), User: test.user}); result.Denial == nil || !strings.Contains(result.Denial.Message, test.message) {
 			t.Errorf("%s: %+v, want %q", name, result.Denial, test.message)

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -17,7 +17,7 @@ type facts struct {
 	accounts   ServiceAccounts
 	identities Identities
 	classes    RuntimeClasses
-	uses       *uses
+	rights     *authority.Live
 	adapters   func(string) target.Adapter
 }
 
@@ -88,8 +88,7 @@ func (f *facts) identity(ctx context.Context, namespace, account, name string) (
 	if wi.Spec.TargetSystem.ProviderConfig != nil {
 		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
 	}
-	known.Allowed, known.Detail, err = f.uses.allows(ctx, use{
-		user: accountSubject(namespace, account), namespace: namespace, group: v1alpha1.GroupName, resource: "workloadidentities", name: name,
-	})
+	answer, err := f.rights.Ask(ctx, authority.Use(authority.ServiceAccount(namespace, account, ""), authority.WorkloadIdentities, namespace, name))
+	known.Allowed, known.Detail = answer.Allowed, answer.Detail
 	return known, err
 }

@@ -7,8 +7,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/credence-id/credence/api/windows/v1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
+	"github.com/credence-id/credence/internal/liveread"
 )
 
 // GMSA has the settings of group managed service accounts. Its zero value is fit for use.
@@ -28,13 +29,18 @@ type GMSA struct {
 // managedAccounts decides about group managed service accounts, with what is known now.
 type managedAccounts struct {
 	GMSA
-	specs CredentialSpecs
-	reads *live[string, gmsa.Spec]
-	uses  *uses
+	specs  CredentialSpecs
+	reads  liveread.Reads[string, gmsa.Spec]
+	rights *authority.Live
 }
 
-func newManagedAccounts(needs Needs, uses *uses) *managedAccounts {
-	return &managedAccounts{GMSA: needs.GMSA, specs: needs.CredentialSpecs, reads: newLive(needs.CredentialSpecs.Read), uses: uses}
+func newManagedAccounts(needs Needs, rights *authority.Live) *managedAccounts {
+	return &managedAccounts{GMSA: needs.GMSA, specs: needs.CredentialSpecs, rights: rights}
+}
+
+// read is the current object of a name.
+func (a *managedAccounts) read(ctx context.Context, name string) (gmsa.Spec, error) {
+	return a.reads.Get(ctx, name, func(ctx context.Context) (gmsa.Spec, error) { return a.specs.Read(ctx, name) })
 }
 
 // known finds out what is known of each name: from memory, and from the API where nothing is remembered, so that an object can
@@ -45,7 +51,7 @@ func (a *managedAccounts) known(ctx context.Context, names []string) (map[string
 		spec, known := a.specs.Known(name)
 		if !known {
 			var err error
-			if spec, err = a.reads.get(ctx, name); err != nil {
+			if spec, err = a.read(ctx, name); err != nil {
 				return nil, err
 			}
 		}
@@ -62,7 +68,7 @@ func (a *managedAccounts) afresh(ctx context.Context, q gmsa.Request) error {
 		if r.Contents == "" || read[r.Name] || !q.Uses[r.Name].Allowed || gmsa.Same(r.Contents, q.Specs[r.Name].Contents) == nil {
 			continue
 		}
-		spec, err := a.reads.get(ctx, r.Name)
+		spec, err := a.read(ctx, r.Name)
 		if err != nil {
 			return err
 		}
@@ -75,20 +81,20 @@ func (a *managedAccounts) afresh(ctx context.Context, q gmsa.Request) error {
 const reviewsAtOnce = 8
 
 // usable reviews which GMSACredentialSpecs a user may use in a namespace.
-func (a *managedAccounts) usable(ctx context.Context, user subject, namespace string, names []string) (map[string]gmsa.Use, error) {
+func (a *managedAccounts) usable(ctx context.Context, user authority.Subject, namespace string, names []string) (map[string]authority.Answer, error) {
 	var mu sync.Mutex
-	answers := map[string]gmsa.Use{}
+	answers := map[string]authority.Answer{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsAtOnce)
 	for _, name := range names {
 		group.Go(func() error {
-			allowed, detail, err := a.uses.allows(ctx, use{user: user, namespace: namespace, group: v1.GroupName, resource: v1.ResourceName, name: name})
+			answer, err := a.rights.Ask(ctx, authority.Use(user, authority.GMSACredentialSpecs, namespace, name))
 			if err != nil {
 				return err
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			answers[name] = gmsa.Use{Allowed: allowed, Detail: detail}
+			answers[name] = answer
 			return nil
 		})
 	}

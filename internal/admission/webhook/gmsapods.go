@@ -8,6 +8,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -37,10 +38,10 @@ func (a *managedAccounts) expand(ctx context.Context, r *request[accountObject])
 // authorize admits a pod with its group managed service accounts, or refuses it.
 func (a *managedAccounts) authorize(ctx context.Context, r *request[accountObject]) (answer, error) {
 	if denial, decided := a.annotationsOnly(r); decided {
-		if denial != nil || !a.userAnswers(r.UserInfo.Username) || !anotherProgram(r) {
+		if denial != nil || !a.userAnswers(r.UserInfo.Name) || !anotherProgram(r) {
 			return refused(denial), nil
 		}
-		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Username, UserReferences: gmsa.References(r.Object.pod(), a.Annotations)})
+		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Name, UserReferences: gmsa.References(r.Object.pod(), a.Annotations)})
 	}
 	added, concerns, refusal := broughtAlong(r)
 	if refusal != nil || !concerns {
@@ -48,14 +49,14 @@ func (a *managedAccounts) authorize(ctx context.Context, r *request[accountObjec
 	}
 	all := gmsa.References(r.Object.pod(), a.Annotations)
 	q := gmsa.Request{Namespace: r.Namespace, ServiceAccount: r.Object.Spec.ServiceAccountName, References: gmsa.Of(all, added)}
-	if a.userAnswers(r.UserInfo.Username) {
-		q.User, q.UserReferences = r.UserInfo.Username, gmsa.Run(all, added)
+	if a.userAnswers(r.UserInfo.Name) {
+		q.User, q.UserReferences = r.UserInfo.Name, gmsa.Run(all, added)
 	}
 	return a.decide(ctx, r.UserInfo, q)
 }
 
 // decide finds out what a Request needs, and decides about it.
-func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Request) (answer, error) {
+func (a *managedAccounts) decide(ctx context.Context, user authority.Subject, q gmsa.Request) (answer, error) {
 	names, denial := gmsa.Names(q.References)
 	if denial != nil {
 		return refused(denial), nil
@@ -68,7 +69,7 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 		return answer{}, err
 	}
 	var err error
-	if q.UserUses, err = a.usable(ctx, subjectOf(user.Username, user.userDetails), q.Namespace, userNames); err != nil {
+	if q.UserUses, err = a.usable(ctx, user, q.Namespace, userNames); err != nil {
 		return answer{}, err
 	}
 	if err := a.afresh(ctx, q); err != nil {
@@ -84,7 +85,7 @@ func (a *managedAccounts) decide(ctx context.Context, user userInfo, q gmsa.Requ
 // find completes a Request by what its service account may use of names, and by what there is.
 func (a *managedAccounts) find(ctx context.Context, q *gmsa.Request, names []string) (err error) {
 	if q.ServiceAccount != "" {
-		if q.Uses, err = a.usable(ctx, accountSubject(q.Namespace, q.ServiceAccount), q.Namespace, names); err != nil {
+		if q.Uses, err = a.usable(ctx, authority.ServiceAccount(q.Namespace, q.ServiceAccount, ""), q.Namespace, names); err != nil {
 			return err
 		}
 	}

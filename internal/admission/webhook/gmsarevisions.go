@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -16,22 +16,23 @@ import (
 // their template. It holds a patch. One that replaces the whole template is checked like a template; any other is
 // merged into an unknown template, so its author must be allowed to use every account.
 func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
-	if !a.userAnswers(r.UserInfo.Username) || !mayHoldTemplate(*r.Object) {
+	if !a.userAnswers(r.UserInfo.Name) || !mayHoldTemplate(*r.Object) {
 		return answer{}, nil
 	}
 	if pod, whole := wholeTemplate(*r.Object); whole {
 		references := gmsa.Under("data.spec.template.", gmsa.References(pod, a.Annotations))
-		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Username, UserReferences: references})
+		return a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Name, UserReferences: references})
 	}
-	allowed, detail, err := a.uses.allows(ctx, use{user: subjectOf(r.UserInfo.Username, r.UserInfo.userDetails), namespace: r.Namespace, group: v1.GroupName, resource: v1.ResourceName})
-	if err != nil || allowed {
+	all, err := a.rights.Ask(ctx, authority.Use(r.UserInfo, authority.GMSACredentialSpecs, r.Namespace, ""))
+	if err != nil || all.Allowed {
 		return answer{}, err
 	}
+	detail := all.Detail
 	if detail != "" {
 		detail = " (" + detail + ")"
 	}
 	return refused(admission.Forbidden("data.spec.template of a ControllerRevision is merged into the template of a workload, which may have any GMSACredentialSpec: user " +
-		r.UserInfo.Username + " may not use all of them in namespace " + r.Namespace + detail + ": change the template of the workload instead")), nil
+		r.UserInfo.Name + " may not use all of them in namespace " + r.Namespace + detail + ": change the template of the workload instead")), nil
 }
 
 // mayHoldTemplate reports whether a revision has a pod template for a reader that ignores the case of field names. Revisions of

@@ -34,8 +34,8 @@ func (a *managedAccounts) template(ctx context.Context, r *request[json.RawMessa
 	if len(references) == 0 {
 		return answer{}, nil
 	}
-	if a.userAnswers(r.UserInfo.Username) {
-		refusal, err := a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Username, UserReferences: references})
+	if a.userAnswers(r.UserInfo.Name) {
+		refusal, err := a.decide(ctx, r.UserInfo, gmsa.Request{Namespace: r.Namespace, User: r.UserInfo.Name, UserReferences: references})
 		if err != nil || refusal.code != 0 {
 			return refusal, err
 		}

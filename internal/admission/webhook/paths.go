@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/credence-id/credence/internal/liveread"
 )
 
 const (
@@ -38,9 +40,10 @@ type Paths struct {
 	now    func() time.Time
 	random io.Reader
 	log    *slog.Logger
-	reads  *live[struct{}, struct{}]
+	reads  liveread.Reads[struct{}, struct{}]
 
-	// found is what each configuration had when it was last read.
+	// began is when the last read began, and found is what each configuration had then. Reads are one after the other.
+	began    time.Time
 	found    map[string]pathState
 	accepted atomic.Pointer[map[[sha256.Size]byte]bool]
 	last     atomic.Pointer[pathsRead]
@@ -60,23 +63,27 @@ func NewPaths(client dynamic.Interface, period time.Duration, now func() time.Ti
 	p := &Paths{client: client, period: period, now: now, random: random, log: log, found: map[string]pathState{}}
 	p.accepted.Store(&map[[sha256.Size]byte]bool{})
 	p.last.Store(&pathsRead{err: errPathsNotRead})
-	var last time.Time
-	p.reads = newLive(func(ctx context.Context, _ struct{}) (struct{}, error) {
+	return p
+}
+
+// reread reads, a moment after the last read at the earliest, for all who wait for it.
+func (p *Paths) reread(ctx context.Context) error {
+	_, err := p.reads.Get(ctx, struct{}{}, func(ctx context.Context) (struct{}, error) {
 		select {
-		case <-time.After(readPathsPause - p.now().Sub(last)):
+		case <-time.After(readPathsPause - p.now().Sub(p.began)):
 		case <-ctx.Done():
 			return struct{}{}, context.Cause(ctx)
 		}
-		last = p.now()
+		p.began = p.now()
 		unknown, unwritten := p.read(ctx)
-		good := last
+		good := p.began
 		if unknown != nil {
 			good = p.last.Load().good
 		}
 		p.last.Store(&pathsRead{unknown, good})
 		return struct{}{}, errors.Join(unknown, unwritten)
 	})
-	return p
+	return err
 }
 
 // Run keeps the paths until ctx is done.
@@ -84,7 +91,7 @@ func (p *Paths) Run(ctx context.Context) error {
 	tick := time.NewTicker(readPathsEvery)
 	defer tick.Stop()
 	for {
-		if _, err := p.reads.get(ctx, struct{}{}); err != nil && ctx.Err() == nil {
+		if err := p.reread(ctx); err != nil && ctx.Err() == nil {
 			p.log.ErrorContext(ctx, "paths of reviews can't be read or replaced: those that are known are still answered", "error", err)
 		}
 		select {
@@ -127,7 +134,7 @@ func (p *Paths) known(ctx context.Context, secret string) bool {
 	if (*p.accepted.Load())[key] {
 		return true
 	}
-	_, _ = p.reads.get(ctx, struct{}{}) // Run logs why one can't be read; another may have been
+	_ = p.reread(ctx) // Run logs why one can't be read; another may have been
 	return (*p.accepted.Load())[key]
 }
 

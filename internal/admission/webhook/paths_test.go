@@ -128,7 +128,7 @@ func (w *pathsWorld) ask(replica int, path string) (int, string) {
 func (w *pathsWorld) read(t *testing.T, replica int) {
 	t.Helper()
 	w.now = w.now.Add(readPathsPause) // so that no read waits
-	if _, err := w.replicas[replica].reads.get(t.Context(), struct{}{}); err != nil {
+	if err := w.replicas[replica].reread(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -191,7 +191,7 @@ func TestReplicasReplaceAPathOnce(t *testing.T) {
 	w := newPathsWorld(t)
 	var both sync.WaitGroup
 	for replica := range w.replicas {
-		both.Go(func() { _, _ = w.replicas[replica].reads.get(t.Context(), struct{}{}) })
+		both.Go(func() { _ = w.replicas[replica].reread(t.Context()) })
 	}
 	both.Wait()
 	if version := w.objects[gmsaConfiguration]["metadata"].(map[string]any)["resourceVersion"]; version != "2" {
@@ -205,7 +205,7 @@ func TestReplicasReplaceAPathOnce(t *testing.T) {
 func TestAPathThatCanNotBeWrittenIsSaid(t *testing.T) {
 	w := newPathsWorld(t)
 	w.readOnly = true
-	_, _ = w.replicas[0].reads.get(t.Context(), struct{}{})
+	_ = w.replicas[0].reread(t.Context())
 	if err := w.replicas[0].Ready(); err == nil || !strings.Contains(err.Error(), "zz-credence-gmsa: install deploy/options/review-paths.yaml") {
 		t.Errorf("ready: %v", err)
 	}
@@ -218,7 +218,7 @@ func TestReadyThroughFailedReads(t *testing.T) {
 	replica := w.replicas[0]
 	fail := func() {
 		w.now = w.now.Add(readPathsPause)
-		if _, err := replica.reads.get(t.Context(), struct{}{}); err == nil {
+		if err := replica.reread(t.Context()); err == nil {
 			t.Fatal("the read has not failed")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/authority"
 )
 
 // review is an AdmissionReview of objects of type T: the part that a decision needs, decoded in one pass.
@@ -32,7 +33,7 @@ type request[T any] struct {
 	Name        string                      `json:"name"`
 	Namespace   string                      `json:"namespace"`
 	Operation   admissionv1.Operation       `json:"operation"`
-	UserInfo    userInfo                    `json:"userInfo"`
+	UserInfo    authority.Subject           `json:"userInfo"`
 	Object      *T                          `json:"object"`
 	OldObject   *T                          `json:"oldObject"`
 }
@@ -47,11 +48,6 @@ func (r *request[T]) about() string {
 		about += " of " + r.Resource.Group
 	}
 	return about
-}
-
-type userInfo struct {
-	Username string `json:"username"`
-	userDetails
 }
 
 const reviewKind = "AdmissionReview"

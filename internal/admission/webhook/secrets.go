@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/internal/admission/secrets"
-	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // secretReviews decides on Secrets that carry tokens.
@@ -19,10 +18,6 @@ func secretReviews(needs Needs) decider[corev1.Secret] {
 		if r.Operation != admissionv1.Create && (r.Operation != admissionv1.Update || r.OldObject == nil) {
 			return wrong("this webhook is for CREATE and UPDATE of secrets, not for %s", r.Operation), nil
 		}
-		user := tokensecret.User{Name: r.UserInfo.Username, UID: r.UserInfo.UID, Groups: r.UserInfo.Groups, Extra: map[string][]string{}}
-		for key, values := range r.UserInfo.Extra {
-			user.Extra[key] = values
-		}
-		return answerOf(secrets.Decide(secrets.Request{Secret: r.Object, Old: r.OldObject, User: user, Agent: needs.Agent, Adapters: needs.Adapters})), nil
+		return answerOf(secrets.Decide(secrets.Request{Secret: r.Object, Old: r.OldObject, User: r.UserInfo, Agent: needs.Agent, Adapters: needs.Adapters})), nil
 	}
 }

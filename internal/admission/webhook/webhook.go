@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/target"
 )
@@ -33,11 +33,6 @@ type RuntimeClasses interface {
 	Get(ctx context.Context, name string) (*nodev1.RuntimeClass, error)
 }
 
-// Authorizer reviews what a user may do.
-type Authorizer interface {
-	Review(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error)
-}
-
 // CredentialSpecs returns GMSACredentialSpecs.
 type CredentialSpecs interface {
 	// Known is one as it was last seen; false if it was not, which does not mean that it does not exist.
@@ -52,7 +47,7 @@ type Needs struct {
 	Identities      Identities
 	RuntimeClasses  RuntimeClasses
 	Pods            Pods
-	Authorizer      Authorizer
+	Authorizer      authority.Reviewer
 	CredentialSpecs CredentialSpecs
 	GMSA            GMSA
 	// Adapters finds the adapter of a type of target system.
@@ -78,12 +73,12 @@ const (
 
 // New returns the handler of all reviews.
 func New(needs Needs) http.Handler {
-	uses := newUses(needs.Authorizer, needs.Now)
+	rights := authority.NewLive(needs.Authorizer, needs.Now)
 	facts := &facts{
 		accounts:   needs.ServiceAccounts,
 		identities: needs.Identities,
 		classes:    needs.RuntimeClasses,
-		uses:       uses,
+		rights:     rights,
 		adapters:   needs.Adapters,
 	}
 	mux := http.NewServeMux()
@@ -91,7 +86,7 @@ func New(needs Needs) http.Handler {
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
 	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(facts)))
 	mux.Handle(ServiceAccountsPath, handler(needs, accountsHandler, accountReviews(needs)))
-	accounts := newManagedAccounts(needs, uses)
+	accounts := newManagedAccounts(needs, rights)
 	mux.Handle(MutatePath, handler(needs, mutateHandler, enforced(needs.GMSA.Enforcement, accounts.expand)))
 	mux.Handle(ValidatePath, handler(needs, validateHandler, enforced(needs.GMSA.Enforcement, accounts.authorize)))
 	mux.Handle(CredentialSpecsPath, handler(needs, credentialSpecsHandler, enforced(needs.GMSA.Enforcement, credentialSpecReview)))

@@ -18,6 +18,7 @@ import (
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery"
 	"github.com/credence-id/credence/internal/workloadidentities"
 )
@@ -129,7 +130,7 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 	}
 	p.agent, err = delivery.New(delivery.Config{
 		Workload: c.workload, Identities: p.identities, Tokens: issuer, Reports: issuer, Keys: p.keys,
-		Reviews:  delivery.AccessReviews{Client: c.workloadClient.AuthorizationV1().SubjectAccessReviews()},
+		Reviews:  authority.Cluster(c.workloadClient.AuthorizationV1().SubjectAccessReviews()),
 		Events:   delivery.StartEvents(ctx, c.workloadClient, c.identityClient),
 		Registry: registry, Namespaces: config.Namespaces, OneCluster: config.IdentityKubeconfig == "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
 		Lease:  types.NamespacedName{Namespace: config.LeaseNamespace, Name: leaseName},

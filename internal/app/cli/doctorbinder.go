@@ -5,19 +5,17 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-)
 
-// agentSecretsRole is the ClusterRole for Secrets, and its RoleBinding in each namespace with the label; the binder makes them.
-const agentSecretsRole = "credence:agent:secrets"
+	"github.com/credence-id/credence/internal/delivery/rights"
+)
 
 // checkBinder looks for namespaces with the label where the agent has no right to Secrets: in one namespace, or in all of them where it
 // is empty. It only warns: an agent with --namespaces needs no RoleBinding of the binder, and pods without a token are reported anyway.
 func checkBinder(ctx context.Context, found *diagnosis, workload *api, namespace string, enabled map[string]bool) {
 	bindings := map[string]*rbacv1.RoleBinding{}
-	err := workload.eachRoleBinding(ctx, namespace, agentSecretsRole, func(b *rbacv1.RoleBinding) { bindings[b.Namespace] = b })
+	err := workload.eachRoleBinding(ctx, namespace, rights.AgentSecrets, func(b *rbacv1.RoleBinding) { bindings[b.Namespace] = b })
 	if skipped(found, "binder", "list rolebindings", err) {
 		return
 	}
@@ -30,11 +28,11 @@ func checkBinder(ctx context.Context, found *diagnosis, workload *api, namespace
 	for name, labeled := range enabled {
 		switch binding := bindings[name]; {
 		case !labeled || namespace != "" && name != namespace:
-		case name == systemNamespace || strings.HasPrefix(name, "kube-"):
+		case rights.Reserved(name):
 			reserved = append(reserved, name)
 		case binding == nil:
 			missing = append(missing, name)
-		case !bindsAgent(binding):
+		case !rights.LetDeliver(binding):
 			foreign = append(foreign, name)
 		default:
 			served++
@@ -45,18 +43,12 @@ func checkBinder(ctx context.Context, found *diagnosis, workload *api, namespace
 			found.add("binder", verdictWarn, hint, "%s: %s", what, some(list))
 		}
 	}
-	add(missing, "see whether credence-server binder runs, and its log; an agent with --namespaces needs none", "namespaces have the label, and no RoleBinding "+agentSecretsRole+", so that the agent delivers no tokens there")
-	add(foreign, "a cluster admin runs: kubectl delete rolebinding "+agentSecretsRole+" -n NAMESPACE; the binder then makes its own", "the RoleBinding "+agentSecretsRole+" gives something else than the binder's, so that the agent may not deliver tokens there")
+	add(missing, "see whether credence-server binder runs, and its log; an agent with --namespaces needs none", "namespaces have the label, and no RoleBinding "+rights.AgentSecrets+", so that the agent delivers no tokens there")
+	add(foreign, "a cluster admin runs: kubectl delete rolebinding "+rights.AgentSecrets+" -n NAMESPACE; the binder then makes its own", "the RoleBinding "+rights.AgentSecrets+" gives something else than the binder's, so that the agent may not deliver tokens there")
 	add(reserved, "use another namespace: in credence-system and kube-* no tokens are delivered", "the label has no effect in some namespaces")
 	if served > 0 {
 		found.pass("binder", "the agent may deliver tokens in %s", plural(served, "namespace", "namespaces"))
 	}
-}
-
-// bindsAgent reports whether a RoleBinding is as the binder makes it.
-func bindsAgent(b *rbacv1.RoleBinding) bool {
-	return b.RoleRef == rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentSecretsRole} &&
-		slices.Equal(b.Subjects, []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: systemNamespace, Name: agentAccount}})
 }
 
 // eachRoleBinding reads the RoleBindings of a name page by page, of one namespace or of all (empty).

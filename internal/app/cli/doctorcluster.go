@@ -19,12 +19,13 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 const (
 	// Relying parties grant a leeway of a minute or more, so that less than half of it is harmless.
 	warnSkew, failSkew = 30 * time.Second, time.Minute
-	systemNamespace    = "credence-system"
+	systemNamespace    = rights.SystemNamespace
 )
 
 // checkReach requests the version of an API server, which every user may read, and compares its clock with this machine's.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -254,7 +255,7 @@ func (x *podExplanation) readIdentity(ctx context.Context, both clusters, name s
 	if wi.Spec.TargetSystem.ProviderConfig != nil {
 		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
 	}
-	status, err := both.workload.mayUse(ctx, x.Namespace, x.ServiceAccount, name)
+	answer, err := authority.Ask(ctx, both.workload, authority.Use(authority.ServiceAccount(x.Namespace, x.ServiceAccount, ""), authority.WorkloadIdentities, x.Namespace, name))
 	switch {
 	case apierrors.IsForbidden(err):
 		if question := "you may not create subjectaccessreviews: whether the service account may use its identities is not known"; !slices.Contains(x.open, question) {
@@ -264,28 +265,17 @@ func (x *podExplanation) readIdentity(ctx context.Context, both clusters, name s
 		return known, useUnknown, nil
 	case err != nil:
 		return known, "", err
-	case status.Allowed && !status.Denied:
+	case answer.Allowed:
 		known.Allowed = true
 		return known, useAllowed, nil
 	}
-	if known.Detail = status.Reason; known.Detail == "" {
-		known.Detail = status.EvaluationError
-	}
+	known.Detail = answer.Detail
 	return known, useDenied, nil
 }
 
-// mayUse reports whether a service account may use an identity.
-func (a *api) mayUse(ctx context.Context, namespace, account, identity string) (authorizationv1.SubjectAccessReviewStatus, error) {
-	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: v1alpha1.GroupName, Resource: "workloadidentities", Name: identity})
-}
-
-// review reports whether a service account, in further groups than those of service accounts, has a right.
-func (a *api) review(ctx context.Context, namespace, account string, groups []string, what authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
-	review := authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:" + namespace + ":" + account,
-		Groups:             append([]string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}, groups...),
-		ResourceAttributes: &what,
-	}}
+// Review implements authority.Reviewer.
+func (a *api) Review(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+	review := authorizationv1.SubjectAccessReview{Spec: spec}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
 	body, err := json.Marshal(review)
 	if err != nil {

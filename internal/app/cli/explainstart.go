@@ -6,18 +6,19 @@ import (
 	"strings"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 const (
-	agentAccount = "credence-agent"
+	agentAccount = rights.AgentAccount
 	// agentRole lets an agent have tokens of identities; deploy/base installs it.
 	agentRole = "credence:agent:identities"
 	// granterRole lets people bind these roles in a namespace of theirs; deploy/base installs it.
@@ -118,18 +119,19 @@ func (x *podExplanation) agentMay(ctx context.Context, both clusters) (string, e
 	if both.identity != both.workload {
 		return useUnknown, nil
 	}
-	for _, right := range []authorizationv1.ResourceAttributes{
-		{Verb: "get", Group: v1alpha1.GroupName, Resource: "workloadidentities"},
-		{Verb: "create", Group: v1alpha1.GroupName, Resource: "workloadidentities", Subresource: "token"},
+	agent := rights.Agent().In("system:authenticated")
+	for _, right := range []authority.Question{
+		{Verb: "get", Object: authority.Object{Kind: authority.WorkloadIdentities}},
+		{Verb: "create", Object: authority.Object{Kind: authority.WorkloadIdentityTokens}},
 	} {
-		right.Namespace = x.Namespace
-		status, err := both.identity.review(ctx, systemNamespace, agentAccount, []string{"system:authenticated"}, right)
+		right.Subject, right.Object.Namespace = agent, x.Namespace
+		answer, err := authority.Ask(ctx, both.identity, right)
 		switch {
 		case apierrors.IsForbidden(err):
 			return useUnknown, nil
 		case err != nil:
 			return "", err
-		case !status.Allowed || status.Denied:
+		case !answer.Allowed:
 			return useDenied, nil
 		}
 	}

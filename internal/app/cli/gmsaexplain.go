@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	windowsv1 "github.com/credence-id/credence/api/windows/v1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -155,7 +155,7 @@ func newGMSAFacts(cluster *api) *gmsaFacts {
 
 // gmsaUse is an answer to whether a service account may use a spec.
 type gmsaUse struct {
-	gmsa.Use
+	authority.Answer
 	known bool
 }
 
@@ -233,7 +233,7 @@ func (f *gmsaFacts) use(ctx context.Context, namespace, account, name string) gm
 	if use, asked := f.uses[key]; asked || f.cluster == nil {
 		return use
 	}
-	status, err := f.cluster.mayUseAccount(ctx, namespace, account, name)
+	answer, err := authority.Ask(ctx, f.cluster, authority.Use(authority.ServiceAccount(namespace, account, ""), authority.GMSACredentialSpecs, namespace, name))
 	var use gmsaUse
 	switch {
 	case apierrors.IsForbidden(err):
@@ -241,16 +241,8 @@ func (f *gmsaFacts) use(ctx context.Context, namespace, account, name string) gm
 	case err != nil:
 		f.unreachable(err)
 	default:
-		use = gmsaUse{gmsa.Use{Allowed: status.Allowed && !status.Denied, Detail: status.Reason}, true}
-		if use.Detail == "" {
-			use.Detail = status.EvaluationError
-		}
+		use = gmsaUse{answer, true}
 	}
 	f.uses[key] = use
 	return use
-}
-
-// mayUseAccount reports whether a service account may use a GMSACredentialSpec.
-func (a *api) mayUseAccount(ctx context.Context, namespace, account, spec string) (authorizationv1.SubjectAccessReviewStatus, error) {
-	return a.review(ctx, namespace, account, nil, authorizationv1.ResourceAttributes{Verb: "use", Namespace: namespace, Group: windowsv1.GroupName, Version: windowsv1.SchemeGroupVersion.Version, Resource: windowsv1.ResourceName, Name: spec})
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/gmsa/lint"
 	"github.com/credence-id/credence/internal/securitycontext"
@@ -78,9 +79,9 @@ func explainGMSA(ctx context.Context, facts *gmsaFacts, subject podSubject) (*gm
 	if len(references) > 0 {
 		x.Verdict = podAdmitted
 		specs, unknown := x.decide(ctx, facts, references)
-		uses := map[string]gmsa.Use{}
+		uses := map[string]authority.Answer{}
 		for name := range specs { // whether it may is decided already
-			uses[name] = gmsa.Use{Allowed: true}
+			uses[name] = authority.Answer{Allowed: true}
 		}
 		for name := range unknown {
 			specs[name] = gmsa.Spec{Exists: true, Contents: unknownContents}
@@ -112,13 +113,13 @@ func (x *gmsaExplanation) decide(ctx context.Context, facts *gmsaFacts, referenc
 		x.refuse(denial)
 		return specs, unknown
 	}
-	uses := map[string]gmsa.Use{}
+	uses := map[string]authority.Answer{}
 	for _, name := range names {
 		in := credspecInPod{Name: name, Use: "unknown"}
-		uses[name] = gmsa.Use{Allowed: true}
+		uses[name] = authority.Answer{Allowed: true}
 		if x.ServiceAccount != "" {
 			if use := facts.use(ctx, x.Namespace, x.ServiceAccount, name); use.known {
-				uses[name], in.Use = use.Use, "denied"
+				uses[name], in.Use = use.Answer, "denied"
 				if use.Allowed {
 					in.Use = "allowed"
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/app/up/cluster"
 	"github.com/credence-id/credence/internal/app/up/home"
 	"github.com/credence-id/credence/internal/app/up/pki"
+	"github.com/credence-id/credence/internal/authority"
 )
 
 // installation is what a component's arguments are made of.
@@ -220,10 +221,8 @@ func serving(name string, serviceHosts ...string) *pki.Request {
 // serviceAccount is a client certificate with the name and groups that the service account of the chart has, so that the
 // same roles and bindings serve both.
 func serviceAccount(name string) *pki.Request {
-	return &pki.Request{
-		CommonName:    "system:serviceaccount:" + cluster.Namespace + ":" + name,
-		Organizations: []string{"system:serviceaccounts", "system:serviceaccounts:" + cluster.Namespace},
-	}
+	account := authority.ServiceAccount(cluster.Namespace, name, "")
+	return &pki.Request{CommonName: account.Name, Organizations: account.Groups}
 }
 
 func (i installation) port(offset int) string { return strconv.Itoa(i.config.Port + offset) }

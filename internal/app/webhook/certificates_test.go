@@ -23,17 +23,17 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// authority signs certificates, and is written to dir/ca.crt.
-type authority struct {
+// certifier signs certificates, and is written to dir/ca.crt.
+type certifier struct {
 	dir         string
 	key         *ecdsa.PrivateKey
 	certificate *x509.Certificate
 	pool        *x509.CertPool
 }
 
-func newAuthority(t testing.TB) *authority {
+func newAuthority(t testing.TB) *certifier {
 	t.Helper()
-	a := &authority{dir: t.TempDir(), pool: x509.NewCertPool()}
+	a := &certifier{dir: t.TempDir(), pool: x509.NewCertPool()}
 	var err error
 	a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -48,10 +48,10 @@ func newAuthority(t testing.TB) *authority {
 	return a
 }
 
-func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
+func (a *certifier) file(name string) string { return filepath.Join(a.dir, name) }
 
 // issue writes dir/NAME.crt and dir/NAME.key, for both ends of a connection to 127.0.0.1.
-func (a *authority) issue(t testing.TB, name string) tls.Certificate {
+func (a *certifier) issue(t testing.TB, name string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)

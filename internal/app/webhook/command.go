@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 // NewCommand returns the command `webhook`; it runs until its context is done, and logs to its standard error.
@@ -50,7 +51,7 @@ A review that can't be decided is answered with code 500, which is never a refus
 	flags.StringVar(&config.ClientCAFile, "client-ca-file", "", "PEM file of the certificate authorities of the API server's client certificate: connections without one are refused (default: no certificate is requested, and reviews are answered at secret paths alone, which the webhook writes into its configurations)")
 	flags.StringVar(&config.ClientName, "client-name", "", "common name of the API server's client certificate: others of --client-ca-file are refused (default: any)")
 	flags.DurationVar(&config.ReviewPathPeriod, "review-path-period", defaultPathPeriod, "after what time the secret paths of reviews are replaced, without --client-ca-file")
-	flags.StringVar(&config.AgentUser, "agent-user", defaultAgentUser, "user that alone may write Secrets with a service account as context")
+	flags.StringVar(&config.AgentUser, "agent-user", rights.Agent().Name, "user that alone may write Secrets with a service account as context")
 	finish = config.GMSA.addFlags(flags)
 	return command
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/admission/webhook"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 // Config is what the webhook needs. The certificate is required; everything else works at its zero value.
@@ -39,7 +40,6 @@ const (
 	defaultPort        = 9443
 	defaultPathPeriod  = 10 * time.Minute
 	minPathPeriod      = 10 * time.Second
-	defaultAgentUser   = "system:serviceaccount:credence-system:credence-agent"
 )
 
 // check fills in what is unset, and names the first flag that is missing or wrong.
@@ -48,7 +48,7 @@ func (c Config) check() (Config, error) {
 		c.BindAddress = defaultBindAddress
 	}
 	if c.AgentUser == "" {
-		c.AgentUser = defaultAgentUser
+		c.AgentUser = rights.Agent().Name
 	}
 	if c.ReviewPathPeriod == 0 {
 		c.ReviewPathPeriod = defaultPathPeriod

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	"github.com/credence-id/credence/internal/admission/webhook"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/credentialspecs"
 	"github.com/credence-id/credence/internal/gmsa"
 )
@@ -32,7 +33,7 @@ type GMSAConfig struct {
 func builtinControllers() []string {
 	var users []string
 	for _, name := range []string{"cronjob", "daemon-set", "deployment", "job", "replicaset", "replication", "statefulset"} {
-		users = append(users, "system:serviceaccount:kube-system:"+name+"-controller")
+		users = append(users, authority.AccountName("kube-system", name+"-controller"))
 	}
 	return users
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/credentialspecs"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
@@ -73,7 +74,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
 		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
 		Pods:            webhook.LivePods(clusters.workload),
-		Authorizer:      webhook.ClusterAuthorizer(clusters.workload),
+		Authorizer:      authority.Cluster(clusters.workload.AuthorizationV1().SubjectAccessReviews()),
 		Identities:      identities,
 		CredentialSpecs: specs,
 		GMSA:            c.GMSA.needs(),

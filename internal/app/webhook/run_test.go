@@ -35,7 +35,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func kubeconfig(t testing.TB, a *authority, name, server string) string {
+func kubeconfig(t testing.TB, a *certifier, name, server string) string {
 	t.Helper()
 	file := a.file(name)
 	must(t, os.WriteFile(file, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
@@ -44,7 +44,7 @@ func kubeconfig(t testing.TB, a *authority, name, server string) string {
 }
 
 // start runs the program against an API, and returns the URL that it answers at.
-func start(t *testing.T, a *authority, change func(*Config)) string {
+func start(t *testing.T, a *certifier, change func(*Config)) string {
 	t.Helper()
 	c := Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), ClientCAFile: a.file("ca.crt"), Log: slog.New(slog.DiscardHandler)}
 	a.issue(t, "server")
@@ -66,7 +66,7 @@ func start(t *testing.T, a *authority, change func(*Config)) string {
 	return "https://" + p.reviews.Address().String()
 }
 
-func client(t testing.TB, a *authority, certificates ...tls.Certificate) *http.Client {
+func client(t testing.TB, a *certifier, certificates ...tls.Certificate) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, Certificates: certificates, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}

@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 // Binder makes the RoleBindings in each namespace that tokens are delivered in. Several may run: the second finds the binding.
@@ -50,7 +51,7 @@ func NewBinder(cluster *rest.Config, log *slog.Logger) (*Binder, error) {
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
 				newNamespace():        {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled})},
-				&rbacv1.RoleBinding{}: {Field: fields.OneTermEqualSelector("metadata.name", Name)},
+				&rbacv1.RoleBinding{}: {Field: fields.OneTermEqualSelector("metadata.name", rights.AgentSecrets)},
 			},
 			DefaultTransform: cache.TransformStripManagedFields(),
 		},
@@ -77,6 +78,11 @@ func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	m.Add(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), meta.RESTScopeNamespace)
 	return m, nil
+}
+
+// Only the metadata of namespaces is read and kept.
+func newNamespace() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 }
 
 // Run makes RoleBindings until ctx is done.
@@ -108,13 +114,13 @@ func (b *Binder) Reconcile(ctx context.Context, request reconcile.Request) (reco
 	if err := b.manager.GetClient().Get(ctx, request.NamespacedName, namespace); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !delivered(namespace) || namespace.DeletionTimestamp != nil {
+	if !rights.Delivered(namespace) || namespace.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	secrets := binding(namespace.Name, Name, agentAccount)
+	secrets := rights.OfAgent(namespace.Name)
 	err := b.manager.GetClient().Get(ctx, client.ObjectKeyFromObject(secrets), secrets)
 	if err == nil {
-		if !right(secrets) {
+		if !rights.LetDeliver(secrets) {
 			b.log.WarnContext(ctx, "the agent can't deliver tokens in a namespace: its RoleBinding is not the binder's, and grants another right: delete it",
 				"namespace", secrets.Namespace, "roleBinding", secrets.Name)
 		}
@@ -126,7 +132,7 @@ func (b *Binder) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("let the agent have the Secrets of namespace %s: %w", namespace.Name, err)
 	}
 	// The webhook's is not followed: without it a warning has no number of pods, until the namespace is looked at again.
-	if err := b.manager.GetClient().Create(ctx, binding(namespace.Name, podsName, webhookAccount)); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := b.manager.GetClient().Create(ctx, rights.OfWebhook(namespace.Name)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return reconcile.Result{}, fmt.Errorf("let the webhook list the pods of namespace %s: %w", namespace.Name, err)
 	}
 	return reconcile.Result{}, nil

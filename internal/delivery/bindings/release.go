@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 // Release gives the right to the Secrets of a namespace back that has lost its label, as soon as no Secret carries tokens there.
@@ -41,7 +42,7 @@ func (r *Release) Register(m manager.Manager, served source.Source) error {
 	}
 	r.cached, r.live, r.bindings = m.GetClient(), m.GetAPIReader(), bindings
 	return builder.ControllerManagedBy(m).Named("bindings").
-		For(newNamespace(), builder.WithPredicates(predicate.NewPredicateFuncs(func(namespace client.Object) bool { return !delivered(namespace) }))).
+		For(newNamespace(), builder.WithPredicates(predicate.NewPredicateFuncs(func(namespace client.Object) bool { return !rights.Delivered(namespace) }))).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, secret client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: secret.GetNamespace()}}}
 		}), builder.WithPredicates(predicate.Funcs{
@@ -58,7 +59,7 @@ func (r *Release) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	if err := r.cached.Get(ctx, request.NamespacedName, namespace); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if delivered(namespace) || namespace.DeletionTimestamp != nil || !r.Serves(namespace.Name) {
+	if rights.Delivered(namespace) || namespace.DeletionTimestamp != nil || !r.Serves(namespace.Name) {
 		return reconcile.Result{}, nil // one that is not served is looked at again once it is
 	}
 	// A live list: the cache may not show the last write yet.
@@ -71,7 +72,7 @@ func (r *Release) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, nil // looked at again when one goes
 	}
 	// The agent's own goes last: without it, the namespace is not looked at again.
-	for _, name := range []string{podsName, Name} {
+	for _, name := range []string{rights.WebhookPods, rights.AgentSecrets} {
 		if err := r.bindings.RoleBindings(namespace.Name).Delete(ctx, name, metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("delete RoleBinding %s, as no tokens are delivered in namespace %s any more: %w", name, namespace.Name, err)
 		}

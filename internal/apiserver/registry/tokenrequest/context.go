@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/issuer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -45,16 +45,16 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
 		Kind:       "ServiceAccount",
 		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"},
 		Namespaced: true,
-		UserName:   serviceaccount.MakeUsername,
+		UserName:   authority.AccountName,
 		Find: func(ctx context.Context, namespace, name string) (ContextFacts, error) {
 			account, err := client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return ContextFacts{}, err
 			}
+			subject := authority.ServiceAccount(namespace, name, string(account.UID))
 			return ContextFacts{
-				UID: account.UID,
-				// Not in the group of all authenticated users: a right of that group would be one of every service account.
-				User: serviceaccount.UserInfo(namespace, name, string(account.UID)),
+				UID:  account.UID,
+				User: &user.DefaultInfo{Name: subject.Name, UID: subject.UID, Groups: subject.Groups},
 				Context: &issuer.Context{ServiceAccount: &issuer.ServiceAccount{
 					Namespace: namespace, Name: name, UID: string(account.UID),
 				}},
@@ -75,7 +75,7 @@ func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1
 		return nil, apierrors.NewUnauthorized("a token with a context object is issued to authenticated callers only")
 	}
 	resource := kind.Resource.GroupResource()
-	if allowed, err := r.authorized(ctx, kind.attributes(caller, "get", object)); err != nil {
+	if allowed, err := r.authorized(ctx, caller, "get", kind.object(object)); err != nil {
 		return nil, err
 	} else if !allowed {
 		return nil, apierrors.NewForbidden(resource, object.Name, fmt.Errorf(
@@ -106,11 +106,11 @@ func (r *REST) checkActsFor(ctx context.Context, caller user.Info, kind *Context
 	if caller.GetName() == kind.UserName(object.Namespace, object.Name) && (caller.GetUID() == "" || caller.GetUID() == string(object.UID)) {
 		return nil
 	}
-	for _, attributes := range []authorizer.AttributesRecord{
-		identityAttributes(caller, "assert", wi),
-		kind.attributes(caller, "impersonate", object),
-	} {
-		if allowed, err := r.authorized(ctx, attributes); allowed || err != nil {
+	for _, right := range []struct {
+		verb   string
+		object authority.Object
+	}{{"assert", identityObject(wi)}, {"impersonate", kind.object(object)}} {
+		if allowed, err := r.authorized(ctx, caller, right.verb, right.object); allowed || err != nil {
 			return err
 		}
 	}
@@ -120,26 +120,19 @@ func (r *REST) checkActsFor(ctx context.Context, caller user.Info, kind *Context
 		caller.GetName(), resource.Resource, resource.Group, object.Namespace))
 }
 
-// attributes is the review of what a user may do with a context object.
-func (k *ContextKind) attributes(caller user.Info, verb string, object *v1alpha1.ContextObject) authorizer.AttributesRecord {
-	return authorizer.AttributesRecord{
-		User: caller, Verb: verb, Namespace: object.Namespace, Name: object.Name, ResourceRequest: true,
-		APIGroup: k.Resource.Group, APIVersion: k.Resource.Version, Resource: k.Resource.Resource,
-	}
+// object is a context object as rights name it.
+func (k *ContextKind) object(object *v1alpha1.ContextObject) authority.Object {
+	return authority.Object{Kind: authority.Kind{Group: k.Resource.Group, Resource: k.Resource.Resource}, Namespace: object.Namespace, Name: object.Name}
 }
 
-// identityAttributes is the review of what a user may do with an identity.
-func identityAttributes(info user.Info, verb string, wi *v1alpha1.WorkloadIdentity) authorizer.AttributesRecord {
-	resource := v1alpha1.Resource("workloadidentities")
-	return authorizer.AttributesRecord{
-		User: info, Verb: verb, Namespace: wi.Namespace, Name: wi.Name, ResourceRequest: true,
-		APIGroup: resource.Group, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: resource.Resource,
-	}
+// identityObject is an identity as rights name it.
+func identityObject(wi *v1alpha1.WorkloadIdentity) authority.Object {
+	return authority.Object{Kind: authority.WorkloadIdentities, Namespace: wi.Namespace, Name: wi.Name}
 }
 
 func (r *REST) checkUse(ctx context.Context, info user.Info, wi *v1alpha1.WorkloadIdentity) error {
 	resource := v1alpha1.Resource("workloadidentities")
-	if allowed, err := r.authorized(ctx, identityAttributes(info, "use", wi)); err != nil {
+	if allowed, err := r.authorized(ctx, info, "use", identityObject(wi)); err != nil {
 		return err
 	} else if !allowed {
 		return apierrors.NewForbidden(resource, wi.Name, fmt.Errorf(
@@ -150,13 +143,16 @@ func (r *REST) checkUse(ctx context.Context, info user.Info, wi *v1alpha1.Worklo
 }
 
 // authorized separates a denial from an outage: only the first is an answer.
-func (r *REST) authorized(ctx context.Context, attributes authorizer.AttributesRecord) (bool, error) {
-	decision, _, err := r.Authorizer.Authorize(ctx, attributes)
+func (r *REST) authorized(ctx context.Context, subject user.Info, verb string, object authority.Object) (bool, error) {
+	decision, _, err := r.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: subject, Verb: verb, Namespace: object.Namespace, Name: object.Name, ResourceRequest: true,
+		APIGroup: object.Group, APIVersion: "*", Resource: object.Resource, Subresource: object.Subresource,
+	})
 	if decision == authorizer.DecisionAllow {
 		return true, nil
 	}
 	if err != nil {
-		return false, apierrors.NewInternalError(fmt.Errorf("review whether %q may %s %s: %w", attributes.User.GetName(), attributes.Verb, attributes.Resource, err))
+		return false, apierrors.NewInternalError(fmt.Errorf("review whether %q may %s %s: %w", subject.GetName(), verb, object.Resource, err))
 	}
 	return false, nil
 }
