@@ -41,38 +41,112 @@ func (e *exchange) try(i int, s *Source) (done bool) {
 		}
 		credential = other
 	}
-	e.response, e.err = e.deliver(i, credential)
-	if unsigned := asSignError(e.err); unsigned != nil {
-		e.failures = append(e.failures, unsigned)
-		other, err := s.resigned(ctx, credential)
-		if err != nil {
-			e.failures = append(e.failures, err)
+	repeated := answered
+	for next := credential; ; {
+		before := e.sent
+		e.response, e.err = e.deliver(i, next)
+		if e.sent > before {
+			credential = next
 		}
-		if other == nil || !e.sendable() {
-			return e.unsigned(i, credential)
+		got := e.outcome()
+		if got == answered {
+			return true
 		}
-		credential = other
-		e.response, e.err = e.deliver(i, credential)
+		var other *Credential
+		if got > repeated {
+			other = e.instead(ctx, got, s, credential)
+		}
+		switch steps[situation{got, e.repeatable(got), other != nil}] {
+		case again:
+			next, repeated = other, got
+		case nextSource:
+			e.giveUp(i, got, credential)
+			return false
+		case end:
+			e.giveUp(i, got, credential)
+			return true
+		}
+	}
+}
+
+// outcome is the result of sending a request with a credential. Each is repeated at most once with another credential, in this order: once
+// the server has answered 401, a key that does not sign gets no second try.
+type outcome int
+
+const (
+	answered     outcome = iota // by anything but 401, or by an error of the connection
+	unsigned                    // the key did not sign, and nothing was sent
+	unauthorized                // 401
+)
+
+// situation is an outcome, whether the request can be sent again, and whether the source has another credential for it.
+type situation struct {
+	outcome           outcome
+	repeatable, other bool
+}
+
+// step is what follows.
+type step int
+
+const (
+	end        step = iota // the caller gets what there is
+	again                  // the same source, with its other credential
+	nextSource             // the next source of the account
+)
+
+// steps is the table of what follows an outcome but answered, which is always the end.
+var steps = map[situation]step{
+	{unsigned, true, true}:       again,
+	{unsigned, true, false}:      nextSource,
+	{unsigned, false, true}:      end,
+	{unsigned, false, false}:     end,
+	{unauthorized, true, true}:   again,
+	{unauthorized, true, false}:  nextSource,
+	{unauthorized, false, true}:  end,
+	{unauthorized, false, false}: end,
+}
+
+// outcome is that of the last sending.
+func (e *exchange) outcome() outcome {
+	if failure := asSignError(e.err); failure != nil {
+		e.failures = append(e.failures, failure)
+		return unsigned
 	}
 	if e.err == nil && e.response.StatusCode == http.StatusUnauthorized {
-		// A failed run is remembered by the source. The caller gets the server's answer.
-		if other, _ := s.rejectedBy(ctx, e.server(), credential); other != nil && e.replayable() {
-			before := e.sent
-			e.response, e.err = e.deliver(i, other)
-			if e.sent > before {
-				credential = other
-			}
-		}
+		return unauthorized
 	}
-	switch unsigned := asSignError(e.err); {
-	case unsigned != nil:
-		e.failures = append(e.failures, unsigned)
-		return e.unsigned(i, credential)
-	case e.err != nil || e.response.StatusCode != http.StatusUnauthorized:
-		return true
+	return answered
+}
+
+// instead returns what source s has in place of a credential after an outcome, or nil.
+func (e *exchange) instead(ctx context.Context, got outcome, s *Source, credential *Credential) *Credential {
+	if got == unauthorized {
+		other, _ := s.rejectedBy(ctx, e.server(), credential) // a failed run is remembered by the source; the caller gets the server's answer
+		return other
 	}
-	e.refuse(i, &refusal{Credential: credential, server: e.server()})
-	return !e.replayable()
+	other, err := s.resigned(ctx, credential)
+	if err != nil {
+		e.failures = append(e.failures, err)
+	}
+	return other
+}
+
+// repeatable reports whether the request can be sent again after an outcome.
+func (e *exchange) repeatable(got outcome) bool {
+	return e.replayable() || got == unsigned && e.body != nil && e.body.whole()
+}
+
+// giveUp records that a credential of source i was of no use.
+func (e *exchange) giveUp(i int, got outcome, credential *Credential) {
+	refused := &refusal{Credential: credential, unsigned: got == unsigned}
+	if got == unsigned {
+		e.err = join(e.failures)
+	} else {
+		refused.server = e.server()
+	}
+	if len(e.account.sources) > 1 {
+		e.refused[i].Store(refused)
+	}
 }
 
 // server is the one that the request goes to.
@@ -87,19 +161,6 @@ func (e *exchange) another(ctx context.Context, s *Source, refused *refusal) (*C
 	return s.rejectedBy(ctx, refused.server, refused.Credential)
 }
 
-// unsigned is what is left when no key of source i signs: the next source, if the request can still be sent.
-func (e *exchange) unsigned(i int, credential *Credential) (done bool) {
-	e.refuse(i, &refusal{Credential: credential, unsigned: true})
-	e.err = join(e.failures)
-	return !e.sendable()
-}
-
-func (e *exchange) refuse(i int, r *refusal) {
-	if len(e.account.sources) > 1 {
-		e.refused[i].Store(r)
-	}
-}
-
 func (e *exchange) abandon(err error) bool {
 	if e.sent == 0 {
 		closeBody(e.request)
@@ -108,7 +169,7 @@ func (e *exchange) abandon(err error) bool {
 	return true
 }
 
-// deliver sends the request, with a new body if it was sent before. Before a second call, sendable or replayable must be true.
+// deliver sends the request, with a new body if it was sent before. Before a second call, repeatable must be true.
 func (e *exchange) deliver(i int, credential *Credential) (*http.Response, error) {
 	request := authorized(e.request, credential)
 	switch {
@@ -158,11 +219,6 @@ func (e *exchange) finish() {
 	if e.body != nil {
 		e.body.finish()
 	}
-}
-
-// sendable reports whether a request that was not sent, for want of a signature, can be.
-func (e *exchange) sendable() bool {
-	return e.replayable() || e.body != nil && e.body.whole()
 }
 
 // replayable reports whether a request that was sent can be sent again.
