@@ -1,19 +1,18 @@
 package credential
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // FromCluster decodes the cluster's own configuration of a source into config, a pointer to a struct.
 // An unknown field is an error.
 func FromCluster(raw json.RawMessage, source string, config any) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(config); err != nil {
+	if err := strictjson.Known(raw, config); err != nil {
 		return fmt.Errorf("read %s in the configuration of the cluster: %w", source, err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 const (
@@ -81,14 +82,14 @@ func parseKeySet(data []byte) ([]publishedKey, *Refusal) {
 
 // parseKey checks one JWK. Private members come first, so that a leaked key is called that whatever else is wrong.
 func parseKey(path string, data []byte) (publishedKey, *Refusal) {
-	key, ok := members(data)
-	if !ok {
+	key, err := strictjson.Object(data)
+	if err != nil {
 		return publishedKey{}, refuse(ReasonKey, jwksName, path, "is not a JSON object")
 	}
 	if refusal := checkMembers(path, key); refusal != nil {
 		return publishedKey{}, refusal
 	}
-	id, ok := text(key["kid"])
+	id, ok := strictjson.Text(key["kid"])
 	if !ok || id == "" {
 		return publishedKey{}, refuse(ReasonKeySet, jwksName, path+".kid", "is missing, or is not a string with at least one character")
 	}
@@ -103,17 +104,17 @@ func parseKey(path string, data []byte) (publishedKey, *Refusal) {
 	if err != nil {
 		return publishedKey{}, refuse(ReasonKey, jwksName, path, "%v (kid %q)", err, id)
 	}
-	if algorithm, _ := text(key["alg"]); algorithm != string(fitting) {
+	if algorithm, _ := strictjson.Text(key["alg"]); algorithm != string(fitting) {
 		return publishedKey{}, refuse(ReasonKey, jwksName, path+".alg", "must be %s for this key (kid %q)", fitting, id)
 	}
-	if use, _ := text(key["use"]); use != "sig" {
+	if use, _ := strictjson.Text(key["use"]); use != "sig" {
 		return publishedKey{}, refuse(ReasonKey, jwksName, path+".use", "must be sig (kid %q)", id)
 	}
 	return publishedKey{ID: identity.KeyID(id), Algorithm: fitting, Key: public}, nil
 }
 
 func checkMembers(path string, key map[string]json.RawMessage) *Refusal {
-	id, _ := text(key["kid"])
+	id, _ := strictjson.Text(key["kid"])
 	names := slices.Sorted(maps.Keys(key))
 	for _, name := range names {
 		if isPrivate(name) {
@@ -130,7 +131,7 @@ func checkMembers(path string, key map[string]json.RawMessage) *Refusal {
 
 // publicKey decodes the key itself (RFC 7518, section 6); member is the part of it that an error is about.
 func publicKey(key map[string]json.RawMessage) (public crypto.PublicKey, member string, err error) {
-	switch kty, _ := text(key["kty"]); kty {
+	switch kty, _ := strictjson.Text(key["kty"]); kty {
 	case "RSA":
 		return rsaKey(key)
 	case "EC":
@@ -171,7 +172,7 @@ func ecKey(key map[string]json.RawMessage) (crypto.PublicKey, string, error) {
 			return nil, "." + name, fmt.Errorf("does not belong to an EC key")
 		}
 	}
-	if curve, _ := text(key["crv"]); curve != "P-256" {
+	if curve, _ := strictjson.Text(key["crv"]); curve != "P-256" {
 		return nil, ".crv", fmt.Errorf("must be P-256")
 	}
 	point := []byte{4}
@@ -191,7 +192,7 @@ func ecKey(key map[string]json.RawMessage) (crypto.PublicKey, string, error) {
 
 // octets decodes base64url without padding, in its one canonical spelling; an empty value is not ok.
 func octets(raw json.RawMessage) ([]byte, bool) {
-	s, ok := text(raw)
+	s, ok := strictjson.Text(raw)
 	if !ok || strings.ContainsAny(s, "\r\n") {
 		return nil, false
 	}

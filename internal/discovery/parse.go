@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // MaxDocumentBytes is the size of the largest document that Parse takes: several times what the largest key set that
@@ -54,7 +55,7 @@ func wantText(document map[string]json.RawMessage, member, want string, reason R
 	if !present {
 		return refuse(reason, configurationName, member, "is missing, it must be %q", want)
 	}
-	got, ok := text(raw)
+	got, ok := strictjson.Text(raw)
 	if !ok {
 		return refuse(reason, configurationName, member, "is not a string, it must be %q", want)
 	}
@@ -65,7 +66,7 @@ func wantText(document map[string]json.RawMessage, member, want string, reason R
 }
 
 func wantElement(document map[string]json.RawMessage, member, want string) *Refusal {
-	list, ok := texts(document[member])
+	list, ok := strictjson.Texts(document[member])
 	if !ok || !slices.Contains(list, want) {
 		return refuse(ReasonMetadata, configurationName, member, "must be an array of strings with %q in it", want)
 	}
@@ -81,7 +82,7 @@ func checkAlgorithms(document map[string]json.RawMessage, keys []publishedKey) *
 		used = append(used, string(key.Algorithm))
 	}
 	used = sortedSet(used)
-	listed, ok := texts(document[member])
+	listed, ok := strictjson.Texts(document[member])
 	if !ok {
 		return refuse(ReasonAlgorithms, configurationName, member, "must be an array of strings with the keys' algorithms: %s", strings.Join(used, ", "))
 	}
@@ -99,12 +100,9 @@ func parseObject(document string, data []byte) (map[string]json.RawMessage, *Ref
 	case len(data) > MaxDocumentBytes:
 		return nil, refuse(ReasonSize, document, "", "has more than %d bytes", MaxDocumentBytes)
 	}
-	if err := checkJSON(data); err != nil {
+	object, err := strictjson.Object(data)
+	if err != nil {
 		return nil, refuse(ReasonJSON, document, "", "%v", err)
-	}
-	object, ok := members(data)
-	if !ok {
-		return nil, refuse(ReasonJSON, document, "", "is not a JSON object")
 	}
 	return object, nil
 }

@@ -1,14 +1,12 @@
 package externalsigner
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // maxHeaderSize is in bytes as encoded: the longest kid, and space for another way to write it.
@@ -30,27 +28,34 @@ func parseHeader(encoded string) (header, error) {
 	if err != nil {
 		return header{}, refuse(ReasonHeader, "the signer's header is not base64url without padding")
 	}
-	members, err := stringMembers(data)
+	members, err := strictjson.Members(data)
 	if err != nil {
 		return header{}, &Error{Reason: ReasonHeader, Detail: "the signer's header", Cause: err}
 	}
-	for name := range members {
-		if name != "alg" && name != "kid" && name != "typ" {
-			return header{}, refuse(ReasonHeader, "the signer's header has the member %.64q, only alg, kid and typ are allowed", name)
+	var algorithm, kid, typ string
+	known := map[string]*string{"alg": &algorithm, "kid": &kid, "typ": &typ}
+	for _, m := range members {
+		text, ok := strictjson.Text(m.Value)
+		switch value := known[m.Name]; {
+		case value == nil:
+			return header{}, refuse(ReasonHeader, "the signer's header has the member %.64q, only alg, kid and typ are allowed", m.Name)
+		case !ok:
+			return header{}, refuse(ReasonHeader, "the signer's header has a member %s that is not a string", m.Name)
+		default:
+			*value = text
 		}
 	}
-	kid, ok := members["kid"]
 	switch {
-	case members["typ"] != "JWT":
-		return header{}, refuse(ReasonType, "the signer's header has typ %.64q, it must be JWT", members["typ"])
-	case !ok || !validKeyID(kid):
+	case typ != "JWT":
+		return header{}, refuse(ReasonType, "the signer's header has typ %.64q, it must be JWT", typ)
+	case !validKeyID(kid):
 		return header{}, refuse(ReasonKeyID, "the signer's header has a kid of %d bytes: it must be 1 to %d characters of printable ASCII", len(kid), maxKeyIDLength)
 	}
-	algorithm := identity.Algorithm(members["alg"])
-	if algorithm != identity.RS256 && algorithm != identity.ES256 {
+	read := header{Algorithm: identity.Algorithm(algorithm), KeyID: identity.KeyID(kid)}
+	if read.Algorithm != identity.RS256 && read.Algorithm != identity.ES256 {
 		return header{}, refuse(ReasonUnknownAlgorithm, "the signer's header has alg %.64q, it must be %s or %s", algorithm, identity.RS256, identity.ES256)
 	}
-	return header{Algorithm: algorithm, KeyID: identity.KeyID(kid)}, nil
+	return read, nil
 }
 
 // decodeSegment decodes base64url without padding, in its one spelling (RFC 7515, section 2).
@@ -60,40 +65,4 @@ func decodeSegment(encoded string) ([]byte, error) {
 		return nil, errors.New("line break")
 	}
 	return base64.RawURLEncoding.Strict().DecodeString(encoded)
-}
-
-// stringMembers reads one JSON object of strings whose names are exact and appear once. encoding/json would match names in
-// any case and keep the last of two equal ones, so that other readers may see another header than the checked one.
-func stringMembers(data []byte) (map[string]string, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return nil, errors.New("not a JSON object")
-	}
-	members := map[string]string{}
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return nil, errors.New("not a JSON object")
-		}
-		value, err := decoder.Token()
-		if err != nil {
-			return nil, errors.New("not a JSON object")
-		}
-		key, _ := name.(string)
-		text, ok := value.(string)
-		if _, twice := members[key]; twice {
-			return nil, errors.New("a member appears twice")
-		}
-		if !ok {
-			return nil, errors.New("a member is not a string")
-		}
-		members[key] = text
-	}
-	if _, err := decoder.Token(); err != nil {
-		return nil, errors.New("not a complete JSON object")
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("data after the JSON object")
-	}
-	return members, nil
 }

@@ -1,15 +1,14 @@
 package externalsigner
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // Encode returns the ledger as JSON, ending in a line break. Equal ledgers give equal bytes. An invalid ledger is an error:
@@ -27,14 +26,9 @@ func (l Ledger) Encode() ([]byte, error) {
 
 // DecodeLedger reads what Encode wrote. The error names the field that is wrong.
 func DecodeLedger(data []byte) (Ledger, error) {
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
 	var ledger Ledger
-	if err := decoder.Decode(&ledger); err != nil {
+	if err := strictjson.Known(data, &ledger); err != nil {
 		return Ledger{}, fmt.Errorf("decode ledger: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return Ledger{}, errors.New("decode ledger: data after the end of the document")
 	}
 	if err := ledger.Validate(); err != nil {
 		return Ledger{}, fmt.Errorf("decode ledger: %w", err)

@@ -5,16 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
-	"unicode/utf8"
+	"strings"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // MaxContents is how many bytes of contents a pod can carry (Kubernetes' own limit of gmsaCredentialSpec).
 const MaxContents = 64 << 10
-
-// maxDepth is how deep contents may nest; credential specs do to 4.
-const maxDepth = 32
 
 // Canonical is a credspec as pods get it: JSON with sorted keys and without white space. It returns an error if the value is not
 // a JSON object or is larger than a pod can carry.
@@ -60,88 +58,15 @@ func Same(contents, canonical string) error {
 
 // parse reads one JSON object that can be read in one way only: runtimes take the first of two equal keys, or the last.
 func parse(contents string) (map[string]any, error) {
-	switch {
-	case len(contents) > MaxContents:
+	if len(contents) > MaxContents {
 		return nil, fmt.Errorf("they have %d bytes, %d are allowed", len(contents), MaxContents)
-	case !utf8.ValidString(contents):
-		return nil, errors.New("they are not UTF-8")
 	}
-	decoder := json.NewDecoder(bytes.NewReader([]byte(contents)))
+	if _, err := strictjson.Members([]byte(contents)); err != nil {
+		return nil, fmt.Errorf("the text %w", err)
+	}
+	decoder := json.NewDecoder(strings.NewReader(contents))
 	decoder.UseNumber()
-	value, err := element(decoder, 0)
-	if err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, errors.New("they end before their JSON does")
-		}
-		return nil, err
-	}
-	object, ok := value.(map[string]any)
-	if !ok {
-		return nil, errors.New("they are JSON, and no object")
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows their JSON object")
-	}
-	return object, nil
-}
-
-func element(decoder *json.Decoder, depth int) (any, error) {
-	token, err := decoder.Token()
-	if err != nil {
-		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-			return nil, fmt.Errorf("invalid JSON at byte %d", syntax.Offset)
-		}
-		return nil, err
-	}
-	delimiter, nested := token.(json.Delim)
-	if !nested {
-		return token, nil
-	}
-	if depth == maxDepth {
-		return nil, fmt.Errorf("they nest deeper than %d", maxDepth)
-	}
-	if delimiter == '[' {
-		return list(decoder, depth+1)
-	}
-	return object(decoder, depth+1)
-}
-
-func object(decoder *json.Decoder, depth int) (any, error) {
-	members := map[string]any{}
-	for decoder.More() {
-		key, err := element(decoder, depth)
-		if err != nil {
-			return nil, err
-		}
-		name, _ := key.(string) // the decoder takes nothing else for a key
-		if _, twice := members[name]; twice {
-			return nil, fmt.Errorf("they have a key twice: %.64q", name)
-		}
-		if members[name], err = element(decoder, depth); err != nil {
-			return nil, err
-		}
-	}
-	return members, closing(decoder)
-}
-
-func list(decoder *json.Decoder, depth int) (any, error) {
-	values := []any{}
-	for decoder.More() {
-		value, err := element(decoder, depth)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, value)
-	}
-	return values, closing(decoder)
-}
-
-func closing(decoder *json.Decoder) error {
-	if _, err := decoder.Token(); err != nil {
-		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-			return fmt.Errorf("invalid JSON at byte %d", syntax.Offset)
-		}
-		return err
-	}
-	return nil
+	var object map[string]any
+	err := decoder.Decode(&object)
+	return object, err
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 func TestInspect(t *testing.T) {
@@ -29,7 +31,7 @@ func TestInspect(t *testing.T) {
 func TestInspectRefuses(t *testing.T) {
 	const header, claims = `{"alg":"ES256"}`, `{"iss":"https://i"}`
 	good := unsigned(header, claims)
-	deep := strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth)
+	deep := strings.Repeat("[", strictjson.MaxDepth) + strings.Repeat("]", strictjson.MaxDepth)
 	for name, test := range map[string]struct{ token, want string }{
 		"empty":                {"", "the token is empty"},
 		"too long":             {unsigned(header, `{"x":"`+strings.Repeat("a", MaxTokenLength)+`"}`), "at most 16384 are read"},
@@ -41,19 +43,19 @@ func TestInspectRefuses(t *testing.T) {
 		"standard base64":      {"+" + good[1:], "decode the header of the token: illegal base64 data at input byte 0"},
 		"signature":            {good + "*", "decode the signature of the token"},
 		"bits after the end":   {"e31.e30.", "decode the header of the token: illegal base64"},
-		"header not JSON":      {unsigned(`{"alg"`, claims), "read the header of the token: it is not valid JSON"},
+		"header not JSON":      {unsigned(`{"alg"`, claims), "read the header of the token: it is not JSON"},
 		"header null":          {unsigned(`null`, claims), "read the header of the token: it is not a JSON object"},
 		"no alg":               {unsigned(`{"Alg":"ES256"}`, claims), `read the header of the token: "alg" is missing`},
 		"alg a number":         {unsigned(`{"alg":1}`, claims), `"alg" is not a string`},
 		"kid null":             {unsigned(`{"alg":"a","kid":null}`, claims), `"kid" is not a string`},
 		"claims an array":      {unsigned(header, `[]`), "read the claims of the token: it is not a JSON object"},
-		"claims empty":         {unsigned(header, ``), "read the claims of the token: it is not valid JSON"},
-		"trailing data":        {unsigned(header, `{} {}`), "read the claims of the token: it is not valid JSON"},
+		"claims empty":         {unsigned(header, ``), "read the claims of the token: it is not JSON"},
+		"trailing data":        {unsigned(header, `{} {}`), "read the claims of the token: it has data after the end"},
 		"not UTF-8":            {unsigned(header, "{\"iss\":\"\xff\"}"), "read the claims of the token: it is not UTF-8"},
-		"duplicate":            {unsigned(header, `{"aud":"a","aud":"b"}`), `it has two members named "aud"`},
-		"duplicate, escaped":   {unsigned(header, `{"aud":"a","\u0061ud":"b"}`), `it has two members named "aud"`},
-		"duplicate, deep":      {unsigned(header, `{"x":[{"y":{},"z":1,"y":2}]}`), `it has two members named "y"`},
-		"nested too deep":      {unsigned(header, `{"x":`+deep+`}`), "nested more than 32 deep"},
+		"duplicate":            {unsigned(header, `{"aud":"a","aud":"b"}`), `it has the key "aud" twice`},
+		"duplicate, escaped":   {unsigned(header, `{"aud":"a","\u0061ud":"b"}`), `it has the key "aud" twice`},
+		"duplicate, deep":      {unsigned(header, `{"x":[{"y":{},"z":1,"y":2}]}`), `it has the key "y" twice`},
+		"nested too deep":      {unsigned(header, `{"x":`+deep+`}`), "nested more than 32 levels deep"},
 		"issuer a list":        {unsigned(header, `{"iss":["a"]}`), `"iss" is not a string`},
 		"audience a number":    {unsigned(header, `{"aud":1}`), `"aud" is neither a string nor an array of strings`},
 		"audience null":        {unsigned(header, `{"aud":null}`), `"aud" is neither`},

@@ -361,7 +361,7 @@ func TestOutageIsNoRefusal(t *testing.T) {
 	}{
 		"server gone":       {func(i *testIssuer) { i.server.Close() }, "read the discovery document at https://"},
 		"document missing":  {func(i *testIssuer) { i.handle[configurationPath] = http.NotFound }, "the server answered 404 Not Found"},
-		"document not JSON": {func(i *testIssuer) { i.handle[configurationPath] = answer(200, "<html>") }, "it is not valid JSON"},
+		"document not JSON": {func(i *testIssuer) { i.handle[configurationPath] = answer(200, "<html>") }, "it is not JSON"},
 		"document too long": {func(i *testIssuer) {
 			i.handle[configurationPath] = answer(200, strings.Repeat(" ", maxConfiguration+1))
 		}, "it is longer than 65536 bytes"},

@@ -3,13 +3,13 @@ package target
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // Kind is the kind of every providerConfig of a target system that is known.
@@ -41,7 +41,7 @@ func Read(providerConfig []byte, targetType string, path *field.Path, names ...s
 		f.errs = field.ErrorList{field.Required(path, fmt.Sprintf("an identity of type %s needs one: apiVersion %s, kind %s, and its fields (%s)", targetType, APIVersion(targetType), Kind, strings.Join(names, ", ")))}
 		return f
 	}
-	members, err := readObject(providerConfig)
+	members, err := strictjson.Members(providerConfig, strictjson.Repeats) // each is an error of its own
 	if err != nil {
 		f.errs = field.ErrorList{field.Invalid(path, Abbreviate(string(providerConfig)), err.Error())}
 		return f
@@ -61,23 +61,23 @@ func Read(providerConfig []byte, targetType string, path *field.Path, names ...s
 	return f
 }
 
-func (f *Fields) take(m member, known []string) {
-	path := f.path.Child(Abbreviate(m.name))
-	if !slices.Contains(known, m.name) {
-		f.errs = append(f.errs, field.Forbidden(path, "is not a field of it"+closest(m.name, known)))
+func (f *Fields) take(m strictjson.Member, known []string) {
+	path := f.path.Child(Abbreviate(m.Name))
+	if !slices.Contains(known, m.Name) {
+		f.errs = append(f.errs, field.Forbidden(path, "is not a field of it"+closest(m.Name, known)))
 		return
 	}
-	if _, twice := f.values[m.name]; twice {
-		f.errs = append(f.errs, field.Duplicate(path, m.name))
+	if _, twice := f.values[m.Name]; twice {
+		f.errs = append(f.errs, field.Duplicate(path, m.Name))
 		return
 	}
 	var value *string
-	if err := json.Unmarshal(m.value, &value); err != nil || value == nil {
-		f.values[m.name] = ""
-		f.errs = append(f.errs, field.Invalid(path, Abbreviate(string(m.value)), "must be a string"))
+	if err := json.Unmarshal(m.Value, &value); err != nil || value == nil {
+		f.values[m.Name] = ""
+		f.errs = append(f.errs, field.Invalid(path, Abbreviate(string(m.Value)), "must be a string"))
 		return
 	}
-	f.values[m.name] = *value
+	f.values[m.Name] = *value
 }
 
 func closest(name string, known []string) string {
@@ -122,41 +122,4 @@ func Abbreviate(value string) string {
 		return string(runes[:shown]) + "…"
 	}
 	return value
-}
-
-// member is one member of a JSON object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// readObject reads one JSON object, its members in order, repeated names included.
-func readObject(raw []byte) ([]member, error) {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	opening, err := decoder.Token()
-	if err != nil {
-		return nil, fmt.Errorf("is not JSON: %w", err)
-	}
-	if opening != json.Delim('{') {
-		return nil, errors.New("must be an object with apiVersion and kind")
-	}
-	var members []member
-	for decoder.More() {
-		name, err := decoder.Token()
-		if err != nil {
-			return nil, fmt.Errorf("is not JSON: %w", err)
-		}
-		m := member{name: fmt.Sprint(name)}
-		if err := decoder.Decode(&m.value); err != nil {
-			return nil, fmt.Errorf("is not JSON: %w", err)
-		}
-		members = append(members, m)
-	}
-	if _, err := decoder.Token(); err != nil {
-		return nil, fmt.Errorf("is not JSON: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("has data after the object")
-	}
-	return members, nil
 }

@@ -35,9 +35,9 @@ func TestErrors(t *testing.T) {
 		"unheard of":        {head + `,"color":"red","size":"1"}`, []string{"p.size: is not a field of it: there are apiVersion, kind, color, taste"}},
 		"all at once":       {head + `,"size":"1","taste":"bitter","color":"blue"}`, []string{"p.size: ", "p.color: must be red", "p.taste: must be sweet"}},
 		"cut":               {head, []string{"p: is not JSON"}},
-		"data after it":     {head + `,"color":"red"}{}`, []string{"p: has data after the object"}},
-		"a bracket after":   {head + `,"color":"red"}]`, []string{"p: has data after the object"}},
-		"array":             {`[]`, []string{"p: must be an object"}},
+		"data after it":     {head + `,"color":"red"}{}`, []string{"p: has data after the end"}},
+		"a bracket after":   {head + `,"color":"red"}]`, []string{"p: has data after the end"}},
+		"array":             {`[]`, []string{"p: is not a JSON object"}},
 		"very long unknown": {head + `,"color":"red","` + strings.Repeat("x", 100) + `":"1"}`, []string{"p." + strings.Repeat("x", 64) + "…: "}},
 	} {
 		t.Run(name, func(t *testing.T) {

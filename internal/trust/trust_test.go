@@ -354,7 +354,7 @@ func TestRefusals(t *testing.T) {
 		"provider of no form": {"gcp", func(i *Identity) {
 			i.ProviderConfig = []byte(config("gcp", `"projectID":"my-project","workloadIdentityPoolProvider":"x"`))
 		}, "workloadIdentityPoolProvider: Invalid value"},
-		"provider config no map": {"gcp", func(i *Identity) { i.ProviderConfig = []byte(`[]`) }, "must be an object"},
+		"provider config no map": {"gcp", func(i *Identity) { i.ProviderConfig = []byte(`[]`) }, "is not a JSON object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			i := testIdentity(c.system, "audience")

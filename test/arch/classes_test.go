@@ -24,7 +24,7 @@ var logless = strings.Replace(core, "issuer(/keys)?", "issuer", 1)
 
 // classes are in the order of the tree, from the inside out. Each package is in exactly one.
 var classes = []class{
-	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|liveread|stack|version)$`, nil, "it knows nothing of Credence but its words"},
+	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|liveread|stack|strictjson|version)$`, nil, "it knows nothing of Credence but its words"},
 	{"api", `^api/`, nil, "importers of the types get the types alone"},
 	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
 	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},

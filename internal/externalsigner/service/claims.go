@@ -1,16 +1,15 @@
 package service
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // maxClaimsSize is many times what kube-apiserver puts into a token, in bytes as encoded.
@@ -22,7 +21,7 @@ type claims struct {
 	issuedAt, expiry time.Time
 }
 
-// parseClaims reads the second segment of a token as every parser does: an object in which no claim stands twice.
+// parseClaims reads the second segment of a token as every parser does: readers may keep the first of two equal claims, or the last.
 func parseClaims(encoded string) (claims, error) {
 	if len(encoded) > maxClaimsSize {
 		return claims{}, fmt.Errorf("%d bytes are too many, at most %d are signed", len(encoded), maxClaimsSize)
@@ -32,12 +31,13 @@ func parseClaims(encoded string) (claims, error) {
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
 		return claims{}, errors.New("not base64url without padding")
 	}
-	members, err := parseObject(data)
+	members, err := strictjson.Object(data)
 	if err != nil {
 		return claims{}, err
 	}
 	var read claims
-	if raw := members["iss"]; len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &read.issuer) != nil {
+	var ok bool
+	if read.issuer, ok = strictjson.Text(members["iss"]); !ok {
 		return claims{}, errors.New("iss is missing or not a string")
 	}
 	if read.issuedAt, err = numericDate(members, "iat"); err != nil {
@@ -56,39 +56,4 @@ func numericDate(members map[string]json.RawMessage, name string) (time.Time, er
 		return time.Time{}, fmt.Errorf("%s is missing or not a whole number of seconds", name)
 	}
 	return time.Unix(seconds, 0), nil
-}
-
-// parseObject reads one JSON object whose names appear once. Of two equal names encoding/json keeps the last, and other readers
-// may keep the first, which was not checked.
-func parseObject(data []byte) (map[string]json.RawMessage, error) {
-	if !utf8.Valid(data) {
-		return nil, errors.New("not UTF-8")
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return nil, errors.New("not a JSON object")
-	}
-	members := map[string]json.RawMessage{}
-	for decoder.More() {
-		token, err := decoder.Token()
-		name, ok := token.(string)
-		if err != nil || !ok {
-			return nil, errors.New("not a JSON object")
-		}
-		if _, twice := members[name]; twice {
-			return nil, errors.New("a claim appears twice")
-		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil, errors.New("not a JSON object")
-		}
-		members[name] = value
-	}
-	if _, err := decoder.Token(); err != nil {
-		return nil, errors.New("not a complete JSON object")
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("data after the JSON object")
-	}
-	return members, nil
 }

@@ -220,6 +220,7 @@ func TestRefusals(t *testing.T) {
 		"cut off":           base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"` + issuer + `","iat":1,"exp":2`)),
 		"data behind it":    base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"` + issuer + `","iat":1,"exp":2}{}`)),
 		"a claim twice":     base64.RawURLEncoding.EncodeToString([]byte(`{"exp":99999999999,"iss":"` + issuer + `","iat":1,"exp":2}`)),
+		"twice below":       base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"` + issuer + `","iat":1,"exp":2,"kubernetes.io":{"namespace":"a","namespace":"b"}}`)),
 		"not UTF-8":         base64.RawURLEncoding.EncodeToString([]byte("{\"iss\":\"\xff\",\"iat\":1,\"exp\":2}")),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
-	"unicode/utf8"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // The rules that decide whether there is a document at all.
@@ -17,9 +17,6 @@ const (
 	tooDeep     = "too-deep"
 	notAnObject = "not-an-object"
 )
-
-// maxDepth is how deep values may be nested. Credential specs need 5.
-const maxDepth = 32
 
 // kind is the type of a JSON value, as messages name it.
 type kind string
@@ -71,8 +68,6 @@ func (n *node) member(key string) *node {
 // missing is the place where a member would be.
 func (n *node) missing(key string) *node { return &node{path: n.path + "." + key, at: n.at} }
 
-var errDepth = errors.New("nested too deep")
-
 // parse returns the document, or what keeps it from being one.
 func parse(credspec []byte) (*node, *Finding) {
 	failed := func(rule string, at int, reason, fix string) *Finding {
@@ -82,53 +77,46 @@ func parse(credspec []byte) (*node, *Finding) {
 	if len(bytes.TrimSpace(credspec)) == 0 {
 		return nil, failed(notJSON, 0, "the credential spec is missing", asJSON)
 	}
-	if !utf8.Valid(credspec) {
-		return nil, failed(notJSON, 0, "the credential spec is not UTF-8", asJSON)
+	var wrong *strictjson.Error
+	if errors.As(strictjson.Check(credspec, strictjson.Repeats), &wrong) { // duplicateKey reports all of them
+		switch at := min(wrong.At, len(credspec)); wrong.Fault {
+		case strictjson.Encoding:
+			return nil, failed(notJSON, at, "the credential spec is not UTF-8", asJSON)
+		case strictjson.Depth:
+			return nil, failed(tooDeep, at, fmt.Sprintf("values are nested more than %d deep", strictjson.MaxDepth), "remove the parts that do not belong to a credential spec")
+		case strictjson.Trailing:
+			return nil, failed(notJSON, at, "something follows the JSON value", asJSON)
+		default:
+			return nil, failed(notJSON, at, "the credential spec is not JSON, or is cut off", asJSON)
+		}
 	}
 	p := parser{text: credspec, decoder: json.NewDecoder(bytes.NewReader(credspec))}
 	p.decoder.UseNumber()
-	root, err := p.value("credspec", 1)
-	if errors.Is(err, errDepth) {
-		return nil, failed(tooDeep, p.start(), fmt.Sprintf("values are nested more than %d deep", maxDepth), "remove the parts that do not belong to a credential spec")
-	}
-	if err == nil {
-		if _, next := p.decoder.Token(); !errors.Is(next, io.EOF) {
-			return nil, failed(notJSON, p.start(), "something follows the JSON value", asJSON)
-		}
-	}
-	if err != nil {
-		// The decoder's messages may repeat the text.
-		return nil, failed(notJSON, min(p.start(), len(credspec)), "the credential spec is not JSON, or is cut off", asJSON)
-	}
+	root := p.value("credspec")
 	if root.kind != anObject {
 		return nil, failed(notAnObject, root.at, fmt.Sprintf("the credential spec is %s, and not an object", root.kind), asJSON)
 	}
 	return root, nil
 }
 
+// parser reads JSON that is known to be valid.
 type parser struct {
 	text    []byte
 	decoder *json.Decoder
 }
 
-// start is where the next token starts.
-func (p *parser) start() int {
-	at := int(p.decoder.InputOffset())
-	for at < len(p.text) && bytes.IndexByte([]byte(" \t\r\n,:"), p.text[at]) >= 0 {
+func (p *parser) token() (token json.Token, at int) {
+	at = int(p.decoder.InputOffset())
+	for bytes.IndexByte([]byte(" \t\r\n,:"), p.text[at]) >= 0 {
 		at++
 	}
-	return at
+	token, _ = p.decoder.Token()
+	return token, at
 }
 
-func (p *parser) value(path string, depth int) (*node, error) {
-	if depth > maxDepth {
-		return nil, errDepth
-	}
-	n := &node{path: path, at: p.start()}
-	token, err := p.decoder.Token()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) value(path string) *node {
+	token, at := p.token()
+	n := &node{path: path, at: at}
 	switch t := token.(type) {
 	case nil:
 		n.kind = isNull
@@ -139,44 +127,22 @@ func (p *parser) value(path string, depth int) (*node, error) {
 	case string:
 		n.kind, n.text = aString, t
 	case json.Delim:
+		n.kind = aList
 		if t == '{' {
 			n.kind = anObject
-			return n, p.members(n, depth)
 		}
-		n.kind = aList
-		return n, p.items(n, depth)
+		for p.decoder.More() {
+			if n.kind == aList {
+				n.items = append(n.items, p.value(fmt.Sprintf("%s[%d]", path, len(n.items))))
+				continue
+			}
+			token, at := p.token()
+			key, _ := token.(string)
+			n.members = append(n.members, member{key: key, at: at, value: p.value(path + step(key))})
+		}
+		p.token()
 	}
-	return n, nil
-}
-
-func (p *parser) members(n *node, depth int) error {
-	for p.decoder.More() {
-		at := p.start()
-		token, err := p.decoder.Token()
-		if err != nil {
-			return err
-		}
-		key, _ := token.(string)
-		value, err := p.value(n.path+step(key), depth+1)
-		if err != nil {
-			return err
-		}
-		n.members = append(n.members, member{key: key, at: at, value: value})
-	}
-	_, err := p.decoder.Token()
-	return err
-}
-
-func (p *parser) items(n *node, depth int) error {
-	for p.decoder.More() {
-		value, err := p.value(fmt.Sprintf("%s[%d]", n.path, len(n.items)), depth+1)
-		if err != nil {
-			return err
-		}
-		n.items = append(n.items, value)
-	}
-	_, err := p.decoder.Token()
-	return err
+	return n
 }
 
 var plainKey = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)

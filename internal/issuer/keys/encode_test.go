@@ -278,10 +278,10 @@ func TestDecodeNamesTheField(t *testing.T) {
 	cases := []struct{ name, document, want string }{
 		{"empty", "", "unexpected EOF"},
 		{"cut off", good[:len(good)/2], "EOF"},
-		{"not an object", "[]", "an object was expected"},
+		{"not an object", "[]", "is not a JSON object"},
 		{"trailing data", good + "{}", "after the end"},
 		{"unknown field", replaced(`"version"`, `"Version"`), `unknown field "Version"`},
-		{"field twice", replaced(`"version": 1,`, `"version": 1, "version": 1,`), "version: field appears twice"},
+		{"field twice", replaced(`"version": 1,`, `"version": 1, "version": 1,`), `has the key "version" twice`},
 		{"no version", replaced(`"version": 1,`, ``), "version: missing"},
 		{"other version", replaced(`"version": 1`, `"version": 3`), "version: 3 is unknown"},
 		{"version before the first", replaced(`"version": 1`, `"version": 0`), "version: 0 is unknown"},
@@ -293,11 +293,11 @@ func TestDecodeNamesTheField(t *testing.T) {
 		{"no keys", `{"version": 1}`, "keys: missing"},
 		{"null keys", `{"version": 1, "keys": null}`, "keys: null is not allowed"},
 		{"many keys", `{"version": 1, "keys": [` + strings.Repeat("{},", 64) + `{}]}`, "keys: 65 entries"},
-		{"deep", strings.Repeat(`{"keys":`, 100000), "keys: "},
-		{"key that is a string", `{"version": 1, "keys": ["x"]}`, "keys[0]: an object was expected"},
+		{"deep", strings.Repeat(`{"keys":`, 100000), "nested more than 32 levels"},
+		{"key that is a string", `{"version": 1, "keys": ["x"]}`, "keys[0]: is not a JSON object"},
 		{"unknown field of a key", replaced(`"algorithm"`, `"alg"`), `keys[0]: unknown field "alg"`},
 		{"private material", replaced(`"state"`, `"d": "AA", "state"`), `keys[0]: unknown field "d"`},
-		{"field of a key twice", replaced(`"state": "active"`, `"state": "active", "state": "active"`), "keys[0].state: field appears twice"},
+		{"field of a key twice", replaced(`"state": "active"`, `"state": "active", "state": "active"`), `has the key "state" twice`},
 		{"field twice in other spelling", replaced(`"kid"`, `"KID": "x", "kid"`), `unknown field "KID"`},
 		{"no kid", replaced(`"kid": "`+id+`",`, ``), "keys[0].kid: missing"},
 		{"null kid", replaced(`"`+id+`"`, `null`), "keys[0].kid: null"},
@@ -348,6 +348,15 @@ func TestDecodeNamesTheField(t *testing.T) {
 				t.Errorf("error %.300v, want one with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A ring is read whatever bytes a person wrote into its texts: earlier versions read it, too.
+func TestDecodeOfBytesThatAreNotUTF8(t *testing.T) {
+	stored := bytes.Replace(fullEncoded().Document, []byte("monthly"), []byte("mon\xffthly"), 1)
+	ring, err := Decode(stored, testPrivate)
+	if err != nil || !strings.HasPrefix(ring.Compromised[0].Cause.Reason, "mon\ufffdthly") {
+		t.Errorf("%v, %+v", err, ring.Compromised)
 	}
 }
 

@@ -1,17 +1,15 @@
 package keys
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
-// object is a JSON object whose member names are exact and appear once. encoding/json alone would match names in any
-// case and keep the last of two equal ones.
+// object is a JSON object whose member names are exact and appear once.
 type object struct {
 	path    string
 	members map[string]json.RawMessage
@@ -21,37 +19,15 @@ type object struct {
 // value of, empty for the whole document.
 func decodeObject(path string, data []byte, known ...string) (object, error) {
 	o := object{path: path, members: map[string]json.RawMessage{}}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if token, err := decoder.Token(); err != nil {
-		return object{}, o.malformed(err)
-	} else if token != json.Delim('{') {
-		return object{}, o.malformed(errors.New("an object was expected"))
-	}
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return object{}, o.malformed(err)
-		}
-		name, isString := token.(string)
-		switch _, twice := o.members[name]; {
-		case !isString:
-			return object{}, o.malformed(errors.New("a member name was expected"))
-		case !slices.Contains(known, name):
-			return object{}, o.malformed(fmt.Errorf("unknown field %.64q, expected one of %q", name, known))
-		case twice:
-			return object{}, fmt.Errorf("%s: field appears twice", o.field(name))
-		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return object{}, fmt.Errorf("%s: %w", o.field(name), unexpectedEnd(err))
-		}
-		o.members[name] = value
-	}
-	if _, err := decoder.Token(); err != nil {
+	members, err := strictjson.Members(data, strictjson.AnyBytes) // as earlier versions read it
+	if err != nil {
 		return object{}, o.malformed(err)
 	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return object{}, o.malformed(errors.New("data after the end of the document"))
+	for _, m := range members {
+		if !slices.Contains(known, m.Name) {
+			return object{}, o.malformed(fmt.Errorf("unknown field %.64q, expected one of %q", m.Name, known))
+		}
+		o.members[m.Name] = m.Value
 	}
 	return o, nil
 }
@@ -119,15 +95,7 @@ func (o object) field(name string) string {
 
 func (o object) malformed(err error) error {
 	if o.path == "" {
-		return fmt.Errorf("not a ring document: %w", unexpectedEnd(err))
+		return fmt.Errorf("not a ring document: %w", err)
 	}
-	return fmt.Errorf("%s: %w", o.path, unexpectedEnd(err))
-}
-
-// unexpectedEnd explains an io.EOF in the middle of a document.
-func unexpectedEnd(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return fmt.Errorf("%s: %w", o.path, err)
 }

@@ -80,7 +80,7 @@ func isNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
 // its clients change, as they hold numbers in 64 bits.
 func checkText(raw []byte) error {
 	if !json.Valid(raw) {
-		return nil // reported by checkJSON
+		return nil // reported by validateProviderConfig
 	}
 	for token := range tokens(raw) {
 		switch {
