@@ -52,7 +52,7 @@ func (a *accounts) createOne(ctx context.Context, account *metav1.PartialObjectM
 	case err != nil && cause(err) == IdentityMissing:
 		return &problem{"IdentityMissing", fmt.Sprintf("WorkloadIdentity %s does not exist: create it, or correct the annotation %s", identity, v1alpha1.AnnotationAccountIdentities)}
 	case err != nil && cause(err) == AgentForbidden:
-		return &problem{"IdentityUnreadable", (*requestor)(nil).forbidden(identity, err)}
+		return &problem{"IdentityUnreadable", forbidden(identity, err)}
 	case err != nil:
 		return &problem{"IdentityUnreadable", fmt.Sprintf("WorkloadIdentity %s can't be read: %v", identity, err)}
 	}

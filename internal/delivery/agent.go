@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -62,16 +63,14 @@ const defaultConcurrency = 8
 
 // Agent is the controllers of the agent.
 type Agent struct {
-	manager   manager.Manager
-	watch     *secretwatch.Cache // nil: of fixed namespaces
-	requestor *requestor
-	accounts  *accounts
-	gates     *gates
-	secrets   queue // of the requestor
-	services  queue // of the accounts
-	pods      queue // of the gates
-	served    queue // of bindings.Release
-	ready     chan struct{}
+	controllers
+	manager  manager.Manager
+	watch    *secretwatch.Cache // nil: of fixed namespaces
+	secrets  queue              // of the requestor
+	services queue              // of the accounts
+	pods     queue              // of the gates
+	served   queue              // of bindings.Release
+	ready    chan struct{}
 }
 
 // New returns an Agent. Nothing is read before it runs.
@@ -97,7 +96,10 @@ func New(config Config) (*Agent, error) {
 	if agent.manager, err = manager.New(config.Workload, agent.options(config)); err != nil {
 		return nil, fmt.Errorf("prepare the caches of the workload cluster: %w", err)
 	}
-	agent.assemble(config)
+	agent.controllers = newControllers(config, cluster{
+		client: agent.manager.GetClient(), live: agent.manager.GetAPIReader(), pods: podsOf(agent.manager.GetAPIReader()),
+		serves: agent.serves, secrets: agent.secrets.add, services: agent.services.add,
+	})
 	config.Registry.MustRegister(agent.requestor.recorder)
 	return agent, agent.register(config)
 }
@@ -130,28 +132,49 @@ func (a *Agent) options(config Config) manager.Options {
 // serves reports whether the agent has the Secrets of a namespace.
 func (a *Agent) serves(namespace string) bool { return a.watch == nil || a.watch.Serves(namespace) }
 
-func (a *Agent) assemble(config Config) {
-	ledger := newLedger()
-	outage := newOutage(config.Clock, config.Random, a.secrets.add)
-	renewals := newRenewals()
+// cluster is the workload cluster, as the controllers see it.
+type cluster struct {
+	client client.Client // reads from the cache
+	live   client.Reader // reads the API
+	// pods lists the pods of a service account that have not ended.
+	pods func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error)
+	// serves reports whether the agent has the Secrets of a namespace.
+	serves func(namespace string) bool
+	// secrets and services queue a Secret, or a service account, after a while.
+	secrets, services func(key types.NamespacedName, after time.Duration)
+}
+
+// controllers are those of the agent, without what they watch.
+type controllers struct {
+	requestor *requestor
+	accounts  *accounts
+	gates     *gates
+}
+
+func newControllers(config Config, c cluster) controllers {
+	ledger, failures, renewals := newLedger(), newLedger(), newRenewals()
+	outage := newOutage(config.Clock, config.Random, c.secrets)
 	recorder := newRecorder(config.Clock, ledger, outage)
-	a.requestor = &requestor{
-		client: a.manager.GetClient(), live: a.manager.GetAPIReader(),
+	r := &requestor{
+		client: c.client, live: c.live,
 		identities: config.Identities, tokens: config.Tokens, keys: config.Keys, reviews: config.Reviews,
 		oneCluster: config.OneCluster, window: config.Window, duration: config.Duration, clock: config.Clock, random: config.Random,
 		events: config.Events, recorder: recorder, ledger: ledger, outage: outage, renewals: renewals,
-		accountDone: func(account types.NamespacedName) { a.services.add(account, 0) },
+		accountDone: func(account types.NamespacedName) { c.services(account, 0) },
 		log:         config.Log,
 	}
 	if config.Reports != nil {
-		a.requestor.reports = reports.New(config.Reports, config.Clock, config.Log)
+		r.reports = reports.New(config.Reports, config.Clock, config.Log)
 	}
-	a.accounts = &accounts{
-		client: a.manager.GetClient(), live: a.manager.GetAPIReader(), identities: config.Identities, reviews: config.Reviews,
-		clock: config.Clock, random: config.Random, events: config.Events, renewals: renewals, queue: a.secrets.add, failures: newLedger(), serves: a.serves,
-		pods: podsOf(a.manager.GetAPIReader()), log: config.Log,
+	return controllers{
+		requestor: r,
+		accounts: &accounts{
+			client: c.client, live: c.live, identities: config.Identities, reviews: config.Reviews,
+			clock: config.Clock, random: config.Random, events: config.Events, renewals: renewals, queue: c.secrets, failures: failures, serves: c.serves,
+			pods: c.pods, log: config.Log,
+		},
+		gates: &gates{client: c.client, clock: config.Clock, events: config.Events, secrets: ledger, accounts: failures, recorder: recorder},
 	}
-	a.gates = &gates{client: a.manager.GetClient(), clock: config.Clock, events: config.Events, secrets: ledger, accounts: a.accounts.failures, recorder: recorder}
 }
 
 // Run runs the controllers until ctx is done.

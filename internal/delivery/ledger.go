@@ -83,8 +83,7 @@ func (l *ledger) failed(key types.NamespacedName, digest string, now time.Time, 
 }
 
 // wait returns how long a Secret must wait because of failures for the same inputs.
-func (l *ledger) wait(key types.NamespacedName, digest string, now time.Time) time.Duration {
-	e := l.get(key)
+func (e entry) wait(digest string, now time.Time) time.Duration {
 	if e.failures == 0 || e.digest != digest || !e.retryAt.After(now) {
 		return 0
 	}

@@ -51,21 +51,6 @@ type requestor struct {
 	offset atomic.Int64
 }
 
-// work is one Secret, with its state in one reconcile.
-type work struct {
-	secret   *corev1.Secret
-	key      types.NamespacedName
-	request  tokensecret.Request
-	identity *v1alpha1.WorkloadIdentity
-	config   []byte
-	context  *v1alpha1.ContextObject // that is sent
-	want     renewal.Want
-	token    *renewal.Token
-	decision renewal.Decision
-	// waits reports whether the Secret waits for the identity cluster to answer.
-	waits bool
-}
-
 // cacheLag is after how long a Secret is looked at again that the cache does not show as it was written.
 const cacheLag = time.Second
 
@@ -86,13 +71,80 @@ func (r *requestor) Reconcile(ctx context.Context, request reconcile.Request) (r
 	if r.ledger.stale(request.NamespacedName, secret.ResourceVersion, r.clock.Now()) {
 		return reconcile.Result{RequeueAfter: cacheLag}, nil // the cache shows the write in a moment, which queues it again
 	}
-	w := &work{secret: &secret, key: request.NamespacedName, token: storedToken(&secret)}
-	after := r.keep(ctx, w)
-	if !w.waits {
-		r.outage.forget(w.key)
+	look := r.look(&secret)
+	a := r.advance(ctx, look)
+	after := r.end(ctx, look, a)
+	if a.step != awaitTurn && a.step != unanswered && a.step != throttled {
+		r.outage.forget(look.key)
 	}
-	r.report(w)
+	r.report(look)
 	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// look is what a Secret holds, and what is remembered of it.
+func (r *requestor) look(secret *corev1.Secret) *state {
+	s := &state{key: client.ObjectKeyFromObject(secret), secret: secret, token: storedToken(secret), random: r.random}
+	s.request, s.invalid = tokensecret.Parse(secret)
+	s.memory = r.ledger.change(s.key, func(e *entry) { e.expiry = s.expiry() })
+	s.requested = secret.Annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken
+	if account, _, ok := accountOf(secret); ok && r.renewals.requested(account, s.key) {
+		s.requested = true
+	}
+	return s
+}
+
+// advance carries out actions until one ends the look, which it returns.
+func (r *requestor) advance(ctx context.Context, s *state) action {
+	id := s.request.Identity
+	for {
+		s.local, s.now = r.clock.Now(), r.now()
+		switch a := next(s); a.step {
+		case readIdentity:
+			s.identity = found(r.identities.Get(ctx, id.Namespace, id.Name))
+		case checkOwner:
+			s.foreign = found(r.foreign(ctx, s))
+		case makePlan:
+			s.plan = found(r.plan(s))
+		case takeTurn:
+			s.turn = found(r.outage.pass(s.key, id.Namespace, s.expiry()), nil)
+		case checkUse:
+			s.denied = found(r.denied(ctx, s))
+		case reuseToken:
+			s.minted = found(s.memory.minted, nil)
+		case requestToken:
+			s.minted = found(r.mint(ctx, s))
+		case tryReads:
+			_, err := r.identities.Read(ctx, id.Namespace, id.Name)
+			s.reads = found(err == nil || cause(err) != Unreachable, nil)
+		case writeToken:
+			s.written = found(r.write(ctx, s))
+		default:
+			return a
+		}
+	}
+}
+
+// end carries out the last action of a look, and returns after how long the next one is due; 0: when something changes.
+func (r *requestor) end(ctx context.Context, s *state, a action) time.Duration {
+	switch a.step {
+	case settled:
+		r.ledger.change(s.key, func(e *entry) { *e = entry{expiry: e.expiry, tokens: e.tokens, marks: e.marks, version: e.version} })
+	case unanswered:
+		r.outage.unanswered(s.key, s.request.Identity.Namespace, s.expiry(), s.reads.value)
+		r.warn(s, a.failure)
+	case throttled:
+		r.outage.throttled(s.key, s.request.Identity.Namespace, s.expiry(), retryAfter(s.minted.err))
+		r.warn(s, a.failure)
+	case stand:
+		r.warn(s, a.failure)
+	case retry:
+		return r.retry(s, a.failure)
+	case orphan:
+		return r.orphan(ctx, s, a.failure)
+	case renewed:
+		r.renewed(ctx, s)
+	}
+	return a.after
 }
 
 func (r *requestor) forget(key types.NamespacedName) {
@@ -102,102 +154,63 @@ func (r *requestor) forget(key types.NamespacedName) {
 }
 
 // report updates a Secret in the status of its identity.
-func (r *requestor) report(w *work) {
-	if w.identity == nil {
-		r.reports.Remove(w.key)
+func (r *requestor) report(s *state) {
+	wi := s.identity.value
+	if wi == nil {
+		r.reports.Remove(s.key)
 		return
 	}
-	e := r.ledger.get(w.key)
-	r.reports.Set(w.key, reports.Secret{Identity: w.request.Identity, UID: w.identity.UID, Expiry: e.expiry, Reason: e.reported.reason, Message: e.reported.message})
+	e := r.ledger.get(s.key)
+	r.reports.Set(s.key, reports.Secret{Identity: s.request.Identity, UID: wi.UID, Expiry: e.expiry, Reason: e.reported.reason, Message: e.reported.message})
 }
 
-// keep returns after how long the Secret is looked at again; 0: when something changes.
-func (r *requestor) keep(ctx context.Context, w *work) time.Duration {
-	r.ledger.change(w.key, func(e *entry) {
-		e.expiry = time.Time{}
-		if w.token != nil {
-			e.expiry = w.token.Expiry
-		}
-	})
-	var err error
-	if w.request, err = tokensecret.Parse(w.secret); err != nil {
-		return r.stand(w, failure{AnnotationInvalid, "InvalidAnnotation", err.Error()})
-	}
-	if w.identity, err = r.identities.Get(ctx, w.request.Identity.Namespace, w.request.Identity.Name); err != nil {
-		return r.identityFailed(ctx, w, err)
-	}
-	if w.identity.DeletionTimestamp != nil {
-		return r.orphaned(ctx, w, fmt.Sprintf("WorkloadIdentity %s is being deleted", w.request.Identity))
-	}
-	if wrong, err := r.authority(ctx, w); err != nil {
-		return r.retry(w, failure{ReviewFailed, "ReviewFailed", err.Error()})
-	} else if wrong != "" {
-		return r.retry(w, failure{NotOwn, "SecretNotOwned", "no tokens are written: " + wrong})
-	}
-	if err := r.expect(w); err != nil {
-		return r.stand(w, failure{Refused, "InvalidProviderConfig", err.Error()})
-	}
-	if w.decision = renewal.Decide(r.state(w), w.want, r.now()); !w.decision.Renew() {
-		r.ledger.change(w.key, func(e *entry) { *e = entry{expiry: e.expiry, tokens: e.tokens, marks: e.marks, version: e.version} })
-		return max(w.decision.At.Sub(r.now()), time.Second)
-	}
-	return r.renew(ctx, w)
-}
-
-// authority returns why a Secret that names a service account as its context is not the agent's own, or "".
-func (r *requestor) authority(ctx context.Context, w *work) (string, error) {
-	if !tokensecret.ServiceAccountContext(w.request.Context) {
+// foreign returns why a Secret that names a service account as its context is not the agent's own, or "".
+func (r *requestor) foreign(ctx context.Context, s *state) (string, error) {
+	if !tokensecret.ServiceAccountContext(s.request.Context) {
 		return "", nil
 	}
-	wrong, err := own(ctx, r.client, w.secret, w.request)
-	if wrong != "" || err != nil || w.secret.Annotations[v1alpha1.AnnotationReleased] != "" {
+	wrong, err := own(ctx, r.client, s.secret, s.request)
+	if wrong != "" || err != nil || s.secret.Annotations[v1alpha1.AnnotationReleased] != "" {
 		return wrong, err
 	}
-	on, err := enabled(ctx, r.client, w.key.Namespace)
+	on, err := enabled(ctx, r.client, s.key.Namespace)
 	if err == nil && !on {
-		wrong = fmt.Sprintf("the namespace %s has no label %s=%s any more", w.key.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+		wrong = fmt.Sprintf("the namespace %s has no label %s=%s any more", s.key.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
 	}
 	return wrong, err
 }
 
-// expect works out what the token should be.
-func (r *requestor) expect(w *work) error {
-	var err error
-	if w.config, err = tokensecret.Config(w.identity.Spec.TargetSystem.ProviderConfig); err != nil {
-		return err
+// plan works out what the token should be, and whether a new one is due.
+func (r *requestor) plan(s *state) (plan, error) {
+	wi := s.identity.value
+	config, err := tokensecret.Config(wi.Spec.TargetSystem.ProviderConfig)
+	if err != nil {
+		return plan{}, err
 	}
-	w.context = w.request.Context
-	if tokensecret.ServiceAccountContext(w.context) && !r.oneCluster {
-		w.context = nil
+	p := plan{config: config, context: s.request.Context}
+	if tokensecret.ServiceAccountContext(p.context) && !r.oneCluster {
+		p.context = nil
 	}
-	w.want = renewal.Want{
-		Subject:   w.identity.Status.Sub,
-		Audiences: w.identity.Spec.Audiences,
-		Digest: renewal.Inputs{
-			UID: string(w.identity.UID), Issuer: w.identity.Status.Issuer, Audiences: w.identity.Spec.Audiences, Config: w.config, Context: w.context,
-		}.Digest(),
-		Revoked: r.keys.Revoked,
+	p.want = renewal.Want{
+		Subject:   wi.Status.Sub,
+		Audiences: wi.Spec.Audiences,
+		Digest:    renewal.Inputs{UID: string(wi.UID), Issuer: wi.Status.Issuer, Audiences: wi.Spec.Audiences, Config: config, Context: p.context}.Digest(),
+		Revoked:   r.keys.Revoked,
 	}
-	return nil
+	p.decision = renewal.Decide(s.stored(p, wi.Spec.TargetSystem.Type), p.want, s.now)
+	return p, nil
 }
 
-// state is what the Secret holds.
-func (r *requestor) state(w *work) renewal.State {
-	annotations := w.secret.Annotations
-	state := renewal.State{
-		Token:     w.token,
-		RenewAt:   annotations[v1alpha1.AnnotationRenewTimestamp],
-		Requested: annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken,
-	}
-	if account, _, ok := accountOf(w.secret); ok && r.renewals.requested(account, w.key) {
-		state.Requested = true
-	}
+// stored is what the Secret holds.
+func (s *state) stored(p plan, targetType string) renewal.State {
+	annotations := s.secret.Annotations
+	stored := renewal.State{Token: s.token, RenewAt: annotations[v1alpha1.AnnotationRenewTimestamp], Requested: s.requested}
 	_, marked := annotations[v1alpha1.AnnotationOrphaned]
-	if !marked && annotations[v1alpha1.AnnotationInputs] == renewal.Seal(w.want.Digest, w.secret.Data[v1alpha1.SecretToken]) &&
-		bytes.Equal(w.secret.Data[v1alpha1.SecretConfig], w.config) && w.secret.Labels[v1alpha1.LabelProvider] == w.identity.Spec.TargetSystem.Type {
-		state.Digest = w.want.Digest // else the token, or what stands beside it, is not what was written for these inputs
+	if !marked && annotations[v1alpha1.AnnotationInputs] == renewal.Seal(p.want.Digest, s.secret.Data[v1alpha1.SecretToken]) &&
+		bytes.Equal(s.secret.Data[v1alpha1.SecretConfig], p.config) && s.secret.Labels[v1alpha1.LabelProvider] == targetType {
+		stored.Digest = p.want.Digest // else the token, or what stands beside it, is not what was written for these inputs
 	}
-	return state
+	return stored
 }
 
 // storedToken returns the claims of a Secret's token; nil if it is missing or cannot be read.

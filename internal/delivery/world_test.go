@@ -34,13 +34,11 @@ var start0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 
 // world is both clusters: objects in a fake of the API, identities and their tokens in maps, and a clock.
 type world struct {
-	t         testing.TB
-	client    client.Client
-	clock     *clocktesting.FakePassiveClock
-	requestor *requestor
-	accounts  *accounts
-	gates     *gates
-	events    *record.FakeRecorder
+	controllers
+	t      testing.TB
+	client client.Client
+	clock  *clocktesting.FakePassiveClock
+	events *record.FakeRecorder
 
 	mu         sync.Mutex
 	identities map[string]*v1alpha1.WorkloadIdentity
@@ -95,23 +93,15 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 			}
 			return c.SubResource(resource).Patch(ctx, object, patch, options...)
 		}}).Build()
-	random := func() float64 { return 0.5 }
-	ledger := newLedger()
-	outage := newOutage(w.clock, random, w.queue)
-	renewals := newRenewals()
-	events := Events{workload: w.events, identity: record.NewFakeRecorder(10000)}
-	recorder := newRecorder(w.clock, ledger, outage)
-	w.requestor = &requestor{
-		client: w.client, live: w.client, identities: w, tokens: w, keys: w, reviews: w, oneCluster: true, window: renewal.Window{From: 0.6, To: 0.8},
-		clock: w.clock, random: random, events: events, recorder: recorder, ledger: ledger, outage: outage, renewals: renewals,
-		accountDone: func(account types.NamespacedName) { w.queue(account, 0) }, log: slog.New(slog.DiscardHandler),
-	}
-	w.accounts = &accounts{
-		client: w.client, live: w.client, identities: w, reviews: w, clock: w.clock, random: random, events: events, renewals: renewals,
-		queue: w.queue, serves: func(namespace string) bool { return namespace != w.unserved }, failures: newLedger(), log: slog.New(slog.DiscardHandler),
-		pods: func(context.Context, types.NamespacedName) ([]corev1.Pod, error) { return w.pods, nil },
-	}
-	w.gates = &gates{client: w.client, clock: w.clock, events: events, secrets: ledger, accounts: w.accounts.failures, recorder: recorder}
+	w.controllers = newControllers(Config{
+		Identities: w, Tokens: w, Keys: w, Reviews: w, OneCluster: true, Window: renewal.Window{From: 0.6, To: 0.8},
+		Clock: w.clock, Random: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler),
+		Events: Events{workload: w.events, identity: record.NewFakeRecorder(10000)},
+	}, cluster{
+		client: w.client, live: w.client, secrets: w.queue, services: w.queue,
+		serves: func(namespace string) bool { return namespace != w.unserved },
+		pods:   func(context.Context, types.NamespacedName) ([]corev1.Pod, error) { return w.pods, nil },
+	})
 	return w
 }
 

@@ -1,0 +1,219 @@
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// state is what is known of a Secret while it is looked at: what it holds, what is remembered of it, and what the actions so far have found.
+type state struct {
+	key       types.NamespacedName
+	secret    *corev1.Secret
+	token     *renewal.Token // that the Secret holds; nil: none that can be read
+	request   tokensecret.Request
+	invalid   error // of the request
+	requested bool  // a new token, by the Secret or its service account
+	memory    entry
+	local     time.Time // by the clock of this machine
+	now       time.Time // by that of the issuer
+	random    func() float64
+
+	identity fact[*v1alpha1.WorkloadIdentity]
+	foreign  fact[string] // why the Secret is not the agent's own, or ""
+	plan     fact[plan]
+	turn     fact[bool]   // may request a token now, as far as the identity cluster answers
+	denied   fact[string] // why the identity may not be used, or ""
+	minted   fact[*minted]
+	reads    fact[bool]   // the identity cluster answers reads
+	written  fact[string] // resource version
+}
+
+// fact is what an action has found; not known before.
+type fact[T any] struct {
+	known bool
+	value T
+	err   error
+}
+
+func found[T any](value T, err error) fact[T] { return fact[T]{true, value, err} }
+
+// plan is the token that the Secret should hold, and whether a new one is due.
+type plan struct {
+	config   []byte
+	context  *v1alpha1.ContextObject // that is sent
+	want     renewal.Want
+	decision renewal.Decision
+}
+
+// step is what an action does.
+type step int
+
+// The steps that find out one fact each, and then those that end a look.
+const (
+	readIdentity step = iota
+	checkOwner
+	makePlan
+	takeTurn
+	checkUse
+	reuseToken
+	requestToken
+	tryReads
+	writeToken
+
+	settled    // no new token is due, and failures are over
+	wait       // for the time of the next try
+	awaitTurn  // until the identity cluster is known to answer
+	unanswered // the same, after a request without an answer
+	throttled  // the same, after an answer that requests are too many
+	stand      // until something changes: only people can mend it
+	retry      // after a while
+	orphan     // the identity is gone
+	renewed
+)
+
+// action is the next step. A look that ends has a failure or a time after which the next one is due, or neither: it waits for a change.
+type action struct {
+	step    step
+	failure failure
+	after   time.Duration
+}
+
+func fail(s step, c Cause, reason, message string) action {
+	return action{step: s, failure: failure{c, reason, message}}
+}
+
+// next returns what is done about a Secret, as a function of what is known. It reads from top to bottom.
+func next(s *state) action {
+	switch {
+	case s.invalid != nil:
+		return fail(stand, AnnotationInvalid, "InvalidAnnotation", s.invalid.Error())
+	case !s.identity.known:
+		return action{step: readIdentity}
+	case s.identity.err != nil:
+		return identityFailed(s)
+	case s.identity.value.DeletionTimestamp != nil:
+		return orphaned(fmt.Sprintf("WorkloadIdentity %s is being deleted", s.request.Identity))
+	case !s.foreign.known:
+		return action{step: checkOwner}
+	case s.foreign.err != nil:
+		return fail(retry, ReviewFailed, "ReviewFailed", s.foreign.err.Error())
+	case s.foreign.value != "":
+		return fail(retry, NotOwn, "SecretNotOwned", "no tokens are written: "+s.foreign.value)
+	case !s.plan.known:
+		return action{step: makePlan}
+	case s.plan.err != nil:
+		return fail(stand, Refused, "InvalidProviderConfig", s.plan.err.Error())
+	case !s.plan.value.decision.Renew():
+		return action{step: settled, after: max(s.plan.value.decision.At.Sub(s.now), time.Second)}
+	}
+	return renew(s)
+}
+
+// renew is what is done about a Secret whose token is due.
+func renew(s *state) action {
+	if !s.turn.known {
+		if immutable := s.secret.Immutable; immutable != nil && *immutable {
+			return fail(stand, WriteFailed, "SecretImmutable", "no token can be written into the Secret, as it is immutable: delete it, and create it without immutable: true")
+		}
+		if after := s.memory.wait(s.attempt(), s.local); after > 0 {
+			return action{step: wait, after: after}
+		}
+		if after := s.memory.tokens.hold(s.local, s.random); after > 0 {
+			return action{step: wait, after: after}
+		}
+		return action{step: takeTurn}
+	}
+	switch {
+	case !s.turn.value:
+		return action{step: awaitTurn}
+	case !s.denied.known:
+		return action{step: checkUse}
+	case s.denied.err != nil:
+		return fail(retry, ReviewFailed, "ReviewFailed", s.denied.err.Error())
+	case s.denied.value != "":
+		return fail(retry, UseDenied, "UseDenied", s.denied.value)
+	case !s.minted.known && s.reusable():
+		return action{step: reuseToken}
+	case !s.minted.known:
+		return action{step: requestToken}
+	case s.minted.err != nil:
+		return requestFailed(s)
+	case !s.written.known:
+		return action{step: writeToken}
+	case s.written.err != nil:
+		return fail(retry, WriteFailed, "WriteFailed", fmt.Sprintf("write the token: %v", s.written.err))
+	}
+	return action{step: renewed, after: max(s.minted.value.renewAt.Sub(s.now), time.Second)}
+}
+
+// identityFailed is what follows when the identity could not be read.
+func identityFailed(s *state) action {
+	switch c := cause(s.identity.err); c {
+	case IdentityMissing:
+		return orphaned(fmt.Sprintf("WorkloadIdentity %s does not exist", s.request.Identity))
+	case Unreachable:
+		return withoutAnswer(s, s.identity.err)
+	default:
+		return fail(retry, c, "IdentityUnreadable", forbidden(s.request.Identity, s.identity.err))
+	}
+}
+
+// requestFailed is what follows when the identity cluster gave no token.
+func requestFailed(s *state) action {
+	id, err := s.request.Identity, s.minted.err
+	if errors.As(err, new(unusable)) {
+		return fail(retry, TokenUnusable, "TokenUnusable", err.Error())
+	}
+	switch c := cause(err); c {
+	case Unreachable:
+		if !s.reads.known {
+			return action{step: tryReads}
+		}
+		return withoutAnswer(s, err)
+	case Throttled:
+		return fail(throttled, c, "TokenRequestThrottled", fmt.Sprintf("the identity cluster takes no more requests for tokens of the namespace %s now: %v; the token stays, and is renewed once it does", id.Namespace, err))
+	case IdentityMissing:
+		return orphaned(fmt.Sprintf("WorkloadIdentity %s does not exist", id))
+	default:
+		return fail(retry, c, "TokenRequestRefused", forbidden(id, err))
+	}
+}
+
+func withoutAnswer(s *state, err error) action {
+	return fail(unanswered, Unreachable, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster gives no answer for WorkloadIdentity %s: %v; the token stays, and is renewed once there is one", s.request.Identity, err))
+}
+
+func orphaned(message string) action {
+	return fail(orphan, IdentityMissing, "IdentityMissing", message)
+}
+
+func forbidden(identity types.NamespacedName, err error) string {
+	if cause(err) != AgentForbidden {
+		return fmt.Sprintf("the identity cluster refuses a token of WorkloadIdentity %s: %v", identity, err)
+	}
+	return fmt.Sprintf("the agent may not get tokens of WorkloadIdentity %s: %v; in the identity cluster, give the agent's user the role credence:agent:identities in the namespace %s",
+		identity, err, identity.Namespace)
+}
+
+// reusable reports whether the token that could not be written at the last try is still wanted: while the workload cluster accepts no
+// writes, each try must not cost a token. A request for a new token means a newer one.
+func (s *state) reusable() bool {
+	m, want := s.memory.minted, s.plan.value.want
+	return m != nil && m.digest == want.Digest && !s.requested && s.now.Before(m.renewAt) && !want.Revoked(m.fresh.KeyID)
+}
+
+// expiry is that of the stored token, or zero.
+func (s *state) expiry() time.Time {
+	if s.token == nil {
+		return time.Time{}
+	}
+	return s.token.Expiry
+}
