@@ -24,20 +24,21 @@ var logless = strings.Replace(core, "issuer(/keys)?", "issuer", 1)
 
 // classes are in the order of the tree, from the inside out. Each package is in exactly one.
 var classes = []class{
-	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|liveread|stack|strictjson|version)$`, nil, "it knows nothing of Credence but its words"},
+	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|liveread|stack|strictjson|version|wording)$`, nil, "it knows nothing of Credence but its words"},
 	{"api", `^api/`, nil, "importers of the types get the types alone"},
 	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
 	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},
-	{"client", `^internal/(credential(/(cache|clientcertificate|file|oidc(/settings)?|tokenexchange(/https)?|workloadidentity(/(kubeapi|kubeconfig))?))?|` +
+	{"client", `^internal/(cluster|credential(/(cache|clientcertificate|file|oidc(/settings)?|tokenexchange(/https)?|workloadidentity(/(kubeapi|kubeconfig))?))?|` +
 		`credentialspecs|discovery/source|keyring/(report|settings)|keystore|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
+	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
 	{"service", `^internal/(admission/webhook|apiserver(/.+)?|delivery(/(bindings|reports|secretwatch))?|discovery/(comparison|publication)|` +
 		`externalsigner(/(ledgerstore|service))?|keyring|node/credentialspecs)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},
-	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app"}, "it puts a program together"},
+	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app"}, "it puts a program together"},
 	{"program", `^cmd/`, []string{"app"}, "a program is flags and app.Run"},
-	{"test", `^test/|^internal/.+/(authoritytest|externalsignertest|keystoretest|oidctest|registrytest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
+	{"test", `^test/|^internal/.+/(authoritytest|externalsignertest|keystoretest|oidctest|registrytest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
 }
 
 // apart are the classes whose packages import no other of the class but those of their own folder.
@@ -55,7 +56,7 @@ var beside = map[[2]string]string{
 	{"internal/app/discovery", "internal/app/serving"}:          "all servers serve health and metrics alike",
 	{"internal/app/signer", "internal/app/serving"}:             "all servers serve health and metrics alike",
 	{"internal/app/webhook", "internal/app/serving"}:            "all servers serve health and metrics alike",
-	{"internal/app/cli", "internal/app/credential"}:             "credence has the provider as a command, too",
+	{"internal/app/cli/credential", "internal/app/credential"}:  "credence has the provider as a command, too",
 }
 
 func classesOf(importPath string) []class {

@@ -30,7 +30,7 @@ func TestSuggestedCommandsNameTheirUsers(t *testing.T) {
 			t.Errorf("%s suggests a command, and not who may run it:\n%s", where, text)
 		}
 	}
-	for _, place := range []string{"internal/admission", "internal/apiserver", "internal/app/apiserver", "internal/app/cli", "internal/delivery", "internal/keyring"} {
+	for _, place := range []string{"internal/admission", "internal/apiserver", "internal/app/apiserver", "internal/app/cli", "internal/cluster", "internal/delivery", "internal/doctor", "internal/explain", "internal/keyring"} {
 		err := filepath.WalkDir("../../"+place, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

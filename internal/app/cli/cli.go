@@ -1,16 +1,26 @@
 package cli
 
 import (
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/credence-id/credence/internal/app/cli/command"
+	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/credential"
+	"github.com/credence-id/credence/internal/app/cli/discovery"
+	"github.com/credence-id/credence/internal/app/cli/doctor"
+	"github.com/credence-id/credence/internal/app/cli/explain"
+	"github.com/credence-id/credence/internal/app/cli/get"
+	"github.com/credence-id/credence/internal/app/cli/gmsa"
+	"github.com/credence-id/credence/internal/app/cli/keys"
+	"github.com/credence-id/credence/internal/app/cli/relyingparty"
+	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/app/cli/token"
+	"github.com/credence-id/credence/internal/app/cli/trust"
 	"github.com/credence-id/credence/internal/version"
 )
 
@@ -25,20 +35,9 @@ type Options struct {
 	After func(time.Duration, func()) (stop func() bool)
 }
 
-// terminal is the input, output and clock of every command.
-type terminal struct {
-	in     io.Reader
-	out    io.Writer
-	errOut io.Writer // guarded: shows no token
-	// atTerminal is true if a person types what is read, or reads what is written to errOut, at a terminal.
-	atTerminal bool
-	now        func() time.Time
-	after      func(time.Duration, func()) (stop func() bool)
-}
-
 // New returns the root of the command tree. Further commands may be added to it before Run.
 func New(streams genericiooptions.IOStreams, options Options) *cobra.Command {
-	terminal := newTerminal(streams, options)
+	terminal := screen.New(streams, options.Clock, options.After)
 	root := &cobra.Command{
 		Use:   "credence COMMAND",
 		Short: "Give workloads an identity once, and make every system that they talk to know it",
@@ -55,47 +54,42 @@ person must log in first.`,
 	if plugin, ok := pluginName(options.Program); ok {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: plugin}
 	}
-	root.SetIn(terminal.in)
-	root.SetOut(terminal.out)
-	root.SetErr(terminal.errOut)
+	root.SetIn(terminal.In)
+	root.SetOut(terminal.Out)
+	root.SetErr(terminal.ErrOut)
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(flagFailure)
 
-	connection := newConnection()
-	connection.addFlags(root.PersistentFlags())
-	root.PersistentPreRunE = connection.refuseWithoutEffect(root.PersistentFlags())
-	completeFlag(root, "kube-context", connection.completeKubeContexts)
-	completeFlag(root, "context", connection.completeKubeContexts)
+	kube := connection.New()
+	kube.AddFlags(root.PersistentFlags())
+	root.PersistentPreRunE = kube.RefuseWithoutEffect(root.PersistentFlags())
+	command.CompleteFlag(root, "kube-context", kube.CompleteKubeContexts)
+	command.CompleteFlag(root, "context", kube.CompleteKubeContexts)
 
-	root.AddCommand(newTokenCommand(terminal, connection), newKeysCommand(terminal, connection), newDiscoveryCommand(terminal),
-		newRelyingPartyCommand(terminal), newTrustCommand(terminal, connection), newGetCommand(terminal, connection), newDoctorCommand(terminal, connection), newExplainCommand(terminal, connection), newGMSACommand(terminal, connection),
-		newCredentialCommand(terminal, connection), newLoginCommand(terminal, connection), newLogoutCommand(terminal), newWhoamiCommand(terminal, connection), newKubeconfigCommand(terminal, connection), newVersionCommand(terminal), newOptionsCommand(terminal))
+	root.AddCommand(
+		get.New(terminal, kube),
+		explain.New(terminal, kube),
+		doctor.New(terminal, kube),
+		trust.New(terminal, kube),
+		token.New(terminal, kube),
+		keys.New(terminal, kube),
+		discovery.New(terminal),
+		relyingparty.New(terminal),
+		gmsa.New(terminal, kube),
+		credential.NewLogin(terminal, kube),
+		credential.NewLogout(terminal),
+		credential.NewWhoami(terminal, kube),
+		credential.NewKubeconfig(terminal, kube),
+		credential.New(terminal, kube),
+		newVersionCommand(terminal),
+		newOptionsCommand(terminal),
+	)
 	root.SetHelpCommand(newHelpCommand())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {
-		asGroup(completion)
+		command.Group(completion)
 	}
-	return asGroup(root)
-}
-
-func newTerminal(streams genericiooptions.IOStreams, options Options) *terminal {
-	terminal := &terminal{
-		in: streams.In, out: streams.Out, errOut: &guard{to: streams.ErrOut},
-		now: options.Clock, after: options.After, atTerminal: isTerminal(streams.In) || isTerminal(streams.ErrOut),
-	}
-	if terminal.now == nil {
-		terminal.now = time.Now
-	}
-	if terminal.after == nil {
-		terminal.after = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
-	}
-	return terminal
-}
-
-// isTerminal reports whether a stream, which may not be a file, is a terminal.
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	return command.Group(root)
 }
 
 // pluginName returns what a user types to run the kubectl plugin of that file name: kubectl-credence is "kubectl
@@ -104,26 +98,4 @@ func pluginName(program string) (string, bool) {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	plugin, ok := strings.CutPrefix(name, "kubectl-")
 	return "kubectl " + strings.NewReplacer("-", " ", "_", "-").Replace(plugin), ok
-}
-
-// asGroup makes cmd a command that only groups others: alone it prints its help, and an unknown subcommand is an error.
-func asGroup(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		return unknownCommand(cmd, args[0])
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.DisableFlagsInUseLine = true
-	return cmd
-}
-
-func newTokenCommand(terminal *terminal, connection *connection) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "token COMMAND",
-		Short: "Create, inspect and verify tokens",
-	}
-	cmd.AddCommand(newCreateCommand(terminal, connection), newInspectCommand(terminal), newVerifyCommand(terminal))
-	return asGroup(cmd)
 }

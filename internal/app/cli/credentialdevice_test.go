@@ -11,8 +11,10 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 var codeToEnter = regexp.MustCompile(`enter the code (\S+),`)
@@ -88,21 +90,21 @@ func TestLogInByDeviceCode(t *testing.T) {
 	}
 
 	d.Behave(oidctest.Behavior{Device: everySecond, Deny: true})
-	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != exitRefused || out != "" || !strings.Contains(errOut, "access_denied") {
+	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != command.ExitRefused || out != "" || !strings.Contains(errOut, "access_denied") {
 		t.Errorf("denied: exit code %d, %q\n%s", code, out, errOut)
 	}
-	if looksLikeToken.MatchString(errOut) {
+	if wording.Redact(errOut) != errOut {
 		t.Errorf("a token is shown:\n%s", errOut)
 	}
 
 	d.Behave(oidctest.Behavior{Device: everySecond})
 	d.does = func(string) { d.Advance(time.Hour) } // the code is never entered
-	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != exitNeedsPerson || out != "" || !strings.Contains(errOut, "was not entered in time") {
+	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != command.ExitNeedsPerson || out != "" || !strings.Contains(errOut, "was not entered in time") {
 		t.Errorf("no approval: exit code %d, %q\n%s", code, out, errOut)
 	}
 
 	d.Behave(oidctest.Behavior{Document: func(document map[string]any) { delete(document, "device_authorization_endpoint") }})
-	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != exitRefused || out != "" || !strings.Contains(errOut, "has no device codes") {
+	if code, out, errOut = d.run(append(d.line("login"), "--flow", "device")...); code != command.ExitRefused || out != "" || !strings.Contains(errOut, "has no device codes") {
 		t.Errorf("without codes: exit code %d, %q\n%s", code, out, errOut)
 	}
 }
@@ -113,7 +115,7 @@ func TestLogInWithoutATerminal(t *testing.T) {
 	d := startDevice(t)
 	d.does = func(code string) { t.Errorf("the code %s is shown", code); d.Advance(time.Hour) }
 	code, out, errOut := d.run(d.line("login")...)
-	if code != exitNeedsPerson || out != "" || !strings.Contains(errOut, "neither a terminal nor a display") ||
+	if code != command.ExitNeedsPerson || out != "" || !strings.Contains(errOut, "neither a terminal nor a display") ||
 		!strings.Contains(errOut, "hint: in a terminal: credence login oidc ") || !strings.Contains(errOut, "add --flow=device") {
 		t.Errorf("exit code %d, %q\n%s", code, out, errOut)
 	}
@@ -125,7 +127,7 @@ func TestLogInWithoutATerminal(t *testing.T) {
 		t.Errorf("renewed: exit code %d, %q\n%s", code, out, errOut)
 	}
 	t.Setenv(credential.EnvironmentVariable, `{"apiVersion": "`+credential.V1+`"}`)
-	if code, out, errOut = d.run(append(d.line("login"), "--browser-command", "true")...); code != exitUsage || out != "" || !strings.Contains(errOut, "must not choose") {
+	if code, out, errOut = d.run(append(d.line("login"), "--browser-command", "true")...); code != command.ExitUsage || out != "" || !strings.Contains(errOut, "must not choose") {
 		t.Errorf("by a client: exit code %d, %q\n%s", code, out, errOut)
 	}
 }
@@ -145,7 +147,7 @@ func TestProviderThatIsDown(t *testing.T) {
 	d.Behave(down)
 	d.Advance(time.Hour)
 	code, out, errOut := d.run(d.line("credential")...)
-	if code != exitOutage || out != "" || !strings.Contains(errOut, "503") {
+	if code != command.ExitOutage || out != "" || !strings.Contains(errOut, "503") {
 		t.Errorf("a client: exit code %d, %q\n%s", code, out, errOut)
 	}
 	if code, out, _ = d.run("credential", "status", "-o", "json"); code != 0 || !strings.Contains(out, `"renewable": true`) || !strings.Contains(out, `"class": "outage"`) {
@@ -157,7 +159,7 @@ func TestProviderThatIsDown(t *testing.T) {
 	}
 	d.Behave(down)
 	code, out, errOut = d.run("logout", "--all")
-	if code != exitOutage || out != "" || !strings.Contains(errOut, "is forgotten here, but not revoked: ") || !strings.Contains(errOut, "hint: end the session at the provider itself") {
+	if code != command.ExitOutage || out != "" || !strings.Contains(errOut, "is forgotten here, but not revoked: ") || !strings.Contains(errOut, "hint: end the session at the provider itself") {
 		t.Errorf("logout: exit code %d, %q\n%s", code, out, errOut)
 	}
 	if strings.Contains(errOut, "refresh-") {

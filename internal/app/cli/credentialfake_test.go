@@ -62,7 +62,7 @@ func (c *credentialCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, metav1.Status{Code: 401, Reason: "Unauthorized", Message: "Unauthorized"})
 	case strings.HasPrefix(r.URL.Path, signingRequestsPath):
 		c.signing.ServeHTTP(w, r)
-	case r.URL.Path == selfSubjectReviews:
+	case r.URL.Path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
 		answer(w, http.StatusCreated, authenticationv1.SelfSubjectReview{
 			TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"},
 			Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{

@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
@@ -118,7 +119,7 @@ func (f *ringFake) serve(w http.ResponseWriter, r *http.Request, path []string) 
 	object, operator, err := f.keep(r.Context())
 	switch {
 	case errors.Is(err, keystore.ErrNotFound):
-		answer(w, http.StatusOK, v1alpha1.KeyRing{TypeMeta: typeOf("KeyRing"), ObjectMeta: metav1.ObjectMeta{Name: path[0]}})
+		answer(w, http.StatusOK, v1alpha1.KeyRing{TypeMeta: ringType(), ObjectMeta: metav1.ObjectMeta{Name: path[0]}})
 	case err != nil:
 		refuse(w, metav1.Status{Code: 500, Reason: "InternalError", Message: err.Error()})
 	case resource == "keyrings" && r.Method == http.MethodGet:
@@ -136,7 +137,7 @@ func (f *ringFake) serve(w http.ResponseWriter, r *http.Request, path []string) 
 
 // keep does what is due, as the key controller would, and returns the object of the ring.
 func (f *ringFake) keep(ctx context.Context) (v1alpha1.KeyRing, keyring.Operator, error) {
-	object := v1alpha1.KeyRing{TypeMeta: typeOf("KeyRing"), Spec: f.spec}
+	object := v1alpha1.KeyRing{TypeMeta: ringType(), Spec: f.spec}
 	object.Name, object.ResourceVersion = v1alpha1.WorkloadIdentities, strconv.Itoa(f.version)
 	if _, err := os.Stat(f.directory); err != nil {
 		return object, keyring.Operator{}, keystore.ErrNotFound
@@ -175,7 +176,7 @@ func (f *ringFake) keep(ctx context.Context) (v1alpha1.KeyRing, keyring.Operator
 		Documents: f.documents(view),
 	})
 	return object, keyring.Operator{
-		Store: store, Clock: timeSource(scriptTime), Generate: keys.NewPrivate,
+		Store: store, Clock: clocktesting.NewFakePassiveClock(scriptTime()), Generate: keys.NewPrivate,
 		View: func(context.Context) (keys.View, error) { return view, nil },
 	}, nil
 }
@@ -277,4 +278,8 @@ func decode(r *http.Request, into any) {
 	if err := json.NewDecoder(r.Body).Decode(into); err != nil {
 		panic(err)
 	}
+}
+
+func ringType() metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "KeyRing"}
 }

@@ -6,6 +6,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/app/cli/command"
+	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/screen"
 )
 
 // printUsage prints how a command is used. The flags that choose the cluster to talk to are the same for every command and
@@ -39,7 +43,7 @@ func printUsage(cmd *cobra.Command) error {
 
 // talksToCluster reports whether the flags that choose a cluster have an effect on a command, or on one below it.
 func talksToCluster(cmd *cobra.Command) bool {
-	return cmd.Annotations[needsCluster] != "" || slices.ContainsFunc(cmd.Commands(), talksToCluster)
+	return cmd.Annotations[connection.NeedsCluster] != "" || slices.ContainsFunc(cmd.Commands(), talksToCluster)
 }
 
 // commandGroup is a part of a list of commands.
@@ -76,13 +80,13 @@ func groupsOf(cmd *cobra.Command) []commandGroup {
 	return slices.DeleteFunc(groups, func(g commandGroup) bool { return len(g.commands) == 0 })
 }
 
-func newOptionsCommand(terminal *terminal) *cobra.Command {
+func newOptionsCommand(terminal *screen.Terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:   "options",
 		Short: "Print the flags that choose the cluster to talk to",
-		Args:  noArguments,
+		Args:  command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(terminal.out, "These flags can be given to any command that talks to a cluster:\n\n%s",
+			_, err := fmt.Fprintf(terminal.Out, "These flags can be given to any command that talks to a cluster:\n\n%s",
 				cmd.Root().PersistentFlags().FlagUsages())
 			return err
 		},
@@ -96,7 +100,7 @@ func newHelpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return unknownCommand(found, rest[0])
+				return command.UnknownCommand(found, rest[0])
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()
@@ -104,49 +108,10 @@ func newHelpCommand() *cobra.Command {
 	}
 }
 
-// exactlyOne accepts one argument, which what describes.
-func exactlyOne(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usageFailure(cmd, fmt.Sprintf("wanted is one argument, %s; there are %d", what, len(args)))
-		}
-		if args[0] == "" {
-			return usageFailure(cmd, fmt.Sprintf("wanted is one argument, %s; it is empty", what))
-		}
-		return nil
-	}
-}
-
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageFailure(cmd, fmt.Sprintf("no argument is wanted, there are %d", len(args)))
-	}
-	return nil
-}
-
-func unknownCommand(cmd *cobra.Command, name string) error {
-	cmd.SuggestionsMinimumDistance = 2
-	failure := usageFailure(cmd, fmt.Sprintf("unknown command %q of %q", name, cmd.CommandPath()))
-	if near := cmd.SuggestionsFor(name); len(near) > 0 {
-		failure.hint = fmt.Sprintf("did you mean %q? %s", near[0], failure.hint)
-	}
-	return failure
-}
-
 // flagFailure is a usage failure. A command that is not known has flags that are not known either.
 func flagFailure(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
-		return unknownCommand(cmd, words[0])
+		return command.UnknownCommand(cmd, words[0])
 	}
-	return usageFailure(cmd, err.Error())
-}
-
-// oneOf returns a usage failure unless value is one of the allowed values of a flag.
-func oneOf(cmd *cobra.Command, flag, value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
-	}
-	return usageFailure(cmd, fmt.Sprintf("--%s is %q, allowed are %s", flag, value, strings.Join(allowed, ", ")))
+	return command.Usage(cmd, err.Error())
 }

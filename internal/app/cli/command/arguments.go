@@ -1,0 +1,67 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// ExactlyOne accepts one argument, which what describes.
+func ExactlyOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return Usage(cmd, fmt.Sprintf("wanted is one argument, %s; there are %d", what, len(args)))
+		}
+		if args[0] == "" {
+			return Usage(cmd, fmt.Sprintf("wanted is one argument, %s; it is empty", what))
+		}
+		return nil
+	}
+}
+
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usage(cmd, fmt.Sprintf("no argument is wanted, there are %d", len(args)))
+	}
+	return nil
+}
+
+// OneOf returns a usage failure unless value is one of the allowed values of a flag.
+func OneOf(cmd *cobra.Command, flag, value string, allowed ...string) error {
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return Usage(cmd, fmt.Sprintf("--%s is %q, allowed are %s", flag, value, strings.Join(allowed, ", ")))
+}
+
+func UnknownCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	failure := Usage(cmd, fmt.Sprintf("unknown command %q of %q", name, cmd.CommandPath()))
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		failure.Hint = fmt.Sprintf("did you mean %q? %s", near[0], failure.Hint)
+	}
+	return failure
+}
+
+// Group makes cmd a command that only groups others: alone it prints its help, and an unknown subcommand is an error.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return UnknownCommand(cmd, args[0])
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.DisableFlagsInUseLine = true
+	return cmd
+}
+
+func CompleteFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		// The flag is not there or has a completion already: a mistake in this package.
+		panic(err)
+	}
+}

@@ -1,0 +1,48 @@
+package connection
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/cluster"
+)
+
+// CompletionTimeout is how long a user who pressed the tab key is kept waiting.
+const CompletionTimeout = 3 * time.Second
+
+// CompleteNames completes the names of the objects that list returns, for the cluster and namespace of the command line.
+func (c *Flags) CompleteNames(ctx context.Context, list func(*cluster.API, context.Context, string) ([]string, error), prefix string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(ctx, CompletionTimeout)
+	defer cancel()
+	namespace, err := c.Namespace()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	api, err := c.Open(io.Discard)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names, err := list(api, ctx, namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	for i, name := range names {
+		names[i] = prefix + name
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (c *Flags) CompleteKubeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	raw, err := c.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

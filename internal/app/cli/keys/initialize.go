@@ -1,0 +1,115 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/app/cli/command"
+	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/wording"
+)
+
+// initialize is "keys initialize".
+type initialize struct {
+	ringChoice
+
+	reason             string
+	acceptLoss, dryRun bool
+}
+
+func newInitialize(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
+	i := &initialize{ringChoice: newRingChoice(terminal, connection)}
+	cmd := &cobra.Command{
+		Use:   "initialize --accept-loss --reason TEXT",
+		Short: "Go on with an older ring of keys, or a new one, where the newest is lost",
+		Long: `Let the issuer sign with the ring that is stored, although more is known of its past
+than the ring knows: it was put back from a backup. Where no ring is stored, new keys
+are made. Revoked keys stay revoked. Where the storage of the API server was lost
+beside existing keys, this accepts that, too.
+
+Put the newest backup back instead if there is one: tokens of keys that are lost are
+refused from now on.
+
+With --keys-dir nothing has to run: the API server goes on when it starts. The folder
+must exist.`,
+		Example: `  credence keys initialize --reason "the backup of Monday was put back" --dry-run
+  credence keys initialize --accept-loss --reason "the backup of Monday was put back"`,
+		Args: command.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return i.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&i.reason, "reason", "", "Why; it is recorded (required)")
+	flags.BoolVar(&i.acceptLoss, "accept-loss", false, "Accept that tokens of lost keys are refused (required)")
+	flags.BoolVar(&i.dryRun, "dry-run", false, "Change nothing, only print what would come of it")
+	i.addFlags(cmd)
+	return cmd
+}
+
+func (i *initialize) run(cmd *cobra.Command) error {
+	if strings.TrimSpace(i.reason) == "" {
+		return command.Usage(cmd, "--reason is missing: it is kept in the history")
+	}
+	if !i.acceptLoss && !i.dryRun {
+		return command.Usage(cmd, "--accept-loss is missing: tokens of keys that are lost are refused; see what is lost by --dry-run")
+	}
+	ring, api, err := i.open(cmd)
+	if err != nil {
+		return err
+	}
+	if directory, ok := ring.(directoryRing); ok {
+		return i.inFolder(cmd.Context(), directory)
+	}
+	status, err := apiRing{Terminal: i.Terminal, api: api, program: cmd.Root().DisplayName()}.initialize(cmd.Context(), v1alpha1.KeyInitializationSpec{AcceptLoss: i.acceptLoss, Reason: i.reason}, i.dryRun)
+	if err != nil {
+		return err
+	}
+	lines := []string{"The stored keys are used."}
+	if status.Made {
+		lines = []string{"New keys were made."}
+	}
+	if i.dryRun {
+		lines = append([]string{dryRunLine}, lines...)
+	}
+	for _, id := range status.Lost {
+		lines = append(lines, fmt.Sprintf("Lost: %s. Its tokens are refused.", wording.OneLine(id)))
+	}
+	for _, id := range status.Revoked {
+		lines = append(lines, fmt.Sprintf("Revoked before, and stays so: %s.", wording.OneLine(id)))
+	}
+	_, err = fmt.Fprintln(i.Out, strings.Join(lines, "\n"))
+	return err
+}
+
+// inFolder records the consent in the ring itself: the program that knows its past goes on by it.
+func (i *initialize) inFolder(ctx context.Context, ring directoryRing) error {
+	made, err := ring.initialize(ctx, i.reason, i.dryRun)
+	if err != nil {
+		return directoryFailure("initialize the ring of keys", err)
+	}
+	line := "The stored keys are used when credence-server apiserver starts again, within a day."
+	if made {
+		line = "New keys were made; they are used when credence-server apiserver starts again, within a day."
+	}
+	if i.dryRun {
+		line = dryRunLine + "\n" + line
+	}
+	_, err = fmt.Fprintln(i.Out, line)
+	return err
+}
+
+func (r apiRing) initialize(ctx context.Context, spec v1alpha1.KeyInitializationSpec, dryRun bool) (v1alpha1.KeyInitializationStatus, error) {
+	defer r.waiting()()
+	var answer v1alpha1.KeyInitialization
+	err := r.api.Keys.Post().MaxRetries(0).Resource("keyrings").Name(ringName).SubResource("initialization").VersionedParams(options(dryRun), metav1.ParameterCodec).
+		Body(&v1alpha1.KeyInitialization{TypeMeta: typeOf("KeyInitialization"), Spec: spec}).Do(ctx).Into(&answer)
+	if err != nil {
+		return v1alpha1.KeyInitializationStatus{}, apiFailure(r.program, "initialize the keys", err)
+	}
+	return answer.Status, nil
+}

@@ -1,0 +1,18 @@
+package token
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/app/cli/command"
+	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/screen"
+)
+
+func New(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token COMMAND",
+		Short: "Create, inspect and verify tokens",
+	}
+	cmd.AddCommand(newCreate(terminal, connection), newInspect(terminal), newVerify(terminal))
+	return command.Group(cmd)
+}

@@ -1,0 +1,159 @@
+package trust
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/app/cli/command"
+	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/trust"
+)
+
+// trustCommand is "trust": it prints the configuration of the system that is to trust an identity.
+type trustCommand struct {
+	*screen.Terminal
+	connection *connection.Flags
+
+	output   string
+	provider bool
+}
+
+func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
+	c := &trustCommand{Terminal: terminal, connection: kube}
+	cmd := &cobra.Command{
+		Use:   "trust [SYSTEM] IDENTITY...",
+		Short: "Print the commands, or Terraform, that make a cloud, a cluster or Vault trust an identity",
+		Long: `Print the other side of the WorkloadIdentity IDENTITY: the commands, or with
+-o terraform the resources, that make a system accept its tokens. Issuer, subject
+and audiences are those of the identity as it is now; the subject is exact, never
+a pattern. Nothing is run: read it, and run it where you may.
+
+SYSTEM is ` + strings.Join(trust.Systems(), ", ") + `. Without it, it is
+the identity's own type. An identity of type generic, or of a type without an
+adapter, may be trusted by kubernetes and by vault; choose one.
+
+The commands are for a POSIX shell. Values are quoted: nothing that stands in an
+identity can become a command.
+
+The parts that all identities of an issuer share, such as the OIDC provider of an AWS
+account, are among the commands. In Terraform they are apart, as they can be there
+once: --provider prints it, and without that what is of the identity alone. Apply
+the provider first: the identities look it up. It has the audiences of all IDENTITIES
+that are named with --provider; without that, name one.`,
+		Example: `  credence trust my-app -n my-team
+  credence trust vault my-app -n my-team
+
+  # For Terraform
+  credence trust my-app other-app -n my-team -o terraform --provider > issuer/main.tf
+  credence trust my-app -n my-team -o terraform > identities/my-app.tf`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 && !c.provider {
+				return command.Usage(cmd, fmt.Sprintf("wanted are one or two arguments, a SYSTEM if it is not the identity's own, and the name of an IDENTITY, or of several with --provider; there are %d", len(args)))
+			}
+			return nil
+		},
+		RunE:        func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
+		Annotations: map[string]string{connection.NeedsCluster: "yes"},
+	}
+	cmd.Flags().StringVarP(&c.output, "output", "o", string(trust.Commands), "What to print: commands or terraform")
+	cmd.Flags().BoolVar(&c.provider, "provider", false, "With -o terraform: print what all identities of the issuer share, instead of the identity's own")
+	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{string(trust.Commands), string(trust.Terraform)}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case len(args) == 0:
+			names, directive := kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
+			return append(trust.Systems(), names...), directive
+		case c.provider, len(args) == 1 && slices.Contains(trust.Systems(), args[0]):
+			return kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
+	if err := command.OneOf(cmd, "output", c.output, string(trust.Commands), string(trust.Terraform)); err != nil {
+		return err
+	}
+	form := trust.Form(c.output)
+	if c.provider {
+		if form != trust.Terraform {
+			return command.Usage(cmd, "--provider needs -o terraform: the commands have what all identities of the issuer share already")
+		}
+		form = trust.Provider
+	}
+	system, names := "", args
+	if len(args) > 1 && (slices.Contains(trust.Systems(), args[0]) || !c.provider) {
+		system, names = args[0], args[1:]
+	}
+	for _, name := range names {
+		if err := cluster.CheckName(name); err != nil {
+			return command.Usage(cmd, err.Error())
+		}
+	}
+	if system != "" && !slices.Contains(trust.Systems(), system) {
+		return command.Usage(cmd, fmt.Sprintf("%q is not a target system with commands: choose one of %s", system, strings.Join(trust.Systems(), ", ")))
+	}
+	namespace, err := c.connection.Namespace()
+	if err != nil {
+		return err
+	}
+	api, err := c.connection.Open(c.ErrOut)
+	if err != nil {
+		return err
+	}
+	var identities []trust.Identity
+	for _, name := range names {
+		stop := c.WaitingFor("the API server " + api.Host)
+		identity, err := api.Identity(cmd.Context(), namespace, name)
+		stop()
+		if err != nil {
+			request := connection.Request{Namespace: namespace, Name: name, Program: cmd.Root().DisplayName()}
+			return request.Failure(fmt.Sprintf("read WorkloadIdentity %s/%s", namespace, name), err)
+		}
+		identities = append(identities, trustedIdentity(identity))
+	}
+	if system == "" {
+		if system, err = systemOf(cmd, identities[0]); err != nil {
+			return err
+		}
+	}
+	text, err := trust.Write(system, form, identities[0], identities[1:]...)
+	if err != nil {
+		return &command.Failure{
+			Line: fmt.Sprintf("error: %s can't be configured to trust WorkloadIdentity %s/%s: %v", system, namespace, names[0], err),
+			Hint: fmt.Sprintf("see the identity: kubectl get workloadidentity %s -n %s -o yaml", strings.Join(names, " "), namespace),
+			Code: command.ExitRefused, Err: err,
+		}
+	}
+	_, err = io.WriteString(c.Out, text)
+	return err
+}
+
+// systemOf is the system of an identity's type.
+func systemOf(cmd *cobra.Command, identity trust.Identity) (string, error) {
+	systems := trust.ForType(identity.Type)
+	if len(systems) == 1 {
+		return systems[0], nil
+	}
+	return "", command.Usage(cmd, fmt.Sprintf("WorkloadIdentity %s/%s is of type %s, which may be trusted by several systems: choose one of %s before its name",
+		identity.Namespace, identity.Name, identity.Type, strings.Join(systems, ", ")))
+}
+
+func trustedIdentity(identity *v1alpha1.WorkloadIdentity) trust.Identity {
+	trusted := trust.Identity{
+		Namespace: identity.Namespace, Name: identity.Name, Type: identity.Spec.TargetSystem.Type,
+		Issuer: identity.Status.Issuer, Subject: identity.Status.Sub, Audiences: identity.Spec.Audiences,
+	}
+	if config := identity.Spec.TargetSystem.ProviderConfig; config != nil {
+		trusted.ProviderConfig = config.Raw
+	}
+	return trusted
+}

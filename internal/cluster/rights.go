@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// rbacRefusal is how the RBAC authorizer of Kubernetes words that a right is missing.
+var rbacRefusal = regexp.MustCompile(`User "([^"]*)" cannot ([a-z]+) resource "([^"]+)" in API group "([^"]*)"`)
+
+// right is what a user lacks.
+type right struct{ User, Verb, Resource, Group string }
+
+// MissingRight returns the right that a refusal of the RBAC authorizer names; not ok if it is worded otherwise.
+func MissingRight(message string) (lacking right, ok bool) {
+	if m := rbacRefusal.FindStringSubmatch(message); m != nil {
+		return right{User: m[1], Verb: m[2], Resource: m[3], Group: m[4]}, true
+	}
+	return right{}, false
+}
+
+// Review implements authority.Reviewer.
+func (a *API) Review(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+	review := authorizationv1.SubjectAccessReview{Spec: spec}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
+	body, err := json.Marshal(review)
+	if err != nil {
+		return review.Status, err
+	}
+	answer, err := Answer(a.Core.Post().MaxRetries(0).AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
+	if err != nil {
+		return review.Status, err
+	}
+	if err := json.Unmarshal(answer, &review); err != nil {
+		return review.Status, errors.New("the answer to an access review is not JSON")
+	}
+	return review.Status, nil
+}
+
+// SeeAPIService is how to see whether a group of the API is available.
+func SeeAPIService(group schema.GroupVersion) string {
+	return fmt.Sprintf("a cluster admin sees whether Credence's API is available: kubectl get apiservice %s.%s", group.Version, group.Group)
+}

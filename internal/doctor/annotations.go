@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/internal/wording"
+)
+
+// misspelt matches the keys of labels and annotations that look like Credence's; the policy credence-annotations has the same rule.
+var misspelt = regexp.MustCompile(`^(([a-z0-9.-]+\.)?credence\.dev/|.*workload-?identit(y|ies|es|ys)$)`)
+
+// fileOfPod matches the annotations of pods that the webhook writes.
+var fileOfPod = regexp.MustCompile(`^files\.identity\.credence\.dev/`)
+
+// isRead reports whether something reads a label, or an annotation, of a resource.
+func isRead(resource, what, key string) bool {
+	switch resource + " " + what {
+	case "namespaces label":
+		return key == v1alpha1.LabelNamespaceIdentities
+	case "serviceaccounts annotation":
+		return key == v1alpha1.AnnotationAccountIdentities
+	case "pods annotation":
+		return key == v1alpha1.AnnotationSkipContainers || key == v1alpha1.AnnotationMountPath || fileOfPod.MatchString(key)
+	}
+	return false
+}
+
+// annotations is what checkAnnotations has found.
+type annotations struct {
+	found *Diagnosis
+	// enabled are the namespaces whose service accounts give identities; nil if they could not be listed.
+	enabled map[string]bool
+	looked  int
+
+	values, unread, invalid, unserved []string
+}
+
+// checkAnnotations looks for labels and annotations that have no effect, in a namespace, or in all of them where it is empty.
+func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace, home string) {
+	a := &annotations{found: found, enabled: map[string]bool{}}
+	err := cluster.Each(ctx, workload, cluster.Listing{Resource: "namespaces", Metadata: true}, func(o *metav1.PartialObjectMetadata) {
+		value, labeled := o.Labels[v1alpha1.LabelNamespaceIdentities]
+		a.enabled[o.Name] = value == v1alpha1.NamespaceEnabled
+		if namespace != "" && o.Name != namespace {
+			return
+		}
+		if a.keys("namespaces", o); labeled && !a.enabled[o.Name] {
+			a.values = append(a.values, fmt.Sprintf("%s (%q)", o.Name, value))
+		}
+	})
+	if apierrors.IsForbidden(err) {
+		a.enabled = nil
+	}
+	if !a.read("namespaces", err) {
+		return
+	}
+	checkBinder(ctx, found, workload, namespace, a.enabled)
+	for _, resource := range []string{"serviceaccounts", "pods"} {
+		look := func(in string) error {
+			return cluster.Each(ctx, workload, cluster.Listing{Namespace: in, Resource: resource, Metadata: true}, func(o *metav1.PartialObjectMetadata) {
+				if a.keys(resource, o); resource == "serviceaccounts" {
+					a.account(o)
+				}
+			})
+		}
+		if namespace != "" {
+			err = look(namespace)
+		} else {
+			var where cluster.Scope
+			if where, err = cluster.Widest(resource, home, look); where.Note != "" {
+				found.skip("annotations", "%s", where.Note)
+			}
+		}
+		if !a.read(resource, err) {
+			return
+		}
+	}
+	a.report()
+}
+
+// read notes what could not be looked at, and reports whether the checks can go on.
+func (a *annotations) read(resource string, err error) bool {
+	if err != nil && !skipped(a.found, "annotations", "list "+resource, err) {
+		a.found.add("annotations", Fail, "", "list %s: %v", resource, err)
+		return false
+	}
+	return true
+}
+
+func (a *annotations) account(o *metav1.PartialObjectMetadata) {
+	text := o.Annotations[v1alpha1.AnnotationAccountIdentities]
+	names, err := tokensecret.ParseIdentities(text)
+	switch {
+	case err != nil:
+		a.invalid = append(a.invalid, fmt.Sprintf("%s/%s %v", o.Namespace, o.Name, err))
+	case len(names) > 0 && a.enabled != nil && !a.enabled[o.Namespace]:
+		a.unserved = append(a.unserved, o.Namespace+"/"+o.Name)
+	}
+}
+
+// keys notes the labels and annotations of an object that nothing reads.
+func (a *annotations) keys(resource string, o *metav1.PartialObjectMetadata) {
+	a.looked++
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + o.Name
+	}
+	for what, keys := range map[string]map[string]string{"label": o.Labels, "annotation": o.Annotations} {
+		for key := range keys {
+			if misspelt.MatchString(key) && !isRead(resource, what, key) {
+				a.unread = append(a.unread, fmt.Sprintf("%s %s of %s %s", what, key, strings.TrimSuffix(resource, "s"), name))
+			}
+		}
+	}
+}
+
+func (a *annotations) report() {
+	const label = v1alpha1.LabelNamespaceIdentities + "=" + v1alpha1.NamespaceEnabled
+	before := len(a.found.Findings)
+	add := func(list []string, verdict, hint, what string) {
+		if slices.Sort(list); len(list) > 0 {
+			a.found.add("annotations", verdict, hint, "%s: %s", what, wording.Some(list))
+		}
+	}
+	add(a.values, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label, "the label "+v1alpha1.LabelNamespaceIdentities+" has no effect with another value than "+v1alpha1.NamespaceEnabled)
+	add(a.unserved, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label+"; or take the annotation away", "service accounts list identities in namespaces without the label "+label+", so that their pods get none")
+	add(a.invalid, Fail, "a user who may update service accounts there runs: kubectl annotate serviceaccount NAME -n NAMESPACE --overwrite "+v1alpha1.AnnotationAccountIdentities+"=NAME[,NAME...]", "annotations that can't be understood, for which pods are refused")
+	add(a.unread, Warn, "see docs/reference/labels-and-annotations.md", "keys that nothing reads")
+	if len(a.found.Findings) == before && a.looked > 0 {
+		a.found.pass("annotations", "those of %s have an effect, or are not Credence's", wording.Plural(a.looked, "object", "objects"))
+	}
+}

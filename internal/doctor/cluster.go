@@ -1,0 +1,195 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/wording"
+)
+
+// Relying parties grant a leeway of a minute or more, so that less than half of it is harmless.
+const warnSkew, failSkew = 30 * time.Second, time.Minute
+
+// checkReach requests the version of an API server, which every user may read, and compares its clock with this machine's.
+func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name string, cluster *cluster.API) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(cluster.Host, "/")+"/version", nil)
+	if err != nil {
+		found.add(name, Fail, "check the server in the kubeconfig", "%s: %v", cluster.Host, err)
+		return false
+	}
+	response, err := cluster.HTTP.Do(request)
+	if err != nil {
+		found.Unreachable = true
+		found.add(name, Fail, "check that it runs, and can be reached from here", "%v", err)
+		return false
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+	switch {
+	case response.StatusCode == http.StatusUnauthorized:
+		found.add(name, Fail, "log in again, or choose other credentials by --kube-context or --user", "%s does not accept the credentials of the kubeconfig", cluster.Host)
+		return false
+	case response.StatusCode >= http.StatusInternalServerError:
+		found.Unreachable = true
+		found.add(name, Fail, "look at the log of the API server", "%s answers %s", cluster.Host, response.Status)
+		return false
+	}
+	found.pass(name, "%s", cluster.Host)
+	d.checkClock(found, strings.TrimSuffix(name, "api")+"clock", response.Header.Get("Date"))
+	return true
+}
+
+func (d *Examination) checkClock(found *Diagnosis, name, date string) {
+	theirs, err := http.ParseTime(date)
+	if err != nil {
+		found.skip(name, "the API server does not tell its time")
+		return
+	}
+	// The header is in whole seconds, and some time has passed on the way.
+	ours := d.Now()
+	skew := ours.Sub(theirs).Abs()
+	const hint = "set both by NTP: tokens that seem to be issued in the future, or expired, are refused"
+	switch {
+	case skew > failSkew:
+		found.add(name, Fail, hint, "the API server's is %s, this machine's %s", theirs.UTC().Format(time.RFC3339), ours.UTC().Format(time.RFC3339))
+	case skew > warnSkew:
+		found.add(name, Warn, hint, "the API server's and this machine's differ by %s", skew.Round(time.Second))
+	default:
+		found.pass(name, "that of the API server and this machine's agree")
+	}
+}
+
+// checkAPIServices sees whether the cluster forwards requests to Credence's API, and returns the group versions that it does not.
+func checkAPIServices(ctx context.Context, found *Diagnosis, cluster *cluster.API) (missing []schema.GroupVersion) {
+	for _, group := range []schema.GroupVersion{v1alpha1.SchemeGroupVersion, identityv1alpha1.SchemeGroupVersion} {
+		name := group.Version + "." + group.Group
+		var service struct {
+			Status struct {
+				Conditions []metav1.Condition `json:"conditions"`
+			} `json:"status"`
+		}
+		err := cluster.Get(ctx, &service, "/apis/apiregistration.k8s.io/v1/apiservices/"+name)
+		if skipped(found, "apiservice", "get apiservices", err) {
+			return missing
+		}
+		if err != nil {
+			found.add("apiservice", Fail, "install Credence in this cluster, or choose another one by --kube-context", "%s: %v", name, err)
+			missing = append(missing, group)
+			continue
+		}
+		available := slices.IndexFunc(service.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "Available" })
+		if available < 0 || service.Status.Conditions[available].Status != metav1.ConditionTrue {
+			reason := "it is not known to be available"
+			if available >= 0 {
+				reason = service.Status.Conditions[available].Message
+			}
+			found.add("apiservice", Fail, "see whether credence-server apiserver runs, and its log", "%s is not available: %s", name, reason)
+			missing = append(missing, group)
+			continue
+		}
+		found.pass("apiservice", "%s is available", name)
+	}
+	return missing
+}
+
+// webhookConfigurations is the part of a list of them that is looked at.
+type webhookConfigurations struct {
+	Items []struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Webhooks []struct {
+			Name         string `json:"name"`
+			ClientConfig struct {
+				CABundle []byte `json:"caBundle"`
+			} `json:"clientConfig"`
+			Rules []struct {
+				Resources []string `json:"resources"`
+			} `json:"rules"`
+		} `json:"webhooks"`
+	} `json:"items"`
+}
+
+// checkWebhooks sees whether pods and Secrets pass Credence's webhook.
+func checkWebhooks(ctx context.Context, found *Diagnosis, cluster *cluster.API) {
+	var list webhookConfigurations
+	err := cluster.Get(ctx, &list, "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations?limit=500")
+	if skipped(found, "webhook", "list mutatingwebhookconfigurations", err) {
+		return
+	}
+	if err != nil {
+		found.add("webhook", Fail, "", "list webhook configurations: %v", err)
+		return
+	}
+	covered, bare := map[string]bool{}, []string(nil)
+	for _, configuration := range list.Items {
+		for _, webhook := range configuration.Webhooks {
+			if !strings.HasPrefix(configuration.Metadata.Name, "credence") && !strings.HasSuffix(webhook.Name, ".credence.dev") {
+				continue
+			}
+			for _, rule := range webhook.Rules {
+				for _, resource := range rule.Resources {
+					covered[resource] = true
+				}
+			}
+			if len(webhook.ClientConfig.CABundle) == 0 {
+				bare = append(bare, webhook.Name)
+			}
+		}
+	}
+	for _, resource := range []string{"pods", "secrets"} {
+		if !covered[resource] {
+			found.add("webhook", Fail, "install Credence's webhook in the cluster of the workloads: deploy/base", "no MutatingWebhookConfiguration of Credence is for %s: they get nothing of an identity", resource)
+			return
+		}
+	}
+	if len(bare) > 0 {
+		found.add("webhook", Warn, "put the authority of the webhook's certificate into clientConfig.caBundle", "%s: without a caBundle the certificate must be of an authority that the API server trusts itself", wording.Some(bare))
+		return
+	}
+	found.pass("webhook", "pods and Secrets pass it")
+}
+
+// checkAgent looks at the Lease by which agents take turns. Without one, the token Secrets tell.
+func (d *Examination) checkAgent(ctx context.Context, found *Diagnosis, from *cluster.API) {
+	var lease struct {
+		Spec struct {
+			RenewTime            *metav1.MicroTime `json:"renewTime"`
+			LeaseDurationSeconds int               `json:"leaseDurationSeconds"`
+			HolderIdentity       string            `json:"holderIdentity"`
+		} `json:"spec"`
+	}
+	err := from.Get(ctx, &lease, "/apis/coordination.k8s.io/v1/namespaces/"+rights.SystemNamespace+"/leases/"+rights.AgentAccount)
+	switch {
+	case apierrors.IsNotFound(err):
+		found.skip("agent", "there is no Lease %s/%s: whether it works is seen by the token Secrets", rights.SystemNamespace, rights.AgentAccount)
+	case skipped(found, "agent", "get leases in namespace "+rights.SystemNamespace, err):
+	case err != nil:
+		found.add("agent", Fail, "", "read its Lease: %v", err)
+	case lease.Spec.RenewTime == nil || d.Now().Sub(lease.Spec.RenewTime.Time) > 2*max(time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second, failSkew):
+		found.add("agent", Fail, "see whether credence-server agent runs, and its log: no token is renewed", "no agent holds the Lease %s/%s", rights.SystemNamespace, rights.AgentAccount)
+	default:
+		found.pass("agent", "%s runs", lease.Spec.HolderIdentity)
+	}
+}
+
+// skipped notes a check that the user has no right to.
+func skipped(found *Diagnosis, check, right string, err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || answer.Status().Code != http.StatusForbidden {
+		return false
+	}
+	found.skip(check, "you may not %s", right)
+	return true
+}

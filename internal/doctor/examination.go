@@ -1,0 +1,66 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/inventory"
+)
+
+// Examination is what the checks need besides the clusters.
+type Examination struct {
+	Now func() time.Time
+	// Resolve looks up the addresses of a host.
+	Resolve func(ctx context.Context, host string) ([]net.IP, error)
+	// Client fetches the documents of the issuer. OwnAuthorities is true if the user named the authorities that it trusts.
+	Client         *http.Client
+	OwnAuthorities bool
+}
+
+// Selection is where the doctor looks.
+type Selection struct {
+	Home      string // the namespace of the kubeconfig, or of -n
+	Namespace string // the only one to look at; empty: all
+	Names     []string
+}
+
+// Examine makes the checks in the order of a token's way. Checks that depend on a failed one are skipped.
+func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Selection) *Diagnosis {
+	found := &Diagnosis{}
+	if !d.checkReach(ctx, found, "api", both.Workload) {
+		return found
+	}
+	if both.Identity != both.Workload && !d.checkReach(ctx, found, "identity-api", both.Identity) {
+		return found
+	}
+	missing := checkAPIServices(ctx, found, both.Identity)
+	checkWebhooks(ctx, found, both.Workload)
+	d.checkAgent(ctx, found, both.Workload)
+	checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
+	var ring *identityv1alpha1.KeyRing
+	var known *inventory.Report
+	const unavailable = "nothing can be checked while %s is not available"
+	if group := identityv1alpha1.SchemeGroupVersion; slices.Contains(missing, group) {
+		found.skip("keys", unavailable, group)
+	} else {
+		ring = d.checkKeys(ctx, found, both.Identity)
+	}
+	if group := v1alpha1.SchemeGroupVersion; slices.Contains(missing, group) {
+		found.skip("identities", unavailable, group)
+		found.skip("tokens", unavailable, group)
+	} else {
+		known = d.checkIdentities(ctx, found, both, where)
+	}
+	d.checkIssuers(ctx, found, known, ring, both.Identity.Authorities)
+	checkHost(ctx, found, both.Identity, ring)
+	if known != nil {
+		d.checkTokens(found, known)
+	}
+	return found
+}

@@ -1,0 +1,73 @@
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/internal/admission/pods"
+)
+
+// applied returns a pod after a patch of the webhook, as the API server would apply it. The patch only adds (RFC 6902,
+// section 4.1).
+func applied(pod *corev1.Pod, patch []pods.Operation) (*corev1.Pod, error) {
+	var document any
+	if err := through(pod, &document); err != nil {
+		return nil, err
+	}
+	for _, operation := range patch {
+		var value any
+		if err := through(operation.Value, &value); err != nil {
+			return nil, err
+		}
+		segments := strings.Split(strings.TrimPrefix(operation.Path, "/"), "/")
+		changed, err := add(document, segments, value)
+		if err != nil {
+			return nil, fmt.Errorf("apply what the webhook adds at %s: %w", operation.Path, err)
+		}
+		document = changed
+	}
+	changed := &corev1.Pod{}
+	return changed, through(document, changed)
+}
+
+// through turns a value into another one that has the same JSON.
+func through(from, into any) error {
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
+// add puts a value at a JSON pointer's segments (RFC 6901, section 4).
+func add(at any, segments []string, value any) (any, error) {
+	segment := strings.NewReplacer("~1", "/", "~0", "~").Replace(segments[0])
+	last := len(segments) == 1
+	switch node := at.(type) {
+	case map[string]any:
+		if last {
+			node[segment] = value
+			return node, nil
+		}
+		child, err := add(node[segment], segments[1:], value)
+		node[segment] = child
+		return node, err
+	case []any:
+		if last && segment == "-" {
+			return append(node, value), nil
+		}
+		i, err := strconv.Atoi(segment)
+		if err != nil || last || i < 0 || i >= len(node) {
+			return node, fmt.Errorf("there is no element %s of a list of %d", segment, len(node))
+		}
+		child, err := add(node[i], segments[1:], value)
+		node[i] = child
+		return node, err
+	default:
+		return at, fmt.Errorf("there is nothing that has %s", segment)
+	}
+}

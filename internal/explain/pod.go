@@ -1,0 +1,327 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/inventory"
+	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// The verdicts on a pod.
+const (
+	Admitted   = "admitted"
+	Refused    = "refused"
+	Unaffected = "unaffected" // its service account gives it no identity
+	Unserved   = "unserved"   // its service account lists some, but it gets none: its namespace has no label, or no webhook saw it
+	Blocked    = "blocked"    // it is admitted, and does not start: a token can't come
+	Unknown    = "unknown"    // what decides could not be read
+)
+
+// The answers to whether a service account may use an identity.
+const (
+	useAllowed = "allowed"
+	useDenied  = "denied"
+	useUnknown = "unknown"
+)
+
+// Pod is what becomes of a pod.
+type Pod struct {
+	Kind           string `json:"kind"`
+	Namespace      string `json:"namespace"`
+	Name           string `json:"name"`
+	ServiceAccount string `json:"serviceAccount"`
+	// NamespaceLabelled reports whether the namespace has the label that lets service accounts give identities; absent if that
+	// is not known.
+	NamespaceLabelled *bool  `json:"namespaceLabelled,omitempty"`
+	Verdict           string `json:"verdict"`
+	// Code is that of the refusal; Reason is why the verdict is not admitted.
+	Code       int32       `json:"code,omitempty"`
+	Reason     string      `json:"reason,omitempty"`
+	Identities []*Identity `json:"identities"`
+	// GMSA is what becomes of the Active Directory accounts that the pod names; absent if it names none.
+	GMSA     *Accounts `json:"gmsa,omitempty"`
+	Warnings []string  `json:"warnings,omitempty"`
+	// Gated is true if the pod is held back until its tokens exist.
+	Gated bool `json:"gated"`
+	// DryRun is true if the API server has tried to create such a pod, without keeping it.
+	DryRun bool `json:"dryRun"`
+	// Waiting is the condition TokenReady of a pod that waits behind its gate; absent if the agent has not written it.
+	Waiting *inventory.Warning `json:"waiting,omitempty"`
+	// LastFailure is the newest Warning on a pod that exists.
+	LastFailure *inventory.Warning `json:"lastFailure,omitempty"`
+	// Notes are facts that could not be found out, or that the verdict does not cover.
+	Notes []string `json:"notes,omitempty"`
+
+	// NamespaceLabel words what NamespaceLabelled reports.
+	NamespaceLabel string `json:"-"`
+
+	open    []string    // what decides and could not be read
+	preview *corev1.Pod // the pod after admission
+}
+
+// Identity is what a pod gets of an identity.
+type Identity struct {
+	Name string `json:"name"`
+	Type string `json:"type,omitempty"`
+	// Use is allowed, denied, or unknown if it could not be reviewed.
+	Use string `json:"use"`
+	// Reason is why the pod would be refused for this identity alone.
+	Reason string `json:"reason,omitempty"`
+	// Secret is where the token comes from, and State what is known of it.
+	Secret string `json:"secret"`
+	State  string `json:"state,omitempty"`
+	// LastFailure is the newest Warning on the service account, the Secret or the identity that is about this delivery.
+	LastFailure *inventory.Warning `json:"lastFailure,omitempty"`
+	// Missing is true if the pod exists and does not have it.
+	Missing    bool        `json:"missing,omitempty"`
+	Containers []Container `json:"containers,omitempty"`
+}
+
+// Container is what one container gets of an identity.
+type Container struct {
+	Name      string          `json:"name"`
+	Files     []string        `json:"files"`
+	Variables []corev1.EnvVar `json:"variables,omitempty"`
+	// Kept are variables that the container sets itself.
+	Kept []string `json:"kept,omitempty"`
+}
+
+// Identities finds out what concerns a pod, lets the rules of the webhook decide, and tries it out. An error is a fact that
+// could not be read, although the user may.
+func Identities(ctx context.Context, both cluster.Both, subject Subject, now time.Time) (*Pod, error) {
+	x := &Pod{
+		Kind: subject.kind, Namespace: subject.namespace, Name: subject.name,
+		ServiceAccount: subject.pod.Spec.ServiceAccountName, Identities: []*Identity{},
+	}
+	request := pods.Request{Namespace: subject.namespace, Pod: subject.pod, Adapters: targets.For}
+	request.Account.Name = x.ServiceAccount
+	if err := x.readNamespace(ctx, both.Workload); err != nil {
+		return nil, err
+	}
+	denial, err := x.readAccount(ctx, both, &request)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.readRuntimeClass(ctx, both.Workload, &request); err != nil {
+		return nil, err
+	}
+	if x.NamespaceLabelled != nil && !*x.NamespaceLabelled {
+		x.outside(request, denial)
+		return x, nil
+	}
+	if subject.exists {
+		request.Pod = pods.Requested(request)
+	}
+	result := pods.Result{Denial: denial}
+	if denial == nil {
+		result = pods.Decide(request)
+	}
+	x.Warnings = result.Warnings
+	if err := x.decide(request, result); err != nil {
+		return nil, err
+	}
+	if x.Verdict != Unaffected && (x.Verdict != Refused || len(x.open) > 0) {
+		if err := x.tryOut(ctx, both.Workload, subject, request.Pod); err != nil {
+			return nil, err
+		}
+	}
+	x.Gated = x.preview != nil && inventory.WaitsForToken(x.preview)
+	if subject.exists {
+		x.Gated = inventory.WaitsForToken(subject.pod)
+	}
+	for i, identity := range request.Account.Identities {
+		if err := x.detail(x.Identities[i], request, identity); err != nil {
+			return nil, err
+		}
+		x.Identities[i].Missing = subject.exists && !pods.Carries(subject.pod, x.ServiceAccount, identity.Name)
+	}
+	x.settle()
+	return x, x.start(ctx, both, subject, now)
+}
+
+// outside is the verdict on a pod of a namespace without the label, which the webhook never sees.
+func (x *Pod) outside(request pods.Request, denial *pods.Denial) {
+	x.Verdict = Unaffected
+	if len(request.Account.Identities) > 0 || denial != nil {
+		x.Verdict = Unserved
+		x.Reason = fmt.Sprintf("namespace %s %s: its pods get no identity, and the annotation of the service account has no effect. A cluster admin sets it with: kubectl label namespace %s --overwrite %s=%s",
+			x.Namespace, x.NamespaceLabel, x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+	}
+}
+
+func (x *Pod) decide(request pods.Request, result pods.Result) (err error) {
+	switch {
+	case result.Denial != nil:
+		x.Verdict, x.Code, x.Reason = Refused, result.Denial.Code, result.Denial.Message
+		return nil
+	case len(request.Account.Identities) == 0:
+		x.Verdict = Unaffected
+		return nil
+	}
+	x.Verdict = Admitted
+	x.preview, err = applied(request.Pod, result.Patch)
+	return err
+}
+
+// settle makes what was left open a verdict, unless the API server has given one.
+func (x *Pod) settle() {
+	if len(x.open) == 0 || x.Verdict == Unaffected {
+		return
+	}
+	x.Notes = append(x.open, x.Notes...)
+	if x.DryRun {
+		return
+	}
+	x.Verdict, x.Code, x.Reason = Unknown, 0, x.open[0]
+	x.Notes = x.Notes[1:]
+}
+
+func (x *Pod) readNamespace(ctx context.Context, workload *cluster.API) error {
+	var namespace corev1.Namespace
+	err := workload.Core.Get().MaxRetries(0).Resource("namespaces").Name(x.Namespace).Do(ctx).Into(&namespace)
+	switch {
+	case apierrors.IsForbidden(err):
+		x.open = append(x.open, fmt.Sprintf("you may not read namespace %s: whether it has the label %s=%s is not known", x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled))
+		return nil
+	case err != nil:
+		return err
+	}
+	value, present := namespace.Labels[v1alpha1.LabelNamespaceIdentities]
+	labelled := value == v1alpha1.NamespaceEnabled
+	x.NamespaceLabelled = &labelled
+	switch {
+	case labelled:
+		x.NamespaceLabel = fmt.Sprintf("has the label %s=%s", v1alpha1.LabelNamespaceIdentities, value)
+	case present:
+		x.NamespaceLabel = fmt.Sprintf("has the label %s=%s, which has no effect: the one value is %s", v1alpha1.LabelNamespaceIdentities, value, v1alpha1.NamespaceEnabled)
+	default:
+		x.NamespaceLabel = fmt.Sprintf("has no label %s=%s", v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+	}
+	return nil
+}
+
+// readAccount reads the service account and the identities that it lists.
+func (x *Pod) readAccount(ctx context.Context, both cluster.Both, request *pods.Request) (*pods.Denial, error) {
+	if x.ServiceAccount == "" {
+		return nil, nil
+	}
+	var account corev1.ServiceAccount
+	err := both.Workload.Core.Get().MaxRetries(0).Namespace(x.Namespace).Resource("serviceaccounts").Name(x.ServiceAccount).Do(ctx).Into(&account)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	request.Account.Exists = true
+	names, denial := pods.Names(&account)
+	if denial != nil {
+		return denial, nil
+	}
+	for _, name := range names {
+		known, use, err := x.readIdentity(ctx, both, name)
+		if err != nil {
+			return nil, err
+		}
+		request.Account.Identities = append(request.Account.Identities, known)
+		x.Identities = append(x.Identities, &Identity{
+			Name: name, Type: known.Type, Use: use, Secret: tokensecret.NameFor(x.ServiceAccount, name),
+		})
+	}
+	return nil, nil
+}
+
+func (x *Pod) readIdentity(ctx context.Context, both cluster.Both, name string) (known pods.Identity, use string, err error) {
+	known = pods.Identity{Name: name}
+	wi, err := both.Identity.Identity(ctx, x.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return known, useUnknown, nil
+	}
+	if err != nil {
+		return known, "", err
+	}
+	known.Exists, known.Deleting, known.Type = true, wi.DeletionTimestamp != nil, wi.Spec.TargetSystem.Type
+	if wi.Spec.TargetSystem.ProviderConfig != nil {
+		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
+	}
+	answer, err := authority.Ask(ctx, both.Workload, authority.Use(authority.ServiceAccount(x.Namespace, x.ServiceAccount, ""), authority.WorkloadIdentities, x.Namespace, name))
+	switch {
+	case apierrors.IsForbidden(err):
+		if question := "you may not create subjectaccessreviews: whether the service account may use its identities is not known"; !slices.Contains(x.open, question) {
+			x.open = append(x.open, question)
+		}
+		known.Allowed = true
+		return known, useUnknown, nil
+	case err != nil:
+		return known, "", err
+	case answer.Allowed:
+		known.Allowed = true
+		return known, useAllowed, nil
+	}
+	known.Detail = answer.Detail
+	return known, useDenied, nil
+}
+
+func (x *Pod) readRuntimeClass(ctx context.Context, workload *cluster.API, request *pods.Request) error {
+	if len(request.Account.Identities) == 0 || !pods.NeedsRuntimeClass(request.Pod) {
+		return nil
+	}
+	var class struct {
+		Scheduling struct {
+			NodeSelector map[string]string `json:"nodeSelector"`
+		} `json:"scheduling"`
+	}
+	name := *request.Pod.Spec.RuntimeClassName
+	if cluster.CheckName(name) != nil {
+		return nil // the API server refuses such a pod itself
+	}
+	err := workload.Get(ctx, &class, "/apis/node.k8s.io/v1/runtimeclasses/"+name)
+	switch {
+	case apierrors.IsNotFound(err): // the API server refuses such a pod itself
+	case apierrors.IsForbidden(err):
+		x.open = append(x.open, fmt.Sprintf("you may not read RuntimeClass %s: whether the pod is one of Windows is not known, and what is listed is for Linux", name))
+	case err != nil:
+		return err
+	}
+	request.RuntimeClassNodes = class.Scheduling.NodeSelector
+	return nil
+}
+
+// detail lists what the pod gets of one identity; where it is refused, as if that were its only one: what stands against all of
+// them together is the verdict on the pod.
+func (x *Pod) detail(in *Identity, request pods.Request, identity pods.Identity) error {
+	changed := x.preview
+	if changed == nil {
+		request.Account.Identities = []pods.Identity{identity}
+		alone := pods.Decide(request)
+		if alone.Denial != nil {
+			in.Reason = alone.Denial.Message
+			if in.Use != useDenied {
+				return nil
+			}
+			// The identity's parts are listed all the same.
+			identity.Allowed = true
+			request.Account.Identities = []pods.Identity{identity}
+			if alone = pods.Decide(request); alone.Denial != nil {
+				return nil
+			}
+		}
+		var err error
+		if changed, err = applied(request.Pod, alone.Patch); err != nil {
+			return err
+		}
+	}
+	in.Containers = containersWith(changed, identity)
+	return nil
+}

@@ -1,0 +1,202 @@
+package explain
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/credence-id/credence/internal/admission/templates"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/gmsa"
+)
+
+// Subject is a pod that is to be explained, or the pod that a workload would make.
+type Subject struct {
+	kind, namespace, name string
+	pod                   *corev1.Pod
+	// exists is true if the pod itself was created, so that the webhook has seen it.
+	exists bool
+}
+
+func (s Subject) String() string { return s.kind + " " + s.namespace + "/" + s.name }
+
+// SubjectsOf returns the pods of an object of a file: none, one, or those of a list.
+func SubjectsOf(object []byte, home string) ([]Subject, error) {
+	var head struct {
+		metav1.TypeMeta
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(object, &head); err != nil {
+		return nil, fmt.Errorf("a document is not an object of Kubernetes: %w", err)
+	}
+	if strings.HasSuffix(head.Kind, "List") {
+		var subjects []Subject
+		for _, item := range head.Items {
+			some, err := SubjectsOf(item, home)
+			if err != nil {
+				return nil, err
+			}
+			subjects = append(subjects, some...)
+		}
+		return subjects, nil
+	}
+	kind, known := KindOf(head.Kind)
+	if !known || kind.Name != strings.ToLower(head.Kind) {
+		return nil, nil
+	}
+	subject, err := SubjectOf(object, kind.Name, home)
+	if err != nil {
+		return nil, err
+	}
+	return []Subject{*subject}, nil
+}
+
+func SubjectOf(object []byte, kind, home string) (*Subject, error) {
+	subject := &Subject{kind: kind, namespace: home}
+	if kind == "pod" {
+		subject.pod = &corev1.Pod{}
+		if err := json.Unmarshal(object, subject.pod); err != nil {
+			return nil, fmt.Errorf("read the pod: %w", err)
+		}
+		subject.name, subject.exists = subject.pod.Name, subject.pod.UID != ""
+		if subject.name == "" {
+			subject.name = subject.pod.GenerateName + "…"
+		}
+		_, mirrored := subject.pod.Annotations[corev1.MirrorPodAnnotationKey]
+		// The API server sets the default before the webhook sees the pod.
+		if subject.pod.Spec.ServiceAccountName == "" && !mirrored {
+			subject.pod.Spec.ServiceAccountName = cmp.Or(subject.pod.Spec.DeprecatedServiceAccount, "default")
+		}
+	} else {
+		// One that another workload made is of interest here too.
+		alone, err := withoutOwners(object)
+		if err != nil {
+			return nil, err
+		}
+		workload, err := templates.Find(alone, nil)
+		if err != nil {
+			return nil, err
+		}
+		if workload == nil {
+			return nil, errors.New("the workload is made by another one in a way that can't be read: explain that one")
+		}
+		subject.name, subject.pod = workload.Name, workload.Pod
+	}
+	if subject.pod.Namespace != "" {
+		subject.namespace = subject.pod.Namespace
+	}
+	if err := cluster.CheckName(subject.namespace); err != nil {
+		return nil, fmt.Errorf("metadata.namespace: %w", err)
+	}
+	if account := subject.pod.Spec.ServiceAccountName; account != "" {
+		if err := cluster.CheckName(account); err != nil {
+			return nil, fmt.Errorf("spec.serviceAccountName: %w", err)
+		}
+	}
+	return subject, nil
+}
+
+func withoutOwners(object []byte) ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, fmt.Errorf("read the workload: %w", err)
+	}
+	var metadata map[string]json.RawMessage
+	if len(members["metadata"]) > 0 {
+		if err := json.Unmarshal(members["metadata"], &metadata); err != nil {
+			return nil, fmt.Errorf("read the workload's metadata: %w", err)
+		}
+	}
+	delete(metadata, "ownerReferences")
+	if metadata == nil {
+		metadata = map[string]json.RawMessage{}
+	}
+	text, err := json.Marshal(metadata)
+	if err != nil {
+		return nil, err
+	}
+	members["metadata"] = text
+	return json.Marshal(members)
+}
+
+// Kind is a kind that has pods.
+type Kind struct {
+	Name, API string
+	short     []string
+}
+
+// kinds are sorted by name.
+func kinds() []Kind {
+	return []Kind{
+		{"cronjob", "/apis/batch/v1", []string{"cj"}},
+		{"daemonset", "/apis/apps/v1", []string{"ds"}},
+		{"deployment", "/apis/apps/v1", []string{"deploy"}},
+		{"job", "/apis/batch/v1", nil},
+		{"pod", "/api/v1", []string{"po"}},
+		{"replicaset", "/apis/apps/v1", []string{"rs"}},
+		{"statefulset", "/apis/apps/v1", []string{"sts"}},
+	}
+}
+
+// KindOf finds a kind by what kubectl takes for it: pod, pods, po, Pod, pods.v1. and deployments.apps.
+func KindOf(word string) (Kind, bool) {
+	word, group, _ := strings.Cut(strings.ToLower(word), ".")
+	for _, kind := range kinds() {
+		if word != kind.Name && word != kind.Name+"s" && !slices.Contains(kind.short, word) {
+			continue
+		}
+		version, of, _ := strings.Cut(group, ".")
+		names := []string{"", strings.TrimPrefix(path.Dir(kind.API), "/apis/")}
+		if slices.Contains(names, group) || version == "v1" && (of == "" && kind.API == "/api/v1" || of == names[1]) {
+			return kind, true
+		}
+	}
+	return Kind{}, false
+}
+
+func KindNames() []string {
+	var names []string
+	for _, kind := range kinds() {
+		names = append(names, kind.Name)
+	}
+	return names
+}
+
+// SubjectsOfText returns the pods of the objects in YAML or JSON, of one or several documents.
+func SubjectsOfText(text []byte, home string) ([]Subject, error) {
+	var subjects []Subject
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return subjects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		object, err := yaml.YAMLToJSON(document)
+		if err != nil {
+			return nil, err
+		}
+		some, err := SubjectsOf(object, home)
+		if err != nil {
+			return nil, err
+		}
+		subjects = append(subjects, some...)
+	}
+}
+
+// NamesSpecs reports whether the pod names GMSACredentialSpecs.
+func (s Subject) NamesSpecs() bool { return len(gmsa.References(s.pod, false)) > 0 }

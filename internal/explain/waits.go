@@ -1,0 +1,35 @@
+package explain
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/inventory"
+	"github.com/credence-id/credence/internal/wording"
+)
+
+// waitingOf returns what the agent has written into the status of a pod that waits behind its gate; nil if it has not.
+func waitingOf(pod *corev1.Pod) *inventory.Warning {
+	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.ConditionTokenReady })
+	if at < 0 || pod.Status.Conditions[at].Status != corev1.ConditionFalse || !inventory.WaitsForToken(pod) {
+		return nil
+	}
+	condition := pod.Status.Conditions[at]
+	return &inventory.Warning{Time: condition.LastProbeTime.UTC(), Reason: condition.Reason, Message: wording.Redact(condition.Message)}
+}
+
+// wait makes what the agent has written the verdict on a pod that waits, unless something else was found, or the reason is gone.
+func (x *Pod) wait(agent string) {
+	if x.Waiting == nil || !slices.Contains([]string{Admitted, Unaffected, Unknown}, x.Verdict) {
+		return
+	}
+	for _, in := range x.Identities {
+		if in.LastFailure != nil && strings.HasSuffix(x.Waiting.Message, in.LastFailure.Message) && settled(in, agent) {
+			return
+		}
+	}
+	x.Verdict, x.Reason = Blocked, x.Waiting.Message
+}

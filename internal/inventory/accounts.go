@@ -1,0 +1,80 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// accountDelivery is a Secret that a service account needs, for an identity.
+type accountDelivery struct {
+	identity types.NamespacedName
+	delivery *Delivery
+}
+
+// findAccounts adds the Secrets that service accounts need and that are not there, and returns what each account needs, by
+// its name.
+func (f *Report) findAccounts(ctx context.Context, workload *cluster.API, home string, bySecret map[types.NamespacedName]*Delivery, ownerOf func(types.NamespacedName) *Identity) (map[types.NamespacedName][]accountDelivery, error) {
+	enabled, err := labelledNamespaces(ctx, workload)
+	if err != nil {
+		return nil, err
+	}
+	needs := map[types.NamespacedName][]accountDelivery{}
+	look := func(account *corev1.ServiceAccount) {
+		// An invalid annotation is reported when it is written, and when a pod is created.
+		names, err := tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities])
+		if err != nil || !enabled(account.Namespace) {
+			return
+		}
+		for _, name := range names {
+			identity := types.NamespacedName{Namespace: account.Namespace, Name: name}
+			owner := ownerOf(identity)
+			if owner == nil {
+				continue
+			}
+			at := types.NamespacedName{Namespace: account.Namespace, Name: tokensecret.NameFor(account.Name, name)}
+			d := bySecret[at]
+			if d == nil {
+				d = &Delivery{Namespace: at.Namespace, Secret: at.Name, ServiceAccount: account.Name, Missing: true, Context: "-"}
+				bySecret[at], owner.Deliveries = d, append(owner.Deliveries, d)
+			}
+			who := types.NamespacedName{Namespace: account.Namespace, Name: account.Name}
+			needs[who] = append(needs[who], accountDelivery{identity, d})
+		}
+	}
+	where, err := cluster.Widest("service accounts", home, func(in string) error {
+		return cluster.Each(ctx, workload, cluster.Listing{Namespace: in, Resource: "serviceaccounts"}, look)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list service accounts: %w", err)
+	}
+	f.Note(where.Note)
+	return needs, nil
+}
+
+// labelledNamespaces lists the namespaces whose service accounts give their pods identities. Without the right to list them, it assumes all:
+// the annotation is refused elsewhere.
+func labelledNamespaces(ctx context.Context, workload *cluster.API) (func(string) bool, error) {
+	labelled := map[string]bool{}
+	err := cluster.Each(ctx, workload, cluster.Listing{Resource: "namespaces", Labels: v1alpha1.LabelNamespaceIdentities + "=" + v1alpha1.NamespaceEnabled},
+		func(namespace *corev1.Namespace) { labelled[namespace.Name] = true })
+	if apierrors.IsForbidden(err) {
+		return func(string) bool { return true }, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", err)
+	}
+	return func(namespace string) bool { return labelled[namespace] }, nil
+}
+
+// concerns reports whether an Event on a service account is about an identity: it names it, or there is no other.
+func (n accountDelivery) concerns(event *corev1.Event, all []accountDelivery) bool {
+	return len(all) == 1 || ConcernsIdentity(event, n.identity, n.delivery.Secret)
+}
