@@ -34,6 +34,7 @@ type API struct {
 	Authorities *x509.CertPool // those that the kubeconfig has for the server, and of this machine; nil if it has none
 }
 
+// ServiceAccountUID looks up the uid of a service account.
 func (a *API) ServiceAccountUID(ctx context.Context, namespace, name string) (types.UID, error) {
 	var account corev1.ServiceAccount
 	err := a.Core.Get().Namespace(namespace).Resource("serviceaccounts").Name(name).Do(ctx).Into(&account)
@@ -54,6 +55,7 @@ func (a *API) CreateToken(ctx context.Context, namespace, name string, spec v1al
 	return &answer, nil
 }
 
+// Identity reads a WorkloadIdentity.
 func (a *API) Identity(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
 	var identity v1alpha1.WorkloadIdentity
 	err := a.tokens.Get().MaxRetries(0).Namespace(namespace).Resource("workloadidentities").Name(name).Do(ctx).Into(&identity)

@@ -44,6 +44,7 @@ func (d *Diagnosis) skip(check, format string, arguments ...any) {
 	d.add(check, Skipped, "", format, arguments...)
 }
 
+// Count is how many checks have a verdict.
 func (d *Diagnosis) Count(verdict string) int {
 	n := 0
 	for _, finding := range d.Findings {

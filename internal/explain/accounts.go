@@ -68,6 +68,7 @@ type Account struct {
 	HostProcess bool   `json:"hostProcess,omitempty"`
 }
 
+// WindowsAccounts finds out what becomes of the GMSACredentialSpecs that a pod names, by the rules of the webhook.
 func WindowsAccounts(ctx context.Context, facts *Facts, subject Subject) (*Accounts, error) {
 	x := &Accounts{
 		Kind: subject.kind, Namespace: subject.namespace, Name: subject.name, ServiceAccount: subject.pod.Spec.ServiceAccountName,

@@ -24,6 +24,7 @@ type Facts struct {
 	notes   []string
 }
 
+// NewFacts returns the facts of a cluster; nil: of none.
 func NewFacts(cluster *cluster.API) *Facts {
 	return &Facts{Cluster: cluster, specs: map[string]gmsa.Spec{}, sources: map[string]string{}, uses: map[string]reviewedUse{}}
 }
@@ -34,6 +35,7 @@ type reviewedUse struct {
 	known bool
 }
 
+// Note adds what could not be found out, once.
 func (f *Facts) Note(text string) {
 	if !slices.Contains(f.notes, text) {
 		f.notes = append(f.notes, text)

@@ -30,6 +30,7 @@ type Subject struct {
 	exists bool
 }
 
+// String names the subject.
 func (s Subject) String() string { return s.kind + " " + s.namespace + "/" + s.name }
 
 // SubjectsOf returns the pods of an object of a file: none, one, or those of a list.
@@ -63,6 +64,7 @@ func SubjectsOf(object []byte, home string) ([]Subject, error) {
 	return []Subject{*subject}, nil
 }
 
+// SubjectOf returns the pod of an object of a kind, which is in the namespace home if it names none.
 func SubjectOf(object []byte, kind, home string) (*Subject, error) {
 	subject := &Subject{kind: kind, namespace: home}
 	if kind == "pod" {
@@ -166,6 +168,7 @@ func KindOf(word string) (Kind, bool) {
 	return Kind{}, false
 }
 
+// KindNames are the kinds that have pods.
 func KindNames() []string {
 	var names []string
 	for _, kind := range kinds() {

@@ -163,6 +163,7 @@ func mounts(pod *corev1.Pod) []string {
 	return slices.Compact(names)
 }
 
+// WaitsForToken reports whether a pod is held back until its tokens exist.
 func WaitsForToken(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == v1alpha1.GateToken })
 }

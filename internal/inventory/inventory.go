@@ -132,6 +132,7 @@ func readIdentities(ctx context.Context, from *cluster.API, namespace string, na
 	return cluster.Each(ctx, from, cluster.Identities(namespace), add)
 }
 
+// Note adds what could not be looked at, once.
 func (f *Report) Note(note string) {
 	if note != "" && !slices.Contains(f.Notes, note) {
 		f.Notes = append(f.Notes, note)

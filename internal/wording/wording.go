@@ -77,6 +77,7 @@ func Age(t *metav1.Time, now time.Time) string {
 	}
 }
 
+// Plural words a count with its noun.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -93,6 +94,7 @@ func Some(things []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(things[:shown], ", "), len(things)-shown)
 }
 
+// Quoted lists values, each in quotes.
 func Quoted(values ...string) string {
 	words := make([]string, len(values))
 	for i, value := range values {
@@ -101,6 +103,7 @@ func Quoted(values ...string) string {
 	return strings.Join(words, ", ")
 }
 
+// OrDash is a text, or - in place of none.
 func OrDash(s string) string {
 	if s == "" {
 		return "-"

@@ -17,9 +17,6 @@ func newVersionCommand(terminal *screen.Terminal) *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := command.OneOf(cmd, "output", output, "text", "json", "yaml"); err != nil {
-				return err
-			}
 			if output != "text" {
 				return screen.Object(terminal.Out, output, version.Read())
 			}
@@ -27,7 +24,6 @@ func newVersionCommand(terminal *screen.Terminal) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "What to print: text, json or yaml")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Output(cmd, &output, "What to print: text, json or yaml", "text", "json", "yaml")
 	return cmd
 }

@@ -20,6 +20,7 @@ func ExactlyOne(what string) cobra.PositionalArgs {
 	}
 }
 
+// NoArguments accepts none.
 func NoArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usage(cmd, fmt.Sprintf("no argument is wanted, there are %d", len(args)))
@@ -37,6 +38,7 @@ func OneOf(cmd *cobra.Command, flag, value string, allowed ...string) error {
 	return Usage(cmd, fmt.Sprintf("--%s is %q, allowed are %s", flag, value, strings.Join(allowed, ", ")))
 }
 
+// UnknownCommand is the failure of a name that no command has, with one that is near.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	failure := Usage(cmd, fmt.Sprintf("unknown command %q of %q", name, cmd.CommandPath()))
@@ -59,9 +61,17 @@ func Group(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// CompleteFlag sets the completion of a flag.
 func CompleteFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		// The flag is not there or has a completion already: a mistake in this package.
 		panic(err)
 	}
+}
+
+// Output adds the flag -o to a command: one of these values, the first if it is not given. Others are refused before the command runs.
+func Output(cmd *cobra.Command, value *string, help string, allowed ...string) {
+	cmd.Flags().StringVarP(value, "output", "o", allowed[0], help)
+	CompleteFlag(cmd, "output", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return OneOf(cmd, "output", *value, allowed...) }
 }

@@ -24,10 +24,13 @@ type Failure struct {
 	Err  error // the cause, if there is one
 }
 
+// Error implements error.
 func (f *Failure) Error() string { return f.Line }
 
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
+// Usage is the failure of a wrong command line.
 func Usage(cmd *cobra.Command, message string) *Failure {
 	return &Failure{
 		Line: "error: " + message,
@@ -36,6 +39,7 @@ func Usage(cmd *cobra.Command, message string) *Failure {
 	}
 }
 
+// AsFailure returns the failure that an error is or wraps, or words the error as a refusal.
 func AsFailure(err error) *Failure {
 	if failed, ok := errors.AsType[*Failure](err); ok {
 		return failed
@@ -43,6 +47,7 @@ func AsFailure(err error) *Failure {
 	return &Failure{Line: "error: " + err.Error(), Code: ExitRefused, Err: err}
 }
 
+// ExitCode is the exit code of the program for an error, or for nil.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -57,6 +62,7 @@ func ExitCode(err error) int {
 	return ExitRefused
 }
 
+// PrintError prints an error with its hint.
 func PrintError(w io.Writer, err error) {
 	line, hint := "error: "+err.Error(), ""
 	if failure, ok := errors.AsType[*Failure](err); ok {

@@ -35,6 +35,7 @@ func (c *Flags) CompleteNames(ctx context.Context, list func(*cluster.API, conte
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// CompleteKubeContexts completes the contexts of the kubeconfig.
 func (c *Flags) CompleteKubeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	raw, err := c.Config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {

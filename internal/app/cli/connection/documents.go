@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/relyingparty"
 )
 
+// CAFileHelp is the help of the flag --ca-file.
 const CAFileHelp = "A PEM file of the certificate authorities to trust for the issuer; default: those of this machine"
 
 // DocumentsClient returns a client for public documents that trusts the authorities of the flag --ca-file, or those of
@@ -27,6 +28,7 @@ func DocumentsClient(cmd *cobra.Command, caFile string) (*http.Client, error) {
 	return relyingparty.Trusting(roots), nil
 }
 
+// ReadAuthorities reads a file of certificates.
 func ReadAuthorities(file string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -22,6 +22,7 @@ type Flags struct {
 	Config *genericclioptions.ConfigFlags
 }
 
+// New returns the flags, which AddFlags adds to a command.
 func New() *Flags {
 	flags := genericclioptions.NewConfigFlags(true)
 	// A token must not be sent to, or taken from, an unverified server.
@@ -31,6 +32,7 @@ func New() *Flags {
 	return &Flags{Config: flags}
 }
 
+// AddFlags adds the flags of kubectl that choose a cluster, and --kube-context.
 func (c *Flags) AddFlags(flags *pflag.FlagSet) {
 	c.Config.AddFlags(flags)
 	flags.StringVar(c.Config.Context, "kube-context", "",
@@ -172,4 +174,5 @@ func (c *Flags) OpenBoth(warnings io.Writer, identityKubeconfig string) (cluster
 	return cluster.Both{Identity: identity, Workload: workload}, err
 }
 
+// IdentityKubeconfigHelp is the help of the flag --identity-kubeconfig.
 const IdentityKubeconfigHelp = "The kubeconfig of the cluster that the identities are in, if it is not the one that their tokens are delivered to"

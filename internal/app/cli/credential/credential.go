@@ -14,7 +14,7 @@ import (
 )
 
 // New is "credential": the provider of exec credentials, one command for each kind of source, and what is kept.
-func New(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
+func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "credential COMMAND",
 		Short: "Print a credential for kubectl or another client of Kubernetes (an exec plugin)",
@@ -36,7 +36,7 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached,
 143 interrupted or terminated.`,
 	}
 	for _, kind := range provider.Kinds() {
-		cmd.AddCommand(newSourceCommand(terminal, connection, kind, sourceUse{
+		cmd.AddCommand(newSourceCommand(terminal, kube, kind, sourceUse{
 			long:    "Print one ExecCredential.",
 			example: func(line string) string { return "  credence credential " + line },
 			run:     (*source).print,

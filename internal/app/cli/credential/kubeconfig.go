@@ -27,7 +27,8 @@ type userEntry struct {
 	clusterInfo, replace            bool
 }
 
-func NewKubeconfig(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
+// NewKubeconfig is "kubeconfig".
+func NewKubeconfig(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig COMMAND",
 		Short: "Write a user of a kubeconfig whose credentials come from Credence",
@@ -37,7 +38,7 @@ words are those of "credence credential".`,
 	}
 	for _, kind := range provider.Kinds() {
 		entry := &userEntry{}
-		cmd.AddCommand(newSourceCommand(terminal, connection, kind, sourceUse{
+		cmd.AddCommand(newSourceCommand(terminal, kube, kind, sourceUse{
 			long: `The entry that gets it is printed as YAML, or written by --file into a kubeconfig,
 which is locked as kubectl does it, replaced at once, and keeps its mode. Paths are
 made absolute. The client informs the source which cluster it is for, so that one that

@@ -18,7 +18,7 @@ import (
 )
 
 // NewLogin is "login": a new credential, whatever is kept.
-func NewLogin(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
+func NewLogin(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login COMMAND",
 		Short: "Get a credential ahead of the clients that need it, by logging in where that is necessary",
@@ -38,7 +38,7 @@ already is replaced. Nothing secret is printed.`,
 		if kind.Browser {
 			use.flags = addBrowserFlag
 		}
-		cmd.AddCommand(newSourceCommand(terminal, connection, kind, use))
+		cmd.AddCommand(newSourceCommand(terminal, kube, kind, use))
 	}
 	return command.Group(cmd)
 }
@@ -68,6 +68,7 @@ type logout struct {
 	cacheFolder, secretFile string
 }
 
+// NewLogout is "logout".
 func NewLogout(terminal *screen.Terminal) *cobra.Command {
 	l := &logout{Terminal: terminal}
 	cmd := &cobra.Command{

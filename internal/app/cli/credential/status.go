@@ -40,8 +40,7 @@ failed (the last attempt did, for the reason shown with -o json); unreadable.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
 	}
 	provider.CacheFolderFlag(cmd.Flags(), &s.cacheFolder)
-	cmd.Flags().StringVarP(&s.output, "output", "o", "table", "How to print it: table, json or yaml")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Output(cmd, &s.output, "How to print it: table, json or yaml", "table", "json", "yaml")
 	return cmd
 }
 
@@ -75,9 +74,6 @@ type keptFailure struct {
 }
 
 func (s *credentialStatus) run(cmd *cobra.Command) error {
-	if err := command.OneOf(cmd, "output", s.output, "table", "json", "yaml"); err != nil {
-		return err
-	}
 	folder, err := keptIn(s.cacheFolder)
 	if err != nil {
 		return err

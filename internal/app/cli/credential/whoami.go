@@ -25,6 +25,7 @@ type whoami struct {
 	output     string
 }
 
+// NewWhoami is "whoami".
 func NewWhoami(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	w := &whoami{Terminal: terminal, connection: kube}
 	cmd := &cobra.Command{
@@ -39,17 +40,13 @@ server knows of it. No right is needed for it.`,
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 		RunE:        func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
 	}
-	cmd.Flags().StringVarP(&w.output, "output", "o", "text", "How to print it: text, or json or yaml (the whole SelfSubjectReview)")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Output(cmd, &w.output, "How to print it: text, or json or yaml (the whole SelfSubjectReview)", "text", "json", "yaml")
 	return cmd
 }
 
 const selfSubjectReviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 func (w *whoami) run(cmd *cobra.Command) error {
-	if err := command.OneOf(cmd, "output", w.output, "text", "json", "yaml"); err != nil {
-		return err
-	}
 	api, err := w.connection.Open(w.ErrOut)
 	if err != nil {
 		return err

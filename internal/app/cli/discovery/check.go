@@ -51,13 +51,12 @@ be reached, so that nothing is known.`,
 	cmd.Flags().StringVar(&c.from, "from", "", "The https URL of a server that has what should be published; URL/jwks is the key set")
 	cmd.Flags().StringVar(&c.documentsDir, "documents-dir", "", "A folder with what should be published")
 	cmd.Flags().StringVar(&c.caFile, "ca-file", "", connection.CAFileHelp)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "What to print: text, json or yaml")
+	command.Output(cmd, &c.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	command.CompleteFlag(cmd, "issuer", cobra.NoFileCompletions)
 	command.CompleteFlag(cmd, "from", cobra.NoFileCompletions)
 	command.CompleteFlag(cmd, "documents-dir", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	})
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -100,9 +99,6 @@ func documentAt(address string) string { return address[strings.LastIndex(addres
 // public returns where the public documents are, and whose they are.
 func (c *check) public(cmd *cobra.Command, argument string) (documentsPlace, *http.Client, error) {
 	var where documentsPlace
-	if err := command.OneOf(cmd, "output", c.output, "text", "json", "yaml"); err != nil {
-		return where, nil, err
-	}
 	location, err := identity.ParseIssuer(argument)
 	if err != nil {
 		return where, nil, command.Usage(cmd, "the URL to check: "+strings.TrimPrefix(err.Error(), "issuer "))

@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
+// New is "discovery".
 func New(terminal *screen.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discovery COMMAND",

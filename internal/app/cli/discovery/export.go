@@ -67,10 +67,9 @@ Exit codes: 0 written or the same already, 1 the documents are refused or missin
 	cmd.Flags().StringVar(&e.issuer, "issuer", "", "The https URL of the issuer; required")
 	cmd.Flags().StringVar(&e.from, "from", "", "The https URL to fetch from, which stands for the issuer's: URL/jwks is the key set; default: the issuer's")
 	cmd.Flags().StringVar(&e.caFile, "ca-file", "", connection.CAFileHelp)
-	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text, json or yaml")
+	command.Output(cmd, &e.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	command.CompleteFlag(cmd, "issuer", cobra.NoFileCompletions)
 	command.CompleteFlag(cmd, "from", cobra.NoFileCompletions)
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -99,12 +98,7 @@ func (e *export) run(cmd *cobra.Command, folder string) error {
 	return printSite(e.Out, files)
 }
 
-func (e *export) place(cmd *cobra.Command) (documentsPlace, error) {
-	var where documentsPlace
-	err := command.OneOf(cmd, "output", e.output, "text", "json", "yaml")
-	if err != nil {
-		return where, err
-	}
+func (e *export) place(cmd *cobra.Command) (where documentsPlace, err error) {
 	if e.issuer == "" {
 		return where, command.Usage(cmd, "--issuer is missing: give the https URL of the issuer")
 	}

@@ -25,6 +25,7 @@ type checkup struct {
 	output, identityKubeconfig, caFile, errorText string
 }
 
+// New is "doctor".
 func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	d := &checkup{Terminal: terminal, connection: kube}
 	cmd := &cobra.Command{
@@ -72,7 +73,7 @@ so that nothing was checked.`,
 	cmd.Flags().StringVar(&d.errorText, "error", "", "A code or a message of a cloud to explain, or - for standard input")
 	cmd.Flags().StringVar(&d.caFile, "ca-file", "", connection.CAFileHelp)
 	cmd.Flags().StringVar(&d.identityKubeconfig, "identity-kubeconfig", "", connection.IdentityKubeconfigHelp)
-	cmd.Flags().StringVarP(&d.output, "output", "o", "text", "What to print: text, json or yaml")
+	command.Output(cmd, &d.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -80,14 +81,10 @@ so that nothing was checked.`,
 		return kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
 	}
 	command.CompleteFlag(cmd, "error", cobra.NoFileCompletions)
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (d *checkup) run(cmd *cobra.Command, names []string) error {
-	if err := command.OneOf(cmd, "output", d.output, "text", "json", "yaml"); err != nil {
-		return err
-	}
 	if cmd.Flags().Changed("error") {
 		return d.explainError(cmd, names)
 	}

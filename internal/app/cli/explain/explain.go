@@ -23,6 +23,7 @@ type question struct {
 	file, output, identityKubeconfig string
 }
 
+// New is "explain".
 func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	e := &question{Terminal: terminal, connection: kube}
 	cmd := &cobra.Command{
@@ -71,14 +72,13 @@ server could not be reached.`,
 	}
 	cmd.Flags().StringVarP(&e.file, "filename", "f", "", "A file with the objects, or - for standard input")
 	cmd.Flags().StringVar(&e.identityKubeconfig, "identity-kubeconfig", "", connection.IdentityKubeconfigHelp)
-	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text, json or yaml")
+	command.Output(cmd, &e.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
 			return explain.KindNames(), cobra.ShellCompDirectiveNoFileComp
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -103,9 +103,6 @@ func kindAndName(cmd *cobra.Command, args []string) (explain.Kind, string, error
 }
 
 func (e *question) run(cmd *cobra.Command, args []string) error {
-	if err := command.OneOf(cmd, "output", e.output, "text", "json", "yaml"); err != nil {
-		return err
-	}
 	home, err := e.connection.Home(cmd)
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ type get struct {
 	output, identityKubeconfig string
 }
 
+// New is "get".
 func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	g := &get{Terminal: terminal, connection: kube}
 	cmd := &cobra.Command{
@@ -64,19 +65,15 @@ one cluster into another, --kubeconfig is the cluster of the workloads, and
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 	}
 	cmd.Flags().BoolVarP(&g.all, "all-namespaces", "A", false, "List the identities of all namespaces")
-	cmd.Flags().StringVarP(&g.output, "output", "o", "table", "What to print: table, wide, json or yaml")
+	command.Output(cmd, &g.output, "What to print: table, wide, json or yaml", "table", "wide", "json", "yaml")
 	cmd.Flags().StringVar(&g.identityKubeconfig, "identity-kubeconfig", "", connection.IdentityKubeconfigHelp)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
 	}
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (g *get) run(cmd *cobra.Command, names []string) error {
-	if err := command.OneOf(cmd, "output", g.output, "table", "wide", "json", "yaml"); err != nil {
-		return err
-	}
 	if g.all && len(names) > 0 {
 		return command.Usage(cmd, "-A lists the identities of all namespaces, and takes no names of one")
 	}

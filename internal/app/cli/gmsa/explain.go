@@ -51,15 +51,11 @@ usage, or a file that cannot be used.`,
 	}
 	cmd.Flags().StringArrayVarP(&e.files, "filename", "f", nil, "A file with pods or workloads, or - for standard input; may be repeated; required")
 	cmd.Flags().BoolVar(&e.offline, "offline", false, "Query no cluster")
-	cmd.Flags().StringVarP(&e.output, "output", "o", "text", "What to print: text, json or yaml")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Output(cmd, &e.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	return cmd
 }
 
 func (e *explainCommand) run(cmd *cobra.Command) error {
-	if err := command.OneOf(cmd, "output", e.output, "text", "json", "yaml"); err != nil {
-		return err
-	}
 	home, err := e.connection.Home(cmd)
 	if err != nil {
 		return err

@@ -8,7 +8,8 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/screen"
 )
 
-func New(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
+// New is "gmsa".
+func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gmsa COMMAND",
 		Short: "Write, check and convert what lets Windows containers run as an account of Active Directory",
@@ -17,6 +18,6 @@ account (gMSA) of Active Directory. None of it needs Windows, PowerShell or a do
 and nothing is applied: the commands read files and print; explain queries the cluster
 too, if there is one.`,
 	}
-	cmd.AddCommand(newLint(terminal), newGenerate(terminal), newConvert(terminal), newExplain(terminal, connection), newInit(terminal))
+	cmd.AddCommand(newLint(terminal), newGenerate(terminal), newConvert(terminal), newExplain(terminal, kube), newInit(terminal))
 	return command.Group(cmd)
 }

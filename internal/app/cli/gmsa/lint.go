@@ -50,15 +50,11 @@ Exit codes: 0 nothing is refused; 1 something is, or with --strict there is a wa
 	}
 	cmd.Flags().StringArrayVarP(&l.files, "filename", "f", nil, "A file with credential specs, or - for standard input; may be repeated; required")
 	cmd.Flags().BoolVar(&l.strict, "strict", false, "Exit with 1 for warnings too")
-	cmd.Flags().StringVarP(&l.output, "output", "o", "text", "What to print: text, json or yaml")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Output(cmd, &l.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	return cmd
 }
 
 func (l *lintCommand) run(cmd *cobra.Command) error {
-	if err := command.OneOf(cmd, "output", l.output, "text", "json", "yaml"); err != nil {
-		return err
-	}
 	manifests, err := readManifests(l.Terminal, cmd, l.files)
 	if err != nil {
 		return err

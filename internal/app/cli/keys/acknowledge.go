@@ -53,8 +53,7 @@ no new key signs before you have recorded that NAME was given it, too.`,
 	cmd.Annotations = map[string]string{connection.NeedsCluster: "yes", takesKeyIDs: "yes"}
 	cmd.Flags().BoolVar(&a.remove, "remove", false, "Do not wait for NAME any more: it fetches the keys by itself now, or no longer relies on them")
 	cmd.Flags().BoolVar(&a.list, "list", false, "List the relying parties, and the published keys that they have not been given")
-	cmd.Flags().StringVarP(&a.output, "output", "o", "table", "With --list, what to print: table, json or yaml")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Output(cmd, &a.output, "With --list, what to print: table, json or yaml", "table", "json", "yaml")
 	cmd.ValidArgsFunction = a.complete
 	return cmd
 }
@@ -64,7 +63,7 @@ func (a *acknowledge) check(cmd *cobra.Command, args []string) error {
 	case a.list && (a.remove || len(args) > 0):
 		return command.Usage(cmd, "--list stands alone: it changes nothing")
 	case a.list:
-		return command.OneOf(cmd, "output", a.output, "table", "json", "yaml")
+		return nil
 	case cmd.Flags().Changed("output"):
 		return command.Usage(cmd, "--output is for --list")
 	case len(args) == 0 || args[0] == "":

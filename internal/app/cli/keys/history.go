@@ -16,8 +16,8 @@ import (
 	"github.com/credence-id/credence/internal/wording"
 )
 
-func newHistory(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
-	choice := newRingChoice(terminal, connection)
+func newHistory(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
+	choice := newRingChoice(terminal, kube)
 	var output string
 	cmd := &cobra.Command{
 		Use:   "history",
@@ -26,9 +26,6 @@ func newHistory(terminal *screen.Terminal, connection *connection.Flags) *cobra.
 kept, the last thousand of them; of everything else the last 128 events are kept.`,
 		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := command.OneOf(cmd, "output", output, "table", "json", "yaml"); err != nil {
-				return err
-			}
 			ring, _, err := choice.open(cmd)
 			if err != nil {
 				return err
@@ -44,9 +41,8 @@ kept, the last thousand of them; of everything else the last 128 events are kept
 			return printHistory(terminal.Out, events, terminal.Now())
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "What to print: table, json or yaml")
+	command.Output(cmd, &output, "What to print: table, json or yaml", "table", "json", "yaml")
 	choice.addFlags(cmd)
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

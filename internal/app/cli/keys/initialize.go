@@ -23,8 +23,8 @@ type initialize struct {
 	acceptLoss, dryRun bool
 }
 
-func newInitialize(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
-	i := &initialize{ringChoice: newRingChoice(terminal, connection)}
+func newInitialize(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
+	i := &initialize{ringChoice: newRingChoice(terminal, kube)}
 	cmd := &cobra.Command{
 		Use:   "initialize --accept-loss --reason TEXT",
 		Short: "Go on with an older ring of keys, or a new one, where the newest is lost",

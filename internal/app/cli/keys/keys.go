@@ -20,7 +20,8 @@ import (
 	"github.com/credence-id/credence/internal/wording"
 )
 
-func New(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
+// New is "keys".
+func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys COMMAND",
 		Short: "List, rotate and revoke the signing keys of an issuer",
@@ -32,8 +33,8 @@ any command. The rights that these commands need are those of the ClusterRoles
 credence:keyrings:viewer and credence:keyrings:operator.`,
 	}
 	cmd.AddCommand(
-		newList(terminal, connection), newRotate(terminal, connection), newRevoke(terminal, connection),
-		newHistory(terminal, connection), newAcknowledge(terminal, connection), newInitialize(terminal, connection), newProbe(terminal, connection),
+		newList(terminal, kube), newRotate(terminal, kube), newRevoke(terminal, kube),
+		newHistory(terminal, kube), newAcknowledge(terminal, kube), newInitialize(terminal, kube), newProbe(terminal, kube),
 	)
 	return command.Group(cmd)
 }
@@ -56,8 +57,8 @@ type ringChoice struct {
 	settingFlags *pflag.FlagSet
 }
 
-func newRingChoice(terminal *screen.Terminal, connection *connection.Flags) ringChoice {
-	return ringChoice{Terminal: terminal, connection: connection, settingFlags: pflag.NewFlagSet("settings", pflag.ContinueOnError)}
+func newRingChoice(terminal *screen.Terminal, kube *connection.Flags) ringChoice {
+	return ringChoice{Terminal: terminal, connection: kube, settingFlags: pflag.NewFlagSet("settings", pflag.ContinueOnError)}
 }
 
 func (r *ringChoice) addFlags(cmd *cobra.Command) {

@@ -18,8 +18,8 @@ import (
 	"github.com/credence-id/credence/internal/wording"
 )
 
-func newList(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
-	choice := newRingChoice(terminal, connection)
+func newList(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
+	choice := newRingChoice(terminal, kube)
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -35,9 +35,6 @@ Below the keys stands what keeps them from rotating, if anything does.
   credence keys list --keys-dir /var/lib/credence/service-accounts`,
 		Args: command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := command.OneOf(cmd, "output", output, "table", "wide", "json", "yaml"); err != nil {
-				return err
-			}
 			ring, _, err := choice.open(cmd)
 			if err != nil {
 				return err
@@ -53,9 +50,8 @@ Below the keys stands what keeps them from rotating, if anything does.
 			return printKeys(terminal.Out, object, terminal.Now(), output == "wide")
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "table", "What to print: table, wide, json or yaml")
+	command.Output(cmd, &output, "What to print: table, wide, json or yaml", "table", "wide", "json", "yaml")
 	choice.addFlags(cmd)
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"table", "wide", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -25,8 +25,8 @@ type rotate struct {
 	now, acceptRefusals, dryRun bool
 }
 
-func newRotate(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
-	r := &rotate{ringChoice: newRingChoice(terminal, connection)}
+func newRotate(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
+	r := &rotate{ringChoice: newRingChoice(terminal, kube)}
 	cmd := &cobra.Command{
 		Use:   "rotate",
 		Short: "Let the spare keys sign, as soon as every relying party can know them",

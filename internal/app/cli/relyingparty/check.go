@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/wording"
 )
 
+// New is "relying-party".
 func New(terminal *screen.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "relying-party COMMAND",
@@ -59,10 +60,9 @@ because the issuer could not be reached or answered with an error of its own.`,
 	cmd.Flags().StringVar(&c.token, "token", "", "A token of the issuer, - for standard input, or a file that holds it; default: no token is checked")
 	cmd.Flags().StringVar(&c.audience, "audience", "", "The audience that the token must be for; default: any")
 	cmd.Flags().StringVar(&c.caFile, "ca-file", "", connection.CAFileHelp)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "text", "What to print: text, json or yaml")
+	command.Output(cmd, &c.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	command.CompleteFlag(cmd, "issuer", cobra.NoFileCompletions)
 	command.CompleteFlag(cmd, "audience", cobra.NoFileCompletions)
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -96,9 +96,6 @@ func (c *check) run(cmd *cobra.Command) error {
 
 func (c *check) options(cmd *cobra.Command) (conformance.Options, error) {
 	options := conformance.Options{Issuer: c.issuer, Audience: c.audience, Clock: c.Now}
-	if err := command.OneOf(cmd, "output", c.output, "text", "json", "yaml"); err != nil {
-		return options, err
-	}
 	switch flags := cmd.Flags(); {
 	case c.issuer == "":
 		return options, command.Usage(cmd, "--issuer is missing: give the URL of the issuer")

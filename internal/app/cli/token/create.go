@@ -56,7 +56,7 @@ kubeconfig by --kube-context, which works with every command.`,
 	cmd.Flags().DurationVar(&c.duration, "duration", 0, "How long the token is to be valid, such as 30m or 12h; default: the server's, 1h")
 	cmd.Annotations = map[string]string{connection.NeedsCluster: "yes"}
 	cmd.Flags().Var((*onceValue)(&c.context), "context", "The object on whose behalf the token is used: serviceaccount/NAME. Also --context-object")
-	cmd.Flags().StringVarP(&c.output, "output", "o", "token", "What to print: token, json or yaml (the whole TokenRequest, with the token)")
+	command.Output(cmd, &c.output, "What to print: token, json or yaml (the whole TokenRequest, with the token)", "token", "json", "yaml")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "context-object" {
 			name = "context"
@@ -72,7 +72,6 @@ kubeconfig by --kube-context, which works with every command.`,
 	command.CompleteFlag(cmd, "context", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return kube.CompleteNames(cmd.Context(), (*cluster.API).ServiceAccountNames, "serviceaccount/")
 	})
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"token", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -125,9 +124,6 @@ func (v *onceValue) Set(value string) error {
 // request checks the command line, before the first request to the cluster.
 func (c *create) request(cmd *cobra.Command, name string) (connection.Request, error) {
 	request := connection.Request{Name: name, Program: cmd.Root().DisplayName()}
-	if err := command.OneOf(cmd, "output", c.output, "token", "json", "yaml"); err != nil {
-		return request, err
-	}
 	if err := cluster.CheckName(name); err != nil {
 		return request, command.Usage(cmd, err.Error())
 	}

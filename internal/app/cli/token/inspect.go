@@ -27,9 +27,6 @@ verifies nothing: any program can write a token with any claims.
   credence token inspect /var/run/secrets/workload-identity/my-app/token`,
 		Args: command.ExactlyOne("a TOKEN, the path of a FILE with a slash in it, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := command.OneOf(cmd, "output", output, "text", "json", "yaml"); err != nil {
-				return err
-			}
 			token, err := Read(terminal.In, args[0])
 			if err != nil {
 				return err
@@ -44,8 +41,7 @@ verifies nothing: any program can write a token with any claims.
 			return printInspection(terminal.Out, inspection, terminal.Now(), cmd.Root().DisplayName())
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "What to print: text, json or yaml")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Output(cmd, &output, "What to print: text, json or yaml", "text", "json", "yaml")
 	return cmd
 }
 

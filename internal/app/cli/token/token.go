@@ -8,11 +8,12 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/screen"
 )
 
-func New(terminal *screen.Terminal, connection *connection.Flags) *cobra.Command {
+// New is "token".
+func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token COMMAND",
 		Short: "Create, inspect and verify tokens",
 	}
-	cmd.AddCommand(newCreate(terminal, connection), newInspect(terminal), newVerify(terminal))
+	cmd.AddCommand(newCreate(terminal, kube), newInspect(terminal), newVerify(terminal))
 	return command.Group(cmd)
 }

@@ -52,8 +52,7 @@ the issuer's documents could not be read.`,
 	cmd.Flags().StringVar(&v.issuer, "issuer", "", "The https URL of the issuer that the token must be of; default: the one that the token names")
 	cmd.Flags().StringVar(&v.audience, "audience", "", "The audience that the token must be for; default: any")
 	cmd.Flags().StringVar(&v.caFile, "ca-file", "", "A PEM file of the certificate authorities to trust for the issuer; default: those of this machine")
-	cmd.Flags().StringVarP(&v.output, "output", "o", "text", "What to print: text, json or yaml")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{"text", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	command.Output(cmd, &v.output, "What to print: text, json or yaml", "text", "json", "yaml")
 	return cmd
 }
 
@@ -84,9 +83,6 @@ func (v *verify) run(cmd *cobra.Command, argument string) error {
 
 func (v *verify) options(cmd *cobra.Command) (relyingparty.Options, error) {
 	options := relyingparty.Options{Audience: v.audience, Clock: v.Now}
-	if err := command.OneOf(cmd, "output", v.output, "text", "json", "yaml"); err != nil {
-		return options, err
-	}
 	if cmd.Flags().Changed("audience") && v.audience == "" {
 		return options, command.Usage(cmd, "--audience is empty")
 	}

@@ -25,6 +25,7 @@ type trustCommand struct {
 	provider bool
 }
 
+// New is "trust".
 func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	c := &trustCommand{Terminal: terminal, connection: kube}
 	cmd := &cobra.Command{
@@ -62,9 +63,8 @@ that are named with --provider; without that, name one.`,
 		RunE:        func(cmd *cobra.Command, args []string) error { return c.run(cmd, args) },
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 	}
-	cmd.Flags().StringVarP(&c.output, "output", "o", string(trust.Commands), "What to print: commands or terraform")
+	command.Output(cmd, &c.output, "What to print: commands or terraform", string(trust.Commands), string(trust.Terraform))
 	cmd.Flags().BoolVar(&c.provider, "provider", false, "With -o terraform: print what all identities of the issuer share, instead of the identity's own")
-	command.CompleteFlag(cmd, "output", cobra.FixedCompletions([]string{string(trust.Commands), string(trust.Terraform)}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0:
@@ -79,9 +79,6 @@ that are named with --provider; without that, name one.`,
 }
 
 func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
-	if err := command.OneOf(cmd, "output", c.output, string(trust.Commands), string(trust.Terraform)); err != nil {
-		return err
-	}
 	form := trust.Form(c.output)
 	if c.provider {
 		if form != trust.Terraform {
