@@ -1,6 +1,5 @@
-// Package clouderror explains errors by which clouds, clusters and Vault refuse a token. In go what a log shows: a code, or
-// a whole message; out come the causes, and what to check. It has documented and observed errors only, returns nothing for
-// unknown ones, and makes no requests.
+// Package clouderror finds the errors by which target systems refuse a token. In go what a log shows, a code or a whole message,
+// and the errors that are known; out come the causes, and what to check. It knows no target system, and makes no requests.
 package clouderror
 
 import (
@@ -25,7 +24,7 @@ const (
 
 // Explanation is one error of one system, and what to do about it.
 type Explanation struct {
-	// System is the system that refuses, as in spec.targetSystem.type, or vault.
+	// System is the name of the system that refuses.
 	System string `json:"system"`
 	// Code is the error's name: its code, or its fixed words.
 	Code string `json:"code"`
@@ -42,9 +41,8 @@ type Explanation struct {
 // maxText bounds what is searched: a person pastes it.
 const maxText = 64 << 10
 
-// Explain returns the known errors in a text, the most specific first. system, if it is not empty, is
-// the one that refused: then errors of others are left out.
-func Explain(text, system string) []Explanation {
+// Find returns those of the known errors that are in a text, the most specific first.
+func Find(text string, known []Explanation) []Explanation {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
@@ -53,10 +51,7 @@ func Explain(text, system string) []Explanation {
 		length int
 	}
 	var all []found
-	for _, e := range known() {
-		if system != "" && e.System != system {
-			continue
-		}
+	for _, e := range known {
 		if match := e.seen.FindString(text); match != "" {
 			all = append(all, found{e, len(match)})
 		}
@@ -69,21 +64,13 @@ func Explain(text, system string) []Explanation {
 	return explanations
 }
 
-// Known returns all errors that are explained, by system.
-func Known() []Explanation { return known() }
-
-// known are the errors of all systems. One more is one more row.
-func known() []Explanation {
-	return slices.Concat(alicloud(), aws(), azure(), gcp(), kubernetes(), vault())
-}
-
-// entry makes a row. seen are alternatives, found in any case and with any white space; the code is one of them.
-func entry(system, code, cause string, facts []Fact, checks []string, seen ...string) Explanation {
+// Entry makes one error of a system. seen are alternatives, found in any case and with any white space; the code is one of them.
+func Entry(code, cause string, facts []Fact, checks []string, seen ...string) Explanation {
 	alternatives := []string{phrase(code)}
 	for _, s := range seen {
 		alternatives = append(alternatives, phrase(s))
 	}
-	return Explanation{System: system, Code: code, Cause: cause, Checks: checks, Facts: facts, seen: regexp.MustCompile(`(?i)` + strings.Join(alternatives, "|"))}
+	return Explanation{Code: code, Cause: cause, Checks: checks, Facts: facts, seen: regexp.MustCompile(`(?i)` + strings.Join(alternatives, "|"))}
 }
 
 // phrase matches words with any white space between them; a … stands for up to 300 characters. A code of digits or letters

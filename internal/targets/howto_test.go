@@ -1,25 +1,38 @@
-package targets_test
+package targets
 
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/credence-id/credence/internal/clouderror"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/target/targettest"
+	"github.com/credence-id/credence/internal/trust"
 )
 
 // The target system that docs/howto/add-a-target.md adds. TestHowTo compares the two.
 
-// Adapter is Vault.
+// System is OpenBao.
+func System() target.System {
+	return target.System{
+		Name:    "openbao",
+		Adapter: Adapter{},
+		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform},
+		Errors:  refusals,
+	}
+}
+
+// Adapter is OpenBao.
 type Adapter struct{}
 
 // Type implements target.Adapter.
-func (Adapter) Type() string { return "vault" }
+func (Adapter) Type() string { return "openbao" }
 
 // Limits implements target.Adapter.
 func (Adapter) Limits() target.Limits {
@@ -33,9 +46,9 @@ var (
 
 // Parse implements target.Adapter.
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
-	fields := target.Read(providerConfig, "vault", path, "address", "role")
+	fields := target.Read(providerConfig, "openbao", path, "address", "role")
 	c := config{
-		address: fields.Required("address", "must be a URL, such as https://vault.example:8200", address.MatchString),
+		address: fields.Required("address", "must be a URL, such as https://bao.example:8200", address.MatchString),
 		role:    fields.Required("role", "must be the name of a role", role.MatchString),
 	}
 	if errs := fields.Errors(); len(errs) > 0 {
@@ -51,8 +64,8 @@ func (c config) Injection(place target.Place) target.Injection {
 	return target.Injection{
 		Keys: []target.Key{{Name: "role", Content: c.role}},
 		Env: []target.Variable{
-			{Name: "VAULT_ADDR", Value: c.address},
-			{Name: "VAULT_TOKEN_FILE", Value: place.Token()},
+			{Name: "BAO_ADDR", Value: c.address},
+			{Name: "BAO_JWT_FILE", Value: place.Token()},
 		},
 	}
 }
@@ -63,24 +76,53 @@ func (config) Account() []target.Fixed { return nil }
 // Audiences implements target.Config.
 func (config) Audiences() []string { return nil }
 
+func writeCommands(i trust.Identity) (string, error) {
+	c, err := target.Checked[config](Adapter{}, i.ProviderConfig)
+	if err != nil {
+		return "", err
+	}
+	body := trust.Document(trust.Object{{"role_type", "jwt"}, {"user_claim", "sub"}, {"bound_subject", i.Subject}, {"bound_audiences", i.Audiences}})
+	return "# The auth method jwt trusts the issuer " + i.Issuer + " already.\n" +
+		"printf '%s' " + trust.Shell(body) + " |\n  bao write " + trust.Shell("auth/jwt/role/"+c.role) + " -\n", nil
+}
+
+func writeTerraform(i trust.Identity) (string, error) {
+	c, err := target.Checked[config](Adapter{}, i.ProviderConfig)
+	if err != nil {
+		return "", err
+	}
+	return trust.Block("resource", []string{"vault_jwt_auth_backend_role", i.ResourceName()},
+		trust.Member{"backend", "jwt"}, trust.Member{"role_name", c.role}, trust.Member{"role_type", "jwt"}, trust.Member{"user_claim", "sub"},
+		trust.Member{"bound_subject", i.Subject}, trust.Member{"bound_audiences", i.Audiences}), nil
+}
+
+func refusals() []clouderror.Explanation {
+	return []clouderror.Explanation{
+		clouderror.Entry("role could not be found", "There is no such role.",
+			[]clouderror.Fact{clouderror.Config}, []string{"role: bao list auth/jwt/role"}),
+	}
+}
+
 func suite() targettest.Suite {
 	return targettest.Suite{Adapter: Adapter{}, Accepted: []string{
-		`{"apiVersion":"vault.authentication.gardener.cloud/v1alpha1","kind":"Config","address":"https://vault.example","role":"reader"}`,
+		`{"apiVersion":"openbao.authentication.gardener.cloud/v1alpha1","kind":"Config","address":"https://bao.example","role":"reader"}`,
 	}}
 }
 
+func TestSides(t *testing.T)       { targettest.Sides(t, System(), suite().Accepted[0]) }
 func TestConformance(t *testing.T) { targettest.Run(t, suite()) }
 func FuzzConfig(f *testing.F)      { targettest.Fuzz(f, suite()) }
 
 func TestFields(t *testing.T) {
 	targettest.Fields(t, suite(), map[string]map[string]bool{
-		"address": {"https://vault.example:8200": true, "http://vault.example": false, "": false},
+		"address": {"https://bao.example:8200": true, "http://bao.example": false, "": false},
 		"role":    {"writer": true, "a b": false},
 	})
 }
 
 // End of what the document shows.
 
+// The folder of the document, and its line in the list, are all that a target system needs.
 func TestHowTo(t *testing.T) {
 	document, err := os.ReadFile("../../docs/howto/add-a-target.md")
 	if err != nil {
@@ -91,7 +133,7 @@ func TestHowTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := strings.Split(string(document), "```go\n")[1:]
-	if len(blocks) < 3 {
+	if len(blocks) != 6 {
 		t.Fatalf("the document has %d blocks of Go", len(blocks))
 	}
 	for _, block := range blocks {
@@ -99,5 +141,25 @@ func TestHowTo(t *testing.T) {
 		if !strings.Contains(string(source), code) {
 			t.Errorf("the document shows what was not tried:\n%s", code)
 		}
+	}
+
+	before := systems
+	t.Cleanup(func() { systems = before })
+	systems = append(slices.Clone(systems), System())
+	if For("openbao") != (Adapter{}) || !Known("openbao") || !slices.Contains(Types(), "openbao") || Algorithm("openbao") != identity.ES256 {
+		t.Errorf("the type is not known: %v", Types())
+	}
+	i := trust.Identity{
+		Namespace: "my-team", Name: "my-app", Type: "openbao", Issuer: "https://id.example", Subject: "gardener.cloud:x", Audiences: []string{"bao"},
+		ProviderConfig: []byte(suite().Accepted[0]),
+	}
+	if text, err := WriteTrust("openbao", trust.Commands, i); err != nil || !strings.Contains(text, "bao write 'auth/jwt/role/reader'") {
+		t.Errorf("trust: %v\n%s", err, text)
+	}
+	if _, err := WriteTrust("vault", trust.Commands, i); err == nil {
+		t.Error("vault trusts an identity of another system")
+	}
+	if found := Explain("bao: role could not be found", ""); len(found) != 1 || found[0].System != "openbao" {
+		t.Errorf("errors: %v", found)
 	}
 }

@@ -1,5 +1,6 @@
-// Package targets is the list of target systems. In goes the type of one, out comes its adapter: that of generic for a type
-// that is not known. It decides nothing itself.
+// Package targets is the list of target systems. In goes the type of one, out comes its adapter, that of generic for a type
+// that is not known; or an identity, and out comes how a system is made to trust it; or an error, and out come the systems that
+// it is of. It decides nothing itself.
 package targets
 
 import (
@@ -11,25 +12,25 @@ import (
 	"github.com/credence-id/credence/internal/target/gcp"
 	"github.com/credence-id/credence/internal/target/generic"
 	"github.com/credence-id/credence/internal/target/kubernetes"
+	"github.com/credence-id/credence/internal/target/vault"
 )
 
-// adapters are the target systems that are known, in alphabetical order. One more is one more line.
-func adapters() []target.Adapter {
-	return []target.Adapter{
-		alicloud.Adapter{},
-		aws.Adapter{},
-		azure.Adapter{},
-		gcp.Adapter{},
-		generic.Adapter{},
-		kubernetes.Adapter{},
-	}
+// systems are those that are known, in alphabetical order. One more is one more line.
+var systems = []target.System{
+	alicloud.System(),
+	aws.System(),
+	azure.System(),
+	gcp.System(),
+	generic.System(),
+	kubernetes.System(),
+	vault.System(),
 }
 
 // For returns the adapter of a type, that of generic where the type is not known.
 func For(targetType string) target.Adapter {
-	for _, adapter := range adapters() {
-		if adapter.Type() == targetType {
-			return adapter
+	for i := range systems {
+		if systems[i].Name == targetType && systems[i].Adapter != nil {
+			return systems[i].Adapter
 		}
 	}
 	return generic.Adapter{}
@@ -41,8 +42,10 @@ func Known(targetType string) bool { return For(targetType).Type() == targetType
 // Types returns the types that are known, in alphabetical order.
 func Types() []string {
 	var types []string
-	for _, adapter := range adapters() {
-		types = append(types, adapter.Type())
+	for _, system := range systems {
+		if system.Adapter != nil {
+			types = append(types, system.Name)
+		}
 	}
 	return types
 }

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// shell quotes a value for a POSIX shell: between single quotes only the next one is special.
-func shell(value string) string { return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'" }
+// Shell quotes a value for a POSIX shell: between single quotes only the next one is special.
+func Shell(value string) string { return "'" + strings.ReplaceAll(value, "'", `'\''`) + "'" }
 
-// command is one command of a shell, an option in each line. The words are ours, the values of options are quoted.
-func command(words string, options ...[2]string) string {
+// Command is one command of a shell, an option in each line. The words are ours, the values of options are quoted.
+func Command(words string, options ...[2]string) string {
 	lines := []string{words}
 	for _, option := range options {
-		lines = append(lines, "  "+option[0]+shell(option[1]))
+		lines = append(lines, "  "+option[0]+Shell(option[1]))
 	}
 	return strings.Join(lines, " \\\n") + "\n"
 }
 
-// document is indented JSON. Characters of HTML stay as they are: they are compared byte for byte.
-func document(value any) string {
+// Document is indented JSON. Characters of HTML stay as they are: they are compared byte for byte.
+func Document(value any) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
@@ -32,23 +32,24 @@ func document(value any) string {
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
-// object is a JSON object, or an HCL one, whose members keep their order.
-type object []member
+// Object is an object of JSON or of HCL, whose members keep their order.
+type Object []Member
 
-type member struct {
-	name  string
-	value any // string, []string, []object or object
+// Member is a name of ours, and a value: a string, strings, a number, a Reference, an Object or several, or a Nested block.
+type Member = struct {
+	Name  string
+	Value any
 }
 
 // MarshalJSON implements json.Marshaler.
-func (o object) MarshalJSON() ([]byte, error) {
+func (o Object) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
 			text.WriteByte(',')
 		}
-		for j, part := range []any{m.name, m.value} {
+		for j, part := range []any{m.Name, m.Value} {
 			if j > 0 {
 				text.WriteByte(':')
 			}
@@ -63,25 +64,25 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// resourceName is a name of a Terraform resource for an identity: characters other than letters and digits become _.
-func (i Identity) resourceName() string {
-	return "credence_" + strings.NewReplacer("-", "_", ".", "_").Replace(i.Namespace+"_"+i.Name) + "_" + digest(i.Namespace+"/"+i.Name)
+// ResourceName is a name of a Terraform resource for an identity: characters other than letters and digits become _.
+func (i Identity) ResourceName() string {
+	return "credence_" + strings.NewReplacer("-", "_", ".", "_").Replace(i.Namespace+"_"+i.Name) + "_" + Digest(i.Namespace+"/"+i.Name)
 }
 
-// sharedName is a name of Terraform for what the identities of an issuer share at a place, such as an account or a path: equal for all
+// SharedName is a name of Terraform for what the identities of an issuer share at a place, such as an account or a path: equal for all
 // of them.
-func (i Identity) sharedName(place string) string { return "credence_" + digest(i.Issuer+"\n"+place) }
+func (i Identity) SharedName(place string) string { return "credence_" + Digest(i.Issuer+"\n"+place) }
 
-// digest keeps names apart that would be the same once they are cut or rewritten.
-func digest(s string) string {
+// Digest keeps names apart that would be the same once they are cut or rewritten.
+func Digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])[:6]
 }
 
-// cut shortens a name to a length that a system takes, and keeps it apart from others.
-func cut(name string, length int) string {
+// Cut shortens a name to a length that a system takes, and keeps it apart from others.
+func Cut(name string, length int) string {
 	if len(name) <= length {
 		return name
 	}
-	return name[:length-7] + "-" + digest(name)
+	return name[:length-7] + "-" + Digest(name)
 }

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// hcl quotes a value for Terraform. A template begins with ${ or %{: their first character is written by its number.
-func hcl(value string) string {
+// HCL quotes a value for Terraform. A template begins with ${ or %{: their first character is written by its number.
+func HCL(value string) string {
 	var text strings.Builder
 	text.WriteByte('"')
 	runes := []rune(value)
@@ -26,23 +26,23 @@ func hcl(value string) string {
 	return text.String()
 }
 
-// reference is an expression of Terraform, not a value.
-type reference string
+// Reference is an expression of Terraform, not a value.
+type Reference string
 
 // hclValue writes a value as Terraform does.
 func hclValue(value any, indent string) string {
 	switch v := value.(type) {
-	case reference:
+	case Reference:
 		return string(v)
 	case string:
-		return hcl(v)
+		return HCL(v)
 	case []string:
 		parts := make([]string, len(v))
 		for i, part := range v {
-			parts[i] = hcl(part)
+			parts[i] = HCL(part)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
-	case []object:
+	case []Object:
 		var text strings.Builder
 		text.WriteString("[")
 		for i, part := range v {
@@ -52,12 +52,12 @@ func hclValue(value any, indent string) string {
 			text.WriteString(hclValue(part, indent))
 		}
 		return text.String() + "]"
-	case object:
+	case Object:
 		var text strings.Builder
 		text.WriteString("{\n")
-		var quoted []member
+		var quoted []Member
 		for _, m := range v {
-			quoted = append(quoted, member{hcl(m.name), m.value})
+			quoted = append(quoted, Member{HCL(m.Name), m.Value})
 		}
 		return text.String() + attributes(quoted, indent+"  ") + indent + "}"
 	default:
@@ -65,51 +65,51 @@ func hclValue(value any, indent string) string {
 	}
 }
 
-// block is one block of Terraform: resource, data or variable. Its labels and the names of its members are ours.
-func block(kind string, labels []string, body ...member) string {
+// Block is one block of Terraform: resource, data or variable. Its labels and the names of its members are ours.
+func Block(kind string, labels []string, body ...Member) string {
 	var text strings.Builder
 	text.WriteString(kind)
 	for _, label := range labels {
-		text.WriteString(" " + hcl(label))
+		text.WriteString(" " + HCL(label))
 	}
 	return text.String() + " {\n" + attributes(body, "  ") + "}\n"
 }
 
 // attributes writes members a line each, their equals signs below each other as terraform fmt has them; a value of several
 // lines stands alone.
-func attributes(members []member, indent string) string {
+func attributes(members []Member, indent string) string {
 	var text strings.Builder
 	for len(members) > 0 {
-		if inner, ok := members[0].value.(nested); ok {
-			fmt.Fprintf(&text, "%s%s {\n%s%s}\n", indent, members[0].name, attributes(inner, indent+"  "), indent)
+		if inner, ok := members[0].Value.(Nested); ok {
+			fmt.Fprintf(&text, "%s%s {\n%s%s}\n", indent, members[0].Name, attributes(inner, indent+"  "), indent)
 			members = members[1:]
 			continue
 		}
 		group, width := 0, 0
 		for group < len(members) {
-			_, block := members[group].value.(nested)
-			several := !block && strings.Contains(hclValue(members[group].value, indent), "\n")
+			_, block := members[group].Value.(Nested)
+			several := !block && strings.Contains(hclValue(members[group].Value, indent), "\n")
 			if block || several && group > 0 {
 				break
 			}
-			width = max(width, utf8.RuneCountInString(members[group].name))
+			width = max(width, utf8.RuneCountInString(members[group].Name))
 			if group++; several {
 				break
 			}
 		}
 		for _, m := range members[:group] {
-			padding := strings.Repeat(" ", width-utf8.RuneCountInString(m.name))
-			fmt.Fprintf(&text, "%s%s%s = %s\n", indent, m.name, padding, hclValue(m.value, indent))
+			padding := strings.Repeat(" ", width-utf8.RuneCountInString(m.Name))
+			fmt.Fprintf(&text, "%s%s%s = %s\n", indent, m.Name, padding, hclValue(m.Value, indent))
 		}
 		members = members[group:]
 	}
 	return text.String()
 }
 
-// nested is a block inside of another one.
-type nested []member
+// Nested is a block inside of another one.
+type Nested []Member
 
-// jsonencode is a call of Terraform's function of that name.
-func jsonencode(value object) reference {
-	return reference("jsonencode(" + hclValue(value, "  ") + ")")
+// JSONEncode is a call of Terraform's function of that name.
+func JSONEncode(value Object) Reference {
+	return Reference("jsonencode(" + hclValue(value, "  ") + ")")
 }

@@ -17,7 +17,7 @@ type class struct {
 
 // core decides, and needs nothing but its arguments.
 const core = `^internal/(admission(/(pods|secrets|templates))?|authority|clouderror|delivery/(renewal|rights)|discovery|gmsa(/.+)?|issuer(/keys)?|` +
-	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes))?|targets|tokensecret|trust)$`
+	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes|vault))?|targets|tokensecret|trust)$`
 
 // logless is the core without the package of values that hide secrets in logs.
 var logless = strings.Replace(core, "issuer(/keys)?", "issuer", 1)

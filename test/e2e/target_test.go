@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/targets"
 )
 
 const (
@@ -30,7 +31,7 @@ func configured(name, targetType, providerConfig string, audiences ...string) st
 func TestTargetSystems(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
-	for targetType, test := range map[string]struct {
+	cases := map[string]struct {
 		fields, audience string
 		longest          time.Duration
 	}{
@@ -39,7 +40,13 @@ func TestTargetSystems(t *testing.T) {
 		"gcp":        {gcpFields, "//iam.googleapis.com/" + gcpProvider, 48*time.Hour - time.Second},
 		"alicloud":   {aliFields, "sts.aliyuncs.com", 12 * time.Hour},
 		"kubernetes": {`"server":"https://api.example.com:6443"`, "cluster", 48 * time.Hour},
-	} {
+	}
+	for _, targetType := range targets.Types() {
+		if _, ok := cases[targetType]; !ok && targetType != "generic" { // which has no rules
+			t.Errorf("no case for %s", targetType)
+		}
+	}
+	for targetType, test := range cases {
 		t.Run(targetType, func(t *testing.T) {
 			admin, path := shared.config(t), identitiesPath(namespace)
 			got := do(t, admin, "POST", path, "application/json", configured(targetType, targetType, providerConfig(targetType, test.fields), test.audience))

@@ -15,6 +15,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 
 	"github.com/credence-id/credence/internal/issuer"
+	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/trust"
 )
 
@@ -91,7 +92,7 @@ func TestTerraform(t *testing.T) {
 		systems[c.name] = c.providerConfig
 	}
 	direct := strings.Replace(googleCloud().providerConfig, `,"serviceAccount":"`+googleAccount+`"`, "", 1)
-	for _, system := range trust.Systems() {
+	for _, system := range targets.Trusting() {
 		t.Run(system, func(t *testing.T) {
 			identities, all := module{}, []trust.Identity(nil)
 			for n, workload := range []issuer.Identity{{Namespace: "shop", Name: "cart"}, {Namespace: "shop", Name: "till"}, {Namespace: "shop.a", Name: "cart"}} {
@@ -106,7 +107,7 @@ func TestTerraform(t *testing.T) {
 				if system == "gcp" && workload.Name == "till" {
 					i.ProviderConfig = []byte(direct)
 				}
-				text, err := trust.Write(system, trust.Terraform, i)
+				text, err := targets.WriteTrust(system, trust.Terraform, i)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -120,7 +121,7 @@ func TestTerraform(t *testing.T) {
 			if system == "azure" {
 				return // where identities share nothing
 			}
-			text, err := trust.Write(system, trust.Provider, all[0], all[1:]...)
+			text, err := targets.WriteTrust(system, trust.Provider, all[0], all[1:]...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +145,7 @@ func TestTerraformPolicy(t *testing.T) {
 		Namespace: "shop", Name: "cart", Type: "aws", Issuer: issuerURL, Audiences: []string{"one", `${x}"`}, Subject: "gardener.cloud:workloadidentity:shop:cart:12b580fe",
 		ProviderConfig: []byte(awsCloud().providerConfig),
 	}
-	text, err := trust.Write("aws", trust.Terraform, i)
+	text, err := targets.WriteTrust("aws", trust.Terraform, i)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/trust"
 )
 
 // Type is the type of target system.
@@ -18,6 +19,16 @@ const Type = "alicloud"
 // maxLifetime: an identity provider refuses tokens that were issued longer ago than its issuance age limit, 12 hours unless
 // it was set up otherwise, whatever their exp.
 const maxLifetime = 12 * time.Hour
+
+// System is Alibaba Cloud.
+func System() target.System {
+	return target.System{
+		Name:    Type,
+		Adapter: Adapter{},
+		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
+		Errors:  refusals,
+	}
+}
 
 // Adapter is Alibaba Cloud.
 type Adapter struct{}

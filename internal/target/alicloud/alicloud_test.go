@@ -22,6 +22,7 @@ func suite() targettest.Suite {
 	return targettest.Suite{Adapter: alicloud.Adapter{}, Accepted: []string{head + `,"roleSessionName":"session","region":"cn-hangzhou"}`, head + `}`}}
 }
 
+func TestSides(t *testing.T)       { targettest.Sides(t, alicloud.System(), suite().Accepted[0]) }
 func TestConformance(t *testing.T) { targettest.Run(t, suite()) }
 func FuzzConfig(f *testing.F)      { targettest.Fuzz(f, suite()) }
 

@@ -12,10 +12,21 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/trust"
 )
 
 // Type is the type of target system.
 const Type = "aws"
+
+// System is AWS.
+func System() target.System {
+	return target.System{
+		Name:    Type,
+		Adapter: Adapter{},
+		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
+		Errors:  refusals,
+	}
+}
 
 // Adapter is AWS and stores that are compatible with its STS and S3.
 type Adapter struct{}

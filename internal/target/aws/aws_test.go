@@ -29,6 +29,7 @@ func ofAWS() targettest.Suite {
 	}}
 }
 
+func TestSides(t *testing.T)       { targettest.Sides(t, aws.System(), ofAWS().Accepted[0]) }
 func TestConformance(t *testing.T) { targettest.Run(t, suite()) }
 func FuzzConfig(f *testing.F)      { targettest.Fuzz(f, suite()) }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/trust"
 )
 
 // Type is the type of target system.
@@ -26,6 +27,16 @@ const (
 	// maxLength is that of the issuer, the subject and the audience of a federated credential.
 	maxLength = 600
 )
+
+// System is Azure.
+func System() target.System {
+	return target.System{
+		Name:    Type,
+		Adapter: Adapter{},
+		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform},
+		Errors:  refusals,
+	}
+}
 
 // Adapter is Azure.
 type Adapter struct{}

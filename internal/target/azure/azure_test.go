@@ -25,6 +25,7 @@ func suite() targettest.Suite {
 	}}
 }
 
+func TestSides(t *testing.T)       { targettest.Sides(t, azure.System(), suite().Accepted[0]) }
 func TestConformance(t *testing.T) { targettest.Run(t, suite()) }
 func FuzzConfig(f *testing.F)      { targettest.Fuzz(f, suite()) }
 

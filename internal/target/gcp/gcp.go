@@ -11,6 +11,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/trust"
 )
 
 // Type is the type of target system.
@@ -24,6 +25,16 @@ const (
 	maxAudiences      = 10
 	maxAudienceLength = 256
 )
+
+// System is Google Cloud.
+func System() target.System {
+	return target.System{
+		Name:    Type,
+		Adapter: Adapter{},
+		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
+		Errors:  refusals,
+	}
+}
 
 // Adapter is Google Cloud.
 type Adapter struct{}
@@ -45,8 +56,9 @@ func (Adapter) Limits() target.Limits {
 const projectPattern = `[a-z][a-z0-9-]{4,28}[a-z0-9]`
 
 var (
-	project  = regexp.MustCompile(`\A` + projectPattern + `\z`)
-	provider = regexp.MustCompile(`\Aprojects/[1-9]\d{0,18}/locations/global/workloadIdentityPools/[a-z0-9-]{4,32}/providers/[a-z0-9-]{4,32}\z`)
+	project = regexp.MustCompile(`\A` + projectPattern + `\z`)
+	// provider has the number of the project, the pool and the provider as its parts.
+	provider = regexp.MustCompile(`\Aprojects/([1-9]\d{0,18})/locations/global/workloadIdentityPools/([a-z0-9-]{4,32})/providers/([a-z0-9-]{4,32})\z`)
 	// account is a user-made service account, or the default one of Compute Engine or App Engine.
 	account = regexp.MustCompile(`\A(?:` + projectPattern + `@` + projectPattern + `\.iam|[1-9]\d{0,18}-compute@developer|` + projectPattern + `@appspot)\.gserviceaccount\.com\z`)
 )

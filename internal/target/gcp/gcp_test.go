@@ -23,6 +23,7 @@ func suite() targettest.Suite {
 	return targettest.Suite{Adapter: gcp.Adapter{}, Accepted: []string{head + `,"serviceAccount":"` + account + `"}`, head + `}`}}
 }
 
+func TestSides(t *testing.T)       { targettest.Sides(t, gcp.System(), suite().Accepted[0]) }
 func TestConformance(t *testing.T) { targettest.Run(t, suite()) }
 func FuzzConfig(f *testing.F)      { targettest.Fuzz(f, suite()) }
 

@@ -12,6 +12,9 @@ import (
 // Type is the type of target system that has no adapter of its own.
 const Type = "generic"
 
+// System is any system that only verifies tokens. How it is made to trust an identity is not known.
+func System() target.System { return target.System{Name: Type, Adapter: Adapter{}} }
+
 // Adapter is the system that has no adapter of its own.
 type Adapter struct{}
 

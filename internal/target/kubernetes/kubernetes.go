@@ -13,10 +13,21 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/trust"
 )
 
 // Type is the type of target system.
 const Type = "kubernetes"
+
+// System is another Kubernetes cluster.
+func System() target.System {
+	return target.System{
+		Name:    Type,
+		Adapter: Adapter{},
+		Trust:   trust.Side{Any: true, Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
+		Errors:  refusals,
+	}
+}
 
 // Adapter is another Kubernetes cluster.
 type Adapter struct{}

@@ -51,6 +51,7 @@ func suite() targettest.Suite {
 	}}
 }
 
+func TestSides(t *testing.T)       { targettest.Sides(t, kubernetes.System(), suite().Accepted[0]) }
 func TestConformance(t *testing.T) { targettest.Run(t, suite()) }
 func FuzzConfig(f *testing.F)      { targettest.Fuzz(f, suite()) }
 

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/targets"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -119,7 +121,7 @@ func abbreviateTo(s string, shown int) string {
 func validateTarget(system v1alpha1.TargetSystem, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if system.Type == "" {
-		errs = append(errs, field.Required(path.Child("type"), "name the kind of target system, such as aws, azure, gcp, alicloud, kubernetes or generic"))
+		errs = append(errs, field.Required(path.Child("type"), "name the kind of target system, such as "+strings.Join(targets.Types(), ", ")))
 	} else {
 		for _, message := range utilvalidation.IsDNS1123Label(system.Type) {
 			errs = append(errs, field.Invalid(path.Child("type"), abbreviate(system.Type), message))

@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/clouderror"
-	"github.com/credence-id/credence/internal/trust"
+	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -37,9 +37,9 @@ func (d *checkup) explainError(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	explanations := clouderror.Explain(text, system(identity))
+	explanations := targets.Explain(text, system(identity))
 	if len(explanations) == 0 {
-		explanations = clouderror.Explain(text, "")
+		explanations = targets.Explain(text, "")
 	}
 	if len(explanations) == 0 {
 		return &command.Failure{
@@ -85,7 +85,7 @@ func system(identity *v1alpha1.WorkloadIdentity) string {
 	if identity == nil {
 		return ""
 	}
-	if systems := trust.ForType(identity.Spec.TargetSystem.Type); len(systems) == 1 {
+	if systems := targets.TrustingType(identity.Spec.TargetSystem.Type); len(systems) == 1 {
 		return systems[0]
 	}
 	return ""

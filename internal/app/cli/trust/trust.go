@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/trust"
 )
 
@@ -36,7 +37,7 @@ func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 and audiences are those of the identity as it is now; the subject is exact, never
 a pattern. Nothing is run: read it, and run it where you may.
 
-SYSTEM is ` + strings.Join(trust.Systems(), ", ") + `. Without it, it is
+SYSTEM is ` + strings.Join(targets.Trusting(), ", ") + `. Without it, it is
 the identity's own type. An identity of type generic, or of a type without an
 adapter, may be trusted by kubernetes and by vault; choose one.
 
@@ -69,8 +70,8 @@ that are named with --provider; without that, name one.`,
 		switch {
 		case len(args) == 0:
 			names, directive := kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
-			return append(trust.Systems(), names...), directive
-		case c.provider, len(args) == 1 && slices.Contains(trust.Systems(), args[0]):
+			return append(targets.Trusting(), names...), directive
+		case c.provider, len(args) == 1 && slices.Contains(targets.Trusting(), args[0]):
 			return kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
 		}
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -87,7 +88,7 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 		form = trust.Provider
 	}
 	system, names := "", args
-	if len(args) > 1 && (slices.Contains(trust.Systems(), args[0]) || !c.provider) {
+	if len(args) > 1 && (slices.Contains(targets.Trusting(), args[0]) || !c.provider) {
 		system, names = args[0], args[1:]
 	}
 	for _, name := range names {
@@ -95,8 +96,8 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 			return command.Usage(cmd, err.Error())
 		}
 	}
-	if system != "" && !slices.Contains(trust.Systems(), system) {
-		return command.Usage(cmd, fmt.Sprintf("%q is not a target system with commands: choose one of %s", system, strings.Join(trust.Systems(), ", ")))
+	if system != "" && !slices.Contains(targets.Trusting(), system) {
+		return command.Usage(cmd, fmt.Sprintf("%q is not a target system with commands: choose one of %s", system, strings.Join(targets.Trusting(), ", ")))
 	}
 	namespace, err := c.connection.Namespace()
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	text, err := trust.Write(system, form, identities[0], identities[1:]...)
+	text, err := targets.WriteTrust(system, form, identities[0], identities[1:]...)
 	if err != nil {
 		return &command.Failure{
 			Line: fmt.Sprintf("error: %s can't be configured to trust WorkloadIdentity %s/%s: %v", system, namespace, names[0], err),
@@ -136,7 +137,7 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 
 // systemOf is the system of an identity's type.
 func systemOf(cmd *cobra.Command, identity trust.Identity) (string, error) {
-	systems := trust.ForType(identity.Type)
+	systems := targets.TrustingType(identity.Type)
 	if len(systems) == 1 {
 		return systems[0], nil
 	}

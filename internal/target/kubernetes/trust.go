@@ -1,18 +1,20 @@
-package trust
+package kubernetes
 
 import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/trust"
 )
 
 // userPrefix keeps identities from being taken for users of the cluster's own.
 const userPrefix = "credence:"
 
 // authenticationConfiguration is the file of kube-apiserver's --authentication-config (Kubernetes 1.34 and later).
-func authenticationConfiguration(i Identity) string {
+func authenticationConfiguration(i trust.Identity) string {
 	issuer := map[string]any{"url": i.Issuer, "audiences": i.Audiences}
 	if len(i.Audiences) > 1 {
 		issuer["audienceMatchPolicy"] = "MatchAny"
@@ -28,7 +30,7 @@ func authenticationConfiguration(i Identity) string {
 }
 
 // roleBinding grants the ClusterRole view in one namespace to exactly one user.
-func roleBinding(i Identity) string {
+func roleBinding(i trust.Identity) string {
 	return yamlText(map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1",
 		"kind":       "RoleBinding",
@@ -38,12 +40,12 @@ func roleBinding(i Identity) string {
 	})
 }
 
-func bindingName(i Identity) string { return cut("credence:"+i.Namespace+":"+i.Name, 200) }
+func bindingName(i trust.Identity) string { return trust.Cut("credence:"+i.Namespace+":"+i.Name, 200) }
 
 // bindingNamespace is the namespace that the identity's own kubeconfig is for.
-func bindingNamespace(i Identity) string {
-	if namespace := i.fields()["namespace"]; len(validation.IsDNS1123Label(namespace)) == 0 {
-		return namespace
+func bindingNamespace(i trust.Identity) string {
+	if c, err := target.Checked[config](Adapter{}, i.ProviderConfig); err == nil && c.namespace != "" {
+		return c.namespace
 	}
 	return "default"
 }
@@ -56,7 +58,7 @@ func yamlText(value any) string {
 	return string(text)
 }
 
-func kubernetesCommands(i Identity) (string, error) {
+func writeCommands(i trust.Identity) (string, error) {
 	return fmt.Sprintf(`# For kube-apiserver, Kubernetes 1.34 or later: --authentication-config=credence-trust.yaml. Where such a file exists, add the
 # entry to its list jwt. An issuer whose certificate is of an authority of your own needs issuer.certificateAuthority too.
 %s
@@ -66,25 +68,25 @@ func kubernetesCommands(i Identity) (string, error) {
 
 // toFile gives a text to a command as its standard input, quoted.
 func toFile(text, command string) string {
-	return "printf '%s\\n' " + shell(strings.TrimSuffix(text, "\n")) + " |\n  " + command + "\n"
+	return "printf '%s\\n' " + trust.Shell(strings.TrimSuffix(text, "\n")) + " |\n  " + command + "\n"
 }
 
-func kubernetesProvider(i Identity) (string, error) {
+func writeProvider(i trust.Identity) (string, error) {
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(authenticationConfiguration(i), "\n"), "\n") {
-		lines = append(lines, "    "+hcl(line)+",\n")
+		lines = append(lines, "    "+trust.HCL(line)+",\n")
 	}
 	return "# For kube-apiserver, Kubernetes 1.34 or later: --authentication-config. Where such a file exists, add the entry to its list jwt.\n" +
-		block("resource", []string{"local_file", i.sharedName("")}, member{"filename", "credence-trust.yaml"},
-			member{"content", reference("join(\"\\n\", [\n" + strings.Join(lines, "") + "    \"\",\n  ])")}), nil
+		trust.Block("resource", []string{"local_file", i.SharedName("")}, trust.Member{"filename", "credence-trust.yaml"},
+			trust.Member{"content", trust.Reference("join(\"\\n\", [\n" + strings.Join(lines, "") + "    \"\",\n  ])")}), nil
 }
 
-func kubernetesTerraform(i Identity) (string, error) {
-	name := i.resourceName()
+func writeTerraform(i trust.Identity) (string, error) {
+	name := i.ResourceName()
 	return "# The cluster knows the issuer already: --provider prints the file for that.\n" +
 		"# Choose what the identity may do, and where. This lets it look at one namespace.\n" +
-		block("resource", []string{"kubernetes_role_binding_v1", name},
-			member{"metadata", nested{{"name", bindingName(i)}, {"namespace", bindingNamespace(i)}}},
-			member{"role_ref", nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "ClusterRole"}, {"name", "view"}}},
-			member{"subject", nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "User"}, {"name", userPrefix + i.Subject}}}), nil
+		trust.Block("resource", []string{"kubernetes_role_binding_v1", name},
+			trust.Member{"metadata", trust.Nested{{"name", bindingName(i)}, {"namespace", bindingNamespace(i)}}},
+			trust.Member{"role_ref", trust.Nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "ClusterRole"}, {"name", "view"}}},
+			trust.Member{"subject", trust.Nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "User"}, {"name", userPrefix + i.Subject}}}), nil
 }

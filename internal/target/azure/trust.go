@@ -1,19 +1,26 @@
-package trust
+package azure
 
 import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/trust"
 )
 
-type azureTrust struct {
-	client, tenant, subscription string
-	credential, audience         string
+// relation is a federated identity credential, and what it is of.
+type relation struct {
+	config
+	credential, audience string
 }
 
-func azureSide(i Identity) (azureTrust, error) {
-	fields := i.fields()
-	side := azureTrust{credential: cut("credence_"+i.label(), 120), client: fields["clientID"], tenant: fields["tenantID"], subscription: fields["subscriptionID"]}
+func relationOf(i trust.Identity) (relation, error) {
+	c, err := target.Checked[config](Adapter{}, i.ProviderConfig)
+	if err != nil {
+		return relation{}, err
+	}
+	side := relation{credential: trust.Cut("credence_"+i.Label(), 120), config: c}
 	if len(i.Audiences) != 1 {
 		return side, fmt.Errorf("it has %d audiences, and a federated identity credential of Azure has exactly one: leave one in spec.audiences, usually api://AzureADTokenExchange", len(i.Audiences))
 	}
@@ -21,8 +28,8 @@ func azureSide(i Identity) (azureTrust, error) {
 	return side, nil
 }
 
-func azureCommands(i Identity) (string, error) {
-	side, err := azureSide(i)
+func writeCommands(i trust.Identity) (string, error) {
+	side, err := relationOf(i)
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +38,7 @@ func azureCommands(i Identity) (string, error) {
 	}
 	subscription := ""
 	if side.subscription != "" {
-		subscription = " --subscription=" + shell(side.subscription)
+		subscription = " --subscription=" + trust.Shell(side.subscription)
 	}
 	find := func(what string) string {
 		return fmt.Sprintf(`$(az identity list%s --query "[?clientId=='%s'].%s" --output tsv)`, subscription, side.client, what)
@@ -42,21 +49,21 @@ IDENTITY_NAME=%s
 RESOURCE_GROUP=%s
 
 %s`, side.client, side.tenant, find("name"), find("resourceGroup"),
-		command(`az identity federated-credential create --identity-name "$IDENTITY_NAME" --resource-group "$RESOURCE_GROUP"`+subscription,
+		trust.Command(`az identity federated-credential create --identity-name "$IDENTITY_NAME" --resource-group "$RESOURCE_GROUP"`+subscription,
 			[2]string{"--name=", side.credential}, [2]string{"--issuer=", i.Issuer},
 			[2]string{"--subject=", i.Subject}, [2]string{"--audiences=", side.audience})), nil
 }
 
-func azureTerraform(i Identity) (string, error) {
-	side, err := azureSide(i)
+func writeTerraform(i trust.Identity) (string, error) {
+	side, err := relationOf(i)
 	if err != nil {
 		return "", err
 	}
-	name := i.resourceName()
+	name := i.ResourceName()
 	variable := func(what string) string { return "variable \"" + name + "_" + what + "\" {\n  type = string\n}\n" }
 	return fmt.Sprintf("# The managed identity whose client ID is %s, in tenant %s: its ID and its resource group.\n", side.client, side.tenant) +
 		variable("id") + variable("resource_group_name") + "\n" +
-		block("resource", []string{"azurerm_federated_identity_credential", name}, member{"name", side.credential},
-			member{"resource_group_name", reference("var." + name + "_resource_group_name")}, member{"parent_id", reference("var." + name + "_id")},
-			member{"issuer", i.Issuer}, member{"subject", i.Subject}, member{"audience", []string{side.audience}}), nil
+		trust.Block("resource", []string{"azurerm_federated_identity_credential", name}, trust.Member{"name", side.credential},
+			trust.Member{"resource_group_name", trust.Reference("var." + name + "_resource_group_name")}, trust.Member{"parent_id", trust.Reference("var." + name + "_id")},
+			trust.Member{"issuer", i.Issuer}, trust.Member{"subject", i.Subject}, trust.Member{"audience", []string{side.audience}}), nil
 }

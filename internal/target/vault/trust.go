@@ -1,0 +1,49 @@
+package vault
+
+import (
+	"fmt"
+
+	"github.com/credence-id/credence/internal/trust"
+)
+
+// mount is Vault's default; users with another one change it in one place of the output.
+const mount = "jwt"
+
+func role(i trust.Identity) trust.Object {
+	return trust.Object{
+		{"role_type", "jwt"},
+		{"user_claim", "sub"},
+		{"bound_subject", i.Subject},
+		{"bound_audiences", i.Audiences},
+		{"token_policies", []string{i.Label()}},
+		{"token_ttl", "1h"},
+	}
+}
+
+func writeCommands(i trust.Identity) (string, error) {
+	// Values of key=value are files to vault if they begin with @. Those of JSON are not.
+	write := func(path string, body trust.Object) string {
+		return "printf '%s' " + trust.Shell(trust.Document(body)) + " |\n  vault write " + trust.Shell(path) + " -\n"
+	}
+	return fmt.Sprintf(`# Once for all identities of the issuer. An issuer whose certificate is of an authority of your own needs
+# oidc_discovery_ca_pem too.
+vault auth enable -path=%s jwt
+%s
+# The identity gets the policy %s: write it, or name others.
+%s`, mount, write("auth/"+mount+"/config", trust.Object{{"oidc_discovery_url", i.Issuer}, {"bound_issuer", i.Issuer}}),
+		i.Label(), write("auth/"+mount+"/role/"+i.Label(), role(i))), nil
+}
+
+func writeProvider(i trust.Identity) (string, error) {
+	return trust.Block("resource", []string{"vault_jwt_auth_backend", i.SharedName(mount)}, trust.Member{"path", mount}, trust.Member{"oidc_discovery_url", i.Issuer}, trust.Member{"bound_issuer", i.Issuer}), nil
+}
+
+func writeTerraform(i trust.Identity) (string, error) {
+	name := i.ResourceName()
+	return "# The backend is there already: --provider prints it.\n" +
+		trust.Block("data", []string{"vault_auth_backend", name}, trust.Member{"path", mount}) + "\n" +
+		fmt.Sprintf("# The identity gets the policy %s: write it, or name others.\n", i.Label()) +
+		trust.Block("resource", []string{"vault_jwt_auth_backend_role", name}, append([]trust.Member{{"backend", trust.Reference("data.vault_auth_backend." + name + ".path")}, {"role_name", i.Label()}},
+			trust.Member{"role_type", "jwt"}, trust.Member{"user_claim", "sub"}, trust.Member{"bound_subject", i.Subject}, trust.Member{"bound_audiences", i.Audiences},
+			trust.Member{"token_policies", []string{i.Label()}}, trust.Member{"token_ttl", 3600})...), nil
+}
