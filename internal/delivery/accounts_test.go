@@ -13,6 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/accounts"
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/secrets"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -79,7 +82,7 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	w.lookAtAccount()
 	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "cherry" })
 	w.lookAtAccount()
-	w.pass(releasedLook)
+	w.pass(accounts.ReleasedLook)
 	w.lookAtAccount()
 	if names := w.secretNames(); len(names) != 1 || names[0] != tokensecret.NameFor("web", "cherry") {
 		t.Errorf("Secrets %v, want that of cherry", names)
@@ -99,7 +102,7 @@ func TestSecretsOfAnAccount(t *testing.T) {
 	}
 	w.editAccount(func(a *corev1.ServiceAccount) { delete(a.Annotations, v1alpha1.AnnotationAccountIdentities) })
 	w.lookAtAccount()
-	w.pass(releasedLook)
+	w.pass(accounts.ReleasedLook)
 	w.lookAtAccount()
 	if names := w.secretNames(); len(names) != 0 {
 		t.Errorf("Secrets %v, want none", names)
@@ -109,7 +112,7 @@ func TestSecretsOfAnAccount(t *testing.T) {
 func TestInAnotherClusterThereIsNoContext(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
 	w.addIdentity("ns", "banana", "u1")
-	w.requestor.oneCluster = false
+	w.requestor.OneCluster = false
 	w.lookAtAccount()
 	w.look("ns/" + tokensecret.NameFor("web", "banana"))
 	if len(w.tokens) != 1 || w.tokens[0].context != nil {
@@ -163,7 +166,7 @@ func TestNamespaceWithoutTheLabel(t *testing.T) {
 
 // A Secret that names a service account as its context gets tokens only as the one that the agent keeps for this account.
 func TestForgedSecretsGetNoToken(t *testing.T) {
-	real := newSecret(&metav1.PartialObjectMetadata{ObjectMeta: account("ns", "web", "banana").ObjectMeta}, &v1alpha1.WorkloadIdentity{
+	real := accounts.NewSecret(&metav1.PartialObjectMetadata{ObjectMeta: account("ns", "web", "banana").ObjectMeta}, &v1alpha1.WorkloadIdentity{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "banana"}, Spec: v1alpha1.WorkloadIdentitySpec{TargetSystem: v1alpha1.TargetSystem{Type: "aws"}}})
 	for name, forge := range map[string]func(*corev1.Secret){
 		"another name":      func(s *corev1.Secret) { s.Name = "mine" },
@@ -214,7 +217,7 @@ func TestUseWithdrawn(t *testing.T) {
 	w.denied["system:serviceaccount:ns:web"] = true
 	w.pass(45 * time.Minute)
 	w.look(key)
-	if len(w.tokens) != 1 || storedToken(w.secret(key)) == nil {
+	if len(w.tokens) != 1 || secrets.Stored(w.secret(key)) == nil {
 		t.Errorf("%d tokens were requested, want no second", len(w.tokens))
 	}
 	// On the account and on the Secret.
@@ -305,7 +308,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 	if len(events) != 2 {
 		t.Errorf("%d Events, want one for each identity: %q", len(events), events)
 	}
-	w.pass(again)
+	w.pass(failures.Again)
 	w.lookAtAccount()
 	if w.event() == "" {
 		t.Error("not reported again after a while")

@@ -21,10 +21,16 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/accounts"
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/gates"
+	"github.com/credence-id/credence/internal/delivery/outage"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/delivery/reports"
 	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/delivery/secrets"
 	"github.com/credence-id/credence/internal/delivery/secretwatch"
+	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
 // Config is what the agent needs. All fields but the first group work at their zero value.
@@ -32,12 +38,12 @@ type Config struct {
 	// Workload is the cluster of the Secrets, service accounts and pods.
 	Workload   *rest.Config
 	Identities Identities
-	Tokens     Tokens
-	Keys       Keys
+	Tokens     secrets.Tokens
+	Keys       secrets.Keys
 	Reviews    authority.Reviewer
 	// Reports, if not nil, takes reports for the status of identities.
 	Reports  reports.Sender
-	Events   Events
+	Events   workload.Events
 	Registry prometheus.Registerer
 
 	// OneCluster reports whether the identities are of the workload cluster too, so that its service accounts can be contexts.
@@ -59,18 +65,26 @@ type Config struct {
 	Log    *slog.Logger       // nil: slog.Default()
 }
 
+// Identities finds identities of the identity cluster. Its errors are those of the API.
+type Identities interface {
+	secrets.Identities
+	// Retain drops all namespaces but those that keep reports.
+	Retain(keep func(namespace string) bool)
+}
+
 const defaultConcurrency = 8
 
 // Agent is the controllers of the agent.
 type Agent struct {
 	controllers
-	manager  manager.Manager
-	watch    *secretwatch.Cache // nil: of fixed namespaces
-	secrets  queue              // of the requestor
-	services queue              // of the accounts
-	pods     queue              // of the gates
-	served   queue              // of bindings.Release
-	ready    chan struct{}
+	manager    manager.Manager
+	identities Identities
+	watch      *secretwatch.Cache // nil: of fixed namespaces
+	secrets    queue              // of the requestor
+	services   queue              // of the accounts
+	pods       queue              // of the gates
+	served     queue              // of bindings.Release
+	ready      chan struct{}
 }
 
 // New returns an Agent. Nothing is read before it runs.
@@ -92,15 +106,15 @@ func New(config Config) (*Agent, error) {
 		return nil, err
 	}
 	config.Window = window
-	agent := &Agent{ready: make(chan struct{})}
+	agent := &Agent{identities: config.Identities, ready: make(chan struct{})}
 	if agent.manager, err = manager.New(config.Workload, agent.options(config)); err != nil {
 		return nil, fmt.Errorf("prepare the caches of the workload cluster: %w", err)
 	}
 	agent.controllers = newControllers(config, cluster{
-		client: agent.manager.GetClient(), live: agent.manager.GetAPIReader(), pods: podsOf(agent.manager.GetAPIReader()),
+		client: agent.manager.GetClient(), live: agent.manager.GetAPIReader(), pods: accounts.PodsOf(agent.manager.GetAPIReader()),
 		serves: agent.serves, secrets: agent.secrets.add, services: agent.services.add,
 	})
-	config.Registry.MustRegister(agent.requestor.recorder)
+	config.Registry.MustRegister(agent.recorder)
 	return agent, agent.register(config)
 }
 
@@ -146,34 +160,39 @@ type cluster struct {
 
 // controllers are those of the agent, without what they watch.
 type controllers struct {
-	requestor *requestor
-	accounts  *accounts
-	gates     *gates
+	requestor *secrets.Controller
+	accounts  *accounts.Controller
+	gates     *gates.Controller
+	recorder  *Recorder
 }
 
 func newControllers(config Config, c cluster) controllers {
-	ledger, failures, renewals := newLedger(), newLedger(), newRenewals()
-	outage := newOutage(config.Clock, config.Random, c.secrets)
-	recorder := newRecorder(config.Clock, ledger, outage)
-	r := &requestor{
-		client: c.client, live: c.live,
-		identities: config.Identities, tokens: config.Tokens, keys: config.Keys, reviews: config.Reviews,
-		oneCluster: config.OneCluster, window: config.Window, duration: config.Duration, clock: config.Clock, random: config.Random,
-		events: config.Events, recorder: recorder, ledger: ledger, outage: outage, renewals: renewals,
-		accountDone: func(account types.NamespacedName) { c.services(account, 0) },
-		log:         config.Log,
-	}
+	ledger, failed, renewals := &secrets.Ledger{}, &accounts.Ledger{}, accounts.NewRenewals()
+	silences := outage.New(config.Clock, config.Random, c.secrets)
+	recorder := newRecorder(config.Clock, ledger, silences)
+	var reporter *reports.Reporter
 	if config.Reports != nil {
-		r.reports = reports.New(config.Reports, config.Clock, config.Log)
+		reporter = reports.New(config.Reports, config.Clock, config.Log)
 	}
 	return controllers{
-		requestor: r,
-		accounts: &accounts{
-			client: c.client, live: c.live, identities: config.Identities, reviews: config.Reviews,
-			clock: config.Clock, random: config.Random, events: config.Events, renewals: renewals, queue: c.secrets, failures: failures, serves: c.serves,
-			pods: c.pods, log: config.Log,
-		},
-		gates: &gates{client: c.client, clock: config.Clock, events: config.Events, secrets: ledger, accounts: failures, recorder: recorder},
+		requestor: secrets.New(secrets.Needs{
+			Client: c.client, Live: c.live,
+			Identities: config.Identities, Tokens: config.Tokens, Keys: config.Keys, Reviews: config.Reviews,
+			OneCluster: config.OneCluster, Window: config.Window, Duration: config.Duration, Clock: config.Clock, Random: config.Random,
+			Events: config.Events, Recorder: recorder, Ledger: ledger, Outage: silences, Renewals: renewals, Reports: reporter,
+			AccountDone: func(account types.NamespacedName) { c.services(account, 0) }, Log: config.Log,
+		}),
+		accounts: accounts.New(accounts.Needs{
+			Client: c.client, Live: c.live, Identities: config.Identities, Reviews: config.Reviews, Clock: config.Clock, Random: config.Random,
+			Events: config.Events, Renewals: renewals, Queue: c.secrets, Serves: c.serves, Failures: failed, Pods: c.pods, Log: config.Log,
+		}),
+		gates: gates.New(gates.Needs{
+			Client: c.client, Clock: config.Clock, Events: config.Events,
+			OfSecret:  func(key types.NamespacedName) failures.Failure { return ledger.Get(key).Reported },
+			OfAccount: func(key types.NamespacedName) failures.Failure { return failed.Get(key).Reported },
+			Released:  recorder.gates.Inc,
+		}),
+		recorder: recorder,
 	}
 }
 
@@ -185,8 +204,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 	}()
 	go a.retain(ctx)
-	if a.requestor.reports != nil {
-		go a.requestor.reports.Run(ctx)
+	if a.requestor.Reports != nil {
+		go a.requestor.Reports.Run(ctx)
 	}
 	if err := a.manager.Start(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("run the controllers: %w", err)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
 // IdentityChanged handles an identity that appeared, changed or went.
@@ -36,7 +37,7 @@ func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 // its label meanwhile.
 func (a *Agent) namespaceServed(name string) {
 	a.served.add(types.NamespacedName{Name: name}, 0)
-	namespace := newNamespace()
+	namespace := workload.NewNamespace()
 	namespace.Name = name
 	for _, request := range a.accountsIn(context.Background(), namespace) {
 		a.services.add(request.NamespacedName, 0)
@@ -89,5 +90,5 @@ func (a *Agent) retainNamespaces(ctx context.Context) {
 			wanted[list.Items[i].Namespace] = struct{}{}
 		}
 	}
-	a.requestor.identities.Retain(func(namespace string) bool { _, ok := wanted[namespace]; return ok })
+	a.identities.Retain(func(namespace string) bool { _, ok := wanted[namespace]; return ok })
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/gates"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -72,12 +73,12 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	}
 	w.lookAtAccount()
 	w.event() // on the account
-	if after := look(); after != untold || w.event() != "" {
-		t.Errorf("looked at again after %s, want %s and no Event yet", after, untold)
+	if after := look(); after != gates.Untold || w.event() != "" {
+		t.Errorf("looked at again after %s, want %s and no Event yet", after, gates.Untold)
 	}
-	w.pass(untold)
-	if after := look(); after != waitLook {
-		t.Errorf("looked at again after %s, want %s", after, waitLook)
+	w.pass(gates.Untold)
+	if after := look(); after != gates.WaitLook {
+		t.Errorf("looked at again after %s, want %s", after, gates.WaitLook)
 	}
 	if event := w.event(); !strings.Contains(event, "WaitingForToken") || !strings.Contains(event, secret+" does not exist yet: IdentityMissing: WorkloadIdentity ns/banana does not exist") {
 		t.Errorf("the Event is %q", event)
@@ -90,20 +91,20 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 		if err := w.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "p"}, &found); err != nil {
 			t.Fatal(err)
 		}
-		has := waitingOf(&found)
+		has := gates.Waiting(&found)
 		if has == nil || len(found.Status.Conditions) != 2 || has.Status != status || has.Reason != reason || !strings.Contains(has.Message, words) || !has.LastTransitionTime.Time.Equal(changed) {
 			t.Errorf("the conditions are %+v, want %s since %s, %s, %q", found.Status.Conditions, status, changed, reason, words)
 		}
 	}
-	condition(corev1.ConditionFalse, "SecretMissing", "WorkloadIdentity ns/banana does not exist", start0.Add(untold))
+	condition(corev1.ConditionFalse, "SecretMissing", "WorkloadIdentity ns/banana does not exist", start0.Add(gates.Untold))
 	for range 9 {
-		w.pass(waitLook)
+		w.pass(gates.WaitLook)
 		look()
 	}
 	if event := w.event(); event != "" || writes != 0 {
 		t.Errorf("%d writes and the Event %q while nothing has changed", writes, event)
 	}
-	w.pass(waitLook)
+	w.pass(gates.WaitLook)
 	look()
 	if event := w.event(); event == "" || writes != 1 {
 		t.Errorf("%d writes and the Event %q after ten minutes, want one of each", writes, event)
@@ -117,12 +118,12 @@ func TestAPodThatWaitsIsToldWhy(t *testing.T) {
 	if event := w.event(); event != "" || writes != 1 {
 		t.Errorf("%d writes and the Event %q within a minute", writes, event)
 	}
-	w.pass(waitLook)
+	w.pass(gates.WaitLook)
 	look()
 	if event := w.event(); !strings.Contains(event, "has no token yet: the identity cluster takes no more requests") {
 		t.Errorf("the Event is %q", event)
 	}
-	condition(corev1.ConditionFalse, "TokenMissing", "the identity cluster takes no more requests", start0.Add(untold))
+	condition(corev1.ConditionFalse, "TokenMissing", "the identity cluster takes no more requests", start0.Add(gates.Untold))
 	w.edit("ns/"+secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"token": []byte("t")} })
 	look()
 	condition(corev1.ConditionTrue, "TokensExist", "the tokens of the pod exist", w.clock.Now())

@@ -41,7 +41,7 @@ func twoTeams(t *testing.T) (*world, *agenda) {
 	w := newWorld(t)
 	w.downIn = map[string]error{}
 	a := &agenda{at: map[types.NamespacedName]time.Time{}}
-	w.requestor.outage.add = func(key types.NamespacedName, after time.Duration) { a.add(key, w.clock.Now().Add(after)) }
+	w.requestor.Outage.Add = func(key types.NamespacedName, after time.Duration) { a.add(key, w.clock.Now().Add(after)) }
 	for namespace, n := range map[string]int{"b": 6, "g": 40} {
 		w.addIdentity(namespace, "banana", "u-"+namespace)
 		for i := range n {
@@ -92,7 +92,7 @@ func TestAFailingNamespaceHoldsUpNoOther(t *testing.T) {
 			if n := len(w.refused); n < 2 || n > test.most {
 				t.Errorf("b has requested %d times in ten minutes, want 2 to %d", n, test.most)
 			}
-			if since, _ := w.requestor.outage.lasts(); !since.IsZero() {
+			if since, _ := w.requestor.Outage.Lasts(); !since.IsZero() {
 				t.Errorf("an outage of the identity cluster since %s", since)
 			}
 			delete(w.downIn, "b")
@@ -109,10 +109,10 @@ func TestAnOutageOfAllNamespaces(t *testing.T) {
 	w, a := twoTeams(t)
 	w.down = errors.New("connection refused")
 	w.drive(a, start0.Add(10*time.Minute))
-	if since, waiting := w.requestor.outage.lasts(); !since.Equal(start0) || waiting != 46 {
+	if since, waiting := w.requestor.Outage.Lasts(); !since.Equal(start0) || waiting != 46 {
 		t.Errorf("an outage since %s, %d Secrets wait; want since %s, 46", since, waiting, start0)
 	}
-	if n := counter(t, w.requestor.recorder, "credence_agent_failures_total", "unreachable"); n > 60 {
+	if n := counter(t, w.recorder, "credence_agent_failures_total", "unreachable"); n > 60 {
 		t.Errorf("%g requests within ten minutes, want a few in each", n)
 	}
 	w.down = nil
@@ -128,7 +128,7 @@ func TestASecondNamespaceIsEvidence(t *testing.T) {
 	hangs := context.DeadlineExceeded
 	w.downIn = map[string]error{"a": hangs, "b": hangs}
 	a := &agenda{at: map[types.NamespacedName]time.Time{}}
-	w.requestor.outage.add = func(key types.NamespacedName, after time.Duration) { a.add(key, w.clock.Now().Add(after)) }
+	w.requestor.Outage.Add = func(key types.NamespacedName, after time.Duration) { a.add(key, w.clock.Now().Add(after)) }
 	begin := func(namespaces ...string) {
 		for _, namespace := range namespaces {
 			w.addIdentity(namespace, "banana", "u-"+namespace)
@@ -138,7 +138,7 @@ func TestASecondNamespaceIsEvidence(t *testing.T) {
 			a.add(types.NamespacedName{Namespace: namespace, Name: "s"}, w.clock.Now())
 		}
 	}
-	outage := func() bool { since, _ := w.requestor.outage.lasts(); return !since.IsZero() }
+	outage := func() bool { since, _ := w.requestor.Outage.Lasts(); return !since.IsZero() }
 	begin("a")
 	w.drive(a, w.clock.Now().Add(time.Minute))
 	if outage() {
@@ -160,23 +160,6 @@ func TestASecondNamespaceIsEvidence(t *testing.T) {
 		if len(w.tokens) != 2+i || outage() {
 			t.Fatalf("%d tokens for %d namespaces, an outage: %t", len(w.tokens), 2+i, outage())
 		}
-	}
-}
-
-// Of the Secrets of one namespace, those that fail go behind those that did not, whatever expires first.
-func TestASecretThatKeepsFailingGoesBehind(t *testing.T) {
-	o := newOutage(clocktesting.NewFakePassiveClock(start0), func() float64 { return 0.5 }, func(types.NamespacedName, time.Duration) {})
-	bad, good := types.NamespacedName{Namespace: "ns", Name: "bad"}, types.NamespacedName{Namespace: "ns", Name: "good"}
-	for range 3 {
-		o.unanswered(bad, "ns", start0, true)
-		if o.pass(good, "ns", start0.Add(time.Hour)) {
-			t.Fatal("the good one passes before its turn")
-		}
-		o.unanswered(bad, "ns", start0, true)
-		if next := o.of["ns"].probing; next != good {
-			t.Fatalf("the next turn is that of %s", next)
-		}
-		o.answered("ns")
 	}
 }
 

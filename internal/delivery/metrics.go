@@ -6,7 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/outage"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/secrets"
 )
 
 // Recorder counts what the agent does.
@@ -17,12 +20,12 @@ type Recorder struct {
 
 	soonest, secrets, outageSeconds, waiting *prometheus.Desc
 
-	clock  clock.PassiveClock
-	ledger *ledger
-	outage *outage
+	clock   clock.PassiveClock
+	expires func() (soonest time.Time, secrets int)
+	lasts   func() (since time.Time, waiting int)
 }
 
-func newRecorder(clock clock.PassiveClock, ledger *ledger, outage *outage) *Recorder {
+func newRecorder(clock clock.PassiveClock, ledger *secrets.Ledger, outage *outage.Outage) *Recorder {
 	r := &Recorder{
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "credence_agent_renewals_total", Help: "Tokens written into Secrets, by why they were renewed.",
@@ -38,16 +41,24 @@ func newRecorder(clock clock.PassiveClock, ledger *ledger, outage *outage) *Reco
 		outageSeconds: prometheus.NewDesc("credence_agent_identity_cluster_outage_seconds",
 			"For how long the identity cluster has not answered for any namespace; 0 while it does.", nil, nil),
 		waiting: prometheus.NewDesc("credence_agent_secrets_waiting", "Secrets that wait for the identity cluster to answer.", nil, nil),
-		clock:   clock, ledger: ledger, outage: outage,
+		clock:   clock, expires: ledger.Soonest, lasts: outage.Lasts,
 	}
 	for _, reason := range renewal.Reasons() {
 		r.renewals.WithLabelValues(string(reason))
 	}
-	for _, cause := range Causes() {
+	for _, cause := range failures.Causes() {
 		r.failures.WithLabelValues(string(cause))
 	}
 	return r
 }
+
+// Renewed implements secrets.Recorder.
+func (r *Recorder) Renewed(reason renewal.Reason) {
+	r.renewals.WithLabelValues(string(reason)).Inc()
+}
+
+// Failed implements secrets.Recorder.
+func (r *Recorder) Failed(cause failures.Cause) { r.failures.WithLabelValues(string(cause)).Inc() }
 
 // Describe implements prometheus.Collector.
 func (r *Recorder) Describe(descriptions chan<- *prometheus.Desc) {
@@ -67,12 +78,12 @@ func (r *Recorder) Collect(metrics chan<- prometheus.Metric) {
 	gauge := func(description *prometheus.Desc, value float64) {
 		metrics <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value)
 	}
-	soonest, secrets := r.ledger.soonest()
+	soonest, secrets := r.expires()
 	if !soonest.IsZero() {
 		gauge(r.soonest, soonest.Sub(r.clock.Now()).Seconds())
 	}
 	gauge(r.secrets, float64(secrets))
-	since, waiting := r.outage.lasts()
+	since, waiting := r.lasts()
 	var lasted time.Duration
 	if !since.IsZero() {
 		lasted = r.clock.Since(since)

@@ -46,7 +46,7 @@ func TestMetrics(t *testing.T) {
 		{"credence_agent_secrets", "", 2},
 		{"credence_agent_identity_cluster_outage_seconds", "", 0},
 	} {
-		if got := counter(t, w.requestor.recorder, series.name, series.label); got != series.want {
+		if got := counter(t, w.recorder, series.name, series.label); got != series.want {
 			t.Errorf("%s %s is %g, want %g", series.name, series.label, got, series.want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/secrets"
 )
 
 // agenda is a queue of Secrets by the time at which they are looked at.
@@ -48,14 +49,14 @@ func (a *agenda) add(key types.NamespacedName, at time.Time) {
 
 // An hour without the identity cluster: few questions meanwhile, and all that is due within two minutes after, spread out.
 func TestAnHourWithoutTheIdentityCluster(t *testing.T) {
-	const secrets = 400
+	const total = 400
 	w := newWorld(t)
 	w.addIdentity("ns", "banana", "u1")
 	random := rand.New(rand.NewPCG(1, 2))
-	w.requestor.random, w.requestor.outage.random = random.Float64, random.Float64
+	w.requestor.Random, w.requestor.Outage.Random = random.Float64, random.Float64
 	a := &agenda{at: map[types.NamespacedName]time.Time{}}
-	w.requestor.outage.add = func(key types.NamespacedName, after time.Duration) { a.add(key, w.clock.Now().Add(after)) }
-	for i := range secrets {
+	w.requestor.Outage.Add = func(key types.NamespacedName, after time.Duration) { a.add(key, w.clock.Now().Add(after)) }
+	for i := range total {
 		secret := labelled("ns", fmt.Sprintf("s%d", i), "banana")
 		if err := w.client.Create(t.Context(), secret); err != nil {
 			t.Fatal(err)
@@ -79,19 +80,19 @@ func TestAnHourWithoutTheIdentityCluster(t *testing.T) {
 		w.clock.SetTime(until)
 	}
 	run(start0.Add(time.Second))
-	if len(w.tokens) != secrets {
-		t.Fatalf("%d tokens were written at first, want %d", len(w.tokens), secrets)
+	if len(w.tokens) != total {
+		t.Fatalf("%d tokens were written at first, want %d", len(w.tokens), total)
 	}
 	failures := func() int {
-		return int(counter(t, w.requestor.recorder, "credence_agent_failures_total", "unreachable"))
+		return int(counter(t, w.recorder, "credence_agent_failures_total", "unreachable"))
 	}
 
 	// Down for as long as all need, and longer: every token is due by then, and none has expired in the first 20 minutes.
 	w.down = errors.New("connection refused")
 	looks = 0
 	run(start0.Add(55 * time.Minute))
-	for i := range secrets {
-		if storedToken(w.secret(fmt.Sprintf("ns/s%d", i))) == nil {
+	for i := range total {
+		if secrets.Stored(w.secret(fmt.Sprintf("ns/s%d", i))) == nil {
 			t.Fatal("a token is gone")
 		}
 	}
@@ -100,7 +101,7 @@ func TestAnHourWithoutTheIdentityCluster(t *testing.T) {
 	if asked > 400 || asked < 100 {
 		t.Errorf("the identity cluster got %d requests in about an hour of silence, want a few a minute", asked)
 	}
-	if looks > secrets+3*asked {
+	if looks > total+3*asked {
 		t.Errorf("Secrets were looked at %d times meanwhile: a hot loop", looks)
 	}
 
@@ -112,10 +113,10 @@ func TestAnHourWithoutTheIdentityCluster(t *testing.T) {
 		run(start0.Add(97*time.Minute + time.Duration(second+1)*time.Second))
 		busiest = max(busiest, len(w.tokens)-before)
 	}
-	if len(w.tokens) != secrets {
-		t.Errorf("%d tokens were written within two minutes, want %d", len(w.tokens), secrets)
+	if len(w.tokens) != total {
+		t.Errorf("%d tokens were written within two minutes, want %d", len(w.tokens), total)
 	}
-	if busiest > secrets/3 {
+	if busiest > total/3 {
 		t.Errorf("%d tokens within one second, want them spread out", busiest)
 	}
 }
@@ -124,7 +125,7 @@ func TestAnHourWithoutTheIdentityCluster(t *testing.T) {
 func TestOneThatAlwaysFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	w := newWorld(t, labelled("ns", "bad", "bad"), labelled("ns", "good", "good"))
 	queue := map[string]time.Time{}
-	w.requestor.outage.add = func(key types.NamespacedName, after time.Duration) { queue[key.String()] = w.clock.Now().Add(after) }
+	w.requestor.Outage.Add = func(key types.NamespacedName, after time.Duration) { queue[key.String()] = w.clock.Now().Add(after) }
 	w.addIdentity("ns", "good", "u1")
 	w.down = errors.New("gateway timeout")
 	w.look("ns/bad")
@@ -159,14 +160,14 @@ func TestAnOutageEndsWhenWhoWaitedNeedsNothing(t *testing.T) {
 	delete(w.identities, "ns/banana")
 	w.down = errors.New("no route to host")
 	w.look("ns/fresh")
-	if since, _ := w.requestor.outage.lasts(); since.IsZero() {
+	if since, _ := w.requestor.Outage.Lasts(); since.IsZero() {
 		t.Fatal("no outage was noticed")
 	}
 	w.down, w.identities["ns/banana"] = nil, wi
 	w.pass(time.Minute)
 	w.look("ns/fresh")
 	w.look("ns/new")
-	if since, waiting := w.requestor.outage.lasts(); !since.IsZero() || waiting != 0 || len(w.tokens) != 2 {
+	if since, waiting := w.requestor.Outage.Lasts(); !since.IsZero() || waiting != 0 || len(w.tokens) != 2 {
 		t.Errorf("outage since %s, %d waiting, %d tokens: the new Secret must not wait", since, waiting, len(w.tokens))
 	}
 }
@@ -180,10 +181,10 @@ func TestNoSigningKeyIsNoOutage(t *testing.T) {
 	if again := w.look("ns/s"); again <= 0 {
 		t.Error("it is not tried again")
 	}
-	if since, _ := w.requestor.outage.lasts(); !since.IsZero() {
+	if since, _ := w.requestor.Outage.Lasts(); !since.IsZero() {
 		t.Error("taken for an outage of the identity cluster")
 	}
-	if n := counter(t, w.requestor.recorder, "credence_agent_failures_total", "no_signing_key"); n != 1 {
+	if n := counter(t, w.recorder, "credence_agent_failures_total", "no_signing_key"); n != 1 {
 		t.Errorf("%g failures for want of a key, want 1", n)
 	}
 }
@@ -198,7 +199,7 @@ func TestTurnsAreNotWasted(t *testing.T) {
 			const others = 50
 			w := newWorld(t, labelled("ns", "good", "good"))
 			queue := map[string]time.Time{}
-			w.requestor.outage.add = func(key types.NamespacedName, after time.Duration) {
+			w.requestor.Outage.Add = func(key types.NamespacedName, after time.Duration) {
 				if at, ok := queue[key.String()]; !ok || w.clock.Now().Add(after).Before(at) {
 					queue[key.String()] = w.clock.Now().Add(after)
 				}
@@ -238,7 +239,7 @@ func TestTurnsAreNotWasted(t *testing.T) {
 				}
 			}
 			if len(w.tokens) == 0 {
-				since, waiting := w.requestor.outage.lasts()
+				since, waiting := w.requestor.Outage.Lasts()
 				t.Errorf("no token two minutes after the cluster is back: an outage since %s, %d waiting", since, waiting)
 			}
 		})

@@ -24,15 +24,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/accounts"
 	"github.com/credence-id/credence/internal/delivery/bindings"
+	"github.com/credence-id/credence/internal/delivery/gates"
+	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// Indexes of the cached Secrets.
-const (
-	identityIndex = "identity" // namespace/name of the identity
-	accountIndex  = "account"  // name of the service account that owns it
-)
+// identityIndex is that of cached Secrets by namespace/name of their identity.
+const identityIndex = "identity"
 
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -75,9 +75,9 @@ func gatedOnly(object any) (any, error) {
 	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
 	}}
-	if gateOf(pod) >= 0 {
+	if gates.Of(pod) >= 0 {
 		small.Spec.SchedulingGates, small.Spec.Volumes, small.Spec.ServiceAccountName = pod.Spec.SchedulingGates, pod.Spec.Volumes, pod.Spec.ServiceAccountName
-		if waiting := waitingOf(pod); waiting != nil {
+		if waiting := gates.Waiting(pod); waiting != nil {
 			small.Status.Conditions = []corev1.PodCondition{*waiting}
 		}
 	}
@@ -104,12 +104,7 @@ func (a *Agent) register(config Config) error {
 	}); err != nil {
 		return err
 	}
-	if err := indexer.IndexField(ctx, &corev1.Secret{}, accountIndex, func(object client.Object) []string {
-		if account, _, ok := accountOf(object); ok {
-			return []string{account.Name}
-		}
-		return nil
-	}); err != nil {
+	if err := indexer.IndexField(ctx, &corev1.Secret{}, accounts.Index, accounts.IndexValues); err != nil {
 		return err
 	}
 	if a.watch != nil {
@@ -125,8 +120,8 @@ func (a *Agent) register(config Config) error {
 		return err
 	}
 	if err := builder.ControllerManagedBy(a.manager).Named("accounts").
-		For(newAccount(), builder.WithPredicates(predicate.NewPredicateFuncs(a.concerns))).
-		Watches(newNamespace(), handler.EnqueueRequestsFromMapFunc(a.accountsIn)).
+		For(workload.NewAccount(), builder.WithPredicates(predicate.NewPredicateFuncs(a.concerns))).
+		Watches(workload.NewNamespace(), handler.EnqueueRequestsFromMapFunc(a.accountsIn)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(accountRequest)).
 		WatchesRawSource(source.Func(a.services.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
@@ -134,7 +129,7 @@ func (a *Agent) register(config Config) error {
 		return err
 	}
 	return builder.ControllerManagedBy(a.manager).Named("gates").
-		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool { return gateOf(object.(*corev1.Pod)) >= 0 }))).
+		For(&corev1.Pod{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(object client.Object) bool { return gates.Of(object.(*corev1.Pod)) >= 0 }))).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(a.podsWaitingFor)).
 		WatchesRawSource(source.Func(a.pods.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
@@ -148,7 +143,7 @@ func (a *Agent) concerns(object client.Object) bool {
 	}
 	var secrets corev1.SecretList
 	err := a.manager.GetCache().List(context.Background(), &secrets, client.InNamespace(object.GetNamespace()),
-		client.MatchingFields{accountIndex: object.GetName()}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{accounts.Index: object.GetName()}, client.UnsafeDisableDeepCopy)
 	return err != nil || len(secrets.Items) > 0
 }
 
@@ -169,7 +164,7 @@ func (a *Agent) accountsIn(ctx context.Context, namespace client.Object) []recon
 
 // accountRequest is the service account that a Secret belongs to.
 func accountRequest(_ context.Context, secret client.Object) []reconcile.Request {
-	if account, _, ok := accountOf(secret); ok {
+	if account, _, ok := workload.AccountOf(secret); ok {
 		return []reconcile.Request{{NamespacedName: account}}
 	}
 	return nil
@@ -186,7 +181,7 @@ func (a *Agent) podsWaitingFor(ctx context.Context, object client.Object) []reco
 	}
 	var requests []reconcile.Request
 	for i := range pods.Items {
-		if slices.Contains(tokenSecrets(&pods.Items[i]), object.GetName()) {
+		if slices.Contains(workload.TokenSecrets(&pods.Items[i]), object.GetName()) {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Name}})
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/accounts"
+	"github.com/credence-id/credence/internal/delivery/secrets"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -49,8 +51,8 @@ func TestReleasedIdentitiesServeTheirPods(t *testing.T) {
 			w.look("ns/" + key)
 			w.pods = []corev1.Pod{mountingPod("a", key), mountingPod("b", key), mountingPod("c", "another")}
 			take(w)
-			if again := w.lookAtAccount(); again != releasedLook {
-				t.Errorf("looked at again after %s, want %s", again, releasedLook)
+			if again := w.lookAtAccount(); again != accounts.ReleasedLook {
+				t.Errorf("looked at again after %s, want %s", again, accounts.ReleasedLook)
 			}
 			if since := w.secret("ns/" + key).Annotations[v1alpha1.AnnotationReleased]; since != "2026-01-02T03:00:00Z" {
 				t.Errorf("released since %q", since)
@@ -112,7 +114,7 @@ func TestAPodThatIsAdmittedMeanwhileKeepsItsSecret(t *testing.T) {
 	w.lookAtAccount()
 	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "" })
 	for range 2 { // the mark is a change, which has the account looked at again
-		if again := w.lookAtAccount(); again != releasedLook || w.secret("ns/" + key).Annotations[v1alpha1.AnnotationReleased] == "" {
+		if again := w.lookAtAccount(); again != accounts.ReleasedLook || w.secret("ns/" + key).Annotations[v1alpha1.AnnotationReleased] == "" {
 			t.Errorf("without pods it is looked at again after %s, marked %v", again, w.secret("ns/"+key).Annotations)
 		}
 	}
@@ -120,9 +122,9 @@ func TestAPodThatIsAdmittedMeanwhileKeepsItsSecret(t *testing.T) {
 		t.Errorf("the Event is %q", event)
 	}
 	w.pods = []corev1.Pod{mountingPod("a", key)}
-	w.pass(releasedLook)
+	w.pass(accounts.ReleasedLook)
 	w.lookAtAccount()
-	if w.look("ns/" + key); storedToken(w.secret("ns/"+key)) == nil {
+	if w.look("ns/" + key); secrets.Stored(w.secret("ns/"+key)) == nil {
 		t.Error("the pod gets no token")
 	}
 	w.pods = nil

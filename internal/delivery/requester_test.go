@@ -10,6 +10,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/secrets"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -35,7 +36,7 @@ func TestTheRequesterIsReviewedAtEachRenewal(t *testing.T) {
 
 	w.denied["alice"] = true
 	w.pass(45 * time.Minute)
-	if wait := w.look("ns/s"); len(w.tokens) != 2 || wait <= 0 || storedToken(w.secret("ns/s")) == nil {
+	if wait := w.look("ns/s"); len(w.tokens) != 2 || wait <= 0 || secrets.Stored(w.secret("ns/s")) == nil {
 		t.Errorf("%d tokens after the right was taken away, tried again after %s, want the old one kept", len(w.tokens), wait)
 	}
 	if event := w.event(); !strings.Contains(event, "UseDenied alice, on whose behalf the Secret is filled, may no longer use the WorkloadIdentity ns/banana") || !strings.Contains(event, v1alpha1.AnnotationRequester+"=me") {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/secrets"
 )
 
 func TestATokenIsWritten(t *testing.T) {
@@ -20,7 +21,7 @@ func TestATokenIsWritten(t *testing.T) {
 		t.Errorf("looks again after %s, want the middle of the window, 42m", again)
 	}
 	secret := w.secret("ns/s")
-	token := storedToken(secret)
+	token := secrets.Stored(secret)
 	if token == nil || token.Subject != "sub:u1" || string(secret.Data["config"]) != "apiVersion: a/v1\nkind: Config\n" {
 		t.Errorf("the Secret holds %+v and config %q", token, secret.Data["config"])
 	}
@@ -32,7 +33,7 @@ func TestATokenIsWritten(t *testing.T) {
 	}
 	// Looked at again, also by an agent that has just been started, it is left alone until its time.
 	version := secret.ResourceVersion
-	w.requestor.ledger = newLedger()
+	w.requestor.Ledger = &secrets.Ledger{}
 	w.pass(41 * time.Minute)
 	if again := w.look("ns/s"); again != time.Minute || w.secret("ns/s").ResourceVersion != version {
 		t.Errorf("looks again after %s, want 1m, and nothing written", again)
@@ -143,8 +144,8 @@ func TestAnIdentityThatIsDeleted(t *testing.T) {
 		t.Errorf("looks again after %s, want at the token's end", again)
 	}
 	secret := w.secret("ns/s")
-	if storedToken(secret) == nil || secret.Annotations[v1alpha1.AnnotationOrphaned] != "2026-01-02T03:10:00Z" {
-		t.Errorf("token %v, annotations %v: want the token kept, and the mark", storedToken(secret), secret.Annotations)
+	if secrets.Stored(secret) == nil || secret.Annotations[v1alpha1.AnnotationOrphaned] != "2026-01-02T03:10:00Z" {
+		t.Errorf("token %v, annotations %v: want the token kept, and the mark", secrets.Stored(secret), secret.Annotations)
 	}
 	if event := w.event(); !strings.Contains(event, "IdentityMissing") || !strings.Contains(event, "2026-01-02T04:00:00Z") {
 		t.Errorf("the Event is %q", event)
@@ -162,8 +163,8 @@ func TestAnIdentityThatIsDeleted(t *testing.T) {
 	w.addIdentity("ns", "banana", "u2")
 	w.look("ns/s")
 	secret = w.secret("ns/s")
-	if _, marked := secret.Annotations[v1alpha1.AnnotationOrphaned]; marked || storedToken(secret).Subject != "sub:u2" {
-		t.Errorf("after the identity was created anew: token %v, annotations %v", storedToken(secret), secret.Annotations)
+	if _, marked := secret.Annotations[v1alpha1.AnnotationOrphaned]; marked || secrets.Stored(secret).Subject != "sub:u2" {
+		t.Errorf("after the identity was created anew: token %v, annotations %v", secrets.Stored(secret), secret.Annotations)
 	}
 }
 
@@ -205,7 +206,7 @@ func TestAnAPIThatIsGoneIsAnOutage(t *testing.T) {
 	if _, marked := w.secret("ns/s").Annotations[v1alpha1.AnnotationOrphaned]; marked {
 		t.Error("marked as one whose identity is gone")
 	}
-	if since, waiting := w.requestor.outage.lasts(); since.IsZero() || waiting != 1 {
+	if since, waiting := w.requestor.Outage.Lasts(); since.IsZero() || waiting != 1 {
 		t.Errorf("outage since %v, %d waiting", since, waiting)
 	}
 }
@@ -225,8 +226,8 @@ func TestAWriteThatConflicts(t *testing.T) {
 	}
 	w.look("ns/s")
 	secret := w.secret("ns/s")
-	if storedToken(secret) == nil || string(secret.Data["other"]) != "new" || len(w.tokens) != 1 {
-		t.Errorf("after a conflict: token %v, data %v, %d tokens requested", storedToken(secret), secret.Data["other"], len(w.tokens))
+	if secrets.Stored(secret) == nil || string(secret.Data["other"]) != "new" || len(w.tokens) != 1 {
+		t.Errorf("after a conflict: token %v, data %v, %d tokens requested", secrets.Stored(secret), secret.Data["other"], len(w.tokens))
 	}
 	if secret.Annotations[v1alpha1.AnnotationOperation] == "" {
 		t.Error("a request after that for the token is gone unanswered")
@@ -245,10 +246,10 @@ func TestASecretThatChangesItsMindIsNotGivenTheTokenOfBefore(t *testing.T) {
 		}
 	}
 	if again := w.look("ns/s"); again <= 0 || w.secret("ns/s").Data["token"] != nil {
-		t.Errorf("looks again after %s; the Secret holds %v", again, storedToken(w.secret("ns/s")))
+		t.Errorf("looks again after %s; the Secret holds %v", again, secrets.Stored(w.secret("ns/s")))
 	}
 	w.look("ns/s")
-	if token := storedToken(w.secret("ns/s")); token == nil || token.Subject != "sub:u2" {
+	if token := secrets.Stored(w.secret("ns/s")); token == nil || token.Subject != "sub:u2" {
 		t.Errorf("the Secret holds %+v, want a token of the other identity", token)
 	}
 }

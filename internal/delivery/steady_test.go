@@ -35,9 +35,9 @@ func runSteady(t testing.TB, secrets, lifetimes int) steady {
 		objects = append(objects, labelled("orchard", fmt.Sprintf("s%05d", i), "one"))
 	}
 	w := newWorld(t)
-	w.requestor.client = newTable(objects)
+	w.requestor.Client = newTable(objects)
 	w.addIdentity("orchard", "one", "u1")
-	w.requestor.random = rand.New(rand.NewPCG(5, 6)).Float64
+	w.requestor.Random = rand.New(rand.NewPCG(5, 6)).Float64
 	var line turns
 	for _, object := range objects {
 		line = append(line, turn{start0, client.ObjectKeyFromObject(object)})
@@ -46,7 +46,7 @@ func runSteady(t testing.TB, secrets, lifetimes int) steady {
 	for end := start0.Add(time.Duration(lifetimes) * lifetime); line[0].at.Before(end); heap.Fix(&line, 0) {
 		next := &line[0]
 		w.clock.SetTime(next.at)
-		asked, expiry := len(w.tokens), w.requestor.ledger.get(next.key).expiry
+		asked, expiry := len(w.tokens), w.requestor.Ledger.Get(next.key).Expiry
 		wait := w.lookAt(next.key)
 		switch written := len(w.tokens) - asked; {
 		case next.at.Equal(start0):

@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/credence-id/credence/internal/delivery/accounts"
 )
 
 // The binder takes a moment: only an account that waits for longer gets an Event, and nothing is written meanwhile.
@@ -16,13 +18,13 @@ func TestAccountInANamespaceWithoutABinding(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
 	w.addIdentity("ns", "banana", "u1")
 	w.unserved = "ns"
-	for try := 1; try <= patience; try++ {
+	for try := 1; try <= accounts.Patience; try++ {
 		wait := w.lookAtAccount()
 		if wait <= 0 {
 			t.Fatalf("try %d: not looked at again", try)
 		}
 		event := w.event()
-		if reported := strings.Contains(event, "NamespaceNotBound") && strings.Contains(event, "credence-server binder"); reported != (try == patience) {
+		if reported := strings.Contains(event, "NamespaceNotBound") && strings.Contains(event, "credence-server binder"); reported != (try == accounts.Patience) {
 			t.Errorf("try %d: the Event is %q", try, event)
 		}
 		w.pass(wait)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/secrets"
 )
 
 func TestRefusalsBackOff(t *testing.T) {
@@ -107,10 +108,10 @@ func TestSecretDeletedLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.look("ns/s")
-	if _, n := w.requestor.ledger.soonest(); n != 0 {
+	if _, n := w.requestor.Ledger.Soonest(); n != 0 {
 		t.Errorf("%d Secrets are remembered, want none", n)
 	}
-	if _, waiting := w.requestor.outage.lasts(); waiting != 0 {
+	if _, waiting := w.requestor.Outage.Lasts(); waiting != 0 {
 		t.Errorf("%d Secrets wait, want none", waiting)
 	}
 }
@@ -124,8 +125,8 @@ func TestACacheThatIsBehindRenewsNothingTwice(t *testing.T) {
 	w.shown = before
 	for range 3 {
 		w.pass(10 * time.Second)
-		if again := w.look("ns/s"); again != cacheLag {
-			t.Errorf("looks again after %s, want %s", again, cacheLag)
+		if again := w.look("ns/s"); again != secrets.CacheLag {
+			t.Errorf("looks again after %s, want %s", again, secrets.CacheLag)
 		}
 	}
 	w.shown = nil
@@ -139,14 +140,14 @@ func TestARestoredClusterIsServed(t *testing.T) {
 	w := newWorld(t, labelled("ns", "s", "banana"))
 	w.addIdentity("ns", "banana", "u1")
 	w.look("ns/s")
-	w.requestor.ledger.change(types.NamespacedName{Namespace: "ns", Name: "s"}, func(e *entry) { e.version = "1000000" })
+	w.requestor.Ledger.Change(types.NamespacedName{Namespace: "ns", Name: "s"}, func(e *secrets.Entry) { e.Version = "1000000" })
 	w.edit("ns/s", func(s *corev1.Secret) { s.Data = nil })
-	w.pass(longestLag - time.Second)
-	if again := w.look("ns/s"); again != cacheLag || len(w.tokens) != 1 {
+	w.pass(secrets.LongestLag - time.Second)
+	if again := w.look("ns/s"); again != secrets.CacheLag || len(w.tokens) != 1 {
 		t.Errorf("%d tokens a short while after the write, looks again after %s", len(w.tokens), again)
 	}
 	w.pass(time.Second)
-	if w.look("ns/s"); len(w.tokens) != 2 || storedToken(w.secret("ns/s")) == nil {
+	if w.look("ns/s"); len(w.tokens) != 2 || secrets.Stored(w.secret("ns/s")) == nil {
 		t.Errorf("%d tokens were requested, want a second one", len(w.tokens))
 	}
 }
@@ -175,7 +176,7 @@ func TestAServerThatFailedIsAskedAgainSoon(t *testing.T) {
 		}
 		w.pass(wait)
 	}
-	if n := counter(t, w.requestor.recorder, "credence_agent_failures_total", "server_failed"); n != 20 {
+	if n := counter(t, w.recorder, "credence_agent_failures_total", "server_failed"); n != 20 {
 		t.Errorf("%g failures of the server, want 20", n)
 	}
 }
@@ -207,11 +208,11 @@ func TestATokenThatCouldNotBeWrittenIsKept(t *testing.T) {
 			test.meanwhile(w)
 			w.unwritable = nil
 			for range 10 {
-				if wait := w.look("ns/s"); storedToken(w.secret("ns/s")) == nil {
+				if wait := w.look("ns/s"); secrets.Stored(w.secret("ns/s")) == nil {
 					w.pass(wait)
 				}
 			}
-			token := storedToken(w.secret("ns/s"))
+			token := secrets.Stored(w.secret("ns/s"))
 			if token == nil || len(w.tokens) != test.want || w.revoked[token.KeyID] {
 				t.Errorf("the Secret has %+v, %d tokens were requested, want %d", token, len(w.tokens), test.want)
 			}

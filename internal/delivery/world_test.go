@@ -26,7 +26,9 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/accounts"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/identity"
 )
 
@@ -73,10 +75,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 		identities: map[string]*v1alpha1.WorkloadIdentity{}, denied: map[string]bool{}, revoked: map[string]bool{}, queued: map[string]time.Duration{},
 	}
 	w.client = fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).
-		WithIndex(&corev1.Secret{}, accountIndex, func(object client.Object) []string {
-			account, _, _ := accountOf(object)
-			return []string{account.Name}
-		}).
+		WithIndex(&corev1.Secret{}, accounts.Index, accounts.IndexValues).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 			if w.onPatch != nil {
 				w.onPatch(object)
@@ -96,7 +95,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 	w.controllers = newControllers(Config{
 		Identities: w, Tokens: w, Keys: w, Reviews: w, OneCluster: true, Window: renewal.Window{From: 0.6, To: 0.8},
 		Clock: w.clock, Random: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler),
-		Events: Events{workload: w.events, identity: record.NewFakeRecorder(10000)},
+		Events: workload.Events{Workload: w.events, Identity: record.NewFakeRecorder(10000)},
 	}, cluster{
 		client: w.client, live: w.client, secrets: w.queue, services: w.queue,
 		serves: func(namespace string) bool { return namespace != w.unserved },
@@ -209,11 +208,11 @@ func labelled(namespace, name, identity string) *corev1.Secret {
 func (w *world) look(key string) time.Duration {
 	w.t.Helper()
 	if shown := w.shown; shown != nil {
-		w.requestor.client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+		w.requestor.Client = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 			shown.DeepCopyInto(object.(*corev1.Secret))
 			return nil
 		}})
-		defer func() { w.requestor.client = w.client }()
+		defer func() { w.requestor.Client = w.client }()
 	}
 	namespace, name, _ := strings.Cut(key, "/")
 	result, err := w.requestor.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})

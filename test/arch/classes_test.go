@@ -16,7 +16,7 @@ type class struct {
 }
 
 // core decides, and needs nothing but its arguments.
-const core = `^internal/(admission(/(pods|secrets|templates))?|authority|clouderror|delivery/(renewal|rights)|discovery|gmsa(/.+)?|issuer(/keys)?|` +
+const core = `^internal/(admission(/(pods|secrets|templates))?|authority|clouderror|delivery/(failures|renewal|rights)|discovery|gmsa(/.+)?|issuer(/keys)?|` +
 	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes|vault))?|targets|tokensecret|trust)$`
 
 // logless is the core without the package of values that hide secrets in logs.
@@ -32,7 +32,7 @@ var classes = []class{
 		`credentialspecs|discovery/source|keyring/(report|settings)|keystore|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
-	{"service", `^internal/(admission/webhook|apiserver(/.+)?|delivery(/(bindings|reports|secretwatch))?|discovery/(comparison|publication)|` +
+	{"service", `^internal/(admission/webhook|apiserver(/.+)?|delivery(/(accounts|bindings|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
 		`externalsigner(/(ledgerstore|service))?|keyring|node/credentialspecs)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},

@@ -21,8 +21,8 @@ func TestDocumentsName(t *testing.T) {
 		atLeast                 int
 	}{
 		"labels, annotations, keys": {"api/authentication/v1alpha1/wellknown.go", `(?m)^\t\w+ += "(.+)"$`, "labels-and-annotations.md", 15},
-		"Events":                    {"internal/delivery/*.go", `(?:failure\{\w+, |problem\{|warn\(account, |onAccount\(w, )"(\w+)"`, "events.md", 12},
-		"causes of failures":        {"internal/delivery/failure.go", `Cause += "(\w+)"`, "metrics-and-audit.md", 10},
+		"Events":                    {"internal/delivery/*/*.go", `(?:Failure\{Cause: [\w.]+, Reason: |fail\(\w+, [\w.]+, |problem\{\{?|warn\(account, )"(\w+)"`, "events.md", 19},
+		"causes of failures":        {"internal/delivery/failures/failures.go", `Cause += "(\w+)"`, "metrics-and-audit.md", 10},
 		"reasons of renewals":       {"internal/delivery/renewal/decision.go", `Reason += "(\w+)"`, "metrics-and-audit.md", 9},
 		"metrics of agent":          {"internal/delivery/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 7},
 		"metrics of webhook":        {"internal/admission/webhook/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},

@@ -20,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery"
+	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/workloadidentities"
 )
 
@@ -131,7 +132,7 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 	p.agent, err = delivery.New(delivery.Config{
 		Workload: c.workload, Identities: p.identities, Tokens: issuer, Reports: issuer, Keys: p.keys,
 		Reviews:  authority.Cluster(c.workloadClient.AuthorizationV1().SubjectAccessReviews()),
-		Events:   delivery.StartEvents(ctx, c.workloadClient, c.identityClient),
+		Events:   workload.StartEvents(ctx, c.workloadClient, c.identityClient),
 		Registry: registry, Namespaces: config.Namespaces, OneCluster: config.IdentityKubeconfig == "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
 		Lease:  types.NamespacedName{Namespace: config.LeaseNamespace, Name: leaseName},
 		Random: rand.Float64, Log: config.Log,

@@ -1,4 +1,4 @@
-package delivery
+package secrets
 
 import (
 	"context"
@@ -9,43 +9,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
-
-// Only the metadata of service accounts and namespaces is read and kept.
-
-func newAccount() *metav1.PartialObjectMetadata   { return metadata("ServiceAccount") }
-func newNamespace() *metav1.PartialObjectMetadata { return metadata("Namespace") }
-
-func metadata(kind string) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
-}
-
-// enabled reports whether service accounts of a namespace may give their pods identities.
-func enabled(ctx context.Context, reader client.Reader, name string) (bool, error) {
-	namespace := newNamespace()
-	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	return namespace.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled && namespace.DeletionTimestamp == nil, nil
-}
-
-// accountOf returns the service account that owns a Secret; false if it has no such owner.
-func accountOf(object metav1.Object) (types.NamespacedName, types.UID, bool) {
-	for _, owner := range object.GetOwnerReferences() {
-		if owner.APIVersion == "v1" && owner.Kind == "ServiceAccount" {
-			return types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}, owner.UID, true
-		}
-	}
-	return types.NamespacedName{}, "", false
-}
 
 // own returns why a Secret whose context is a service account is not one that the agent keeps for it, or "". It reads
 // the account itself, because others may have written the Secret.
 func own(ctx context.Context, reader client.Reader, secret metav1.Object, request tokensecret.Request) (string, error) {
 	object := request.Context
 	account := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
-	owner, uid, owned := accountOf(secret)
+	owner, uid, owned := workload.AccountOf(secret)
 	switch {
 	case object.Namespace != secret.GetNamespace():
 		return fmt.Sprintf("its context is a service account of the namespace %q; tokens of an account are kept in its own namespace", object.Namespace), nil
@@ -56,7 +29,7 @@ func own(ctx context.Context, reader client.Reader, secret metav1.Object, reques
 	case !owned || owner != account || uid != object.UID:
 		return "its owner is not the service account that is its context", nil
 	}
-	found := newAccount()
+	found := workload.NewAccount()
 	if err := reader.Get(ctx, account, found); client.IgnoreNotFound(err) != nil {
 		return "", err
 	} else if err != nil || found.UID != uid {

@@ -1,4 +1,4 @@
-package delivery
+package accounts
 
 import (
 	"context"
@@ -16,15 +16,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
-// releasedLook is how often the agent looks whether pods still mount a Secret that their account has released.
-const releasedLook = time.Minute
+// ReleasedLook is how often the agent looks whether pods still mount a Secret that their account has released.
+const ReleasedLook = time.Minute
 
 // release sees to the Secrets of identities that the account does not name any more: one that pods mount stays, marked, and is kept
 // fresh, as these pods would otherwise be left with a token that expires. Without pods it is deleted at a later look than the one that
 // marked it: a pod may just have been admitted, and not be there yet. waiting reports whether one stays.
-func (a *accounts) release(ctx context.Context, account *metav1.PartialObjectMetadata, wanted []string, kept map[string]*corev1.Secret) (problems []problem, waiting bool) {
+func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectMetadata, wanted []string, kept map[string]*corev1.Secret) (problems []problem, waiting bool) {
 	var pods []corev1.Pod
 	listed := false
 	for name, secret := range kept {
@@ -36,15 +37,15 @@ func (a *accounts) release(ctx context.Context, account *metav1.PartialObjectMet
 		}
 		if !listed {
 			var err error
-			if pods, err = a.pods(ctx, client.ObjectKeyFromObject(account)); err != nil {
+			if pods, err = a.Pods(ctx, client.ObjectKeyFromObject(account)); err != nil {
 				return append(problems, problem{"PodsUnreadable", fmt.Sprintf("look which pods still need the Secrets of identities that the account does not name any more: %v", err)}), true
 			}
 			listed = true
 		}
-		users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !slices.Contains(tokenSecrets(&pod), secret.Name) })
+		users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !slices.Contains(workload.TokenSecrets(&pod), secret.Name) })
 		since, err := time.Parse(time.RFC3339, secret.Annotations[v1alpha1.AnnotationReleased])
 		marked := err == nil
-		if len(users) == 0 && marked && a.clock.Since(since) >= releasedLook {
+		if len(users) == 0 && marked && a.Clock.Since(since) >= ReleasedLook {
 			problems = append(problems, a.remove(ctx, account, secret)...)
 			continue
 		}
@@ -52,7 +53,7 @@ func (a *accounts) release(ctx context.Context, account *metav1.PartialObjectMet
 		if marked {
 			continue
 		}
-		if err := a.mark(ctx, secret, a.clock.Now().UTC().Format(time.RFC3339)); err != nil {
+		if err := a.mark(ctx, secret, a.Clock.Now().UTC().Format(time.RFC3339)); err != nil {
 			problems = append(problems, problem{"SecretNotMarked", fmt.Sprintf("mark Secret %s as released: %v", secret.Name, err)})
 			continue
 		}
@@ -64,7 +65,7 @@ func (a *accounts) release(ctx context.Context, account *metav1.PartialObjectMet
 }
 
 // mark writes since when a Secret is released; empty: it is not.
-func (a *accounts) mark(ctx context.Context, secret *corev1.Secret, since string) error {
+func (a *Controller) mark(ctx context.Context, secret *corev1.Secret, since string) error {
 	if secret.Annotations[v1alpha1.AnnotationReleased] == since {
 		return nil
 	}
@@ -72,16 +73,16 @@ func (a *accounts) mark(ctx context.Context, secret *corev1.Secret, since string
 	if out.Annotations[v1alpha1.AnnotationReleased] = since; since == "" {
 		delete(out.Annotations, v1alpha1.AnnotationReleased)
 	}
-	return client.IgnoreNotFound(a.client.Patch(ctx, out, client.MergeFrom(secret)))
+	return client.IgnoreNotFound(a.Client.Patch(ctx, out, client.MergeFrom(secret)))
 }
 
 // remove deletes a Secret that nothing needs any more.
-func (a *accounts) remove(ctx context.Context, account *metav1.PartialObjectMetadata, secret *corev1.Secret) []problem {
-	err := a.client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
+func (a *Controller) remove(ctx context.Context, account *metav1.PartialObjectMetadata, secret *corev1.Secret) []problem {
+	err := a.Client.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return []problem{{"SecretNotDeleted", fmt.Sprintf("delete Secret %s, which is not needed any more: %v", secret.Name, err)}}
 	}
-	a.log.InfoContext(ctx, "Secret deleted: the service account does not name its identity any more, and no pod mounts it", "secret", secret.Namespace+"/"+secret.Name, "serviceAccount", account.Name)
+	a.Log.InfoContext(ctx, "Secret deleted: the service account does not name its identity any more, and no pod mounts it", "secret", secret.Namespace+"/"+secret.Name, "serviceAccount", account.Name)
 	return nil
 }
 
@@ -89,26 +90,26 @@ func (a *accounts) remove(ctx context.Context, account *metav1.PartialObjectMeta
 const maxReleasedPods = 20
 
 // reportReleased writes Events on the account, and on pods that still mount the Secret of an identity.
-func (a *accounts) reportReleased(account *metav1.PartialObjectMetadata, identity string, users []corev1.Pod) {
+func (a *Controller) reportReleased(account *metav1.PartialObjectMetadata, identity string, users []corev1.Pod) {
 	what, verb := "1 pod", "needs"
 	if len(users) != 1 {
 		what, verb = strconv.Itoa(len(users))+" pods", "need"
 	}
 	key := client.ObjectKeyFromObject(account)
 	stop := fmt.Sprintf("to stop delivery at once, take the right to use it away from service account %s", key)
-	a.events.workload.Eventf(reference("v1", "ServiceAccount", account.Namespace, account.Name, string(account.UID)), corev1.EventTypeWarning, "IdentityReleased",
+	a.Events.Workload.Eventf(workload.Reference("v1", "ServiceAccount", account.Namespace, account.Name, string(account.UID)), corev1.EventTypeWarning, "IdentityReleased",
 		"the account gives new pods no tokens of WorkloadIdentity %s/%s any more, but %s still %s them: the Secret stays and is renewed until the last of them is gone; %s",
 		account.Namespace, identity, what, verb, stop)
 	for i := range users[:min(len(users), maxReleasedPods)] {
 		pod := &users[i]
-		a.events.workload.Eventf(reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeWarning, "IdentityReleased",
+		a.Events.Workload.Eventf(workload.Reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeWarning, "IdentityReleased",
 			"service account %s gives new pods no tokens of WorkloadIdentity %s/%s any more; this pod keeps them, fresh, for as long as it runs; %s",
 			account.Name, account.Namespace, identity, stop)
 	}
 }
 
-// podsOf lists the pods of service accounts that have not ended. It lists live: the cache has only pods without a node.
-func podsOf(reader client.Reader) func(context.Context, types.NamespacedName) ([]corev1.Pod, error) {
+// PodsOf lists the pods of service accounts that have not ended. It lists live: the cache has only pods without a node.
+func PodsOf(reader client.Reader) func(context.Context, types.NamespacedName) ([]corev1.Pod, error) {
 	return func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error) {
 		var pods corev1.PodList
 		selector := fields.ParseSelectorOrDie(strings.Join([]string{"spec.serviceAccountName=" + account.Name, "status.phase!=Succeeded", "status.phase!=Failed"}, ","))

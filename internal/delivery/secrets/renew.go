@@ -1,4 +1,4 @@
-package delivery
+package secrets
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/relyingparty"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -31,32 +33,34 @@ type minted struct {
 type unusable struct{ error }
 
 // mint requests a token. The error is an unusable, or one of the identity cluster.
-func (r *requestor) mint(ctx context.Context, s *state) (*minted, error) {
-	token, err := r.tokens.Token(ctx, s.request.Identity, s.identity.value.UID, s.plan.value.context, r.duration)
+func (r *Controller) mint(ctx context.Context, s *state) (*minted, error) {
+	token, err := r.Tokens.Token(ctx, s.request.Identity, s.identity.value.UID, s.plan.value.context, r.Duration)
 	if err != nil {
-		if c := cause(err); c != Unreachable && c != Throttled {
-			r.outage.answered(s.request.Identity.Namespace)
+		if c := failures.Of(err); c != failures.Unreachable && c != failures.Throttled {
+			r.Outage.Answered(s.request.Identity.Namespace)
 		}
 		return nil, err
 	}
-	r.outage.answered(s.request.Identity.Namespace)
+	r.Outage.Answered(s.request.Identity.Namespace)
 	fresh, err := r.check(s, token)
 	if err != nil {
 		return nil, unusable{err}
 	}
-	return &minted{token: token, fresh: fresh, renewAt: r.window.Draw(fresh.IssuedAt, fresh.Expiry, r.random), digest: s.plan.value.want.Digest}, nil
+	return &minted{token: token, fresh: fresh, renewAt: r.Window.Draw(fresh.IssuedAt, fresh.Expiry, r.Random), digest: s.plan.value.want.Digest}, nil
 }
 
 // renewed records that a Secret has its new token.
-func (r *requestor) renewed(ctx context.Context, s *state) {
+func (r *Controller) renewed(ctx context.Context, s *state) {
 	m := s.minted.value
-	r.recorder.renewals.WithLabelValues(string(s.plan.value.decision.Reason)).Inc()
-	r.ledger.wrote(s.key, s.written.value, m.fresh.Expiry, s.local)
-	if account, _, ok := accountOf(s.secret); ok {
-		r.renewals.done(account, s.key)
-		r.accountDone(account)
+	r.Recorder.Renewed(s.plan.value.decision.Reason)
+	r.Ledger.Change(s.key, func(e *Entry) {
+		*e = Entry{Expiry: m.fresh.Expiry, tokens: e.tokens.after(s.local), Version: s.written.value}
+	})
+	if account, _, ok := workload.AccountOf(s.secret); ok {
+		r.Renewals.Done(account, s.key)
+		r.AccountDone(account)
 	}
-	r.log.InfoContext(ctx, "token renewed", "secret", s.key.String(), "identity", s.request.Identity.String(), "reason", s.plan.value.decision.Reason,
+	r.Log.InfoContext(ctx, "token renewed", "secret", s.key.String(), "identity", s.request.Identity.String(), "reason", s.plan.value.decision.Reason,
 		"jti", m.fresh.id, "expires", m.fresh.Expiry, "renewAt", m.renewAt)
 }
 
@@ -71,13 +75,13 @@ func (s *state) attempt() string {
 
 // denied returns why the user on whose behalf the token is requested may not use the identity, or "". It is the service
 // account that is the context, or else the user who labelled the Secret, if that is known.
-func (r *requestor) denied(ctx context.Context, s *state) (string, error) {
+func (r *Controller) denied(ctx context.Context, s *state) (string, error) {
 	if !tokensecret.ServiceAccountContext(s.request.Context) {
 		user, known := tokensecret.RequestedBy(s.secret)
 		if !known {
 			return "", nil
 		}
-		allowed, err := mayUse(ctx, r.reviews, user, s.request.Identity)
+		allowed, err := workload.MayUse(ctx, r.Reviews, user, s.request.Identity)
 		if err != nil || allowed {
 			return "", err
 		}
@@ -87,17 +91,11 @@ func (r *requestor) denied(ctx context.Context, s *state) (string, error) {
 			user.Name, s.request.Identity, s.request.Identity.Namespace, user.Name, s.key.Name, s.key.Namespace, v1alpha1.AnnotationRequester), nil
 	}
 	account := types.NamespacedName{Namespace: s.request.Context.Namespace, Name: s.request.Context.Name}
-	allowed, err := mayUse(ctx, r.reviews, accountUser(account, s.request.Context.UID), s.request.Identity)
+	allowed, err := workload.MayUse(ctx, r.Reviews, workload.AccountUser(account, s.request.Context.UID), s.request.Identity)
 	if err != nil || allowed {
 		return "", err
 	}
-	return mayNotUse(account, s.request.Identity), nil
-}
-
-func mayNotUse(account, identity types.NamespacedName) string {
-	return fmt.Sprintf("service account %s may not use the WorkloadIdentity %s, so it gets no tokens: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it, for instance with: "+
-		"kubectl create rolebinding %s-uses-identities -n %s --clusterrole=credence:workloadidentities:user --serviceaccount=%s:%s",
-		account, identity, account.Name, identity.Namespace, account.Namespace, account.Name)
+	return workload.MayNotUse(account, s.request.Identity), nil
 }
 
 // freshToken has the claims of a new token.
@@ -107,7 +105,7 @@ type freshToken struct {
 }
 
 // check sees that an answer is a token of the identity, and learns how far the issuer's clock is from ours.
-func (r *requestor) check(s *state, token identity.Token) (freshToken, error) {
+func (r *Controller) check(s *state, token identity.Token) (freshToken, error) {
 	inspection, err := relyingparty.Inspect(token.Reveal())
 	if err != nil {
 		return freshToken{}, fmt.Errorf("the answer to a token request can't be read: %w", err)
@@ -126,30 +124,30 @@ func (r *requestor) check(s *state, token identity.Token) (freshToken, error) {
 const tolerated = time.Minute
 
 // learn takes over the issuer's clock where it is far from ours: by ours, every token could look expired, or from the future.
-func (r *requestor) learn(issuedAt time.Time) {
-	offset := issuedAt.Sub(r.clock.Now())
+func (r *Controller) learn(issuedAt time.Time) {
+	offset := issuedAt.Sub(r.Clock.Now())
 	if offset.Abs() <= tolerated {
 		offset = 0
 	}
 	before := time.Duration(r.offset.Swap(int64(offset)))
 	if (offset == 0) != (before == 0) {
-		r.log.Warn("the clocks of this machine and of the issuer differ; tokens are renewed by the issuer's", "ahead", offset.String())
+		r.Log.Warn("the clocks of this machine and of the issuer differ; tokens are renewed by the issuer's", "ahead", offset.String())
 	}
 }
 
 // write puts the token, and its other fields, into the Secret, unless the Secret's request has changed meanwhile. It returns the
 // resource version that the Secret has then.
-func (r *requestor) write(ctx context.Context, s *state) (string, error) {
+func (r *Controller) write(ctx context.Context, s *state) (string, error) {
 	const tries = 4
 	secret := s.secret
 	for try := 1; ; try++ {
 		out := filled(secret, s)
-		err := r.client.Patch(ctx, out, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{}))
+		err := r.Client.Patch(ctx, out, client.MergeFromWithOptions(secret, client.MergeFromWithOptimisticLock{}))
 		if err == nil || !apierrors.IsConflict(err) || try == tries {
 			return out.ResourceVersion, err
 		}
 		var newer corev1.Secret
-		if err := r.live.Get(ctx, s.key, &newer); err != nil {
+		if err := r.Live.Get(ctx, s.key, &newer); err != nil {
 			return "", err
 		}
 		if again, err := tokensecret.Parse(&newer); err != nil || newer.UID != s.secret.UID || !tokensecret.Labelled(&newer) || again.Identity != s.request.Identity || !sameContext(again.Context, s.request.Context) {

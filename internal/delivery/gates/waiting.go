@@ -1,4 +1,4 @@
-package delivery
+package gates
 
 import (
 	"context"
@@ -14,27 +14,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
 const (
-	// untold is for how long a pod waits before that is reported: most tokens are there at once.
-	untold = 10 * time.Second
-	// waitLook is how often a pod that waits is looked at, and the least time between two reports of it.
-	waitLook = time.Minute
+	// Untold is for how long a pod waits before that is reported: most tokens are there at once.
+	Untold = 10 * time.Second
+	// WaitLook is how often a pod that waits is looked at, and the least time between two reports of it.
+	WaitLook = time.Minute
 	// maxConditionMessage bounds what is written of a failure, in bytes.
 	maxConditionMessage = 1024
 )
 
 // waits reports, as an Event and a condition, why a pod waits for a token, and returns after how long it is looked at again. Both are
 // written when the reason changes, and anew every ten minutes; lastProbeTime keeps when they were.
-func (g *gates) waits(ctx context.Context, pod *corev1.Pod, secret string, exists bool) (time.Duration, error) {
-	now := g.clock.Now()
-	if early := untold - now.Sub(pod.CreationTimestamp.Time); early > 0 {
+func (g *Controller) waits(ctx context.Context, pod *corev1.Pod, secret string, exists bool) (time.Duration, error) {
+	now := g.Clock.Now()
+	if early := Untold - now.Sub(pod.CreationTimestamp.Time); early > 0 {
 		return early, nil
 	}
-	reason, what, why := "TokenMissing", "has no token yet", g.secrets.get(types.NamespacedName{Namespace: pod.Namespace, Name: secret}).reported.message
+	reason, what, why := "TokenMissing", "has no token yet", g.OfSecret(types.NamespacedName{Namespace: pod.Namespace, Name: secret}).Message
 	if !exists {
-		reason, what, why = "SecretMissing", "does not exist yet", g.accounts.get(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}).reported.message
+		reason, what, why = "SecretMissing", "does not exist yet", g.OfAccount(types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}).Message
 	}
 	if why == "" {
 		why = "the agent has seen nothing that is in the way; see credence explain pod " + pod.Name + " -n " + pod.Namespace
@@ -44,25 +46,25 @@ func (g *gates) waits(ctx context.Context, pod *corev1.Pod, secret string, exist
 		message = strings.ToValidUTF8(message[:maxConditionMessage], "") + "…"
 	}
 	condition := corev1.PodCondition{Status: corev1.ConditionFalse, Reason: reason, Message: message}
-	if has := waitingOf(pod); has != nil {
+	if has := Waiting(pod); has != nil {
 		same := has.Status == condition.Status && has.Reason == reason && has.Message == message
-		if written := now.Sub(has.LastProbeTime.Time); written >= 0 && (written < waitLook || same && written < again) {
-			return waitLook, nil
+		if written := now.Sub(has.LastProbeTime.Time); written >= 0 && (written < WaitLook || same && written < failures.Again) {
+			return WaitLook, nil
 		}
 	}
 	written, err := g.condition(ctx, pod, condition)
 	if err != nil {
 		return 0, err
 	}
-	g.events.workload.Event(reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeWarning, "WaitingForToken", message)
+	g.Events.Workload.Event(workload.Reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeWarning, "WaitingForToken", message)
 	if !written {
-		return again, nil // there is the Event
+		return failures.Again, nil // there is the Event
 	}
-	return waitLook, nil
+	return WaitLook, nil
 }
 
-// waitingOf returns the condition of a pod that waits, or has waited, for its tokens; nil without one.
-func waitingOf(pod *corev1.Pod) *corev1.PodCondition {
+// Waiting returns the condition of a pod that waits, or has waited, for its tokens; nil without one.
+func Waiting(pod *corev1.Pod) *corev1.PodCondition {
 	if index := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.ConditionTokenReady }); index >= 0 {
 		return &pod.Status.Conditions[index]
 	}
@@ -71,10 +73,10 @@ func waitingOf(pod *corev1.Pod) *corev1.PodCondition {
 
 // condition writes whether a pod has its tokens. Other conditions stay as they are. It is not written, without an error, where there is
 // no right to conditions, and where the pod has gone.
-func (g *gates) condition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) (written bool, err error) {
-	condition.Type, condition.LastProbeTime = v1alpha1.ConditionTokenReady, metav1.NewTime(g.clock.Now())
+func (g *Controller) condition(ctx context.Context, pod *corev1.Pod, condition corev1.PodCondition) (written bool, err error) {
+	condition.Type, condition.LastProbeTime = v1alpha1.ConditionTokenReady, metav1.NewTime(g.Clock.Now())
 	condition.LastTransitionTime = condition.LastProbeTime
-	if has := waitingOf(pod); has != nil && has.Status == condition.Status {
+	if has := Waiting(pod); has != nil && has.Status == condition.Status {
 		condition.LastTransitionTime = has.LastTransitionTime
 	}
 	patch, err := json.Marshal(map[string]any{
@@ -84,7 +86,7 @@ func (g *gates) condition(ctx context.Context, pod *corev1.Pod, condition corev1
 	if err != nil {
 		panic(err) // strings and times always have a JSON form
 	}
-	err = g.client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
+	err = g.Client.Status().Patch(ctx, pod.DeepCopy(), client.RawPatch(types.StrategicMergePatchType, patch))
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return false, nil
 	}

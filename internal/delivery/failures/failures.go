@@ -1,15 +1,22 @@
-package delivery
+// Package failures is why Secrets and service accounts get no tokens: causes and their words, what is remembered of them, and when the
+// next try is. In go errors of an API, out come values.
+package failures
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
+
+// Again is how often the same failure is reported anew.
+const Again = 10 * time.Minute
 
 // Cause is why a Secret gets no token: a word for metrics.
 type Cause string
@@ -36,17 +43,17 @@ func Causes() []Cause {
 	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, NoSigningKey, ServerFailed, Refused, Throttled, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
 }
 
-// failure is why a Secret gets no token now.
-type failure struct {
-	cause Cause
-	// reason is that of the Event; message has the fault and the correction.
-	reason, message string
+// Failure is why a Secret gets no token now.
+type Failure struct {
+	Cause Cause
+	// Reason is that of the Event; Message has the fault and the correction.
+	Reason, Message string
 }
 
-// cause classifies an error of the identity cluster. A webhook or a policy of a namespace can give any code, so a 4xx and a 500 are
+// Of classifies an error of the identity cluster. A webhook or a policy of a namespace can give any code, so a 4xx and a 500 are
 // answers to this request alone. A 404 that is not of the API is not: a server whose aggregated API is gone gives it. One
 // request without an answer is not an outage yet: see outage.
-func cause(err error) Cause {
+func Of(err error) Cause {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return Unreachable
@@ -77,8 +84,8 @@ const (
 	longestRetryAfter  = 5 * time.Minute
 )
 
-// retryAfter returns how long to wait according to a 429.
-func retryAfter(err error) time.Duration {
+// RetryAfter returns how long to wait according to a 429.
+func RetryAfter(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return min(longestRetryAfter, max(shortestRetryAfter, time.Duration(seconds)*time.Second))
 }
@@ -104,4 +111,13 @@ func missing(err error) bool {
 func contextMissing(err error) bool {
 	var status apierrors.APIStatus
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "serviceaccounts"
+}
+
+// Forbidden is the message for an identity of which the agent gets no token.
+func Forbidden(identity types.NamespacedName, err error) string {
+	if Of(err) != AgentForbidden {
+		return fmt.Sprintf("the identity cluster refuses a token of WorkloadIdentity %s: %v", identity, err)
+	}
+	return fmt.Sprintf("the agent may not get tokens of WorkloadIdentity %s: %v; in the identity cluster, give the agent's user the role credence:agent:identities in the namespace %s",
+		identity, err, identity.Namespace)
 }

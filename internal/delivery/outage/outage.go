@@ -1,4 +1,6 @@
-package delivery
+// Package outage holds token requests back while there is no answer to them. In go the results of requests, out comes which Secret may
+// request next, and when. It requests nothing itself.
+package outage
 
 import (
 	"sort"
@@ -17,14 +19,15 @@ const (
 	lastProbe  = 20 * time.Second
 )
 
-// outage keeps Secrets from requesting where there is no answer: for the identities of one namespace, or, once there is evidence that
+// Outage keeps Secrets from requesting where there is no answer: for the identities of one namespace, or, once there is evidence that
 // the identity cluster answers for none, for all. In either case one Secret at a time requests; when it is answered, the others go on,
 // spread out. A Secret that failed goes behind those that did not; else the one whose token expires first is the next.
-type outage struct {
-	clock  clock.PassiveClock
-	random func() float64
-	// add queues a Secret again after a while.
-	add func(key types.NamespacedName, after time.Duration)
+type Outage struct {
+	clock clock.PassiveClock
+	// Random is uniform in [0, 1).
+	Random func() float64
+	// Add queues a Secret again after a while.
+	Add func(key types.NamespacedName, after time.Duration)
 
 	mu       sync.Mutex
 	all      *silence            // of the whole cluster; nil: it answers
@@ -52,16 +55,17 @@ type lastFailure struct {
 // remembered is for how long a failure counts that was followed by nothing.
 const remembered = time.Hour
 
-func newOutage(clock clock.PassiveClock, random func() float64, add func(types.NamespacedName, time.Duration)) *outage {
-	return &outage{
-		clock: clock, random: random, add: add,
+// New returns an Outage of an identity cluster that answers.
+func New(clock clock.PassiveClock, random func() float64, add func(types.NamespacedName, time.Duration)) *Outage {
+	return &Outage{
+		clock: clock, Random: random, Add: add,
 		of: map[string]*silence{}, failed: map[string]lastFailure{}, failures: map[types.NamespacedName]int{},
 	}
 }
 
-// pass reports whether a Secret may request a token of an identity of a namespace now. If not, the Secret is remembered, and queued
+// Pass reports whether a Secret may request a token of an identity of a namespace now. If not, the Secret is remembered, and queued
 // when its turn comes.
-func (o *outage) pass(key types.NamespacedName, namespace string, expiry time.Time) bool {
+func (o *Outage) Pass(key types.NamespacedName, namespace string, expiry time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.silenceOf(namespace)
@@ -75,21 +79,21 @@ func (o *outage) pass(key types.NamespacedName, namespace string, expiry time.Ti
 	case s.probing == key && early <= 0:
 		return true
 	case s.probing == key:
-		o.add(key, early) // a change has brought it here, in place of its turn
+		o.Add(key, early) // a change has brought it here, in place of its turn
 	}
 	return false
 }
 
-func (o *outage) silenceOf(namespace string) *silence {
+func (o *Outage) silenceOf(namespace string) *silence {
 	if s := o.of[namespace]; s != nil {
 		return s
 	}
 	return o.all
 }
 
-// unanswered records that a Secret got no answer for an identity of a namespace. reads reports whether the identity cluster answers
+// Unanswered records that a Secret got no answer for an identity of a namespace. reads reports whether the identity cluster answers
 // reads, which no webhook and no policy of a namespace can prevent.
-func (o *outage) unanswered(key types.NamespacedName, namespace string, expiry time.Time, reads bool) {
+func (o *Outage) Unanswered(key types.NamespacedName, namespace string, expiry time.Time, reads bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.failures[key]++
@@ -110,7 +114,7 @@ func (o *outage) unanswered(key types.NamespacedName, namespace string, expiry t
 }
 
 // several reports whether more than one namespace has failed since the cluster answered for any.
-func (o *outage) several() bool {
+func (o *Outage) several() bool {
 	n := 0
 	for _, failure := range o.failed {
 		if !failure.alone {
@@ -121,7 +125,7 @@ func (o *outage) several() bool {
 }
 
 // begin makes one silence of those of all namespaces, but for those that fail alone.
-func (o *outage) begin() {
+func (o *Outage) begin() {
 	o.all = o.newSilence()
 	for namespace, s := range o.of {
 		if o.failed[namespace].alone {
@@ -137,12 +141,12 @@ func (o *outage) begin() {
 	}
 }
 
-func (o *outage) newSilence() *silence {
+func (o *Outage) newSilence() *silence {
 	return &silence{since: o.clock.Now(), waiting: map[types.NamespacedName]time.Time{}}
 }
 
-// answered records that the cluster has answered for a namespace, a refusal too: if there was an outage, it is over.
-func (o *outage) answered(namespace string) {
+// Answered records that the cluster has answered for a namespace, a refusal too: if there was an outage, it is over.
+func (o *Outage) Answered(namespace string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reached(namespace)
@@ -152,8 +156,8 @@ func (o *outage) answered(namespace string) {
 	}
 }
 
-// throttled records that the cluster has answered that requests for a namespace are too many: the next one comes after a while.
-func (o *outage) throttled(key types.NamespacedName, namespace string, expiry time.Time, after time.Duration) {
+// Throttled records that the cluster has answered that requests for a namespace are too many: the next one comes after a while.
+func (o *Outage) Throttled(key types.NamespacedName, namespace string, expiry time.Time, after time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.reached(namespace)
@@ -168,7 +172,7 @@ func (o *outage) throttled(key types.NamespacedName, namespace string, expiry ti
 }
 
 // reached ends an outage of the whole cluster. Namespaces that have had no answer since they failed, fail alone.
-func (o *outage) reached(namespace string) {
+func (o *Outage) reached(namespace string) {
 	delete(o.failed, namespace)
 	for other, failure := range o.failed {
 		if o.clock.Since(failure.at) > remembered {
@@ -184,19 +188,19 @@ func (o *outage) reached(namespace string) {
 }
 
 // release queues all Secrets that wait for an answer, spread out.
-func (o *outage) release(s *silence) {
+func (o *Outage) release(s *silence) {
 	keys := make([]types.NamespacedName, 0, len(s.waiting))
 	for key := range s.waiting {
 		keys = append(keys, key)
 	}
 	sort.Slice(keys, func(i, j int) bool { return o.before(s, keys[i], keys[j]) })
 	for i, key := range keys {
-		o.add(key, renewal.Spread(i, len(keys)))
+		o.Add(key, renewal.Spread(i, len(keys)))
 	}
 }
 
 // before reports whether the turn of a comes before that of b.
-func (o *outage) before(s *silence, a, b types.NamespacedName) bool {
+func (o *Outage) before(s *silence, a, b types.NamespacedName) bool {
 	if o.failures[a] != o.failures[b] {
 		return o.failures[a] < o.failures[b]
 	}
@@ -204,19 +208,19 @@ func (o *outage) before(s *silence, a, b types.NamespacedName) bool {
 }
 
 // choose makes a Secret the next to request, after a wait that grows and is at least as long as given.
-func (o *outage) choose(s *silence, least time.Duration) {
+func (o *Outage) choose(s *silence, least time.Duration) {
 	if !o.pick(s) {
 		return
 	}
 	wait := min(lastProbe, firstProbe<<min(s.probes, 5))
-	wait = max(least, wait/2+time.Duration(float64(wait/2)*o.random()))
+	wait = max(least, wait/2+time.Duration(float64(wait/2)*o.Random()))
 	s.probes++
 	s.next = o.clock.Now().Add(wait)
-	o.add(s.probing, wait)
+	o.Add(s.probing, wait)
 }
 
 // pick gives the turn to a Secret, and reports whether there is one.
-func (o *outage) pick(s *silence) bool {
+func (o *Outage) pick(s *silence) bool {
 	s.probing = types.NamespacedName{}
 	for key := range s.waiting {
 		if s.probing == (types.NamespacedName{}) || o.before(s, key, s.probing) {
@@ -226,9 +230,9 @@ func (o *outage) pick(s *silence) bool {
 	return s.probing != types.NamespacedName{}
 }
 
-// forget drops a Secret that does not wait, or is gone. When the last one is dropped, no request can find the end of the outage:
+// Forget drops a Secret that does not wait, or is gone. When the last one is dropped, no request can find the end of the outage:
 // it counts as over.
-func (o *outage) forget(key types.NamespacedName) {
+func (o *Outage) Forget(key types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.failures, key)
@@ -243,16 +247,16 @@ func (o *outage) forget(key types.NamespacedName) {
 }
 
 // leave takes a Secret out of a silence, and reports whether the silence is empty. An unused turn is passed on.
-func (o *outage) leave(s *silence, key types.NamespacedName) bool {
+func (o *Outage) leave(s *silence, key types.NamespacedName) bool {
 	delete(s.waiting, key)
 	if s.probing == key && o.pick(s) {
-		o.add(s.probing, max(0, s.next.Sub(o.clock.Now())))
+		o.Add(s.probing, max(0, s.next.Sub(o.clock.Now())))
 	}
 	return len(s.waiting) == 0
 }
 
-// lasts returns since when the identity cluster has not answered, zero if it does, and how many Secrets wait for an answer.
-func (o *outage) lasts() (time.Time, int) {
+// Lasts returns since when the identity cluster has not answered, zero if it does, and how many Secrets wait for an answer.
+func (o *Outage) Lasts() (time.Time, int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var since time.Time

@@ -1,4 +1,6 @@
-package delivery
+// Package gates lets pods be scheduled once their tokens exist, and reports why they wait until then. In go pods with the agent's gate; out
+// come pods without it, and conditions.
+package gates
 
 import (
 	"context"
@@ -6,7 +8,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,32 +17,40 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
-// gates removes the scheduling gate of pods all of whose tokens exist.
-type gates struct {
-	client   client.Client
-	clock    clock.PassiveClock
-	events   Events
-	secrets  *ledger // the last failures of Secrets
-	accounts *ledger // and of service accounts
-	recorder *Recorder
+// Needs are what a Controller works with.
+type Needs struct {
+	Client client.Client
+	Clock  clock.PassiveClock
+	Events workload.Events
+	// OfSecret and OfAccount return the last failure of a Secret, and of a service account.
+	OfSecret, OfAccount func(key types.NamespacedName) failures.Failure
+	// Released is called when a pod has lost the gate.
+	Released func()
 }
 
+// Controller removes the scheduling gate of pods all of whose tokens exist.
+type Controller struct{ Needs }
+
+// New returns a Controller.
+func New(needs Needs) *Controller { return &Controller{needs} }
+
 // Reconcile looks at one pod.
-func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (g *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var pod corev1.Pod
-	if err := g.client.Get(ctx, request.NamespacedName, &pod); err != nil {
+	if err := g.Client.Get(ctx, request.NamespacedName, &pod); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	index := gateOf(&pod)
+	index := Of(&pod)
 	if index < 0 || pod.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil
 	}
-	for _, name := range tokenSecrets(&pod) {
+	for _, name := range workload.TokenSecrets(&pod) {
 		var secret corev1.Secret
-		err := g.client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, &secret)
+		err := g.Client.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, &secret)
 		if client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, err
 		}
@@ -52,21 +61,21 @@ func (g *gates) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	}
 	// The condition is written first, as the agent follows pods with a gate only. A pod does not wait for it.
 	var unshown error
-	if has := waitingOf(&pod); has != nil && has.Status != corev1.ConditionTrue {
+	if has := Waiting(&pod); has != nil && has.Status != corev1.ConditionTrue {
 		_, unshown = g.condition(ctx, &pod, corev1.PodCondition{Status: corev1.ConditionTrue, Reason: "TokensExist", Message: "the tokens of the pod exist"})
 	}
-	err := g.client.Patch(ctx, &pod, client.RawPatch(types.JSONPatchType, removal(&pod, index)))
+	err := g.Client.Patch(ctx, &pod, client.RawPatch(types.JSONPatchType, removal(&pod, index)))
 	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) {
 		return reconcile.Result{}, nil // it has changed meanwhile, which queues it again
 	}
 	if err == nil {
-		g.recorder.gates.Inc()
+		g.Released()
 	}
 	return reconcile.Result{}, errors.Join(unshown, err)
 }
 
-// gateOf returns the position of our gate, or -1.
-func gateOf(pod *corev1.Pod) int {
+// Of returns the position of our gate, or -1.
+func Of(pod *corev1.Pod) int {
 	return slices.IndexFunc(pod.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == v1alpha1.GateToken })
 }
 
@@ -82,20 +91,4 @@ func removal(pod *corev1.Pod, index int) []byte {
 		panic(err) // strings always have a JSON form
 	}
 	return patch
-}
-
-// tokenSecrets returns the names of the agent's Secrets that a pod mounts.
-func tokenSecrets(pod *corev1.Pod) []string {
-	var names []string
-	for _, volume := range pod.Spec.Volumes {
-		if volume.Projected == nil {
-			continue
-		}
-		for _, source := range volume.Projected.Sources {
-			if source.Secret != nil && strings.HasPrefix(source.Secret.Name, tokensecret.NamePrefix) {
-				names = append(names, source.Secret.Name)
-			}
-		}
-	}
-	return names
 }

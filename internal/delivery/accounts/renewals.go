@@ -1,4 +1,4 @@
-package delivery
+package accounts
 
 import (
 	"maps"
@@ -8,18 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// renewals are the Secrets that are to get a new token because their service account requests it.
-type renewals struct {
+// Renewals are the Secrets that are to get a new token because their service account requests it.
+type Renewals struct {
 	mu   sync.Mutex
 	open map[types.NamespacedName]map[types.NamespacedName]struct{} // Secrets that are not done yet, by account
 }
 
-func newRenewals() *renewals {
-	return &renewals{open: map[types.NamespacedName]map[types.NamespacedName]struct{}{}}
+// NewRenewals returns Renewals without any.
+func NewRenewals() *Renewals {
+	return &Renewals{open: map[types.NamespacedName]map[types.NamespacedName]struct{}{}}
 }
 
 // begin opens a request of an account for Secrets, unless one is open, and reports whether it did.
-func (a *renewals) begin(account types.NamespacedName, secrets []types.NamespacedName) bool {
+func (a *Renewals) begin(account types.NamespacedName, secrets []types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, open := a.open[account]; open {
@@ -33,16 +34,16 @@ func (a *renewals) begin(account types.NamespacedName, secrets []types.Namespace
 	return true
 }
 
-// requested reports whether a Secret of an account is to get a new token.
-func (a *renewals) requested(account, secret types.NamespacedName) bool {
+// Requested reports whether a Secret of an account is to get a new token.
+func (a *Renewals) Requested(account, secret types.NamespacedName) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, ok := a.open[account][secret]
 	return ok
 }
 
-// done records that a Secret has its new token.
-func (a *renewals) done(account, secret types.NamespacedName) {
+// Done records that a Secret has its new token.
+func (a *Renewals) Done(account, secret types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if todo, open := a.open[account]; open {
@@ -51,14 +52,14 @@ func (a *renewals) done(account, secret types.NamespacedName) {
 }
 
 // keep drops from a request the Secrets that the account does not need any more: they will never be done.
-func (a *renewals) keep(account types.NamespacedName, secrets []types.NamespacedName) {
+func (a *Renewals) keep(account types.NamespacedName, secrets []types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	maps.DeleteFunc(a.open[account], func(secret types.NamespacedName, _ struct{}) bool { return !slices.Contains(secrets, secret) })
 }
 
 // state reports whether a request of an account is open, and whether all its Secrets are done.
-func (a *renewals) state(account types.NamespacedName) (open, complete bool) {
+func (a *Renewals) state(account types.NamespacedName) (open, complete bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	todo, open := a.open[account]
@@ -66,7 +67,7 @@ func (a *renewals) state(account types.NamespacedName) (open, complete bool) {
 }
 
 // end closes the request of an account.
-func (a *renewals) end(account types.NamespacedName) {
+func (a *Renewals) end(account types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.open, account)

@@ -1,4 +1,4 @@
-package delivery
+package workload
 
 import (
 	"context"
@@ -18,12 +18,12 @@ const component = "credence-agent"
 
 // Events are Events on objects of the workload cluster, and on identities in theirs.
 type Events struct {
-	workload, identity record.EventRecorder
+	Workload, Identity record.EventRecorder
 }
 
 // StartEvents writes Events with a client of each cluster until ctx is done.
 func StartEvents(ctx context.Context, workload, identity kubernetes.Interface) Events {
-	return Events{workload: start(ctx, workload), identity: start(ctx, identity)}
+	return Events{Workload: start(ctx, workload), Identity: start(ctx, identity)}
 }
 
 func start(ctx context.Context, client kubernetes.Interface) record.EventRecorder {
@@ -36,7 +36,7 @@ func start(ctx context.Context, client kubernetes.Interface) record.EventRecorde
 	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component})
 }
 
-// reference names an object in an Event without having all of it.
-func reference(apiVersion, kind, namespace, name string, uid string) *corev1.ObjectReference {
+// Reference names an object in an Event without having all of it.
+func Reference(apiVersion, kind, namespace, name string, uid string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name, UID: types.UID(uid)}
 }

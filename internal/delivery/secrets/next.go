@@ -1,4 +1,4 @@
-package delivery
+package secrets
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -21,7 +22,7 @@ type state struct {
 	request   tokensecret.Request
 	invalid   error // of the request
 	requested bool  // a new token, by the Secret or its service account
-	memory    entry
+	memory    Entry
 	local     time.Time // by the clock of this machine
 	now       time.Time // by that of the issuer
 	random    func() float64
@@ -82,19 +83,19 @@ const (
 // action is the next step. A look that ends has a failure or a time after which the next one is due, or neither: it waits for a change.
 type action struct {
 	step    step
-	failure failure
+	failure failures.Failure
 	after   time.Duration
 }
 
-func fail(s step, c Cause, reason, message string) action {
-	return action{step: s, failure: failure{c, reason, message}}
+func fail(s step, c failures.Cause, reason, message string) action {
+	return action{step: s, failure: failures.Failure{Cause: c, Reason: reason, Message: message}}
 }
 
 // next returns what is done about a Secret, as a function of what is known. It reads from top to bottom.
 func next(s *state) action {
 	switch {
 	case s.invalid != nil:
-		return fail(stand, AnnotationInvalid, "InvalidAnnotation", s.invalid.Error())
+		return fail(stand, failures.AnnotationInvalid, "InvalidAnnotation", s.invalid.Error())
 	case !s.identity.known:
 		return action{step: readIdentity}
 	case s.identity.err != nil:
@@ -104,13 +105,13 @@ func next(s *state) action {
 	case !s.foreign.known:
 		return action{step: checkOwner}
 	case s.foreign.err != nil:
-		return fail(retry, ReviewFailed, "ReviewFailed", s.foreign.err.Error())
+		return fail(retry, failures.ReviewFailed, "ReviewFailed", s.foreign.err.Error())
 	case s.foreign.value != "":
-		return fail(retry, NotOwn, "SecretNotOwned", "no tokens are written: "+s.foreign.value)
+		return fail(retry, failures.NotOwn, "SecretNotOwned", "no tokens are written: "+s.foreign.value)
 	case !s.plan.known:
 		return action{step: makePlan}
 	case s.plan.err != nil:
-		return fail(stand, Refused, "InvalidProviderConfig", s.plan.err.Error())
+		return fail(stand, failures.Refused, "InvalidProviderConfig", s.plan.err.Error())
 	case !s.plan.value.decision.Renew():
 		return action{step: settled, after: max(s.plan.value.decision.At.Sub(s.now), time.Second)}
 	}
@@ -121,9 +122,9 @@ func next(s *state) action {
 func renew(s *state) action {
 	if !s.turn.known {
 		if immutable := s.secret.Immutable; immutable != nil && *immutable {
-			return fail(stand, WriteFailed, "SecretImmutable", "no token can be written into the Secret, as it is immutable: delete it, and create it without immutable: true")
+			return fail(stand, failures.WriteFailed, "SecretImmutable", "no token can be written into the Secret, as it is immutable: delete it, and create it without immutable: true")
 		}
-		if after := s.memory.wait(s.attempt(), s.local); after > 0 {
+		if after := s.memory.Wait(s.attempt(), s.local); after > 0 {
 			return action{step: wait, after: after}
 		}
 		if after := s.memory.tokens.hold(s.local, s.random); after > 0 {
@@ -137,9 +138,9 @@ func renew(s *state) action {
 	case !s.denied.known:
 		return action{step: checkUse}
 	case s.denied.err != nil:
-		return fail(retry, ReviewFailed, "ReviewFailed", s.denied.err.Error())
+		return fail(retry, failures.ReviewFailed, "ReviewFailed", s.denied.err.Error())
 	case s.denied.value != "":
-		return fail(retry, UseDenied, "UseDenied", s.denied.value)
+		return fail(retry, failures.UseDenied, "UseDenied", s.denied.value)
 	case !s.minted.known && s.reusable():
 		return action{step: reuseToken}
 	case !s.minted.known:
@@ -149,20 +150,20 @@ func renew(s *state) action {
 	case !s.written.known:
 		return action{step: writeToken}
 	case s.written.err != nil:
-		return fail(retry, WriteFailed, "WriteFailed", fmt.Sprintf("write the token: %v", s.written.err))
+		return fail(retry, failures.WriteFailed, "WriteFailed", fmt.Sprintf("write the token: %v", s.written.err))
 	}
 	return action{step: renewed, after: max(s.minted.value.renewAt.Sub(s.now), time.Second)}
 }
 
 // identityFailed is what follows when the identity could not be read.
 func identityFailed(s *state) action {
-	switch c := cause(s.identity.err); c {
-	case IdentityMissing:
+	switch c := failures.Of(s.identity.err); c {
+	case failures.IdentityMissing:
 		return orphaned(fmt.Sprintf("WorkloadIdentity %s does not exist", s.request.Identity))
-	case Unreachable:
+	case failures.Unreachable:
 		return withoutAnswer(s, s.identity.err)
 	default:
-		return fail(retry, c, "IdentityUnreadable", forbidden(s.request.Identity, s.identity.err))
+		return fail(retry, c, "IdentityUnreadable", failures.Forbidden(s.request.Identity, s.identity.err))
 	}
 }
 
@@ -170,37 +171,29 @@ func identityFailed(s *state) action {
 func requestFailed(s *state) action {
 	id, err := s.request.Identity, s.minted.err
 	if errors.As(err, new(unusable)) {
-		return fail(retry, TokenUnusable, "TokenUnusable", err.Error())
+		return fail(retry, failures.TokenUnusable, "TokenUnusable", err.Error())
 	}
-	switch c := cause(err); c {
-	case Unreachable:
+	switch c := failures.Of(err); c {
+	case failures.Unreachable:
 		if !s.reads.known {
 			return action{step: tryReads}
 		}
 		return withoutAnswer(s, err)
-	case Throttled:
+	case failures.Throttled:
 		return fail(throttled, c, "TokenRequestThrottled", fmt.Sprintf("the identity cluster takes no more requests for tokens of the namespace %s now: %v; the token stays, and is renewed once it does", id.Namespace, err))
-	case IdentityMissing:
+	case failures.IdentityMissing:
 		return orphaned(fmt.Sprintf("WorkloadIdentity %s does not exist", id))
 	default:
-		return fail(retry, c, "TokenRequestRefused", forbidden(id, err))
+		return fail(retry, c, "TokenRequestRefused", failures.Forbidden(id, err))
 	}
 }
 
 func withoutAnswer(s *state, err error) action {
-	return fail(unanswered, Unreachable, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster gives no answer for WorkloadIdentity %s: %v; the token stays, and is renewed once there is one", s.request.Identity, err))
+	return fail(unanswered, failures.Unreachable, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster gives no answer for WorkloadIdentity %s: %v; the token stays, and is renewed once there is one", s.request.Identity, err))
 }
 
 func orphaned(message string) action {
-	return fail(orphan, IdentityMissing, "IdentityMissing", message)
-}
-
-func forbidden(identity types.NamespacedName, err error) string {
-	if cause(err) != AgentForbidden {
-		return fmt.Sprintf("the identity cluster refuses a token of WorkloadIdentity %s: %v", identity, err)
-	}
-	return fmt.Sprintf("the agent may not get tokens of WorkloadIdentity %s: %v; in the identity cluster, give the agent's user the role credence:agent:identities in the namespace %s",
-		identity, err, identity.Namespace)
+	return fail(orphan, failures.IdentityMissing, "IdentityMissing", message)
 }
 
 // reusable reports whether the token that could not be written at the last try is still wanted: while the workload cluster accepts no

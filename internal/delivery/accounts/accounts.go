@@ -1,4 +1,6 @@
-package delivery
+// Package accounts keeps the Secrets of service accounts. In go service accounts with the identities that they name; out come Secrets to be
+// filled, one for each identity, which go when nothing needs them any more. It requests no tokens.
+package accounts
 
 import (
 	"context"
@@ -16,37 +18,53 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// accounts keeps one Secret for each identity that a service account gives its pods, and besides only those that pods still mount.
-type accounts struct {
-	client     client.Client
-	live       client.Reader
-	identities Identities
-	reviews    authority.Reviewer
-	clock      clock.PassiveClock
-	random     func() float64
-	events     Events
-	renewals   *renewals
-	// queue makes the requestor look at a Secret.
-	queue func(types.NamespacedName, time.Duration)
-	// serves reports whether the agent has the Secrets of a namespace.
-	serves   func(namespace string) bool
-	failures *ledger
-	// pods lists the pods of a service account that have not ended.
-	pods func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error)
-	log  *slog.Logger
+// Identities finds identities of the identity cluster. Its errors are those of the API.
+type Identities interface {
+	Get(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
 }
 
+// Ledger remembers the failures of service accounts.
+type Ledger = failures.Ledger[failures.Record]
+
+// Needs are what a Controller works with.
+type Needs struct {
+	Client     client.Client
+	Live       client.Reader
+	Identities Identities
+	Reviews    authority.Reviewer
+	Clock      clock.PassiveClock
+	Random     func() float64
+	Events     workload.Events
+	Renewals   *Renewals
+	// Queue makes the agent look at a Secret.
+	Queue func(types.NamespacedName, time.Duration)
+	// Serves reports whether the agent has the Secrets of a namespace.
+	Serves   func(namespace string) bool
+	Failures *Ledger
+	// Pods lists the pods of a service account that have not ended.
+	Pods func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error)
+	Log  *slog.Logger
+}
+
+// Controller keeps one Secret for each identity that a service account gives its pods, and besides only those that pods still mount.
+type Controller struct{ Needs }
+
+// New returns a Controller.
+func New(needs Needs) *Controller { return &Controller{needs} }
+
 // Reconcile handles one service account. It returns no errors of the API: its own waits cover them.
-func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	account := newAccount()
-	if err := a.client.Get(ctx, request.NamespacedName, account); err != nil {
+func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	account := workload.NewAccount()
+	if err := a.Client.Get(ctx, request.NamespacedName, account); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			a.failures.forget(request.NamespacedName)
-			a.renewals.end(request.NamespacedName)
+			a.Failures.Forget(request.NamespacedName)
+			a.Renewals.end(request.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -57,7 +75,7 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	on, err := enabled(ctx, a.client, account.Namespace)
+	on, err := workload.Enabled(ctx, a.Client, account.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -66,10 +84,10 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 		if wanted, err = tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities]); err != nil {
 			a.warn(account, problem{"InvalidAnnotation", fmt.Sprintf("annotation %s %v", v1alpha1.AnnotationAccountIdentities, err)})
 			// The Secrets stay: an annotation that cannot be read is not an order to delete. The account is read again, because no event comes when the annotation goes.
-			return reconcile.Result{RequeueAfter: again}, nil
+			return reconcile.Result{RequeueAfter: failures.Again}, nil
 		}
 	}
-	if len(wanted) > 0 && !a.serves(account.Namespace) {
+	if len(wanted) > 0 && !a.Serves(account.Namespace) {
 		return reconcile.Result{RequeueAfter: a.unserved(account)}, nil
 	}
 	problems := a.create(ctx, account, wanted, kept)
@@ -80,7 +98,7 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 	}
 	after := a.report(account, problems)
 	if after == 0 && waiting {
-		after = releasedLook
+		after = ReleasedLook
 	}
 	return reconcile.Result{RequeueAfter: after}, nil
 }
@@ -88,24 +106,32 @@ func (a *accounts) Reconcile(ctx context.Context, request reconcile.Request) (re
 // problem is why a service account does not have all Secrets that it should.
 type problem struct{ reason, message string }
 
-func (a *accounts) report(account *metav1.PartialObjectMetadata, problems []problem) time.Duration {
+func (a *Controller) report(account *metav1.PartialObjectMetadata, problems []problem) time.Duration {
 	key := client.ObjectKeyFromObject(account)
 	if len(problems) == 0 {
-		a.failures.forget(key)
+		a.Failures.Forget(key)
 		return 0
 	}
 	a.warn(account, problems...)
-	return a.failures.failed(key, account.ResourceVersion, a.clock.Now(), 0, a.random)
+	return a.failed(account)
 }
 
-// patience is how many times in a row the agent lacks the right to the Secrets of a namespace before it writes an Event: the
+// failed counts a failure, and returns how long to wait.
+func (a *Controller) failed(account *metav1.PartialObjectMetadata) (wait time.Duration) {
+	a.Failures.Change(client.ObjectKeyFromObject(account), func(r *failures.Record) {
+		wait = r.Failed(account.ResourceVersion, a.Clock.Now(), 0, a.Random)
+	})
+	return wait
+}
+
+// Patience is how many times in a row the agent lacks the right to the Secrets of a namespace before it writes an Event: the
 // binder takes a moment to grant it, and the agent is notified then.
-const patience = 4
+const Patience = 4
 
 // unserved handles an account in a namespace whose Secrets the agent may not read.
-func (a *accounts) unserved(account *metav1.PartialObjectMetadata) time.Duration {
-	wait := a.failures.failed(client.ObjectKeyFromObject(account), account.ResourceVersion, a.clock.Now(), 0, a.random)
-	if a.failures.get(client.ObjectKeyFromObject(account)).failures >= patience {
+func (a *Controller) unserved(account *metav1.PartialObjectMetadata) time.Duration {
+	wait := a.failed(account)
+	if a.Failures.Get(client.ObjectKeyFromObject(account)).Failures >= Patience {
 		a.warn(account, problem{"NamespaceNotBound", fmt.Sprintf("the agent may not read Secrets of the namespace %s: there must be a RoleBinding %s in it, "+
 			"which credence-server binder creates; an admin of the cluster can see whether that runs", account.Namespace, rights.AgentSecrets)})
 	}
@@ -113,58 +139,54 @@ func (a *accounts) unserved(account *metav1.PartialObjectMetadata) time.Duration
 }
 
 // warn writes an Event for each problem, unless an account's last ones were the same a short while ago.
-func (a *accounts) warn(account *metav1.PartialObjectMetadata, problems ...problem) {
+func (a *Controller) warn(account *metav1.PartialObjectMetadata, problems ...problem) {
 	var all []string
 	for _, p := range problems {
 		all = append(all, p.reason+": "+p.message)
 	}
-	f := failure{message: strings.Join(all, "\n")}
-	now, reported := a.clock.Now(), false
-	a.failures.change(client.ObjectKeyFromObject(account), func(e *entry) {
-		if reported = e.reported == f && now.Sub(e.reportedAt) < again; !reported {
-			e.reported, e.reportedAt = f, now
-		}
-	})
-	if reported {
+	f := failures.Failure{Message: strings.Join(all, "\n")}
+	first := false
+	a.Failures.Change(client.ObjectKeyFromObject(account), func(r *failures.Record) { first = r.Report(f, a.Clock.Now()) })
+	if !first {
 		return
 	}
 	for _, p := range problems {
-		a.events.workload.Event(reference("v1", "ServiceAccount", account.Namespace, account.Name, string(account.UID)), corev1.EventTypeWarning, p.reason, p.message)
+		a.Events.Workload.Event(workload.Reference("v1", "ServiceAccount", account.Namespace, account.Name, string(account.UID)), corev1.EventTypeWarning, p.reason, p.message)
 	}
 }
 
 // renewAll carries out the annotation of an account that requests new tokens in all its Secrets, and then removes it.
-func (a *accounts) renewAll(ctx context.Context, account *metav1.PartialObjectMetadata, kept map[string]*corev1.Secret, wanted []string) error {
+func (a *Controller) renewAll(ctx context.Context, account *metav1.PartialObjectMetadata, kept map[string]*corev1.Secret, wanted []string) error {
 	key := client.ObjectKeyFromObject(account)
 	if account.Annotations[v1alpha1.AnnotationOperation] != v1alpha1.OperationRenewToken {
-		a.renewals.end(key)
+		a.Renewals.end(key)
 		return nil
 	}
 	var secrets []types.NamespacedName
 	for _, name := range wanted {
 		secrets = append(secrets, types.NamespacedName{Namespace: account.Namespace, Name: tokensecret.NameFor(account.Name, name)})
 	}
-	a.renewals.keep(key, secrets)
-	open, complete := a.renewals.state(key)
+	a.Renewals.keep(key, secrets)
+	open, complete := a.Renewals.state(key)
 	if !open {
 		if missing := missingOf(wanted, kept); missing != "" {
 			return fmt.Errorf("a new token is requested, but there is no Secret yet for %s", missing)
 		}
-		a.renewals.begin(key, secrets)
+		a.Renewals.begin(key, secrets)
 		for _, secret := range secrets {
-			a.queue(secret, 0)
+			a.Queue(secret, 0)
 		}
-		_, complete = a.renewals.state(key)
+		_, complete = a.Renewals.state(key)
 	}
 	if !complete {
 		return nil // the requestor queues it then
 	}
 	out := account.DeepCopy()
 	delete(out.Annotations, v1alpha1.AnnotationOperation)
-	if err := a.client.Patch(ctx, out, client.MergeFromWithOptions(account, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := a.Client.Patch(ctx, out, client.MergeFromWithOptions(account, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("remove the annotation %s: %w", v1alpha1.AnnotationOperation, err)
 	}
-	a.renewals.end(key)
+	a.Renewals.end(key)
 	return nil
 }
 

@@ -1,0 +1,71 @@
+package secrets
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/renewal"
+)
+
+// Ledger remembers Secrets by name.
+type Ledger struct{ failures.Ledger[Entry] }
+
+// Entry is the state of a Secret in memory: nothing that would be missed after a restart.
+type Entry struct {
+	failures.Record
+	Expiry  time.Time // of its token, or zero
+	Version string    // resource version that the Secret got by the last token
+	tokens  pace      // of new tokens
+	marks   pace      // of marks that its identity is missing
+	minted  *minted   // a token that could not be written
+}
+
+// Soonest returns the earliest expiry of all tokens, and the number of Secrets; zero if there is no token.
+func (l *Ledger) Soonest() (soonest time.Time, secrets int) {
+	l.Each(func(e Entry) {
+		secrets++
+		if !e.Expiry.IsZero() && (soonest.IsZero() || e.Expiry.Before(soonest)) {
+			soonest = e.Expiry
+		}
+	})
+	return soonest, secrets
+}
+
+// soon is how soon after a write a second one is odd: another writer changes the Secret as often as it is written.
+const soon = 10 * time.Second
+
+// pace is that of writes of one kind.
+type pace struct {
+	last  time.Time
+	quick int // writes in a row that came too soon after one another
+}
+
+// hold returns how long the next write must wait because there were too many.
+func (p pace) hold(now time.Time, random func() float64) time.Duration {
+	if p.quick == 0 {
+		return 0
+	}
+	return max(0, p.last.Add(renewal.Backoff(p.quick+1, random)).Sub(now))
+}
+
+func (p pace) after(now time.Time) pace {
+	if !p.last.IsZero() && now.Sub(p.last) < soon<<min(p.quick, 5) {
+		return pace{now, p.quick + 1}
+	}
+	return pace{last: now}
+}
+
+// LongestLag is for how long after a write a cache may be behind. Resource versions that are older after that are those of a cluster
+// that was restored from a backup.
+const LongestLag = time.Minute
+
+// stale reports whether a resource version of a Secret is older than what was written last: the cache is behind.
+func (e Entry) stale(version string, now time.Time) bool {
+	if e.Version == "" || now.Sub(e.tokens.last) >= LongestLag {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(version, e.Version)
+	return err == nil && order < 0
+}

@@ -1,0 +1,272 @@
+// Package secrets keeps the tokens of Secrets fresh. In go labelled Secrets and the identities that they name; out come tokens in them, with
+// the config, and when the next one is due. One function, next, decides what is done about a Secret.
+package secrets
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/outage"
+	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/reports"
+	"github.com/credence-id/credence/internal/delivery/workload"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/relyingparty"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// Identities finds identities of the identity cluster. Its errors are those of the API.
+type Identities interface {
+	Get(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
+	// Read is Get without what is remembered: a request to the identity cluster.
+	Read(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
+}
+
+// Tokens requests tokens of the identity with a uid: another one of the same name is refused. The context is nil for a token
+// without one, the duration 0 for the server's default. Its errors are those of the API.
+type Tokens interface {
+	Token(ctx context.Context, name types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject, duration time.Duration) (identity.Token, error)
+}
+
+// Keys returns the revoked signing keys.
+type Keys interface {
+	Revoked(keyID string) bool
+}
+
+// Renewals are the Secrets that are to get a new token because their service account requests it.
+type Renewals interface {
+	Requested(account, secret types.NamespacedName) bool
+	Done(account, secret types.NamespacedName)
+}
+
+// Recorder counts tokens and failures.
+type Recorder interface {
+	Renewed(reason renewal.Reason)
+	Failed(cause failures.Cause)
+}
+
+// Needs are what a Controller works with.
+type Needs struct {
+	Client     client.Client // reads from the cache
+	Live       client.Reader // reads the API
+	Identities Identities
+	Tokens     Tokens
+	Keys       Keys
+	Reviews    authority.Reviewer
+	// OneCluster reports whether identities and service accounts are of the same cluster: only then an account can be a context.
+	OneCluster bool
+	Window     renewal.Window
+	Duration   time.Duration
+	Clock      clock.PassiveClock
+	Random     func() float64
+
+	Events   workload.Events
+	Recorder Recorder
+	Ledger   *Ledger
+	Outage   *outage.Outage
+	Renewals Renewals
+	Reports  *reports.Reporter // nil: no reports
+	// AccountDone is called with an account all of whose Secrets may have their requested tokens.
+	AccountDone func(types.NamespacedName)
+	Log         *slog.Logger
+}
+
+// Controller keeps the tokens of Secrets fresh.
+type Controller struct {
+	Needs
+	// offset is how far the clock of the issuer is ahead, where that is more than a token's clock may be; nanoseconds.
+	offset atomic.Int64
+}
+
+// New returns a Controller.
+func New(needs Needs) *Controller { return &Controller{Needs: needs} }
+
+// CacheLag is after how long a Secret is looked at again that the cache does not show as it was written.
+const CacheLag = time.Second
+
+// Reconcile looks at one Secret, and renews its token if that is due. It never returns an error: waits are its own.
+func (r *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var secret corev1.Secret
+	if err := r.Client.Get(ctx, request.NamespacedName, &secret); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.forget(request.NamespacedName)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	if !tokensecret.Labelled(&secret) || secret.DeletionTimestamp != nil {
+		r.forget(request.NamespacedName)
+		return reconcile.Result{}, nil
+	}
+	if r.Ledger.Get(request.NamespacedName).stale(secret.ResourceVersion, r.Clock.Now()) {
+		return reconcile.Result{RequeueAfter: CacheLag}, nil // the cache shows the write in a moment, which queues it again
+	}
+	look := r.look(&secret)
+	a := r.advance(ctx, look)
+	after := r.end(ctx, look, a)
+	if a.step != awaitTurn && a.step != unanswered && a.step != throttled {
+		r.Outage.Forget(look.key)
+	}
+	r.report(look)
+	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// look is what a Secret holds, and what is remembered of it.
+func (r *Controller) look(secret *corev1.Secret) *state {
+	s := &state{key: client.ObjectKeyFromObject(secret), secret: secret, token: Stored(secret), random: r.Random}
+	s.request, s.invalid = tokensecret.Parse(secret)
+	s.memory = r.Ledger.Change(s.key, func(e *Entry) { e.Expiry = s.expiry() })
+	s.requested = secret.Annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken
+	if account, _, ok := workload.AccountOf(secret); ok && r.Renewals.Requested(account, s.key) {
+		s.requested = true
+	}
+	return s
+}
+
+// advance carries out actions until one ends the look, which it returns.
+func (r *Controller) advance(ctx context.Context, s *state) action {
+	id := s.request.Identity
+	for {
+		s.local, s.now = r.Clock.Now(), r.now()
+		switch a := next(s); a.step {
+		case readIdentity:
+			s.identity = found(r.Identities.Get(ctx, id.Namespace, id.Name))
+		case checkOwner:
+			s.foreign = found(r.foreign(ctx, s))
+		case makePlan:
+			s.plan = found(r.plan(s))
+		case takeTurn:
+			s.turn = found(r.Outage.Pass(s.key, id.Namespace, s.expiry()), nil)
+		case checkUse:
+			s.denied = found(r.denied(ctx, s))
+		case reuseToken:
+			s.minted = found(s.memory.minted, nil)
+		case requestToken:
+			s.minted = found(r.mint(ctx, s))
+		case tryReads:
+			_, err := r.Identities.Read(ctx, id.Namespace, id.Name)
+			s.reads = found(err == nil || failures.Of(err) != failures.Unreachable, nil)
+		case writeToken:
+			s.written = found(r.write(ctx, s))
+		default:
+			return a
+		}
+	}
+}
+
+// end carries out the last action of a look, and returns after how long the next one is due; 0: when something changes.
+func (r *Controller) end(ctx context.Context, s *state, a action) time.Duration {
+	switch a.step {
+	case settled:
+		r.Ledger.Change(s.key, func(e *Entry) { *e = Entry{Expiry: e.Expiry, tokens: e.tokens, marks: e.marks, Version: e.Version} })
+	case unanswered:
+		r.Outage.Unanswered(s.key, s.request.Identity.Namespace, s.expiry(), s.reads.value)
+		r.warn(s, a.failure)
+	case throttled:
+		r.Outage.Throttled(s.key, s.request.Identity.Namespace, s.expiry(), failures.RetryAfter(s.minted.err))
+		r.warn(s, a.failure)
+	case stand:
+		r.warn(s, a.failure)
+	case retry:
+		return r.retry(s, a.failure)
+	case orphan:
+		return r.orphan(ctx, s, a.failure)
+	case renewed:
+		r.renewed(ctx, s)
+	}
+	return a.after
+}
+
+func (r *Controller) forget(key types.NamespacedName) {
+	r.Ledger.Forget(key)
+	r.Outage.Forget(key)
+	r.Reports.Remove(key)
+}
+
+// report updates a Secret in the status of its identity.
+func (r *Controller) report(s *state) {
+	wi := s.identity.value
+	if wi == nil {
+		r.Reports.Remove(s.key)
+		return
+	}
+	e := r.Ledger.Get(s.key)
+	r.Reports.Set(s.key, reports.Secret{Identity: s.request.Identity, UID: wi.UID, Expiry: e.Expiry, Reason: e.Reported.Reason, Message: e.Reported.Message})
+}
+
+// foreign returns why a Secret that names a service account as its context is not the agent's own, or "".
+func (r *Controller) foreign(ctx context.Context, s *state) (string, error) {
+	if !tokensecret.ServiceAccountContext(s.request.Context) {
+		return "", nil
+	}
+	wrong, err := own(ctx, r.Client, s.secret, s.request)
+	if wrong != "" || err != nil || s.secret.Annotations[v1alpha1.AnnotationReleased] != "" {
+		return wrong, err
+	}
+	on, err := workload.Enabled(ctx, r.Client, s.key.Namespace)
+	if err == nil && !on {
+		wrong = fmt.Sprintf("the namespace %s has no label %s=%s any more", s.key.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+	}
+	return wrong, err
+}
+
+// plan works out what the token should be, and whether a new one is due.
+func (r *Controller) plan(s *state) (plan, error) {
+	wi := s.identity.value
+	config, err := tokensecret.Config(wi.Spec.TargetSystem.ProviderConfig)
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{config: config, context: s.request.Context}
+	if tokensecret.ServiceAccountContext(p.context) && !r.OneCluster {
+		p.context = nil
+	}
+	p.want = renewal.Want{
+		Subject:   wi.Status.Sub,
+		Audiences: wi.Spec.Audiences,
+		Digest:    renewal.Inputs{UID: string(wi.UID), Issuer: wi.Status.Issuer, Audiences: wi.Spec.Audiences, Config: config, Context: p.context}.Digest(),
+		Revoked:   r.Keys.Revoked,
+	}
+	p.decision = renewal.Decide(s.stored(p, wi.Spec.TargetSystem.Type), p.want, s.now)
+	return p, nil
+}
+
+// stored is what the Secret holds.
+func (s *state) stored(p plan, targetType string) renewal.State {
+	annotations := s.secret.Annotations
+	stored := renewal.State{Token: s.token, RenewAt: annotations[v1alpha1.AnnotationRenewTimestamp], Requested: s.requested}
+	_, marked := annotations[v1alpha1.AnnotationOrphaned]
+	if !marked && annotations[v1alpha1.AnnotationInputs] == renewal.Seal(p.want.Digest, s.secret.Data[v1alpha1.SecretToken]) &&
+		bytes.Equal(s.secret.Data[v1alpha1.SecretConfig], p.config) && s.secret.Labels[v1alpha1.LabelProvider] == targetType {
+		stored.Digest = p.want.Digest // else the token, or what stands beside it, is not what was written for these inputs
+	}
+	return stored
+}
+
+// Stored returns the claims of a Secret's token; nil if it is missing or cannot be read.
+func Stored(secret *corev1.Secret) *renewal.Token {
+	inspection, err := relyingparty.Inspect(string(secret.Data[v1alpha1.SecretToken]))
+	if err != nil {
+		return nil
+	}
+	return &renewal.Token{
+		KeyID: inspection.KeyID, Subject: inspection.Subject, Audiences: inspection.Audience,
+		IssuedAt: inspection.IssuedAt, Expiry: inspection.Expiry,
+	}
+}
+
+// now is the time of the issuer's clock.
+func (r *Controller) now() time.Time { return r.Clock.Now().Add(time.Duration(r.offset.Load())) }

@@ -1,0 +1,63 @@
+// Package workload is the objects of the workload cluster, as the rooms of the agent share them: service accounts, namespaces, pods and
+// their Secrets, Events, and the right to use an identity.
+package workload
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// Only the metadata of service accounts and namespaces is read and kept.
+
+// NewAccount is a service account to be read into.
+func NewAccount() *metav1.PartialObjectMetadata { return metadata("ServiceAccount") }
+
+// NewNamespace is a namespace to be read into.
+func NewNamespace() *metav1.PartialObjectMetadata { return metadata("Namespace") }
+
+func metadata(kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
+}
+
+// Enabled reports whether service accounts of a namespace may give their pods identities.
+func Enabled(ctx context.Context, reader client.Reader, name string) (bool, error) {
+	namespace := NewNamespace()
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return namespace.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled && namespace.DeletionTimestamp == nil, nil
+}
+
+// AccountOf returns the service account that owns a Secret; false if it has no such owner.
+func AccountOf(object metav1.Object) (types.NamespacedName, types.UID, bool) {
+	for _, owner := range object.GetOwnerReferences() {
+		if owner.APIVersion == "v1" && owner.Kind == "ServiceAccount" {
+			return types.NamespacedName{Namespace: object.GetNamespace(), Name: owner.Name}, owner.UID, true
+		}
+	}
+	return types.NamespacedName{}, "", false
+}
+
+// TokenSecrets returns the names of the agent's Secrets that a pod mounts.
+func TokenSecrets(pod *corev1.Pod) []string {
+	var names []string
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Projected == nil {
+			continue
+		}
+		for _, source := range volume.Projected.Sources {
+			if source.Secret != nil && strings.HasPrefix(source.Secret.Name, tokensecret.NamePrefix) {
+				names = append(names, source.Secret.Name)
+			}
+		}
+	}
+	return names
+}
