@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/credence-id/credence/internal/app/credential"
+	"github.com/credence-id/credence/internal/app/provider"
 )
 
-func main() { os.Exit(credential.Run(os.Args[1:], os.Stdout, os.Stderr, time.Now)) }
+func main() { os.Exit(provider.Run(os.Args[1:], os.Stdout, os.Stderr, time.Now)) }

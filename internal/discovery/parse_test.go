@@ -68,7 +68,7 @@ func TestParseRefusesConfigurations(t *testing.T) {
 		"another host's issuer":       {`identity.example.com/garden/issuer",`, `evil.example.com/garden/issuer",`, ReasonIssuer, "issuer"},
 		"no jwks_uri":                 {`"jwks_uri"`, `"x"`, ReasonJWKSURI, "jwks_uri"},
 		"foreign jwks_uri":            {`identity.example.com/garden/issuer/jwks`, `evil.example.com/garden/issuer/jwks`, ReasonJWKSURI, "jwks_uri"},
-		"jwks_uri elsewhere":          {`issuer/jwks`, `issuer/keys`, ReasonJWKSURI, "jwks_uri"},
+		"jwks_uri elsewhere":          {`issuer/jwks`, `keyring/keys`, ReasonJWKSURI, "jwks_uri"},
 		"jwks_uri with query":         {`issuer/jwks`, `issuer/jwks?a`, ReasonJWKSURI, "jwks_uri"},
 		"no response types":           {`"response_types_supported"`, `"x"`, ReasonMetadata, "response_types_supported"},
 		"response type is not a list": {`["id_token"]`, `"id_token"`, ReasonMetadata, "response_types_supported"},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/wording"
 )
 

@@ -12,7 +12,7 @@ import (
 	externaljwt "k8s.io/externaljwt/apis/v1"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 const (

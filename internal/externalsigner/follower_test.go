@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // memory is a store in memory. Its funcs change what it does.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // maxWithdrawn bounds the withdrawn keys in a ledger. The oldest are dropped first; with a new key every month it holds ten

@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

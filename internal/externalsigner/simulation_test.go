@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // simulated is a simulation by a fake clock: a signer that changes keys at random, three replicas with wrong clocks, each with a

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // Config is what an Issuer needs.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // countingSigner counts how often a private key is used.

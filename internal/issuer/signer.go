@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // ErrNoSigningKey: the ring has no key that may sign now. It passes with time, or with the next good ring.

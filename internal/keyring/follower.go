@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/credence-id/credence/internal/issuer/keys"
-	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 )
 
 // DefaultInterval is how often a store is read. It allows for failures within keys.DefaultStaleness.

@@ -16,10 +16,10 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
-	"github.com/credence-id/credence/internal/keystore"
-	"github.com/credence-id/credence/internal/keystore/keystoretest"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 )
 
 // faulty is a real store whose next calls a test can make fail.

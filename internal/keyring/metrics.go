@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // Recorder keeps the metrics of a ring. A nil Recorder records nothing. Labels are bounded: algorithms, states, kinds.

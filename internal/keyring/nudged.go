@@ -3,7 +3,7 @@ package keyring
 import (
 	"context"
 
-	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 )
 
 // nudged is a store that reports changes that this process knows of, and those that the store itself reports.

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/credence-id/credence/internal/issuer/keys"
-	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 )
 
 // attempts bounds how often a command is decided anew because another writer came first.

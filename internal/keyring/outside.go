@@ -7,7 +7,7 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/discovery/publication"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/report"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery/publication"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring"
-	"github.com/credence-id/credence/internal/keystore/keystoretest"
+	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 )
 
 // Published keys are remembered by the KeyRing, and by the documents where it has none; revocations by both.

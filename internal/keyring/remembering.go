@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/credence-id/credence/internal/issuer/keys"
-	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 )
 
 // ErrSuperseded: the stored ring does not know its past: an older ring was put back, or another

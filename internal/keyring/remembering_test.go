@@ -11,9 +11,9 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
-	"github.com/credence-id/credence/internal/keystore/keystoretest"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 )
 
 // remembered is a ring's past in another place, or the error of reading it.

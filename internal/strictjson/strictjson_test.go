@@ -25,7 +25,7 @@ var readers = []struct {
 		_, err := strictjson.Members([]byte(text), strictjson.Repeats)
 		return err
 	}},
-	{"any bytes", "issuer/keys", func(text string) error {
+	{"any bytes", "keyring/keys", func(text string) error {
 		_, err := strictjson.Members([]byte(text), strictjson.AnyBytes)
 		return err
 	}},
@@ -52,7 +52,7 @@ func TestWhatReadersJudgedDifferently(t *testing.T) {
 		accept     []string
 	}{
 		{"not UTF-8", "{\"a\":\"\xff\"}",
-			"accepted as U+FFFD by the signer's header, target, patches of a providerConfig, issuer/keys, the ledger and credential; of these, header, target and ledger refused the value",
+			"accepted as U+FFFD by the signer's header, target, patches of a providerConfig, keyring/keys, the ledger and credential; of these, header, target and ledger refused the value",
 			[]string{"any bytes", "known"}},
 		{"a key twice", `{"a":1,"a":2}`,
 			"accepted, the last counts, by the ledger and credential; reported by lint and target beside other faults; refused by the others",
@@ -61,7 +61,7 @@ func TestWhatReadersJudgedDifferently(t *testing.T) {
 			"the same",
 			[]string{"repeats", "known"}},
 		{"a key twice below", `{"a":{"b":1,"b":2}}`,
-			"accepted also by externalsigner/service, of claims that it does not check; issuer/keys refused it where it reads the entry",
+			"accepted also by externalsigner/service, of claims that it does not check; keyring/keys refused it where it reads the entry",
 			[]string{"repeats", "known"}},
 		{"two halves of characters as keys", `{"\ud800":1,"\udfff":2}`,
 			"the same key to all readers, who refused or reported it; no such field to target, the ledger and credential",
@@ -76,7 +76,7 @@ func TestWhatReadersJudgedDifferently(t *testing.T) {
 			"refused by discovery, and by lint, which counted the number as a level",
 			[]string{"strict", "repeats", "any bytes", "known"}},
 		{"33 levels", nested(33),
-			"accepted by externalsigner/service, the ledger and credential (10000); issuer/keys and target had no limit, and refused the value",
+			"accepted by externalsigner/service, the ledger and credential (10000); keyring/keys and target had no limit, and refused the value",
 			[]string{"known"}},
 		{"data after it", `{"a":1}{}`,
 			"accepted by credential, to which a part of a document is given, which has nothing after it",

@@ -40,7 +40,7 @@ var rules = []rule{
 	{from: `^api/`, not: other, except: `^(k8s\.io/apimachinery|sigs\.k8s\.io/structured-merge-diff|k8s\.io/kube-openapi)/`, why: "users of the types must not be given our dependencies"},
 	{from: core, not: `^k8s\.io/(client-go|apiserver)/`, deep: true, why: "deciding is pure: clients are at the edge"},
 	{from: core, not: `^(log|k8s\.io/klog/.*)$`, why: "the core logs nothing: its callers know what matters"},
-	{from: logless, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, issuer/keys) know how they are logged"},
+	{from: logless, not: `^log/slog$`, why: "the core logs nothing; only values that hide secrets (identity, keyring/keys) know how they are logged"},
 	{from: `^execcredential(/exectest)?$`, not: other, except: `^(golang\.org/x|go\.yaml\.in|sigs\.k8s\.io/yaml)(/|$)`, deep: true, why: "users of the library must not get our dependencies"},
 	{from: `^execcredential`, not: `^(internal|api)/`, deep: true, why: "the library stands on its own"},
 	{from: `^internal/target/[^/]+$`, not: `^internal/target/[^/]+$`, why: "one target system knows nothing of another"},
@@ -49,9 +49,9 @@ var rules = []rule{
 	{from: `.`, not: `^k8s\.io/cri-api/`, why: "the interface of container runtimes has few importers"},
 	{from: `.`, not: `/devcluster(/|$)`, why: "devcluster is a program, not a library"},
 	{from: `^cmd/credence$`, not: `^(k8s\.io/apiserver|go\.etcd\.io/etcd)/`, deep: true, why: "the command line starts fast and stays small"},
-	{from: `^(cmd/credence-credential|internal/app/credential)$`, not: `^((k8s\.io|sigs\.k8s\.io|github\.com/spf13/cobra)(/|$)|net/http$)`, deep: true, why: "clients wait for the provider at each start: what is kept is served without the libraries of Kubernetes, and without a network"},
+	{from: `^(cmd/credence-credential|internal/app/provider)$`, not: `^((k8s\.io|sigs\.k8s\.io|github\.com/spf13/cobra)(/|$)|net/http$)`, deep: true, why: "clients wait for the provider at each start: what is kept is served without the libraries of Kubernetes, and without a network"},
 	{from: `^internal/credential(/cache|/file|/oidc/settings|/tokenexchange|/workloadidentity|/workloadidentity/kubeconfig|/clientcertificate)?$`, not: `^(net/http|crypto/tls|github\.com/coreos/go-oidc/.*|(k8s\.io|sigs\.k8s\.io)/.*)$`, deep: true, why: "the program that serves what is kept imports them, and starts without a network"},
-	{from: `^internal/app/discovery$`, not: `^internal/(issuer|keystore)(/|$)`, deep: true, why: "the discovery server must not be able to read or use a private key"},
+	{from: `^internal/app/discovery$`, not: `^internal/(issuer|keyring)(/|$)`, deep: true, why: "the discovery server must not be able to read or use a private key"},
 }
 
 // exceptions are the packages for which a rule with from "." does not hold, by what they may import.
@@ -108,11 +108,11 @@ func TestRulesCanFail(t *testing.T) {
 		{ImportPath: "test/e2e", Imports: []string{module + "/devcluster/internal/pki"}},
 		{ImportPath: "cmd/credence", Deps: []string{"k8s.io/apiserver/pkg/server"}},
 		{ImportPath: "cmd/credence-credential", Deps: []string{"k8s.io/client-go/rest"}},
-		{ImportPath: "internal/app/credential", Deps: []string{"github.com/spf13/cobra"}},
-		{ImportPath: "internal/app/credential", Deps: []string{"net/http"}},
+		{ImportPath: "internal/app/provider", Deps: []string{"github.com/spf13/cobra"}},
+		{ImportPath: "internal/app/provider", Deps: []string{"net/http"}},
 		{ImportPath: "internal/credential/oidc/settings", Deps: []string{"net/http"}},
 		{ImportPath: "internal/credential/oidc/settings", Deps: []string{"crypto/tls"}},
-		{ImportPath: "internal/app/discovery", Deps: []string{"internal/issuer/keys"}},
+		{ImportPath: "internal/app/discovery", Deps: []string{"internal/keyring/keys"}},
 	} {
 		if !slices.ContainsFunc(rules, func(r rule) bool { return len(r.violations(broken)) > 0 }) {
 			t.Errorf("no rule forbids %+v", broken)

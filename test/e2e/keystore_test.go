@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/credence-id/credence/internal/keystore"
-	"github.com/credence-id/credence/internal/keystore/keystoretest"
+	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 )
 
 // The key store in a Secret keeps its promises on a real API server, as it does on the fake of its own tests.

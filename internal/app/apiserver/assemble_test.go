@@ -9,8 +9,8 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // asleep holds keys that were read some time ago.

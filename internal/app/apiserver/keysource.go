@@ -10,9 +10,9 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
-	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )

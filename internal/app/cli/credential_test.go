@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/credence-id/credence/internal/app/cli/command"
-	provider "github.com/credence-id/credence/internal/app/credential"
+	"github.com/credence-id/credence/internal/app/provider"
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/oidc/oidctest"
 	"github.com/credence-id/credence/internal/wording"

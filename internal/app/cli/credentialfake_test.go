@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	provider "github.com/credence-id/credence/internal/app/credential"
+	"github.com/credence-id/credence/internal/app/provider"
 )
 
 // runScriptedProvider is the small program as scripts run it.

@@ -21,10 +21,10 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/report"
-	"github.com/credence-id/credence/internal/keystore"
 )
 
 // ringFake serves the KeyRing as the API does, from a real ring. A key controller that is never late is part of it.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // Config is what the controller needs. Issuer, one key store and one place of documents are required; everything else works

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 func complete() Config {

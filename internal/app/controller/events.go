@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/report"
 )
 

@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 	"github.com/credence-id/credence/internal/keyring/report"
-	"github.com/credence-id/credence/internal/keystore/keystoretest"
 )
 
 // served is an API with one KeyRing, whose status can be written.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // Config is what the signer needs. Issuer, KeysDir and Socket are required; everything else works at its zero value.

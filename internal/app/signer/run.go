@@ -17,9 +17,9 @@ import (
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/externalsigner/service"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
-	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 )
 
 // Run signs until ctx is done, then answers the requests in flight and returns nil. An error is a configuration that cannot

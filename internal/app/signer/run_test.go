@@ -22,9 +22,9 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
-	"github.com/credence-id/credence/internal/keystore"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 )
 
 // patience bounds the wait for what must happen; nothing is concluded from how long it took.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // watch notes what becomes of the ring, and logs it.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/authority"
-	"github.com/credence-id/credence/internal/credentialspecs"
 	"github.com/credence-id/credence/internal/gmsa"
+	"github.com/credence-id/credence/internal/gmsa/credentialspecs"
 )
 
 // WindowsGMSAAnnotations has the annotations read by which pods named a credential spec before there were fields.

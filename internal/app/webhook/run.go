@@ -17,9 +17,9 @@ import (
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/authority"
-	"github.com/credence-id/credence/internal/credentialspecs"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
+	"github.com/credence-id/credence/internal/gmsa/credentialspecs"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/workloadidentities"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // sign returns the first and the last segment of the token of encoded claims.

@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/externalsigner/service"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 func TestListenMakesFolderAndSocket(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // Next returns the key of an algorithm that signs next, and the time from which it may; nil while that is not known.

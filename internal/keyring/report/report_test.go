@@ -11,9 +11,9 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
 	"github.com/credence-id/credence/internal/keyring/report"
-	"github.com/credence-id/credence/internal/keystore/keystoretest"
 )
 
 func observe(t *testing.T, ring keys.Ring, now time.Time, before v1alpha1.KeyRingStatus, gates ...keys.Gate) v1alpha1.KeyRingStatus {

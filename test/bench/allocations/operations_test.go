@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 const testIssuer = identity.Issuer("https://identity.example.com")
@@ -74,7 +74,7 @@ func plan(t *testing.T) operation {
 		t.Fatal(err)
 	}
 	ring, view := testRing(), keys.View{Settings: settings, Now: now()}
-	return operation{"issuer/keys: plan a ring", func() error {
+	return operation{"keyring/keys: plan a ring", func() error {
 		if ring.Plan(view).NextChange.IsZero() {
 			return fmt.Errorf("nothing is planned")
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // Plane is one issuer with its keys. It is not safe for concurrent use, but for its documents.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	operation "github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/keys"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"

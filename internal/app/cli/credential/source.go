@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
-	provider "github.com/credence-id/credence/internal/app/credential"
+	"github.com/credence-id/credence/internal/app/provider"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/tokenexchange/https"

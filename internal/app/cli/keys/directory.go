@@ -11,10 +11,10 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
 	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/report"
-	"github.com/credence-id/credence/internal/keystore"
 )
 
 // directoryRing is the ring in a folder. The program that signs with it follows what is saved there.

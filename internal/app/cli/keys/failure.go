@@ -13,7 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/cluster"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // apiFailure words an error of the API as kubectl does, and adds what to do about it. program is what a user types to run

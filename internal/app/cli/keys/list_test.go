@@ -12,7 +12,7 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 func away(distance time.Duration) *metav1.Time {

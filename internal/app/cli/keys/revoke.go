@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/identity"
-	"github.com/credence-id/credence/internal/issuer/keys"
+	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/wording"
 )
 

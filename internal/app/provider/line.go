@@ -1,0 +1,73 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/credence-id/credence/internal/credential"
+)
+
+// Line is a command line that was parsed.
+type Line struct {
+	Settings Settings
+	Args     []string
+	// CacheFolder is the flag of that name.
+	CacheFolder string
+	// kubeconfig, context and namespace are the flags that choose a cluster.
+	kubeconfig, context, namespace string
+}
+
+// CacheFolderFlag adds the flag that all sources have.
+func CacheFolderFlag(flags *pflag.FlagSet, value *string) {
+	flags.StringVar(value, "cache-folder", "", "The folder where credentials are kept; default: credence/credentials in the user's folder for caches")
+}
+
+// ParseLine parses SOURCE [ARGUMENT] [FLAGS], which a word credential may precede. A flag that it does not know is an error, even if
+// the command line of Credence knows it.
+func ParseLine(args []string) (*Line, error) {
+	if len(args) > 0 && args[0] == "credential" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return nil, errors.New("no source is given")
+	}
+	kinds := Kinds()
+	i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == args[0] })
+	if i < 0 {
+		return nil, fmt.Errorf("unknown source %q", args[0])
+	}
+	kind, line := kinds[i], &Line{}
+	flags := pflag.NewFlagSet(kind.Name, pflag.ContinueOnError)
+	flags.Usage = func() {}
+	line.Settings = kind.Flags(flags)
+	CacheFolderFlag(flags, &line.CacheFolder)
+	if kind.Kubeconfig {
+		line.addKubeconfigFlags(flags)
+	}
+	if err := flags.Parse(args[1:]); err != nil {
+		return nil, err
+	}
+	line.Args = flags.Args()
+	if most := map[bool]int{true: 1}[kind.Argument != ""]; len(line.Args) > most {
+		return nil, fmt.Errorf("there are %d arguments", len(line.Args))
+	}
+	return line, nil
+}
+
+func (l *Line) addKubeconfigFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "")
+	flags.StringVarP(&l.namespace, "namespace", "n", "", "")
+	flags.StringVar(&l.context, "kube-context", "", "")
+	if flags.Lookup("context") == nil {
+		flags.StringVar(&l.context, "context", "", "")
+	}
+}
+
+// Choose returns the source that the command line names.
+func (l *Line) Choose(place Place, info credential.ExecInfo) (Chosen, error) {
+	place.Kubeconfig, place.Context, place.Namespace = l.kubeconfig, l.context, l.namespace
+	return l.Settings.Choose(l.Args, place, info)
+}
