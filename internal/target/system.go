@@ -2,6 +2,7 @@ package target
 
 import (
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,6 +20,21 @@ type System struct {
 	Trust trust.Side
 	// Errors returns the errors by which the system refuses a token.
 	Errors func() []clouderror.Explanation
+	// Party is what the system takes of any issuer.
+	Party Party
+}
+
+// Party are the documented facts of a relying party, for checks of issuers that need not be ours. Zero values limit nothing.
+type Party struct {
+	// Name is that of messages, such as Microsoft Entra; Code that of findings, such as entra.
+	Name, Code string
+	// Algorithms are those of JWA (RFC 7518).
+	Algorithms []string
+	// MinSubject and MaxSubject are in bytes, Audience is in characters.
+	MinSubject, MaxSubject, Audience int
+	// Lifetime is from iat to exp. Remark is about it.
+	Lifetime time.Duration
+	Remark   string
 }
 
 // Check parses the providerConfig of a WorkloadIdentity. The error has all that is wrong.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,12 +54,17 @@ func TestDocumentsHaveEverySystem(t *testing.T) {
 		text, _, _ = strings.Cut(text, "\n## ")
 		return text
 	}
-	commands, variables, algorithms, types := section(reference("command-line.md"), "credence trust"),
+	checks := reference("command-line.md")
+	commands, variables, algorithms, types := section(checks, "credence trust"),
 		section(reference("labels-and-annotations.md"), "Reserved variables"), section(reference("claims.md"), "Algorithms"), reference("target-systems.md")
 	for _, system := range systems {
 		row := "\n| `" + system.Name + "`"
 		if system.Trust.Commands != nil && !strings.Contains(commands, row) {
 			t.Errorf("command-line.md: credence trust has no row for %s", system.Name)
+		}
+		if p := system.Party; p.MaxSubject > 0 && !regexp.MustCompile(`(?m)^\| .token-subject.*-for-`+p.Code+"`").MatchString(checks) ||
+			p.Lifetime > 0 && !regexp.MustCompile(`(?m)^\| .token-lifetime.*-for-`+p.Code+"`").MatchString(checks) {
+			t.Errorf("command-line.md: the checks of a token have no finding for %s", p.Code)
 		}
 		if system.Adapter == nil {
 			continue

@@ -36,6 +36,17 @@ func For(targetType string) target.Adapter {
 	return generic.Adapter{}
 }
 
+// Parties returns the systems whose limits for tokens of any issuer are documented.
+func Parties() []target.Party {
+	var parties []target.Party
+	for _, system := range systems {
+		if system.Party.Name != "" {
+			parties = append(parties, system.Party)
+		}
+	}
+	return parties
+}
+
 // Known reports whether the type has an adapter of its own.
 func Known(targetType string) bool { return For(targetType).Type() == targetType }
 

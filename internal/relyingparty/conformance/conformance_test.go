@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/targets"
 )
 
 // findings lists what a report found as check/diagnosis.
@@ -134,9 +135,17 @@ func TestEveryDiagnosisIsPlanted(t *testing.T) {
 		}
 		for _, match := range diagnosis.FindAllStringSubmatch(string(text), -1) {
 			seen++
+			if strings.HasSuffix(match[1], "-") {
+				continue // of a cloud: below
+			}
 			if !planted[match[1]] {
 				t.Errorf("%s: no planted defect gets the diagnosis %s", source, match[1])
 			}
+		}
+	}
+	for _, cloud := range targets.Parties() {
+		if limited := cloud.MaxSubject > 0 || cloud.Lifetime > 0; limited && !planted["long-for-"+cloud.Code] && !planted["length-for-"+cloud.Code] {
+			t.Errorf("no planted defect is over the limits of %s", cloud.Name)
 		}
 	}
 	if seen < len(Names()) {

@@ -8,28 +8,16 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/credence-id/credence/internal/targets"
 )
-
-// cloud is a relying party with its documented algorithms.
-type cloud struct {
-	name    string
-	accepts []string
-}
-
-// clouds are those whose algorithms are documented. Microsoft Entra and Alibaba RAM document RS256 alone.
-var clouds = []cloud{
-	{"AWS", []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512"}},
-	{"Microsoft Entra", []string{"RS256"}},
-	{"Google", []string{"RS256", "ES256"}},
-	{"Alibaba RAM", []string{"RS256"}},
-}
 
 // refusing returns the names of the clouds that refuse an algorithm.
 func refusing(algorithm string) []string {
 	var names []string
-	for _, cloud := range clouds {
-		if !slices.Contains(cloud.accepts, algorithm) {
-			names = append(names, cloud.name)
+	for _, cloud := range targets.Parties() {
+		if !slices.Contains(cloud.Algorithms, algorithm) {
+			names = append(names, cloud.Name)
 		}
 	}
 	return names

@@ -1,22 +1,23 @@
 package conformance
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/credence-id/credence/internal/relyingparty"
+	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/targets"
 )
 
-// Limits of clouds, as they document them or are seen to have them.
-const (
-	entraLength       = 600 // characters of subject and audience
-	googleSubject     = 127 // bytes of google.subject
-	minAWSSubject     = 6
-	maxAWSSubject     = 255
-	entraLifetime     = 25 * time.Hour
-	googleLifetime    = 48 * time.Hour // exp must be before iat + 48 h
-	alibabaDefaultAge = 12 * time.Hour // since iat; an administrator can set 1 h to 168 h
-)
+// clouds are those of a limit, the most generous first.
+func clouds[T cmp.Ordered](limit func(target.Party) T) []target.Party {
+	var none T
+	limited := slices.DeleteFunc(targets.Parties(), func(p target.Party) bool { return limit(p) == none })
+	slices.SortStableFunc(limited, func(a, b target.Party) int { return cmp.Compare(limit(b), limit(a)) })
+	return limited
+}
 
 func tokenAudience(e *evidence, o *outcome) {
 	audience := e.token.claims.Audience
@@ -24,8 +25,10 @@ func tokenAudience(e *evidence, o *outcome) {
 		o.fail("missing", "the token has no aud: clouds refuse it, and a thief could use it anywhere")
 	}
 	for _, one := range audience {
-		if len(one) > entraLength {
-			o.warn("long", "an audience of the token has %d characters: Microsoft Entra keeps %d", len(one), entraLength)
+		for _, cloud := range clouds(func(p target.Party) int { return p.Audience }) {
+			if len(one) > cloud.Audience {
+				o.warn("long", "an audience of the token has %d characters: %s keeps %d", len(one), cloud.Name, cloud.Audience)
+			}
 		}
 	}
 	for _, finding := range e.token.judged.Findings {
@@ -43,18 +46,17 @@ func tokenAudience(e *evidence, o *outcome) {
 func tokenSubject(e *evidence, o *outcome) {
 	subject := e.token.claims.Subject
 	size := len(subject)
-	switch {
-	case size == 0:
+	if size == 0 {
 		o.fail("missing", "the token has no sub: clouds refuse it, and grants have no subject to name")
 		return
-	case size > entraLength:
-		o.warn("long-for-entra", "the sub of the token has %d bytes: Microsoft Entra keeps %d characters", size, entraLength)
 	}
-	if size > maxAWSSubject || size < minAWSSubject {
-		o.warn("length-for-aws", "the sub of the token has %d bytes: AWS takes %d to %d", size, minAWSSubject, maxAWSSubject)
-	}
-	if size > googleSubject {
-		o.warn("long-for-google", "the sub of the token has %d bytes: Google takes %d in google.subject; choose shorter names, or map another claim", size, googleSubject)
+	for _, cloud := range clouds(func(p target.Party) int { return p.MaxSubject }) {
+		switch {
+		case cloud.MinSubject > 0 && (size < cloud.MinSubject || size > cloud.MaxSubject):
+			o.warn("length-for-"+cloud.Code, "the sub of the token has %d bytes: %s takes %d to %d", size, cloud.Name, cloud.MinSubject, cloud.MaxSubject)
+		case size > cloud.MaxSubject:
+			o.warn("long-for-"+cloud.Code, "the sub of the token has %d bytes: %s takes %d at most; choose shorter names, or map another claim", size, cloud.Name, cloud.MaxSubject)
+		}
 	}
 	if strings.ContainsFunc(subject, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		o.warn("characters", "the sub of the token has a space or a character outside printable ASCII: grants that name it may not match")
@@ -87,14 +89,10 @@ func tokenTimes(e *evidence, o *outcome) {
 
 func tokenLifetime(e *evidence, o *outcome) {
 	lifetime := e.token.claims.Expiry.Sub(e.token.claims.IssuedAt)
-	if lifetime >= googleLifetime {
-		o.warn("long-for-google", "the token is valid for %s: Google takes less than %s", lifetime, googleLifetime)
-	}
-	if lifetime > entraLifetime {
-		o.warn("long-for-entra", "the token is valid for %s: Microsoft Entra takes %s at most (AADSTS70023)", lifetime, entraLifetime)
-	}
-	if lifetime > alibabaDefaultAge {
-		o.warn("long-for-alibaba", "the token is valid for %s: Alibaba RAM takes a token for %s after its iat, unless the provider is set otherwise", lifetime, alibabaDefaultAge)
+	for _, cloud := range clouds(func(p target.Party) time.Duration { return p.Lifetime }) {
+		if lifetime > cloud.Lifetime {
+			o.warn("long-for-"+cloud.Code, "the token is valid for %s: %s takes a token for %s after its iat%s", lifetime, cloud.Name, cloud.Lifetime, cloud.Remark)
+		}
 	}
 	o.pass("%s", lifetime)
 }

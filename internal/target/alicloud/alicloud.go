@@ -27,6 +27,7 @@ func System() target.System {
 		Adapter: Adapter{},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors:  refusals,
+		Party:   target.Party{Name: "Alibaba RAM", Code: "alibaba", Algorithms: []string{"RS256"}, Lifetime: maxLifetime, Remark: ", unless the provider is set otherwise"},
 	}
 }
 

@@ -25,6 +25,7 @@ func System() target.System {
 		Adapter: Adapter{},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors:  refusals,
+		Party:   target.Party{Name: "AWS", Code: "aws", Algorithms: []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512"}, MinSubject: 6, MaxSubject: 255},
 	}
 }
 

@@ -35,6 +35,7 @@ func System() target.System {
 		Adapter: Adapter{},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform},
 		Errors:  refusals,
+		Party:   target.Party{Name: "Microsoft Entra", Code: "entra", Algorithms: []string{"RS256"}, MaxSubject: maxLength, Audience: maxLength, Lifetime: maxLifetime, Remark: " (AADSTS70023)"},
 	}
 }
 

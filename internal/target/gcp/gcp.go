@@ -33,6 +33,7 @@ func System() target.System {
 		Adapter: Adapter{},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors:  refusals,
+		Party:   target.Party{Name: "Google", Code: "google", Algorithms: []string{"RS256", "ES256"}, MaxSubject: maxSubject, Lifetime: maxLifetime},
 	}
 }
 
