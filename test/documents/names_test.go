@@ -26,7 +26,7 @@ func TestDocumentsName(t *testing.T) {
 		"reasons of renewals":       {"internal/delivery/renewal/decision.go", `Reason += "(\w+)"`, "metrics-and-audit.md", 9},
 		"metrics of agent":          {"internal/delivery/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 7},
 		"metrics of webhook":        {"internal/admission/webhook/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
-		"reserved variables":        {"internal/target/*/*.go", `Name: "([A-Z][A-Z_]+)"`, "labels-and-annotations.md", 15},
+		"reserved variables":        {"internal/target/*/*.go", `Name: "([A-Z][A-Z_]+)", Value`, "labels-and-annotations.md", 15},
 		"policies":                  {"deploy/base/5*-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 5},
 		"gMSA: policy":              {"deploy/base/62-gmsa-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 1},
 		"gMSA: webhooks":            {"deploy/base/61-gmsa-webhooks.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 4},
