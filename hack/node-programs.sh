@@ -4,8 +4,8 @@
 set -euo pipefail
 
 packages=()
-for pair in containerd:containerd runc:runc busybox:busybox-static; do
-  PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || packages+=("${pair##*:}")
+for pair in containerd:containerd runc:runc busybox:busybox-static nft:nftables ptp:containernetworking-plugins; do
+  PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/cni:/opt/cni/bin command -v "${pair%%:*}" >/dev/null || packages+=("${pair##*:}")
 done
 ((${#packages[@]})) || exit 0
 

@@ -52,14 +52,7 @@ func TestRefusesWithANode(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), os.Getenv("DEVCLUSTER_BIN"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
-	busy, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer busy.Close()
-	port := fmt.Sprint(busy.Addr().(*net.TCPAddr).Port)
 	free := t.TempDir()
-	refused(t, "choose another port with --node-port", "--dir", free, "--port", "0", "--node", "--node-port", port)
 	refused(t, "no node runs in "+free, "load-image", "--dir", free, "a:1", os.Getenv("DEVCLUSTER_BIN"))
 	long := filepath.Join(free, strings.Repeat("x", 100))
 	refused(t, "choose a shorter --dir", "--dir", long, "--port", "0", "--node")

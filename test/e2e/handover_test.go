@@ -22,7 +22,7 @@ func TestHandOverToRoot(t *testing.T) {
 	if err := os.Chown(home, otherUser, otherUser); err != nil {
 		t.Fatal(err)
 	}
-	port, err := freePorts(portsPerNode)
+	port, err := freePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,9 +28,6 @@ import (
 // kubeletPatience is for what the kubelet does when it next looks: it looks once a minute, and waits longer after failures.
 const kubeletPatience = 10 * time.Minute
 
-// portsPerNode is how many ports a plane with a node may use.
-const portsPerNode = 20
-
 // needNode skips a test where there can be no node, and names what is missing.
 func needNode(t *testing.T) {
 	t.Helper()
@@ -43,7 +40,7 @@ func needNode(t *testing.T) {
 func nodePlane(t *testing.T) plane {
 	t.Helper()
 	needNode(t)
-	port, err := freePorts(portsPerNode)
+	port, err := freePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,13 +139,17 @@ func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 func TestNode(t *testing.T) {
 	needNode(t)
 	first(t, ofPlane+ofNode)
+	network := machineNetwork(t)
 	p := nodePlane(t)
+	t.Run("network", func(t *testing.T) { podsHaveANetwork(t, p) })
 	t.Run("pods wait for their token", func(t *testing.T) { podsWaitForTheirToken(t, p) })
 	t.Run("pod of a program", func(t *testing.T) { podOfAProgram(t, p) })
 	t.Run("pod presents its identity", func(t *testing.T) { podPresentsItsIdentity(t, p) })
 	t.Run("documents", func(t *testing.T) { documentsOnANode(t, p) })
 	t.Run("parts that die", func(t *testing.T) { nodeSurvivesItsParts(t, p) })
+	sameNetwork(t, "while pods run", network)
 	t.Run("leaves nothing", func(t *testing.T) { nodeLeavesNothing(t, p) })
+	sameNetwork(t, "after the node", network)
 }
 
 // A pod whose token is not there yet waits for it, whatever the cause, and then has it.
@@ -246,7 +247,7 @@ func nodeSurvivesItsParts(t *testing.T, p plane) {
 	}
 	p.createPod(t, namespace, tokenPod("stays", "given"))
 	p.waitForLog(t, namespace, "stays", "given\n")
-	for _, name := range []string{"kubelet", "containerd", "kube-scheduler"} {
+	for _, name := range []string{"kubelet", "containerd", "kube-scheduler", "kube-proxy", "coredns"} {
 		before := p.part(t, name)
 		if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -315,7 +316,7 @@ func (p plane) killSupervisor(t *testing.T) {
 	}
 	// The kernel takes a moment to end the others with it.
 	eventually(t, func() error {
-		if !allFree(first, portsPerNode) {
+		if !allFree(first, portsPerPlane) {
 			return fmt.Errorf("ports from %d on are not free yet", first)
 		}
 		return nil

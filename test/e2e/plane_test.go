@@ -49,6 +49,7 @@ type plane struct {
 var shared plane
 
 func TestMain(m *testing.M) {
+	interceptPod()
 	exectest.Intercept() // in a process that is to be a provider of credentials, this test binary is one
 	if err := sideBySide(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)

@@ -18,8 +18,11 @@ type Settings struct {
 	AuthenticationConfigFile string
 	AuditPolicyFile          string
 	AuditLogFile             string
-	FeatureGates             string   // as on the command line, may be empty
-	Extra                    []string // more flags, after and so above all others
+	// NodeAddress is that of the node of the cluster, and with this server's port that of Service default/kubernetes; EgressConfigFile
+	// is an EgressSelectorConfiguration for connections to the node, Services and pods. Empty if there is no node.
+	NodeAddress, EgressConfigFile string
+	FeatureGates                  string   // as on the command line, may be empty
+	Extra                         []string // more flags, after and so above all others
 }
 
 // args is the command line of kube-apiserver as in production, save that
@@ -27,10 +30,7 @@ type Settings struct {
 func (s Settings) args() []string {
 	args := []string{
 		"--bind-address=127.0.0.1",
-		"--advertise-address=127.0.0.1",
 		"--external-hostname=localhost",
-		// The Endpoints of Service default/kubernetes may not hold a loopback address.
-		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + s.ServiceCIDR,
 		"--etcd-servers=" + s.Etcd,
 
@@ -57,8 +57,8 @@ func (s Settings) args() []string {
 		"--requestheader-uid-headers=X-Remote-Uid",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		// Routing to endpoints needs a network between pods; a Service of type
-		// ExternalName is followed by its name and reaches a process beside us.
+		// A Service of type ExternalName is followed by its name and reaches a
+		// process beside us; any other is reached by its address.
 		"--enable-aggregator-routing=false",
 
 		"--audit-policy-file=" + s.AuditPolicyFile,
@@ -69,6 +69,13 @@ func (s Settings) args() []string {
 		"--profiling=false",
 		// Bounds the shutdown to seconds: requests in flight are finished, watches are cut.
 		"--shutdown-send-retry-after=true",
+	}
+	if s.NodeAddress == "" {
+		// The Endpoints of Service default/kubernetes may not hold a loopback address.
+		args = append(args, "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none")
+	} else {
+		args = append(args, "--advertise-address="+s.NodeAddress, "--egress-selector-config-file="+s.EgressConfigFile,
+			"--kubelet-preferred-address-types=InternalIP")
 	}
 	if !SignsExternally(s.Extra) {
 		args = append(args,

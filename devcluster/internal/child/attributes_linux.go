@@ -4,9 +4,9 @@ import "syscall"
 
 func attributes(spec Spec) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: spec.Apart}
-	if spec.Mounts {
+	if spec.Namespaces {
 		// Go makes all mounts private with it.
-		a.Unshareflags = syscall.CLONE_NEWNS
+		a.Unshareflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWNET
 	}
 	return a
 }

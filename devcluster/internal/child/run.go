@@ -28,9 +28,9 @@ type Spec struct {
 	Output io.Writer
 	// Apart keeps a terminal's Ctrl-C from the child: this process stops it, in order.
 	Apart bool
-	// Mounts gives the child mounts of its own: those that it makes are invisible to other processes, and end with the last process
-	// that has them. Linux only.
-	Mounts bool
+	// Namespaces gives the child mounts and a network of its own: what it makes of them is invisible to other processes, and ends with
+	// the last process that has it. The network is empty. Linux only.
+	Namespaces bool
 	// Grace is how long the child may take to end on request; 0: four seconds.
 	Grace time.Duration
 	// Started is called with the child's process ID. It may be nil.

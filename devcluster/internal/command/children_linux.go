@@ -7,7 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/credence-id/credence/devcluster/internal/dns"
 	"github.com/credence-id/credence/devcluster/internal/kubelet"
+	"github.com/credence-id/credence/devcluster/internal/kubeproxy"
+	"github.com/credence-id/credence/devcluster/internal/network"
 	"github.com/credence-id/credence/devcluster/internal/node"
 	"github.com/credence-id/credence/devcluster/internal/scheduler"
 )
@@ -17,6 +20,9 @@ func children() []*cobra.Command {
 	return []*cobra.Command{
 		component(scheduler.Subcommand, scheduler.Run),
 		component(kubelet.Subcommand, kubelet.Run),
+		component(kubeproxy.Subcommand, kubeproxy.Run),
+		component(dns.Subcommand, dns.Run),
+		component(network.Subcommand, func([]string) error { return network.RunPlugin(os.Getenv, os.Stdin, os.Stdout) }),
 		{
 			Use:    node.Subcommand + " FOLDER",
 			Hidden: true,

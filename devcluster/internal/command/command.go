@@ -31,7 +31,7 @@ func New(stdout, stderr io.Writer) *cobra.Command {
 		Short: "A real Kubernetes control plane on this machine",
 		Long: `Runs the real kube-apiserver with its etcd, and the real
 kube-controller-manager, in the foreground until SIGTERM or Ctrl-C; with --node
-also a kube-scheduler and a kubelet, so that pods run.
+also a kube-scheduler, a kubelet, a kube-proxy and a CoreDNS, so that pods run.
 
 All state is in DIR and outlives any kind of stop. The cluster is ready when
 https://127.0.0.1:PORT/readyz answers 200 (authority: DIR/pki/ca.crt); then
@@ -62,9 +62,8 @@ func addFlags(root *cobra.Command, config *controlplane.Config) {
 	flags.IntVar(&config.Port, "port", 6443, "port of kube-apiserver; 0 takes a free one")
 	flags.IntVar(&config.ControllerManagerPort, "controller-manager-port", 0,
 		"port of kube-controller-manager's /healthz and /metrics; 0 takes a free one (its URL is in DIR/controller-manager.url)")
-	flags.BoolVar(&config.Node, "node", false, "also run a node, so that pods run (Linux, as root, with containerd, runc and busybox installed)")
-	flags.IntVar(&config.NodePort, "node-port", 0,
-		fmt.Sprintf("first of %d ports of the node; 0 takes free ones", node.PortSpan))
+	flags.BoolVar(&config.Node, "node", false, "also run a node, so that pods run (Linux, as root, with containerd, runc, busybox, nftables and CNI plugins installed)")
+	flags.IntSliceVar(&config.SharedPorts, "shared-port", nil, "port of 127.0.0.1 that pods of the node reach at their own 127.0.0.1, besides kube-apiserver's (repeatable)")
 	flags.StringVar(&config.AuthenticationConfigFile, "authentication-config", "",
 		"AuthenticationConfiguration file (apiserver.config.k8s.io/v1), reloaded on change")
 	flags.StringVar(&config.FeatureGates, "feature-gates", "", "Name=true|false,… for both components")

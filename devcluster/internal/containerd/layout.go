@@ -14,8 +14,6 @@ type Settings struct {
 	Programs Programs
 	// Folder holds everything that containerd keeps.
 	Folder string
-	// StreamPort is where the kubelet is sent for exec, attach and port-forward.
-	StreamPort int
 }
 
 // Socket is the address of the runtime.
@@ -26,17 +24,14 @@ func Socket(folder string) string { return filepath.Join(folder, "containerd.soc
 
 func (s Settings) configFile() string { return filepath.Join(s.Folder, "containerd.toml") }
 
-// MachineFolders are those that containerd and its shims use whatever their settings: for sockets, and for runc's state.
-func MachineFolders() []string { return []string{"/run/containerd"} }
+// MachineFolders are those that containerd, its shims and network plugins use whatever their settings: for sockets, runc's state,
+// pods' networks and the addresses that pods have.
+func MachineFolders() []string { return []string{"/run/containerd", "/run/netns", "/var/lib/cni"} }
 
 func stateFolder(folder string) string { return filepath.Join(folder, "containerd-state") }
 
-// cniFolder has the one network that pods can have: none beyond their own loopback. Pods on the machine's network need no
-// plugin, but the runtime is not ready without a configuration.
-func (s Settings) cniFolder() string { return filepath.Join(s.Folder, "cni") }
-
-const cniConfig = `{"cniVersion": "1.0.0", "name": "loopback", "plugins": [{"type": "loopback"}]}
-`
+// CNIFolder has the configuration of pods' networks, and its subfolder bin the plugins.
+func (s Settings) CNIFolder() string { return filepath.Join(s.Folder, "cni") }
 
 // PauseImage holds a pod's namespaces.
 const PauseImage = "docker.io/library/credence-pause:1"
@@ -59,7 +54,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.tracing.proc
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = %s
   stream_server_address = "127.0.0.1"
-  stream_server_port = "%d"
+  stream_server_port = "0"
   enable_selinux = false
   restrict_oom_score_adj = true
   disable_hugetlb_controller = true
@@ -78,8 +73,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.tracing.proc
 
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
   SystemdCgroup = false
-`, q(filepath.Join(s.Folder, "containerd")), q(stateFolder(s.Folder)), q(s.Socket()), q(PauseImage), s.StreamPort,
-		q(filepath.Join(s.cniFolder(), "bin")), q(s.cniFolder()), q(snapshotter(s.Folder)))
+`, q(filepath.Join(s.Folder, "containerd")), q(stateFolder(s.Folder)), q(s.Socket()), q(PauseImage),
+		q(filepath.Join(s.CNIFolder(), "bin")), q(s.CNIFolder()), q(snapshotter(s.Folder)))
 }
 
 // overlayMagic is OVERLAYFS_SUPER_MAGIC (statfs(2)).

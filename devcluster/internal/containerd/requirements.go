@@ -11,12 +11,18 @@ import (
 	"strings"
 
 	"github.com/credence-id/credence/devcluster/internal/image"
+	"github.com/credence-id/credence/devcluster/internal/network"
 )
 
 // Programs are the paths of what a node runs that is not ours.
 type Programs struct {
-	Containerd, Ctr, Busybox string
+	Containerd, Ctr, Busybox, Nft string
+	// Plugins is the folder of CNI plugins.
+	Plugins string
 }
+
+// pluginFolders are where systems and people install CNI plugins.
+var pluginFolders = []string{"/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"}
 
 // install is for the systems that most people have; others have packages of the same names.
 const install = "apt-get install -y --no-install-recommends"
@@ -40,6 +46,10 @@ func findWith(lookPath func(string) (string, error)) (Programs, error) {
 	find("containerd-shim-runc-v2", "containerd")
 	find("runc", "runc")
 	found.Busybox = find("busybox", "busybox-static")
+	found.Nft = find("nft", "nftables")
+	for _, name := range network.Plugins() {
+		found.Plugins = filepath.Dir(find(name, "containernetworking-plugins"))
+	}
 	if len(missing) > 0 {
 		return Programs{}, fmt.Errorf("a node needs %s, not found in PATH: run %s %s", strings.Join(missing, ", "), install, strings.Join(packages, " "))
 	}
@@ -49,13 +59,13 @@ func findWith(lookPath func(string) (string, error)) (Programs, error) {
 	return found, nil
 }
 
-// lookPath looks where administrators' programs are, too: sudo and cron leave these folders out.
+// lookPath looks where administrators' programs are, too, as sudo and cron leave these folders out, and where plugins are.
 func lookPath(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return filepath.Abs(path)
 	}
-	for _, folder := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
+	for _, folder := range append([]string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}, pluginFolders...) {
 		path := filepath.Join(folder, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return path, nil

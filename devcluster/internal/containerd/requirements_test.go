@@ -16,8 +16,8 @@ func TestFindNamesAllThatIsMissing(t *testing.T) {
 	}{
 		{[]string{"runc"}, "a node needs runc, not found in PATH: run apt-get install -y --no-install-recommends runc"},
 		{
-			[]string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "busybox"},
-			"a node needs containerd, ctr, containerd-shim-runc-v2, runc, busybox, not found in PATH: run apt-get install -y --no-install-recommends containerd runc busybox-static",
+			[]string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "busybox", "nft", "loopback", "ptp", "host-local"},
+			"a node needs containerd, ctr, containerd-shim-runc-v2, runc, busybox, nft, loopback, ptp, host-local, not found in PATH: run apt-get install -y --no-install-recommends containerd runc busybox-static nftables containernetworking-plugins",
 		},
 	} {
 		_, err := findWith(func(name string) (string, error) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -20,13 +19,8 @@ const killAfter = 5 * time.Second
 
 // Prepare writes the configuration.
 func (s Settings) Prepare() error {
-	for _, folder := range []string{s.Folder, filepath.Join(s.cniFolder(), "bin")} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return fmt.Errorf("make containerd's folder: %w", err)
-		}
-	}
-	if err := state.WriteFile(filepath.Join(s.cniFolder(), "10-loopback.conflist"), []byte(cniConfig), 0o600); err != nil {
-		return err
+	if err := os.MkdirAll(s.Folder, 0o700); err != nil {
+		return fmt.Errorf("make containerd's folder: %w", err)
 	}
 	return state.WriteFile(s.configFile(), s.config(), 0o600)
 }

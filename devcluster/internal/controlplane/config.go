@@ -15,9 +15,9 @@ type Config struct {
 	Port int
 	// ControllerManagerPort serves kube-controller-manager's health and metrics. 0 takes a free one.
 	ControllerManagerPort int
-	// Node also runs a node, whose first port is NodePort. 0 takes free ones.
-	Node     bool
-	NodePort int
+	// Node also runs a node. Its pods reach SharedPorts of this machine's 127.0.0.1 at their own, and kube-apiserver's.
+	Node        bool
+	SharedPorts []int
 	// AuthenticationConfigFile is an AuthenticationConfiguration (apiserver.config.k8s.io/v1).
 	// When empty, client certificates and service account tokens authenticate, and nothing else.
 	AuthenticationConfigFile string
@@ -36,9 +36,7 @@ type Config struct {
 // NodeFolder is what the node of the cluster in dir, an absolute path, keeps everything in.
 func NodeFolder(dir string) string { return filepath.Join(dir, "node") }
 
-const serviceCIDR = "10.96.0.0/16"
-
-// serviceIP is the cluster IP of Service default/kubernetes: the first of serviceCIDR.
+// serviceIP is the cluster IP of Service default/kubernetes: the first of network.ServiceCIDR.
 func serviceIP() net.IP {
 	return net.IPv4(10, 96, 0, 1)
 }

@@ -2,12 +2,15 @@ package controlplane
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/credence-id/credence/devcluster/internal/apiserver"
 	"github.com/credence-id/credence/devcluster/internal/controllermanager"
 	"github.com/credence-id/credence/devcluster/internal/kubeconfig"
+	"github.com/credence-id/credence/devcluster/internal/network"
 	"github.com/credence-id/credence/devcluster/internal/node"
 	"github.com/credence-id/credence/devcluster/internal/pki"
 	"github.com/credence-id/credence/devcluster/internal/state"
@@ -19,7 +22,6 @@ type ground struct {
 	config                    Config
 	dir                       *state.Dir
 	listener, managerListener *net.TCPListener
-	nodePort                  int
 
 	files             pki.Files
 	probe             prober
@@ -53,12 +55,7 @@ func (g *ground) take() error {
 	if g.listener, err = listen(g.config.Port, "--port"); err != nil {
 		return err
 	}
-	if g.managerListener, err = listen(g.config.ControllerManagerPort, "--controller-manager-port"); err != nil {
-		return err
-	}
-	if g.config.Node {
-		g.nodePort, err = freePorts(g.config.NodePort, node.PortSpan, "--node-port")
-	}
+	g.managerListener, err = listen(g.config.ControllerManagerPort, "--controller-manager-port")
 	return err
 }
 
@@ -80,10 +77,36 @@ func (g *ground) write() error {
 	if err := state.WriteFile(g.dir.Path("controller-manager.url"), []byte(g.managerURL()+"\n"), 0o644); err != nil {
 		return err
 	}
+	if g.config.Node {
+		if err := g.writeEgress(); err != nil {
+			return err
+		}
+	}
 	g.managerKubeconfig = g.dir.Path("controller-manager.kubeconfig")
 	return kubeconfig.Write(g.managerKubeconfig, g.url(), "system:kube-controller-manager",
 		g.files.Authority.Cert, g.files.ControllerManagerClient)
 }
+
+// writeEgress makes kube-apiserver connect to kubelets, Services and pods by the node's socket.
+func (g *ground) writeEgress() error {
+	if err := os.MkdirAll(g.nodeFolder(), 0o700); err != nil {
+		return fmt.Errorf("make the node's folder: %w", err)
+	}
+	content, err := json.Marshal(map[string]any{
+		"apiVersion": "apiserver.k8s.io/v1beta1",
+		"kind":       "EgressSelectorConfiguration",
+		"egressSelections": []any{map[string]any{"name": "cluster", "connection": map[string]any{
+			"proxyProtocol": "HTTPConnect",
+			"transport":     map[string]any{"uds": map[string]string{"udsName": network.HostSocket(g.nodeFolder())}},
+		}}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode EgressSelectorConfiguration: %w", err)
+	}
+	return state.WriteFile(g.egressFile(), content, 0o600)
+}
+
+func (g *ground) egressFile() string { return g.dir.Path("egress.json") }
 
 func (g *ground) url() string {
 	return fmt.Sprintf("https://%s", g.listener.Addr())
@@ -106,28 +129,32 @@ func (g *ground) nodeSettings() node.Settings {
 		Folder:          g.nodeFolder(),
 		URL:             g.url(),
 		AdminKubeconfig: g.adminKubeconfig(),
-		Port:            g.nodePort,
+		Shared:          append([]int{g.listener.Addr().(*net.TCPAddr).Port}, g.config.SharedPorts...),
 	}
 }
 
 func (g *ground) apiServerSettings(etcd string) apiserver.Settings {
-	return apiserver.Settings{
+	settings := apiserver.Settings{
 		PKI:                      g.files,
 		Etcd:                     etcd,
-		ServiceCIDR:              serviceCIDR,
+		ServiceCIDR:              network.ServiceCIDR,
 		AuthenticationConfigFile: g.authentication,
 		AuditPolicyFile:          g.audit,
 		AuditLogFile:             g.dir.Path("audit.log"),
 		FeatureGates:             g.config.FeatureGates,
 		Extra:                    g.config.APIServerArgs,
 	}
+	if g.config.Node {
+		settings.NodeAddress, settings.EgressConfigFile = network.Node, g.egressFile()
+	}
+	return settings
 }
 
 func (g *ground) controllerManagerSettings() controllermanager.Settings {
 	return controllermanager.Settings{
 		PKI:             g.files,
 		Kubeconfig:      g.managerKubeconfig,
-		ServiceCIDR:     serviceCIDR,
+		ServiceCIDR:     network.ServiceCIDR,
 		VolumePlugins:   g.dir.Path("volume-plugins"),
 		FeatureGates:    g.config.FeatureGates,
 		Extra:           g.config.ControllerManagerArgs,

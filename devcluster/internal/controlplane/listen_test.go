@@ -25,19 +25,3 @@ func TestListenNamesABusyPort(t *testing.T) {
 		t.Errorf("port 70000: error %v, want one with the flag", err)
 	}
 }
-
-func TestFreePorts(t *testing.T) {
-	first, err := freePorts(0, 4, "--node-port")
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+2))
-	if err != nil {
-		t.Fatalf("a port from freePorts: %v", err)
-	}
-	defer taken.Close()
-	want := fmt.Sprintf("port %d of 127.0.0.1 is in use", first+2)
-	if _, err := freePorts(first, 4, "--node-port"); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--node-port") {
-		t.Errorf("error %v, want one with %q and the flag", err, want)
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/credence-id/credence/devcluster/internal/controllermanager"
 	"github.com/credence-id/credence/devcluster/internal/etcd"
 	"github.com/credence-id/credence/devcluster/internal/kubeconfig"
+	"github.com/credence-id/credence/devcluster/internal/network"
 	"github.com/credence-id/credence/devcluster/internal/node"
 )
 
@@ -29,6 +30,13 @@ func Run(ctx context.Context, config Config) error {
 	ground, err := prepare(ctx, config)
 	if err != nil {
 		return err
+	}
+	if config.Node {
+		host, err := network.Host(ground.nodeFolder())
+		if err != nil {
+			return err
+		}
+		defer host.Close()
 	}
 	store, err := etcd.Start(ctx, ground.dir.Path("etcd"), ground.dir.Path("run"))
 	if err != nil {

@@ -4,9 +4,11 @@ package kubelet
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 
 	"github.com/credence-id/credence/devcluster/internal/pki"
+	"github.com/credence-id/credence/devcluster/internal/state"
 )
 
 // Settings is what differs from one node to the next.
@@ -14,16 +16,17 @@ type Settings struct {
 	PKI        pki.Files
 	Node       pki.NodeFiles
 	Kubeconfig string // user system:node:<Name>
-	// Name is the node's name and address. As an IP address, it may be a loopback address: that is not checked.
-	Name string
+	Name       string
+	// Address is the node's, on a device of its network.
+	Address string
+	// DNS is the address of cluster DNS, of zone Domain.
+	DNS, Domain string
 	// Folder holds everything that the kubelet keeps.
 	Folder string
 	// Runtime is the container runtime's socket.
 	Runtime string
 	// CgroupRoot is the cgroup, which exists, below which pods get theirs.
 	CgroupRoot string
-	// Port serves the API that kube-apiserver calls, HealthPort /healthz without TLS.
-	Port, HealthPort int
 }
 
 // Root is the folder of pods' volumes, and of the sockets by which plugins meet the kubelet.
@@ -35,35 +38,46 @@ func Root(folder string) string { return filepath.Join(folder, "kubelet") }
 // LongestSocket is the longest path below Root that the kubelet makes a socket at.
 const LongestSocket = "pod-resources/kubelet.sock"
 
-// ConfigFile is where Args look for what Config returns.
-func (s Settings) ConfigFile() string { return filepath.Join(s.Folder, "kubelet.json") }
+func (s Settings) configFile() string { return filepath.Join(s.Folder, "kubelet.json") }
 
 // Args are the flags of what has no place in the configuration file.
 func (s Settings) Args() []string {
 	return []string{
-		"--config=" + s.ConfigFile(),
+		"--config=" + s.configFile(),
 		"--kubeconfig=" + s.Kubeconfig,
 		"--root-dir=" + s.Root(),
 		"--cert-dir=" + filepath.Join(s.Folder, "kubelet-pki"),
 		"--hostname-override=" + s.Name,
+		"--node-ip=" + s.Address,
 	}
 }
 
 // MachineFolders are those that the kubelet uses whatever its settings: for device plugins, and for links to logs.
 func MachineFolders() []string { return []string{"/var/lib/kubelet", "/var/log/containers"} }
 
-// Config is a KubeletConfiguration (kubelet.config.k8s.io/v1beta1).
-func (s Settings) Config() ([]byte, error) {
+func (s Settings) resolvFile() string { return filepath.Join(s.Folder, "resolv.conf") }
+
+// Write writes the files that Args name.
+func (s Settings) Write() error {
+	config, err := s.config()
+	if err != nil {
+		return fmt.Errorf("make the kubelet's configuration: %w", err)
+	}
+	if err := state.WriteFile(s.resolvFile(), []byte("nameserver "+s.DNS+"\n"), 0o644); err != nil {
+		return err
+	}
+	return state.WriteFile(s.configFile(), config, 0o600)
+}
+
+// config is a KubeletConfiguration (kubelet.config.k8s.io/v1beta1).
+func (s Settings) config() ([]byte, error) {
 	return json.MarshalIndent(map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1",
 		"kind":       "KubeletConfiguration",
 
-		"address":            "127.0.0.1",
-		"port":               s.Port,
-		"healthzBindAddress": "127.0.0.1",
-		"healthzPort":        s.HealthPort,
-		"tlsCertFile":        s.Node.Kubelet.Cert,
-		"tlsPrivateKeyFile":  s.Node.Kubelet.Key,
+		"address":           s.Address,
+		"tlsCertFile":       s.Node.Kubelet.Cert,
+		"tlsPrivateKeyFile": s.Node.Kubelet.Key,
 		"authentication": map[string]any{
 			"anonymous": map[string]any{"enabled": false},
 			"webhook":   map[string]any{"enabled": true},
@@ -81,7 +95,11 @@ func (s Settings) Config() ([]byte, error) {
 
 		// How soon a renewed Secret is seen in pods, at the latest; the default of a minute is for many pods.
 		"syncFrequency": "4s",
-		// The machine's packet filter is not the kubelet's here.
+		"clusterDNS":    []string{s.DNS},
+		"clusterDomain": s.Domain,
+		// Name servers of the machine cannot be reached.
+		"resolvConf": s.resolvFile(),
+		// The packet filter is kube-proxy's alone.
 		"makeIPTablesUtilChains": false,
 		// A disk of a laptop is often nearly full, and images cannot be pulled again: only memory counts.
 		"evictionHard":                map[string]any{"memory.available": "1Mi"},

@@ -36,6 +36,11 @@ func Clean(ctx context.Context, folder string) error {
 	if err := containerd.RemoveState(folder); err != nil {
 		return fmt.Errorf("clean up node: %w", err)
 	}
+	for _, machine := range containerd.MachineFolders() {
+		if err := os.RemoveAll(inPlaceOf(folder, machine)); err != nil {
+			return fmt.Errorf("clean up node: %w", err)
+		}
+	}
 	if err := restoreTunables(folder); err != nil {
 		return fmt.Errorf("clean up node: %w", err)
 	}

@@ -7,13 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/credence-id/credence/devcluster/internal/pki"
 )
 
 const readyPoll = 100 * time.Millisecond
@@ -28,13 +24,13 @@ func (n *node) awaitReady(ctx context.Context, began time.Time) error {
 	if err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
-	if err := letCallKubelets(ctx, client); err != nil {
-		return err
-	}
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
 	for {
-		err := isReady(ctx, client, began)
+		err := ensureObjects(ctx, client)
+		if err == nil {
+			err = isReady(ctx, client, began)
+		}
 		if err == nil {
 			return nil
 		}
@@ -44,19 +40,6 @@ func (n *node) awaitReady(ctx context.Context, began time.Time) error {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
-}
-
-// letCallKubelets gives kube-apiserver the right to get logs and more from kubelets, which no default gives.
-func letCallKubelets(ctx context.Context, client kubernetes.Interface) error {
-	_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "credence-devcluster-kubelet-caller"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:kubelet-api-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: pki.KubeletCaller}},
-	}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("let kube-apiserver call the kubelet: %w", err)
-	}
-	return nil
 }
 
 func isReady(ctx context.Context, client kubernetes.Interface, began time.Time) error {

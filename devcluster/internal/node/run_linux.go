@@ -10,11 +10,13 @@ import (
 
 	"github.com/credence-id/credence/devcluster/internal/cgroup"
 	"github.com/credence-id/credence/devcluster/internal/containerd"
+	"github.com/credence-id/credence/devcluster/internal/dns"
 	"github.com/credence-id/credence/devcluster/internal/kubeconfig"
 	"github.com/credence-id/credence/devcluster/internal/kubelet"
+	"github.com/credence-id/credence/devcluster/internal/kubeproxy"
+	"github.com/credence-id/credence/devcluster/internal/network"
 	"github.com/credence-id/credence/devcluster/internal/pki"
 	"github.com/credence-id/credence/devcluster/internal/scheduler"
-	"github.com/credence-id/credence/devcluster/internal/state"
 )
 
 const (
@@ -33,10 +35,16 @@ func run(ctx context.Context, settings Settings) error {
 		return err
 	}
 	n := &node{Settings: settings, running: running{file: filepath.Join(settings.Folder, processesName), log: log}}
-	n.runtime = containerd.Settings{Programs: programs, Folder: settings.Folder, StreamPort: settings.Port + streamPort}
+	n.runtime = containerd.Settings{Programs: programs, Folder: settings.Folder}
+	n.network = network.Settings{Folder: settings.Folder, Nft: programs.Nft, Shared: settings.Shared}
 	if err := n.prepare(ctx); err != nil {
 		return err
 	}
+	disconnect, err := network.Start(n.network)
+	if err != nil {
+		return err
+	}
+	defer disconnect()
 	err = n.operate(ctx)
 	if ctx.Err() != nil {
 		return nil
@@ -48,8 +56,11 @@ type node struct {
 	Settings
 	running
 	runtime   containerd.Settings
+	network   network.Settings
 	scheduler scheduler.Settings
 	kubelet   kubelet.Settings
+	proxy     kubeproxy.Settings
+	dns       dns.Settings
 }
 
 // prepare writes what the parts are given.
@@ -57,26 +68,36 @@ func (n *node) prepare(ctx context.Context) error {
 	if err := n.runtime.Prepare(); err != nil {
 		return err
 	}
-	files, err := pki.EnsureNode(n.PKIFolder, Name, time.Now())
+	if err := n.network.WritePlugins(n.runtime.CNIFolder(), n.runtime.Programs.Plugins); err != nil {
+		return err
+	}
+	files, err := pki.EnsureNode(n.PKIFolder, Name, network.Node, time.Now())
 	if err != nil {
 		return err
 	}
-	n.scheduler = scheduler.Settings{PKI: n.PKI, Node: files, Port: n.Port + schedulerPort, Kubeconfig: filepath.Join(n.Folder, "scheduler.kubeconfig")}
+	config := func(name string) string { return filepath.Join(n.Folder, name+".kubeconfig") }
+	n.scheduler = scheduler.Settings{PKI: n.PKI, Node: files, Kubeconfig: config("scheduler")}
 	n.kubelet = kubelet.Settings{
-		PKI: n.PKI, Node: files, Kubeconfig: filepath.Join(n.Folder, "kubelet.kubeconfig"), Name: Name, Folder: n.Folder,
-		Runtime: n.runtime.Socket(), CgroupRoot: "/" + groupName(n.Folder), Port: n.Port + kubeletPort, HealthPort: n.Port + kubeletHealthPort,
+		PKI: n.PKI, Node: files, Kubeconfig: config("kubelet"), Name: Name, Folder: n.Folder,
+		Address: network.Node, DNS: network.DNS, Domain: network.Domain,
+		Runtime: n.runtime.Socket(), CgroupRoot: "/" + groupName(n.Folder),
 	}
-	if err := kubeconfig.Write(n.scheduler.Kubeconfig, n.URL, "system:kube-scheduler", n.PKI.Authority.Cert, files.SchedulerClient); err != nil {
-		return err
+	n.proxy = kubeproxy.Settings{Kubeconfig: config("proxy"), Name: Name, Pods: network.Pods}
+	n.dns = dns.Settings{Kubeconfig: config("dns"), Address: network.Node, Domain: network.Domain}
+	for _, client := range []struct {
+		kubeconfig, user string
+		certificate      pki.Pair
+	}{
+		{n.scheduler.Kubeconfig, "system:kube-scheduler", files.SchedulerClient},
+		{n.kubelet.Kubeconfig, "system:node:" + Name, files.KubeletUser},
+		{n.proxy.Kubeconfig, "system:kube-proxy", files.ProxyClient},
+		{n.dns.Kubeconfig, pki.DNSUser, files.DNSClient},
+	} {
+		if err := kubeconfig.Write(client.kubeconfig, n.URL, client.user, n.PKI.Authority.Cert, client.certificate); err != nil {
+			return err
+		}
 	}
-	if err := kubeconfig.Write(n.kubelet.Kubeconfig, n.URL, "system:node:"+Name, n.PKI.Authority.Cert, files.KubeletUser); err != nil {
-		return err
-	}
-	config, err := n.kubelet.Config()
-	if err != nil {
-		return fmt.Errorf("make the kubelet's configuration: %w", err)
-	}
-	if err := state.WriteFile(n.kubelet.ConfigFile(), config, 0o600); err != nil {
+	if err := n.kubelet.Write(); err != nil {
 		return err
 	}
 	if err := rememberTunables(n.Folder); err != nil {
@@ -107,6 +128,11 @@ func (n *node) operate(ctx context.Context) error {
 	if err := n.awaitReady(limited, began); err != nil {
 		return orCause(limited, err)
 	}
+	// It takes its addresses from the node, and ends when these change.
+	stopProxy := n.keep(ctx, fail, kubeproxy.Subcommand, child(append([]string{kubeproxy.Subcommand}, n.proxy.Args()...)))
+	defer stopProxy()
+	stopDNS := n.keep(ctx, fail, dns.Subcommand, child(append([]string{dns.Subcommand}, n.dns.Args()...)))
+	defer stopDNS()
 	n.settle()
 	n.log.Info("node is ready", "node", Name)
 	<-starting.Done()

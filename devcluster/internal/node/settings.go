@@ -6,19 +6,8 @@ import (
 	"github.com/credence-id/credence/devcluster/internal/pki"
 )
 
-// Name is the node's name and address. As an IP address, it may be a loopback address: that is not checked.
+// Name is the node's name. Its address is network.Node.
 const Name = "127.0.0.1"
-
-// PortSpan is how many ports a node takes from its first on.
-const PortSpan = 4
-
-// Offsets from the first port.
-const (
-	schedulerPort = iota
-	kubeletPort
-	kubeletHealthPort
-	streamPort
-)
 
 // Subcommand is the argument that makes this binary the process that runs a node; the node's folder follows.
 const Subcommand = "node"
@@ -32,8 +21,8 @@ type Settings struct {
 	Folder string
 	// URL is kube-apiserver's, AdminKubeconfig leads there as the admin.
 	URL, AdminKubeconfig string
-	// Port is the first of PortSpan ports of 127.0.0.1.
-	Port int
+	// Shared are ports of the machine's 127.0.0.1 that pods reach at their own.
+	Shared []int
 }
 
 // State is the content of processes.json in the folder while a node runs.

@@ -24,8 +24,9 @@ const (
 
 // Supervise runs a node until ctx ends (nil), or until a part fails before the node was ready. kube-apiserver must be ready.
 //
-// All of the node runs in a process with mounts of its own. So what pods mount is invisible to other processes and ends with them,
-// however they end; and folders of the machine that are in a program's code can be the node's own.
+// All of the node runs in a process with mounts and a network of its own. So what pods mount and the network between them are
+// invisible to other processes and end with them, however they end; and folders of the machine that are in a program's code can be
+// the node's own.
 func Supervise(ctx context.Context, settings Settings) error {
 	if err := os.MkdirAll(settings.Folder, 0o700); err != nil {
 		return fmt.Errorf("make the node's folder: %w", err)
@@ -38,7 +39,7 @@ func Supervise(ctx context.Context, settings Settings) error {
 		return err
 	}
 	output := &logFilter{stopping: ctx.Done()}
-	err = processes.Run(ctx, processes.Spec{Args: []string{Subcommand, settings.Folder}, Output: output, Grace: stopLimit, Apart: true, Mounts: true})
+	err = processes.Run(ctx, processes.Spec{Args: []string{Subcommand, settings.Folder}, Output: output, Grace: stopLimit, Apart: true, Namespaces: true})
 	if err != nil {
 		err = fmt.Errorf("%w%s", err, output.lastLine())
 	}
@@ -82,10 +83,13 @@ func mountsAreOwn() error {
 	return nil
 }
 
+// inPlaceOf is the folder of the node that is mounted over one of the machine.
+func inPlaceOf(folder, machine string) string { return filepath.Join(folder, "machine", machine) }
+
 // takeMachineFolders mounts folders of the node over those of the machine.
 func takeMachineFolders(folder string) error {
 	for _, machine := range append(kubelet.MachineFolders(), containerd.MachineFolders()...) {
-		own := filepath.Join(folder, "machine", machine)
+		own := inPlaceOf(folder, machine)
 		for _, each := range []string{own, machine} {
 			if err := os.MkdirAll(each, 0o755); err != nil {
 				return fmt.Errorf("make folder for the node: %w", err)

@@ -12,7 +12,7 @@ func TestEnsureNodeKeepsWhatIsGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := EnsureNode(dir, "127.0.0.1", now)
+	first, err := EnsureNode(dir, "127.0.0.1", "192.0.2.1", now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +31,10 @@ func TestEnsureNodeKeepsWhatIsGood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := serving.CheckSignatureFrom(authority); err != nil || serving.VerifyHostname("127.0.0.1") != nil {
+	if err := serving.CheckSignatureFrom(authority); err != nil || serving.VerifyHostname("192.0.2.1") != nil {
 		t.Errorf("the kubelet's serving certificate: %v, for %v", err, serving.IPAddresses)
 	}
-	if _, err := EnsureNode(dir, "127.0.0.1", now.Add(time.Hour)); err != nil {
+	if _, err := EnsureNode(dir, "127.0.0.1", "192.0.2.1", now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := readCertificate(first.KubeletUser.Cert); err != nil || again.SerialNumber.Cmp(user.SerialNumber) != 0 {

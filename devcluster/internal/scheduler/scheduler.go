@@ -3,8 +3,6 @@
 package scheduler
 
 import (
-	"strconv"
-
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	"github.com/credence-id/credence/devcluster/internal/child"
@@ -19,15 +17,12 @@ type Settings struct {
 	PKI        pki.Files
 	Node       pki.NodeFiles
 	Kubeconfig string // user system:kube-scheduler
-	// Port serves /healthz and /metrics.
-	Port int
 }
 
 // Args are kube-scheduler's flags.
 func (s Settings) Args() []string {
 	return []string{
 		"--bind-address=127.0.0.1",
-		"--secure-port=" + strconv.Itoa(s.Port),
 		"--tls-cert-file=" + s.Node.Scheduler.Cert,
 		"--tls-private-key-file=" + s.Node.Scheduler.Key,
 		"--kubeconfig=" + s.Kubeconfig,

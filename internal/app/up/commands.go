@@ -73,7 +73,7 @@ DIR/startup.json how long each part of the last start took.`,
 	set.StringVar(&flags.dir, "dir", defaultDir, "directory of all state, made when missing")
 	set.IntVar(&flags.port, "port", 0, fmt.Sprintf("first of ten ports of 127.0.0.1 to use; it belongs to the issuer's URL and stays as it was at the first start (default %d)", home.DefaultPort))
 	set.BoolVar(&flags.detach, "detach", false, "stay in the background; return when everything is ready")
-	set.BoolVar(&flags.node, "node", false, "also run a node, on which pods with hostNetwork run; four more ports from the tenth after the first on (Linux, as root, with containerd, runc and busybox installed)")
+	set.BoolVar(&flags.node, "node", false, "also run a node, so that pods run, with a network of their own (Linux, as root, with containerd, runc, busybox, nftables and CNI plugins installed)")
 	set.StringArrayVar(&flags.extra, "arg", nil, "`COMPONENT=ARGUMENT`: a further argument for a component of this run ("+strings.Join(names(), ", ")+"), such as controller=--key-rotation-period=1h; may be repeated")
 	set.BoolVar(&flags.supervise, "supervise", false, "report progress to file descriptor 3")
 	_ = set.MarkHidden("supervise")

@@ -51,7 +51,7 @@ func runFake(program string, arguments []string) error {
 	set := map[string]*string{}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	for _, known := range []string{
-		"dir", "port", "controller-manager-port", "node-port", "secure-port", "bind-address", "tls-cert-file", "tls-private-key-file",
+		"dir", "port", "controller-manager-port", "shared-port", "secure-port", "bind-address", "tls-cert-file", "tls-private-key-file",
 		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "etcd-data-dir", "keys-dir", "issuer",
 		"publish-configmap", "audit-log-path", "audit-log-maxsize", "audit-log-maxbackup", "documents-configmap", "documents-cache", "health-port",
 		"apiserver-arg", "client-ca-file", "client-name",
@@ -83,7 +83,7 @@ func runFake(program string, arguments []string) error {
 			if err := fakeNode(*set["dir"]); err != nil {
 				return err
 			}
-			event("node at " + *set["node-port"])
+			event("node shares " + *set["shared-port"])
 		}
 		return fakeCluster(ctx, *set["dir"], *set["port"])
 	case "apiserver":
@@ -108,7 +108,7 @@ func fakeNodeCommand(arguments []string) error {
 // fakeNode lists processes, all of which are this one.
 func fakeNode(dir string) error {
 	var running []home.Component
-	for _, name := range []string{"kube-scheduler", "containerd", "kubelet"} {
+	for _, name := range nodeParts {
 		running = append(running, home.Component{Name: name, PID: os.Getpid()})
 	}
 	return home.WriteJSON(filepath.Join(dir, "node", "processes.json"), map[string]any{"processes": running}, 0o600)

@@ -26,16 +26,8 @@ const (
 	nodeName   = "127.0.0.1"
 )
 
-// Offsets of the node's ports, in the order that devcluster has them; nothing else is beyond the first ten.
-const (
-	schedulerPort = 10 + iota
-	kubeletPort
-	kubeletHealthPort
-	containerdStreamPort
-)
-
 // nodeParts are the processes of a node that devcluster starts, and starts again.
-var nodeParts = []string{"kube-scheduler", "containerd", "kubelet"}
+var nodeParts = []string{"kube-scheduler", "containerd", "kubelet", "kube-proxy", "coredns"}
 
 func (i installation) nodeName() string {
 	if !i.node {
@@ -48,23 +40,7 @@ func (i installation) nodeArguments() []string {
 	if !i.node {
 		return nil
 	}
-	return []string{"--node", "--node-port", i.port(schedulerPort)}
-}
-
-// neededPorts are those of all components, and of the node if there is one.
-func (i installation) neededPorts() ([]port, error) {
-	var all []port
-	for _, c := range components {
-		all = append(all, c.ports...)
-	}
-	if !i.node {
-		return all, nil
-	}
-	if last := i.config.Port + containerdStreamPort; last > 65535 {
-		return nil, fmt.Errorf("--node needs the ports up to %d, which do not exist: choose another --dir and a lower --port", last)
-	}
-	return append(all, port{schedulerPort, "kube-scheduler"}, port{kubeletPort, "the kubelet"},
-		port{kubeletHealthPort, "the kubelet's health"}, port{containerdStreamPort, "containerd's streams"}), nil
+	return []string{"--node", "--shared-port", i.port(discoveryPort)}
 }
 
 // checkNode returns an error that names what this machine lacks for a node.
@@ -116,11 +92,21 @@ func (s *starter) awaitNode(ctx context.Context) error {
 	ready := s.tracker.Begin("node", "starting "+strings.Join(nodeParts, ", "))
 	// A report of an earlier run does not count.
 	began := s.now().Add(-s.tracker.Elapsed())
-	err := poll(ctx, startLimit, func(ctx context.Context) error { return s.admin.NodeReady(ctx, nodeName, began) })
+	err := poll(ctx, startLimit, func(ctx context.Context) error {
+		if err := s.admin.NodeReady(ctx, nodeName, began); err != nil {
+			return err
+		}
+		for _, name := range nodeParts {
+			if p := s.nodeProcessPart(name); !p.Healthy {
+				return errors.New(name + " " + p.Detail)
+			}
+		}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("the node did not become ready: %w, log file %s", err, s.dir.Log("devcluster"))
 	}
-	ready("ready for pods with hostNetwork")
+	ready("ready for pods")
 	return nil
 }
 
@@ -180,6 +166,6 @@ func (i installation) nodePart(ctx context.Context, name string) part {
 		p.Detail = err.Error()
 		return p
 	}
-	p.Healthy, p.Detail = true, name+" is ready for pods with hostNetwork"
+	p.Healthy, p.Detail = true, name+" is ready for pods"
 	return p
 }

@@ -4,7 +4,6 @@ package up
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -16,12 +15,12 @@ func TestUpWithANode(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
 	output := l.mustCall(l.upArguments("--detach", "--node")...)
-	for _, text := range []string{"node: starting kube-scheduler, containerd, kubelet", "node: ready", "127.0.0.1, for pods with hostNetwork"} {
+	for _, text := range []string{"node: starting kube-scheduler, containerd, kubelet, kube-proxy, coredns", "node: ready", "127.0.0.1, for pods"} {
 		if !strings.Contains(output, text) {
 			t.Errorf("up --node does not show %q:\n%s", text, output)
 		}
 	}
-	for _, event := range []string{"check-node " + l.dir.Path("devcluster"), fmt.Sprintf("node at %d", l.port+10)} {
+	for _, event := range []string{"check-node " + l.dir.Path("devcluster"), fmt.Sprintf("node shares %d", l.port+2)} {
 		if !slices.Contains(l.recordedEvents(), event) {
 			t.Errorf("events are %q, want also %q", l.recordedEvents(), event)
 		}
@@ -80,22 +79,4 @@ func TestNoNodeHere(t *testing.T) {
 			t.Error("a start that was refused has made its directory")
 		}
 	}
-}
-
-func TestPortsOfANode(t *testing.T) {
-	t.Parallel()
-	for offset, want := range map[int]string{10: "kube-scheduler", 11: "the kubelet", 12: "health", 13: "containerd"} {
-		l := newLaptop(t)
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", l.port+offset))
-		if err != nil {
-			t.Skipf("port %d is another's: %v", l.port+offset, err)
-		}
-		l.mustFail([]string{fmt.Sprintf("port %d of 127.0.0.1", l.port+offset), want, "--port"}, l.upArguments("--node")...)
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		l.nothingRuns()
-	}
-	l := newLaptop(t)
-	l.mustFail([]string{"65539", "lower --port"}, "up", "--node", "--dir", string(l.dir), "--port", "65526")
 }

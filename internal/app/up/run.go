@@ -96,13 +96,11 @@ func (r *run) prepare(ctx context.Context, port int) error {
 		return err
 	}
 	r.noteWatches()
-	ports, err := r.neededPorts()
-	if err != nil {
-		return err
-	}
-	for _, p := range ports {
-		if err := process.CheckPort(r.config.Port+p.offset, p.purpose); err != nil {
-			return err
+	for _, c := range components {
+		for _, p := range c.ports {
+			if err := process.CheckPort(r.config.Port+p.offset, p.purpose); err != nil {
+				return err
+			}
 		}
 	}
 	for _, c := range components {

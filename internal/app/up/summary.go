@@ -27,7 +27,7 @@ func writeSummary(out io.Writer, i installation) error {
 		{"Logs", nearest(i.dir.Path("logs"))},
 	}
 	if i.node {
-		rows = append(rows, [2]string{"Node", nodeName + ", for pods with hostNetwork"})
+		rows = append(rows, [2]string{"Node", nodeName + ", for pods"})
 	}
 	for _, row := range rows {
 		_, _ = fmt.Fprintf(table, "  %s\t%s\n", row[0], row[1])
