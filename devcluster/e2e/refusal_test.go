@@ -54,6 +54,7 @@ func TestRefusesWithANode(t *testing.T) {
 	}
 	free := t.TempDir()
 	refused(t, "no node runs in "+free, "load-image", "--dir", free, "a:1", os.Getenv("DEVCLUSTER_BIN"))
+	refused(t, "no node runs in "+free, "import-images", "--dir", free, os.Getenv("DEVCLUSTER_BIN"))
 	long := filepath.Join(free, strings.Repeat("x", 100))
 	refused(t, "choose a shorter --dir", "--dir", long, "--port", "0", "--node")
 }

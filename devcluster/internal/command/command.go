@@ -48,7 +48,7 @@ DIR/admin.kubeconfig is there. Everything listens on 127.0.0.1 only.`,
 	root.SetErr(stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
 	addFlags(root, &config)
-	root.AddCommand(controllerManager(), loadImage(), checkNode(), cleanNode())
+	root.AddCommand(controllerManager(), loadImage(), importImages(), checkNode(), cleanNode())
 	root.AddCommand(children()...)
 	return root
 }

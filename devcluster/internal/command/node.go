@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -36,14 +37,48 @@ replaced; pods that run keep the old one.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is an image of the node: use it with imagePullPolicy: Never\n", name)
-			return err
+			return printImages(cmd.OutOrStdout(), name)
 		},
 	}
 	command.Flags().StringVar(&dir, "dir", "", "directory of the cluster (required)")
 	// Words after the program are its arguments.
 	command.Flags().SetInterspersed(false)
 	return command
+}
+
+// importImages is for users who have images that they built.
+func importImages() *cobra.Command {
+	var dir string
+	command := &cobra.Command{
+		Use:   "import-images --dir DIR ARCHIVE",
+		Short: "Give the running node the images of an archive",
+		Long: `Gives the node of the cluster in DIR the images of a tar archive, in the format
+of the OCI or of docker save. Pods use them with imagePullPolicy: Never or
+IfNotPresent.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			folder, err := nodeFolder(dir)
+			if err != nil {
+				return err
+			}
+			names, err := node.Import(cmd.Context(), folder, args[0])
+			if err != nil {
+				return err
+			}
+			return printImages(cmd.OutOrStdout(), names...)
+		},
+	}
+	command.Flags().StringVar(&dir, "dir", "", "directory of the cluster (required)")
+	return command
+}
+
+func printImages(out io.Writer, names ...string) error {
+	for _, name := range names {
+		if _, err := fmt.Fprintf(out, "%s is an image of the node: use it with imagePullPolicy: Never\n", name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkNode is for programs that start this one: they can refuse before anything runs.

@@ -37,12 +37,30 @@ func Load(ctx context.Context, folder, name, path string, args ...string) (strin
 	if err != nil {
 		return "", err
 	}
-	programs, err := containerd.Find()
+	programs, err := ofRunningNode(folder)
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(containerd.Socket(folder)); err != nil {
-		return "", fmt.Errorf("no node runs in %s: start one with --node", filepath.Dir(folder))
-	}
 	return fullName, containerd.Load(ctx, programs, folder, fullName, path, args...)
+}
+
+// Import gives the node in folder the images of the archive at path, and returns their names.
+func Import(ctx context.Context, folder, path string) ([]string, error) {
+	programs, err := ofRunningNode(folder)
+	if err != nil {
+		return nil, err
+	}
+	archive, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("import images: %w", err)
+	}
+	defer archive.Close()
+	return containerd.Import(ctx, programs, folder, archive)
+}
+
+func ofRunningNode(folder string) (containerd.Programs, error) {
+	if _, err := os.Stat(containerd.Socket(folder)); err != nil {
+		return containerd.Programs{}, fmt.Errorf("no node runs in %s: start one with --node", filepath.Dir(folder))
+	}
+	return containerd.Find()
 }

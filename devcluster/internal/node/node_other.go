@@ -17,3 +17,6 @@ func Clean(context.Context, string) error { return nil }
 func Load(context.Context, string, string, string, ...string) (string, error) {
 	return "", ErrElsewhere
 }
+
+// Import is an error: there can be no node here.
+func Import(context.Context, string, string) ([]string, error) { return nil, ErrElsewhere }
