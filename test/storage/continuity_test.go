@@ -1,0 +1,104 @@
+package storage_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/apis/example"
+	"k8s.io/apiserver/pkg/storage"
+)
+
+func create(ctx context.Context, t *testing.T, s storage.Interface, namespace, name string) *example.Pod {
+	t.Helper()
+	out := &example.Pod{}
+	pod := &example.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if err := s.Create(ctx, "/pods/"+namespace+"/"+name, pod, out, 0); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// A watch goes on when kube-apiserver was away, and nothing is lost of what was written behind its back.
+func TestWatchGoesOnAfterARestartOfTheHost(t *testing.T) {
+	startHost(t)
+	ctx, s := setup(t)
+	first := create(ctx, t, s, "a", "before")
+	w, err := s.Watch(ctx, "/pods/", storage.ListOptions{ResourceVersion: first.ResourceVersion, Predicate: storage.Everything, Recursive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	create(ctx, t, s, "a", "one")
+	expect(t, w, "one")
+	host.Stop()
+	startAgain(t)
+	create(ctx, t, s, "a", "two")
+	expect(t, w, "two")
+}
+
+func expect(t *testing.T, w watch.Interface, name string) {
+	t.Helper()
+	select {
+	case e := <-w.ResultChan():
+		if pod, ok := e.Object.(*example.Pod); !ok || e.Type != watch.Added || pod.Name != name {
+			t.Fatalf("event %s %v, want ADDED of %s", e.Type, e.Object, name)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("no event of %s", name)
+	}
+}
+
+// Names that are too long for the host are cut. Pages of them have each object once, in order.
+func TestPagesOfLongNames(t *testing.T) {
+	startHost(t)
+	ctx, s := setup(t)
+	namespace := strings.Repeat("n", 63)
+	var want []string
+	for i := range 7 {
+		name := strings.Repeat("long", 50) + fmt.Sprint(i)
+		create(ctx, t, s, namespace, name)
+		want = append(want, name)
+	}
+	create(ctx, t, s, "zzz", "short")
+	for limit := range int64(9) {
+		var got []string
+		for next, pages := "", 0; pages == 0 || next != ""; pages++ {
+			predicate := storage.Everything
+			predicate.Limit, predicate.Continue = limit, next
+			list := &example.PodList{}
+			if err := s.GetList(ctx, "/pods/"+namespace, storage.ListOptions{Predicate: predicate, Recursive: true}, list); err != nil {
+				t.Fatal(err)
+			}
+			for _, pod := range list.Items {
+				got = append(got, pod.Name)
+			}
+			if remaining := list.RemainingItemCount; list.Continue != "" && (remaining == nil || int(*remaining) != len(want)-len(got)) {
+				t.Errorf("limit %d: %d were read, and %v remain", limit, len(got), remaining)
+			}
+			next = list.Continue
+		}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("limit %d: got %v", limit, got)
+		}
+	}
+}
+
+// A record whose name is not that of its key is an error: it would stand for another object.
+func TestForeignRecord(t *testing.T) {
+	startHost(t)
+	ctx, s := setup(t)
+	create(ctx, t, s, "a", "one")
+	body := `{"apiVersion":"storage.credence.dev/v1","kind":"Record","metadata":{"name":"mallory","labels":{"storage.credence.dev/resource":"pods","storage.credence.dev/namespace":"a"}},"key":"/pods/a/one","value":"e30="}`
+	if err := host.CoreV1().RESTClient().Post().AbsPath(recordsPath).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(ctx).Error(); err != nil {
+		t.Fatal(err)
+	}
+	err := s.GetList(ctx, "/pods/", storage.ListOptions{Predicate: storage.Everything, Recursive: true}, &example.PodList{})
+	if err == nil || !strings.Contains(err.Error(), `"mallory"`) {
+		t.Errorf("a list with a foreign record: %v", err)
+	}
+}
