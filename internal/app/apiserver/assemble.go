@@ -12,6 +12,7 @@ import (
 
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver"
+	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/publication"
@@ -25,6 +26,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/utils/clock"
 )
@@ -34,6 +36,8 @@ type assembly struct {
 	o *Options
 	checked
 	client kubernetes.Interface
+	// stored is the client of the storage in the cluster; nil: the storage is an etcd.
+	stored rest.Interface
 	keySource
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
@@ -178,7 +182,11 @@ func documentsGate(ctx context.Context, places []publication.Place, issuer ident
 }
 
 func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
-	if errs := a.o.Recommended.Validate(); len(errs) > 0 {
+	recommended := *a.o.Recommended
+	if a.stored != nil {
+		recommended.Etcd = nil
+	}
+	if errs := recommended.Validate(); len(errs) > 0 {
 		return nil, fmt.Errorf("check flags: %w", errors.Join(errs...))
 	}
 	generic := genericapiserver.NewRecommendedConfig(a.codecs)
@@ -189,8 +197,11 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 		return nil, err
 	}
 	defer removePolicy()
-	if err := a.o.Recommended.ApplyTo(generic); err != nil {
+	if err := recommended.ApplyTo(generic); err != nil {
 		return nil, fmt.Errorf("apply flags: %w", err)
+	}
+	if a.stored != nil {
+		generic.RESTOptionsGetter = cluster.RESTOptions(a.o.Recommended.Etcd, a.stored)
 	}
 	generic.AuditPolicyRuleEvaluator = apiserver.CapAudit(generic.AuditPolicyRuleEvaluator)
 	generic.AuditBackend = apiserver.BoundAudit(generic.AuditBackend)

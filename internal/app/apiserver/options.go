@@ -37,6 +37,7 @@ type Options struct {
 	SignerSocket     string
 	SignerLedger     string
 	Settings         keys.Settings // of an external signer's keys
+	Storage          string
 	EtcdDataDir      string
 	PublishDir       string
 	PublishConfigMap string
@@ -93,6 +94,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	documents.StringVar(&o.PublishConfigMap, "publish-configmap", o.PublishConfigMap, "NAMESPACE/NAME of an existing ConfigMap that the discovery documents are written to.")
 	documents.StringVar(&o.PublishDir, "publish-dir", o.PublishDir, "Folder that the discovery documents are written to.")
 	storage := sets.FlagSet("etcd")
+	storage.StringVar(&o.Storage, "storage", o.Storage, "Where objects are stored: "+inCluster+" (records in the API of the cluster that serves this server), "+inEtcd+" (--etcd-servers) or "+embedded+" (--etcd-data-dir). Defaults to the one whose flag is given.")
 	storage.StringVar(&o.EtcdDataDir, "etcd-data-dir", o.EtcdDataDir, "Folder of the embedded etcd, which listens on a unix socket in it. Used where --etcd-servers is not given.")
 	o.Recommended.Etcd.AddFlags(storage)
 	o.Recommended.SecureServing.AddFlags(sets.FlagSet("serving"))
@@ -156,14 +158,46 @@ func (o *Options) check() (checked, error) {
 			errs = append(errs, fmt.Errorf("--publish-configmap: %w", err))
 		}
 	}
-	if servers := len(o.Recommended.Etcd.StorageConfig.Transport.ServerList) > 0; servers == (o.EtcdDataDir != "") {
-		errs = append(errs, errors.New("exactly one of --etcd-servers (an external etcd) and --etcd-data-dir (an embedded one) is required"))
+	if err := o.checkStorage(); err != nil {
+		errs = append(errs, err)
 	}
 	cert := o.Recommended.SecureServing.ServerCert.CertKey
 	if cert.CertFile == "" || cert.KeyFile == "" {
 		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file are required"))
 	}
 	return c, errors.Join(errs...)
+}
+
+// The values of --storage.
+const (
+	inCluster = "cluster"
+	inEtcd    = "etcd"
+	embedded  = "embedded"
+)
+
+// checkStorage makes sure that the flags name one place to store in.
+func (o *Options) checkStorage() error {
+	given := map[string]bool{inEtcd: len(o.Recommended.Etcd.StorageConfig.Transport.ServerList) > 0, embedded: o.EtcdDataDir != ""}
+	if given[inEtcd] == given[embedded] && (given[inEtcd] || o.Storage != inCluster) {
+		return errors.New("exactly one of --storage=cluster (records in this cluster's API), --etcd-servers (an external etcd) and --etcd-data-dir (an embedded one) is required")
+	}
+	switch o.Storage {
+	case inCluster:
+		if given[inEtcd] || given[embedded] {
+			return errors.New("--storage=cluster needs no etcd: leave out --etcd-servers and --etcd-data-dir")
+		}
+		if o.Recommended.Etcd.EncryptionProviderConfigFilepath != "" {
+			return errors.New("--encryption-provider-config is for etcd: with --storage=cluster, configure the encryption of records.storage.credence.dev in the cluster")
+		}
+	case inEtcd, embedded:
+		if !given[o.Storage] {
+			return fmt.Errorf("--storage=%s contradicts --etcd-servers or --etcd-data-dir: leave out one of them", o.Storage)
+		}
+	case "":
+	default:
+		return fmt.Errorf("--storage %q must be %s, %s or %s", o.Storage, inCluster, inEtcd, embedded)
+	}
+	return nil
 }
 
 func splitName(text string) (types.NamespacedName, error) {

@@ -52,8 +52,11 @@ func TestCheck(t *testing.T) {
 		"--token-default-duration=100h":       "is not between",
 		"--publish-configmap=name":            "must be NAMESPACE/NAME",
 		"--publish-dir=/keys/":                "--publish-dir must not be --keys-dir",
-		"--etcd-servers=https://etcd.example": "exactly one of --etcd-servers",
+		"--etcd-servers=https://etcd.example": "exactly one of --storage=cluster",
 		"--token-min-duration=soon":           "invalid argument",
+		"--storage=cluster":                   "--storage=cluster needs no etcd",
+		"--storage=etcd":                      "contradicts",
+		"--storage=disk":                      "must be cluster, etcd or embedded",
 	} {
 		if err := parse(t, append(complete, extra)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", extra, err, want)

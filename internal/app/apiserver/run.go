@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/apiserver/storage"
+	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
 	"github.com/credence-id/credence/internal/app/serving"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -24,7 +25,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err != nil {
 		return serving.Usage(err)
 	}
-	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath)
+	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, func(*rest.Config) {})
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,13 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 			}
 		}()
 	}
-	a := assembly{o: o, checked: c, client: client, keySource: source, scheme: scheme, codecs: codecs, log: log}
+	var stored rest.Interface
+	if o.Storage == inCluster {
+		if stored, err = recordsOf(ctx, o); err != nil {
+			return err
+		}
+	}
+	a := assembly{o: o, stored: stored, checked: c, client: client, keySource: source, scheme: scheme, codecs: codecs, log: log}
 	server, err := a.assemble(ctx)
 	if err != nil {
 		return err
@@ -64,9 +71,22 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	return context.Cause(ctx)
 }
 
+// recordsOf returns a client for what is stored in the cluster, once the cluster serves it. Compression would cost the cluster more than
+// it saves.
+func recordsOf(ctx context.Context, o *Options) (rest.Interface, error) {
+	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, func(config *rest.Config) { config.DisableCompression = true })
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startupTimeout)
+	defer cancel()
+	records := client.CoreV1().RESTClient()
+	return records, cluster.Await(ctx, records)
+}
+
 // clientOf returns a client of the Kubernetes API without a limit of our own: it would be shared by all callers. Their requests
 // are limited where they come in.
-func clientOf(kubeconfig string) (kubernetes.Interface, error) {
+func clientOf(kubeconfig string, change func(*rest.Config)) (kubernetes.Interface, error) {
 	config, err := rest.InClusterConfig()
 	if kubeconfig != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -76,6 +96,7 @@ func clientOf(kubeconfig string) (kubernetes.Interface, error) {
 	}
 	config.QPS = -1
 	config.UserAgent = "credence-server/apiserver"
+	change(config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)

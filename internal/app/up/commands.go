@@ -29,6 +29,8 @@ type upFlags struct {
 	port   int
 	detach bool
 	node   bool
+	// storage is where the API server keeps its objects.
+	storage string
 	// extra are arguments for components, each COMPONENT=ARGUMENT.
 	extra []string
 	// supervise is set by --detach for the process that stays.
@@ -72,6 +74,7 @@ DIR/startup.json how long each part of the last start took.`,
 	set := command.Flags()
 	set.StringVar(&flags.dir, "dir", defaultDir, "directory of all state, made when missing")
 	set.IntVar(&flags.port, "port", 0, fmt.Sprintf("first of ten ports of 127.0.0.1 to use; it belongs to the issuer's URL and stays as it was at the first start (default %d)", home.DefaultPort))
+	set.StringVar(&flags.storage, "storage", "", "where identities are stored: cluster (in the API of the cluster) or embedded (in an etcd of Credence's own); it stays as it was at the first start (default "+home.Embedded+")")
 	set.BoolVar(&flags.detach, "detach", false, "stay in the background; return when everything is ready")
 	set.BoolVar(&flags.node, "node", false, "also run a node, so that pods run, with a network of their own (Linux, as root, with containerd, runc, busybox, nftables and CNI plugins installed)")
 	set.StringArrayVar(&flags.extra, "arg", nil, "`COMPONENT=ARGUMENT`: a further argument for a component of this run ("+strings.Join(names(), ", ")+"), such as controller=--key-rotation-period=1h; may be repeated")
@@ -109,7 +112,7 @@ func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) 
 	if err := dir.Prepare(); err != nil {
 		return err
 	}
-	r := &run{installation: installation{dir: dir, extra: extra, node: flags.node}, programs: programs, now: time.Now}
+	r := &run{installation: installation{dir: dir, extra: extra, node: flags.node}, programs: programs, now: time.Now, storage: flags.storage}
 	switch {
 	case flags.supervise:
 		return superviseDetached(ctx, r, flags.port, streams)

@@ -93,7 +93,7 @@ var components = []component{
 	{
 		name: "apiserver", program: "credence-server", phase: inCluster,
 		arguments: func(i installation) []string {
-			return []string{
+			return append([]string{
 				"apiserver",
 				"--bind-address", "127.0.0.1",
 				"--secure-port", i.port(apiserverPort),
@@ -102,14 +102,13 @@ var components = []component{
 				"--kubeconfig", i.kubeconfigFile("apiserver"),
 				"--authentication-kubeconfig", i.kubeconfigFile("apiserver"),
 				"--authorization-kubeconfig", i.kubeconfigFile("apiserver"),
-				"--etcd-data-dir", i.dir.Path("apiserver", "etcd"),
 				"--keys-dir", i.dir.Path("keys"),
 				"--issuer", string(i.config.Issuer),
 				"--publish-configmap", publishedDocuments,
 				"--audit-log-path", i.dir.Path("apiserver-audit.log"),
 				"--audit-log-maxsize", "50",
 				"--audit-log-maxbackup", "3",
-			}
+			}, i.storageArguments()...)
 		},
 		ports:     []port{{apiserverPort, "the aggregated API server"}},
 		readiness: apiserverPort,
@@ -223,6 +222,13 @@ func serving(name string, serviceHosts ...string) *pki.Request {
 func serviceAccount(name string) *pki.Request {
 	account := authority.ServiceAccount(cluster.Namespace, name, "")
 	return &pki.Request{CommonName: account.Name, Organizations: account.Groups}
+}
+
+func (i installation) storageArguments() []string {
+	if i.config.Storage == home.InCluster {
+		return []string{"--storage", home.InCluster}
+	}
+	return []string{"--etcd-data-dir", i.dir.Path("apiserver", "etcd")}
 }
 
 func (i installation) port(offset int) string { return strconv.Itoa(i.config.Port + offset) }

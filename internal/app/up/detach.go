@@ -76,7 +76,7 @@ func startDetached(r *run, executable string, flags upFlags, logFile string, pro
 		return nil, fmt.Errorf("start in the background: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	arguments := []string{"up", "--supervise", "--dir", string(r.dir), "--port", strconv.Itoa(flags.port)}
+	arguments := []string{"up", "--supervise", "--dir", string(r.dir), "--port", strconv.Itoa(flags.port), "--storage", flags.storage}
 	if flags.node {
 		arguments = append(arguments, "--node")
 	}

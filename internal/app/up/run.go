@@ -33,6 +33,7 @@ type run struct {
 	programs map[string]string
 	tracker  *progress.Tracker
 	now      func() time.Time
+	storage  string // that was chosen; empty: as before
 	// settled is called when everything is ready.
 	settled func(run *run) error
 
@@ -80,7 +81,7 @@ func (r *run) hold(first, second context.Context, port int) (err error) {
 
 // prepare makes sure that nothing stands in the way, before anything is started.
 func (r *run) prepare(ctx context.Context, port int) error {
-	config, err := r.dir.Configure(port)
+	config, err := r.dir.Configure(port, r.storage)
 	if err != nil {
 		return err
 	}

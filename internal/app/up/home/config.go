@@ -3,6 +3,7 @@
 package home
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,15 @@ type Config struct {
 	Version int             `json:"version"`
 	Port    int             `json:"port"`
 	Issuer  identity.Issuer `json:"issuer"`
+	// Storage is where the API server keeps its objects; empty: Embedded.
+	Storage string `json:"storage,omitempty"`
 }
+
+// The values of Config.Storage.
+const (
+	Embedded  = "embedded" // in an etcd of its own
+	InCluster = "cluster"  // in the API of the cluster
+)
 
 // NewConfig returns the Config of a new installation whose first port is port.
 func NewConfig(port int) (Config, error) {
@@ -80,12 +89,18 @@ func parseConfig(data []byte) (Config, error) {
 	if config.Issuer != want.Issuer {
 		return Config{}, fmt.Errorf("issuer %q does not belong to port %d", config.Issuer, config.Port)
 	}
+	if config.Storage != "" && config.Storage != InCluster {
+		return Config{}, fmt.Errorf("storage %q is not known to this program", config.Storage)
+	}
 	return config, nil
 }
 
-// Configure returns the Config of d, which is made with port (0: DefaultPort) the first time. A port that differs from
-// the one that d was made with is refused: it is part of the issuer.
-func (d Dir) Configure(port int) (Config, error) {
+// Configure returns the Config of d, which is made with port (0: DefaultPort) and storage (empty: Embedded) the first time. A port that
+// differs from the one that d was made with is refused: it is part of the issuer. So is another storage: identities would be gone.
+func (d Dir) Configure(port int, storage string) (Config, error) {
+	if storage != "" && storage != Embedded && storage != InCluster {
+		return Config{}, fmt.Errorf("--storage %q must be %s or %s", storage, InCluster, Embedded)
+	}
 	config, found, err := d.LoadConfig()
 	if err != nil {
 		return Config{}, err
@@ -94,12 +109,16 @@ func (d Dir) Configure(port int) (Config, error) {
 		if port != 0 && port != config.Port {
 			return Config{}, fmt.Errorf("%s was made with --port %d, which is part of its issuer: leave out --port, or choose another --dir for a second installation", d, config.Port)
 		}
+		if made := cmp.Or(config.Storage, Embedded); storage != "" && storage != made {
+			return Config{}, fmt.Errorf("%s was made with --storage %s, where its identities are: leave out --storage, or choose another --dir for a second installation", d, made)
+		}
 		return config, nil
 	}
-	if port == 0 {
-		port = DefaultPort
+	config, err = NewConfig(cmp.Or(port, DefaultPort))
+	if storage == InCluster {
+		config.Storage = storage
 	}
-	return NewConfig(port)
+	return config, err
 }
 
 // SaveConfig remembers config for the next start.

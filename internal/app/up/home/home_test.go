@@ -70,7 +70,7 @@ func TestATooLongPathIsNamed(t *testing.T) {
 func TestConfigureKeepsPortAndIssuer(t *testing.T) {
 	t.Parallel()
 	dir := prepared(t)
-	first, err := dir.Configure(0)
+	first, err := dir.Configure(0, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +85,17 @@ func TestConfigureKeepsPortAndIssuer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, port := range []int{0, DefaultPort} {
-		if again, err := dir.Configure(port); err != nil || again != first {
+		if again, err := dir.Configure(port, ""); err != nil || again != first {
 			t.Errorf("port %d: %+v, %v", port, again, err)
 		}
 	}
-	if _, err := dir.Configure(8000); err == nil || !strings.Contains(err.Error(), "--port 17443") {
+	if _, err := dir.Configure(0, InCluster); err == nil || !strings.Contains(err.Error(), "--storage embedded") {
+		t.Errorf("another storage: %v", err)
+	}
+	if _, err := dir.Configure(0, "disk"); err == nil || !strings.Contains(err.Error(), "cluster or embedded") {
+		t.Errorf("a storage that does not exist: %v", err)
+	}
+	if _, err := dir.Configure(8000, ""); err == nil || !strings.Contains(err.Error(), "--port 17443") {
 		t.Errorf("another port: %v", err)
 	}
 }
@@ -107,7 +113,7 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 		if err := WriteFile(dir.configFile(), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := dir.Configure(0)
+		_, err := dir.Configure(0, "")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir.configFile()) {
 			t.Errorf("%.60q: %v, want %q", text, err, want)
 		}
@@ -154,7 +160,8 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"components":[{"pid":99999999999999999999}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if config, err := parseConfig(data); err == nil {
-			if want, err := NewConfig(config.Port); err != nil || config != want {
+			want, err := NewConfig(config.Port)
+			if want.Storage = config.Storage; err != nil || config != want {
 				t.Errorf("config %+v is accepted", config)
 			}
 		}

@@ -1,0 +1,187 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+const (
+	recordsPath    = "/apis/storage.credence.dev/v1/records"
+	definitionPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/records.storage.credence.dev"
+	mergePatch     = "application/merge-patch+json"
+)
+
+func (p plane) read(t *testing.T, path string) *v1alpha1.WorkloadIdentity {
+	t.Helper()
+	wi := &v1alpha1.WorkloadIdentity{}
+	eventually(t, func() error {
+		got := do(t, p.config(t), "GET", path, "", "")
+		if got.Code != http.StatusOK {
+			return fmt.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+		return json.Unmarshal(got.Body, wi)
+	})
+	return wi
+}
+
+// follow starts an informer of identities, and returns what it knows of them, by name.
+func (p plane) follow(t *testing.T, namespace string) func() map[string]string {
+	t.Helper()
+	client, err := dynamic.NewForConfig(p.config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, 0, namespace, nil)
+	informer := factory.ForResource(v1alpha1.SchemeGroupVersion.WithResource("workloadidentities")).Informer()
+	factory.Start(t.Context().Done())
+	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+		t.Fatal("the informer has not read identities")
+	}
+	return func() map[string]string {
+		known := map[string]string{}
+		for _, item := range informer.GetStore().List() {
+			object := item.(*unstructured.Unstructured)
+			known[object.GetName()] = string(object.GetUID())
+		}
+		return known
+	}
+}
+
+// Identities that are records keep uid and subject whichever server ends, and informers go on.
+func TestStorageInTheCluster(t *testing.T) {
+	withPlane(t)
+	p := newPlane(t, "--storage", "cluster")
+	namespace := p.namespace(t)
+	first := p.create(t, namespace, "first", "aws", "team")
+	known := p.follow(t, namespace)
+	want := map[string]string{"first": string(first.UID)}
+	same := func() error {
+		if got := known(); fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("the informer knows %v, want %v", got, want)
+		}
+		return nil
+	}
+	eventually(t, same)
+
+	path := identitiesPath(namespace) + "/first"
+	stale := p.read(t, path)
+	if got := do(t, p.config(t), "PATCH", path, mergePatch, `{"metadata":{"labels":{"a":"b"}}}`); got.Code != http.StatusOK {
+		t.Fatalf("a change: %d %s", got.Code, got.Body)
+	}
+	stale.Labels = map[string]string{"a": "c"}
+	body, err := json.Marshal(stale)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := do(t, p.config(t), "PUT", path, "application/json", string(body)); got.Code != http.StatusConflict {
+		t.Errorf("a change of what was changed meanwhile: %d %s", got.Code, got.Body)
+	}
+	if got := do(t, p.config(t), "POST", identitiesPath(namespace), "application/json", identityJSON("first", "aws", "team")); got.Code != http.StatusConflict {
+		t.Errorf("a second identity of the name: %d %s", got.Code, got.Body)
+	}
+
+	for _, component := range []string{"apiserver", "devcluster"} {
+		p.restart(t, component)
+		eventually(t, func() error {
+			return p.client(t).Discovery().RESTClient().Get().AbsPath(identitiesPath(namespace)).Do(t.Context()).Error()
+		})
+		if again := p.read(t, path); again.UID != first.UID || again.Status.Sub != first.Status.Sub || again.Labels["a"] != "b" {
+			t.Errorf("after a restart of %s: uid %s, subject %s, labels %v; want %s, %s", component, again.UID, again.Status.Sub, again.Labels, first.UID, first.Status.Sub)
+		}
+		eventually(t, func() error {
+			got := do(t, p.config(t), "POST", identitiesPath(namespace), "application/json", identityJSON("after-"+component, "aws", "team"))
+			if got.Code != http.StatusCreated && got.Code != http.StatusConflict {
+				return fmt.Errorf("create: %d %s", got.Code, got.Body)
+			}
+			return nil
+		})
+		want["after-"+component] = string(p.read(t, identitiesPath(namespace)+"/after-"+component).UID)
+		eventually(t, same)
+	}
+	if got := do(t, p.config(t), "DELETE", identitiesPath(namespace)+"/after-apiserver", "", ""); got.Code != http.StatusOK {
+		t.Errorf("delete: %d %s", got.Code, got.Body)
+	}
+	delete(want, "after-apiserver")
+	eventually(t, same)
+
+	t.Run("attacks", func(t *testing.T) { p.attackRecords(t, namespace, first) })
+}
+
+// attackRecords tries to change a record past the API server.
+func (p plane) attackRecords(t *testing.T, namespace string, wi *v1alpha1.WorkloadIdentity) {
+	t.Helper()
+	name := "authentication.gardener.cloud0-workloadidentities0-" + strings.ReplaceAll(namespace, "0", "00") + "0-first"
+	key := "/authentication.gardener.cloud/workloadidentities/" + namespace + "/first"
+	rbac := p.client(t).RbacV1()
+	role, err := rbac.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"storage.credence.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"}}, // escalate and bind too
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rbac.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{user("mallory"), {Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-controller"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	record := fmt.Sprintf(`{"apiVersion":"storage.credence.dev/v1","kind":"Record","metadata":{"name":"%%s"%%s},"key":%q,"value":"e30="}`, key)
+	var current metav1.PartialObjectMetadata
+	if got := do(t, p.config(t), "GET", recordsPath+"/"+name, "", ""); json.Unmarshal(got.Body, &current) != nil || current.ResourceVersion == "" {
+		t.Fatalf("the record: %d %s", got.Code, got.Body)
+	}
+	version := fmt.Sprintf(`,"resourceVersion":%q`, current.ResourceVersion)
+	for _, who := range []struct{ name, user string }{{"the administrator", ""}, {"a user with all rights on records", "mallory"}, {"another component", "system:serviceaccount:credence-system:credence-controller"}} {
+		config := p.config(t)
+		if who.user != "" {
+			config = p.as(t, who.user)
+		}
+		for _, attack := range []struct{ method, path, contentType, body string }{
+			{"POST", recordsPath, "application/json", fmt.Sprintf(record, "another", "")},
+			{"PUT", recordsPath + "/" + name, "application/json", fmt.Sprintf(record, name, version)},
+			{"PATCH", recordsPath + "/" + name, mergePatch, `{"value":"e30="}`},
+			{"PATCH", recordsPath + "/" + name, mergePatch, `{"metadata":{"labels":{"storage.credence.dev/namespace":"another"}}}`},
+			{"PATCH", recordsPath + "/" + name, mergePatch, `{"metadata":{"finalizers":["example.com/kept"]}}`},
+			{"PATCH", recordsPath + "/" + name, mergePatch, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"x","uid":"x"}]}}`},
+			{"PATCH", recordsPath + "/" + name + "?fieldManager=m&force=true", "application/apply-patch+yaml", fmt.Sprintf(record, name, "")},
+			{"PATCH", recordsPath + "/new?fieldManager=m&force=true", "application/apply-patch+yaml", fmt.Sprintf(record, "new", "")},
+			{"DELETE", recordsPath + "/" + name, "", ""},
+			{"DELETE", recordsPath, "", ""},
+			{"DELETE", definitionPath, "", ""},
+			{"DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldSelector=metadata.name%3Drecords.storage.credence.dev", "", ""},
+			{"PATCH", definitionPath, mergePatch, `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://example.com"}}}}}`},
+			{"PATCH", definitionPath, mergePatch, `{"spec":{"versions":[{"name":"v1","served":false,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`},
+			{"PATCH", definitionPath, mergePatch, `{"spec":{"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"key":{"type":"string"}}}}}]}}`},
+			{"PATCH", definitionPath, "application/json-patch+json", `[{"op":"add","path":"/spec/versions/-","value":{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object"}}}}]`},
+		} {
+			got := do(t, config, attack.method, attack.path, attack.contentType, attack.body)
+			if got.Code != http.StatusForbidden || !strings.Contains(string(got.Body), "Credence") {
+				t.Errorf("%s: %s %s %s: %d %s", who.name, attack.method, attack.path, attack.body, got.Code, got.Body)
+			}
+		}
+	}
+	// A subresource that the definition does not have is no way in, and a user without rights comes to no policy.
+	if got := do(t, p.config(t), "PATCH", recordsPath+"/"+name+"/status", mergePatch, `{"value":"e30="}`); got.Code != http.StatusNotFound {
+		t.Errorf("status: %d %s", got.Code, got.Body)
+	}
+	if got := do(t, p.as(t, "jane"), "GET", recordsPath+"/"+name, "", ""); got.Code != http.StatusForbidden {
+		t.Errorf("a user without rights read a record: %d %s", got.Code, got.Body)
+	}
+	if again := p.read(t, identitiesPath(namespace)+"/first"); again.UID != wi.UID || again.Status.Sub != wi.Status.Sub {
+		t.Errorf("after the attacks the identity is %+v", again)
+	}
+}
