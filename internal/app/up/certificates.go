@@ -18,7 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/credence-id/credence/internal/app/up/home"
-	"github.com/credence-id/credence/internal/app/up/pki"
+	"github.com/credence-id/credence/internal/pki"
 )
 
 // authority reads the cluster's own certificate authority; it is nil before the cluster's first start.

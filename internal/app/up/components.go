@@ -9,8 +9,8 @@ import (
 
 	"github.com/credence-id/credence/internal/app/up/cluster"
 	"github.com/credence-id/credence/internal/app/up/home"
-	"github.com/credence-id/credence/internal/app/up/pki"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/pki"
 )
 
 // installation is what a component's arguments are made of.

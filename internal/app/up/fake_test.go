@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/app/up/home"
-	"github.com/credence-id/credence/internal/app/up/pki"
+	"github.com/credence-id/credence/internal/pki"
 )
 
 // The fakes stand for the components: they take the same arguments, listen on the same ports with the same

@@ -15,9 +15,9 @@ import (
 
 	"github.com/credence-id/credence/internal/app/up/cluster"
 	"github.com/credence-id/credence/internal/app/up/home"
-	"github.com/credence-id/credence/internal/app/up/pki"
 	"github.com/credence-id/credence/internal/app/up/process"
 	"github.com/credence-id/credence/internal/app/up/progress"
+	"github.com/credence-id/credence/internal/pki"
 )
 
 // starter brings an installation to the point where a token can be issued and verified.
