@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -22,6 +21,9 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
 )
+
+// leaseName is the Lease that the leader holds. Two leaders would do no harm: the key store lets one of them save.
+const leaseName = "credence-controller"
 
 // requestTimeout bounds each question to the API: an unanswered one must not keep the ring from being looked after.
 const requestTimeout = 10 * time.Second
@@ -77,7 +79,9 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	c.Log.Info("key controller started", "issuer", c.issuer, "rotationPeriod", c.Settings.RotationPeriod.String(), "publishPeriod", c.Settings.PublishPeriod.String(), "wait", c.Settings.Wait().String())
-	group.Go(func() error { return lead(ctx, c, client, keeper.Run) })
+	group.Go(func() error {
+		return serving.Lead(ctx, client.CoordinationV1(), types.NamespacedName{Namespace: c.LeaseNamespace, Name: leaseName}, c.Log, keeper.Run)
+	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -134,13 +138,4 @@ func openStore(c checked, client kubernetes.Interface) (keystore.Store, error) {
 		return nil, fmt.Errorf("open key store: %w", err)
 	}
 	return store, nil
-}
-
-// hostname names this process among those that would lead.
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		name = "unknown"
-	}
-	return name + "_" + strconv.Itoa(os.Getpid()) + "_" + strconv.FormatUint(rand.Uint64(), 36)
 }

@@ -12,8 +12,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/credence-id/credence/internal/discovery/source"
 )
 
 // Limits of a connection, unless a Server is Patient. Requests have no body and answers are small: a slower client holds a
@@ -26,6 +24,11 @@ const (
 	shutdownTimeout = 10 * time.Second
 )
 
+// Certificate is what a Server shows; it may be another one for each connection.
+type Certificate interface {
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
 // Server is one HTTPS listener.
 type Server struct {
 	name     string
@@ -36,7 +39,7 @@ type Server struct {
 
 // New returns a Server that answers with handler, under the name that its log lines have. Listening has begun already, so
 // that a busy port is an error before anything runs.
-func New(name string, listener net.Listener, handler http.Handler, pair *source.KeyPair, log *slog.Logger) *Server {
+func New(name string, listener net.Listener, handler http.Handler, pair Certificate, log *slog.Logger) *Server {
 	log = log.With("server", name)
 	return &Server{
 		name:     name,
