@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -95,13 +96,23 @@ func (k *KeyPair) use(pair *tls.Certificate) {
 	k.log.Info("serving certificate loaded", "subject", pair.Leaf.Subject.String(), "notAfter", pair.Leaf.NotAfter)
 }
 
+// ofOthers returns the bits of a mode by which others than this process can use a file. A Secret in a pod belongs to root, and its process
+// reads it by a group of its own (fsGroup): that right to read is not one of others.
+func ofOthers(mode os.FileMode, owner, process int) os.FileMode {
+	mode &= 0o077
+	if owner == 0 && process != 0 {
+		mode &^= 0o040
+	}
+	return mode
+}
+
 func (k *KeyPair) load() (*tls.Certificate, error) {
 	files, err := readTogether(maxPEMBytes, k.certFile, k.keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("read serving certificate: %w", err)
 	}
-	if mode := files[1].mode; mode&0o077 != 0 {
-		return nil, fmt.Errorf("private key file %s has mode %04o, so that others than its owner can use it: run chmod 600 %[1]s", k.keyFile, mode)
+	if key := files[1].info; ofOthers(key.Mode().Perm(), ownerOf(key), os.Geteuid()) != 0 {
+		return nil, fmt.Errorf("private key file %s has mode %04o, so that others than its owner can use it: run chmod 600 %[1]s, or give the volume of a pod defaultMode 0400", k.keyFile, key.Mode().Perm())
 	}
 	pair, err := tls.X509KeyPair(files[0].data, files[1].data)
 	if err != nil {

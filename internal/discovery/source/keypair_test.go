@@ -194,3 +194,25 @@ func TestKeyPairIsNotReplacedByAnExpiredOne(t *testing.T) {
 	write(longer)
 	eventually(t, "the next valid certificate is in use", func() bool { return serialOf(t, pair) == longer })
 }
+
+// In a pod that does not run as root, a Secret in a volume is root's, and is read by the group of the pod.
+func TestWhoElseCanUseAKey(t *testing.T) {
+	for name, test := range map[string]struct {
+		mode           os.FileMode
+		owner, process int
+		private        bool
+	}{
+		"a volume with a group of the pod":  {0o440, 0, 65532, true},
+		"a volume that the group can write": {0o460, 0, 65532, false},
+		"a volume that all can read":        {0o444, 0, 65532, false},
+		"a file of the user, for a group":   {0o640, 65532, 65532, false},
+		"a file of another, for a group":    {0o640, 1000, 65532, false},
+		"a file of root, for a group":       {0o640, 0, 0, false},
+		"a file of the user":                {0o600, 65532, 65532, true},
+		"an unknown owner":                  {0o440, -1, 65532, false},
+	} {
+		if got := ofOthers(test.mode, test.owner, test.process) == 0; got != test.private {
+			t.Errorf("%s: private is %t", name, got)
+		}
+	}
+}

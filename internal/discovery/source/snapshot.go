@@ -29,7 +29,7 @@ func (s stamp) equal(other stamp) bool {
 // file is what was read of one file.
 type file struct {
 	data []byte
-	mode os.FileMode
+	info os.FileInfo
 }
 
 // readTogether reads files as of one moment: the targets of their paths must be the same before and after.
@@ -61,7 +61,7 @@ func readOnce(limit int64, paths []string) ([]file, error) {
 		if err != nil {
 			return nil, err
 		}
-		files[i] = file{data: data, mode: before[i].info.Mode().Perm()}
+		files[i] = file{data: data, info: before[i].info}
 	}
 	for i, path := range paths {
 		after, err := stampOf(path)
