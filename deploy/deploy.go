@@ -26,6 +26,7 @@ const (
 	GMSAAnnotations Option = "gmsa-annotations"  // --feature-gates=WindowsGMSAAnnotations=true of the webhook
 	GMSARequireUser Option = "gmsa-require-user" // --gmsa-require-user of the webhook
 	ReviewPaths     Option = "review-paths"      // the webhook without --client-ca-file
+	Certificates    Option = "certificates"      // credence-server certificates, which credence up has no need of
 )
 
 // Manifests returns the objects to apply, ordered: what is always installed, and what belongs to options. Each call returns new

@@ -10,6 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/app/agent"
 	"github.com/credence-id/credence/internal/app/apiserver"
 	"github.com/credence-id/credence/internal/app/binder"
+	"github.com/credence-id/credence/internal/app/certificates"
 	"github.com/credence-id/credence/internal/app/controller"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/app/signer"
@@ -23,6 +24,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "credence-server:", err)
 		os.Exit(1)
 	}
-	root.AddCommand(api, controller.NewCommand(), agent.NewCommand(), binder.NewCommand(), webhook.NewCommand(), signer.NewCommand())
+	root.AddCommand(api, controller.NewCommand(), agent.NewCommand(), binder.NewCommand(), certificates.NewCommand(), webhook.NewCommand(), signer.NewCommand())
 	serving.Main(root)
 }

@@ -16,7 +16,7 @@ type class struct {
 }
 
 // core decides, and needs nothing but its arguments.
-const core = `^internal/(admission(/(pods|secrets|templates))?|authority|clouderror|delivery/(failures|renewal|rights)|discovery|gmsa(/(convert|generate|lint))?|issuer|keyring/keys|` +
+const core = `^internal/(admission(/(pods|secrets|templates))?|authority|certificates|clouderror|delivery/(failures|renewal|rights)|discovery|gmsa(/(convert|generate|lint))?|issuer|keyring/keys|` +
 	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes|vault))?|targets|tokensecret|trust)$`
 
 // logless is the core without the package of values that hide secrets in logs.
@@ -24,7 +24,7 @@ var logless = strings.Replace(core, "|keyring/keys", "", 1)
 
 // classes are in the order of the tree, from the inside out. Each package is in exactly one.
 var classes = []class{
-	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|liveread|stack|strictjson|version|wording)$`, nil, "it knows nothing of Credence but its words"},
+	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|liveread|pki|stack|strictjson|version|wording)$`, nil, "it knows nothing of Credence but its words"},
 	{"api", `^api/`, nil, "importers of the types get the types alone"},
 	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
 	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},
@@ -32,7 +32,7 @@ var classes = []class{
 		`discovery/source|gmsa/credentialspecs|keyring/(keystore|report|settings)|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
-	{"service", `^internal/(admission/webhook|apiserver(/.+)?|delivery(/(accounts|bindings|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
+	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
 		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},
@@ -52,6 +52,7 @@ var beside = map[[2]string]string{
 	{"internal/app/agent", "internal/app/serving"}:              "all servers serve health and metrics alike",
 	{"internal/app/apiserver", "internal/app/serving"}:          "all servers serve health and metrics alike",
 	{"internal/app/binder", "internal/app/serving"}:             "all servers serve health and metrics alike",
+	{"internal/app/certificates", "internal/app/serving"}:       "all servers serve health and metrics alike",
 	{"internal/app/controller", "internal/app/serving"}:         "all servers serve health and metrics alike",
 	{"internal/app/discovery", "internal/app/serving"}:          "all servers serve health and metrics alike",
 	{"internal/app/signer", "internal/app/serving"}:             "all servers serve health and metrics alike",

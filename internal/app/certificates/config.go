@@ -1,0 +1,90 @@
+package certificates
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/credence-id/credence/internal/certificates"
+)
+
+// Config is what the program needs. Its zero value is fit for use in a pod.
+type Config struct {
+	Kubeconfig        string   // empty: the pod's own
+	Namespace         string   // empty: credence-system
+	Components        []string // nil: all
+	ClusterDomain     string   // empty: cluster.local
+	Hosts             []string // COMPONENT=NAME
+	Lifetime          time.Duration
+	AuthorityLifetime time.Duration
+	Overlap           time.Duration
+	BindAddress       string // empty: 127.0.0.1
+	HealthPort        int    // 0: no health server
+	AnonymousMetrics  bool   // /metrics is for all
+	Log               *slog.Logger
+}
+
+const (
+	defaultNamespace         = "credence-system"
+	defaultClusterDomain     = "cluster.local"
+	defaultLifetime          = 30 * 24 * time.Hour
+	defaultAuthorityLifetime = 365 * 24 * time.Hour
+	defaultOverlap           = 10 * time.Minute
+	minOverlap               = time.Second
+)
+
+// check fills in what is unset, and names the first flag that is wrong. It returns the certificates to keep, too.
+func (c Config) check() (Config, []certificates.Wanted, error) {
+	setDefault(&c.Namespace, defaultNamespace)
+	setDefault(&c.ClusterDomain, defaultClusterDomain)
+	setDefault(&c.BindAddress, "127.0.0.1")
+	setDefault(&c.Lifetime, defaultLifetime)
+	setDefault(&c.AuthorityLifetime, defaultAuthorityLifetime)
+	setDefault(&c.Overlap, defaultOverlap)
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Components == nil {
+		c.Components = certificates.Components()
+	}
+	switch {
+	case net.ParseIP(c.BindAddress) == nil:
+		return c, nil, fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", c.BindAddress)
+	case c.HealthPort < 0 || c.HealthPort > 65535:
+		return c, nil, fmt.Errorf("--health-port %d is not a port: give 1 to 65535, or 0 for no health server", c.HealthPort)
+	case len(validation.IsDNS1123Subdomain(c.ClusterDomain)) > 0:
+		return c, nil, fmt.Errorf("--cluster-domain %q is not a DNS name: give one, such as cluster.local", c.ClusterDomain)
+	case c.Overlap < minOverlap:
+		return c, nil, fmt.Errorf("--overlap %s is too short: give %s or more", c.Overlap, minOverlap)
+	case c.Lifetime < 6*c.Overlap:
+		return c, nil, fmt.Errorf("--certificate-lifetime %s is too short: give six times --overlap or more, %s", c.Lifetime, 6*c.Overlap)
+	case c.AuthorityLifetime < 3*c.Lifetime:
+		return c, nil, fmt.Errorf("--authority-lifetime %s is too short: give three times --certificate-lifetime or more, %s", c.AuthorityLifetime, 3*c.Lifetime)
+	}
+	hosts := certificates.Hosts{Namespace: c.Namespace, ClusterDomain: c.ClusterDomain, More: map[string][]string{}}
+	for _, given := range c.Hosts {
+		component, host, found := strings.Cut(given, "=")
+		if !found || net.ParseIP(host) == nil && len(validation.IsDNS1123Subdomain(host)) > 0 {
+			return c, nil, fmt.Errorf("--host %q is not COMPONENT=NAME: give one, such as credence-discovery=id.example.com", given)
+		}
+		hosts.More[component] = append(hosts.More[component], host)
+	}
+	// Its own is one of them in any case.
+	wanted, err := certificates.All(slices.Concat(c.Components, []string{certificates.Own}), hosts, c.Lifetime)
+	if err != nil {
+		return c, nil, fmt.Errorf("--components, --host: %w", err)
+	}
+	return c, wanted, nil
+}
+
+func setDefault[T comparable](value *T, to T) {
+	var unset T
+	if *value == unset {
+		*value = to
+	}
+}

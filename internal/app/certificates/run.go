@@ -1,0 +1,123 @@
+package certificates
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/certificates"
+	"github.com/credence-id/credence/internal/certificates/keeper"
+)
+
+// requestTimeout bounds each question to the API. Watches have no bound but their own.
+const requestTimeout = 10 * time.Second
+
+// Run keeps certificates until ctx is done. An error is a configuration that cannot work, or the loss of leadership.
+func Run(ctx context.Context, config Config) error {
+	c, wanted, err := config.check()
+	if err != nil {
+		return serving.Usage(err)
+	}
+	klog.SetLogger(logr.FromSlogHandler(c.Log.Handler())) // what the libraries of Kubernetes log
+	cluster, err := clientConfig(c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(cluster)
+	if err != nil {
+		return fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	k, err := newKeeper(ctx, c, wanted, cluster, client, registry)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if c.HealthPort != 0 {
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(c.BindAddress, strconv.Itoa(c.HealthPort)))
+		if err != nil {
+			return fmt.Errorf("--health-port %d cannot be listened on, give another one (or another --bind-address): %w", c.HealthPort, err)
+		}
+		health := serving.NewHealth(k.Ready, registry, &serving.MetricsReaders{Cluster: cluster, Anonymous: c.AnonymousMetrics})
+		server := serving.New("health", listener, health, k, c.Log)
+		group.Go(func() error { return server.Run(ctx) })
+	}
+	group.Go(func() error { return k.Run(ctx) })
+	group.Go(func() error {
+		lease := types.NamespacedName{Namespace: c.Namespace, Name: certificates.Own}
+		return serving.Lead(ctx, client.CoordinationV1(), lease, c.Log, k.Lead)
+	})
+	c.Log.Info("certificates started", "certificateLifetime", c.Lifetime.String(), "authorityLifetime", c.AuthorityLifetime.String(), "overlap", c.Overlap.String())
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	c.Log.Info("certificates stopped")
+	return nil
+}
+
+func newKeeper(ctx context.Context, c Config, wanted []certificates.Wanted, cluster *rest.Config, client kubernetes.Interface, registry prometheus.Registerer) (*keeper.Keeper, error) {
+	bounded := rest.CopyConfig(cluster)
+	bounded.Timeout = requestTimeout
+	secrets, err := corev1client.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	changes, err := metadata.NewForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	context.AfterFunc(ctx, broadcaster.Shutdown)
+	return keeper.New(keeper.Needs{
+		Namespace: c.Namespace,
+		Secrets:   secrets.Secrets(c.Namespace),
+		Objects:   objects,
+		Metadata:  changes,
+		Events:    broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: certificates.Own}),
+		Wanted:    wanted,
+		Settings:  certificates.Settings{AuthorityLifetime: c.AuthorityLifetime, Overlap: c.Overlap},
+		Now:       time.Now,
+		Random:    rand.Reader,
+		Recorder:  keeper.NewRecorder(registry),
+		Log:       c.Log,
+	})
+}
+
+func clientConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := rest.InClusterConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set --kubeconfig", err)
+	}
+	config.UserAgent = "credence-server/certificates"
+	return config, nil
+}
