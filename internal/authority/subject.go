@@ -38,6 +38,9 @@ func (s Subject) In(group string) Subject {
 func (s Subject) AppendKey(key []byte) []byte {
 	key = AppendTexts(key, s.Name, s.UID)
 	key = AppendTexts(key, s.Groups...)
+	if len(s.Extra) == 0 {
+		return key
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Extra)) {
 		key = AppendTexts(AppendTexts(key, name), s.Extra[name]...)
 	}
