@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 const (
@@ -141,16 +142,21 @@ func TestWhatTheBinderMayBind(t *testing.T) {
 	shared.enable(t, "kube-public")
 	t.Cleanup(func() { label(t, shared, context.WithoutCancel(t.Context()), "kube-public", "null") })
 	bind := func(namespace string, change func(*rbacv1.RoleBinding)) error {
-		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: agentBinding},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: agentBinding},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"}},
-		}
+		binding := rights.OfAgent(namespace)
 		if change != nil {
 			change(binding)
 		}
+		// The rule is written in Go as well: what the policy refuses lets the agent deliver nothing.
+		in, err := root.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inGo := rights.Delivered(in) && (binding.Name != rights.AgentSecrets || rights.LetDeliver(binding))
 		// Without admission policies a dry run would be let through, too.
-		_, err := binder.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		_, err = binder.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if allowed := err == nil || apierrors.IsAlreadyExists(err); binding.Name == rights.AgentSecrets && allowed != inGo {
+			t.Errorf("RoleBinding of %s to %v in %s: the policy answers %v, package rights %v", binding.RoleRef.Name, binding.Subjects, namespace, err, inGo)
+		}
 		return err
 	}
 	if err := bind(namespace, nil); !apierrors.IsAlreadyExists(err) {
