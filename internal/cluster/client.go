@@ -1,16 +1,15 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,83 +19,33 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 )
 
-// API is the part of a cluster's API that the commands need.
+// API is the API of a cluster, for one user.
 type API struct {
-	Core   rest.Interface // v1
-	tokens rest.Interface // authentication.gardener.cloud/v1alpha1
-	Keys   rest.Interface // identity.credence.dev/v1alpha1
+	client rest.Interface
 	Host   string
 	HTTP   *http.Client // with the credentials of the user
 
 	Authorities *x509.CertPool // those that the kubeconfig has for the server, and of this machine; nil if it has none
 }
 
-// ServiceAccountUID looks up the uid of a service account.
-func (a *API) ServiceAccountUID(ctx context.Context, namespace, name string) (types.UID, error) {
-	var account corev1.ServiceAccount
-	err := a.Core.Get().Namespace(namespace).Resource("serviceaccounts").Name(name).Do(ctx).Into(&account)
-	return account.UID, err
-}
-
-// CreateToken requests a token of a WorkloadIdentity. The answer is the request with its status filled in.
-func (a *API) CreateToken(ctx context.Context, namespace, name string, spec v1alpha1.TokenRequestSpec) (*v1alpha1.TokenRequest, error) {
-	meta := metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "TokenRequest"}
-	var answer v1alpha1.TokenRequest
-	// The client would repeat the request on 503 until its deadline, and hide the reason of the failure.
-	err := a.tokens.Post().MaxRetries(0).Namespace(namespace).Resource("workloadidentities").Name(name).SubResource("token").
-		Body(&v1alpha1.TokenRequest{TypeMeta: meta, Spec: spec}).Do(ctx).Into(&answer)
-	if err != nil {
-		return nil, err
-	}
-	answer.TypeMeta = meta
-	return &answer, nil
-}
-
-// Identity reads a WorkloadIdentity.
-func (a *API) Identity(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
-	var identity v1alpha1.WorkloadIdentity
-	err := a.tokens.Get().MaxRetries(0).Namespace(namespace).Resource("workloadidentities").Name(name).Do(ctx).Into(&identity)
-	return &identity, err
-}
-
-// New returns clients of the three API groups that are needed: a full clientset would double the start-up time.
+// New returns a client of all groups of the API: objects go to and fro as JSON. A full clientset would double the start-up time.
 func New(config *rest.Config) (*API, error) {
-	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register core types: %w", err)
-	}
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register token types: %w", err)
-	}
-	if err := identityv1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("register types of keys: %w", err)
-	}
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	client := func(apiPath string, group schema.GroupVersion) (rest.Interface, error) {
-		config := rest.CopyConfig(config)
-		config.APIPath, config.GroupVersion = apiPath, &group
-		config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-		return rest.RESTClientForConfigAndClient(config, transport)
-	}
-	core, err := client("/api", corev1.SchemeGroupVersion)
+	scheme := runtime.NewScheme() // of errors alone
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	plain := rest.CopyConfig(config)
+	plain.APIPath, plain.GroupVersion = "/api", &schema.GroupVersion{Version: "v1"}
+	plain.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientForConfigAndClient(plain, transport)
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := client("/apis", v1alpha1.SchemeGroupVersion)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := client("/apis", identityv1alpha1.SchemeGroupVersion)
-	if err != nil {
-		return nil, err
-	}
-	opened := &API{Core: core, tokens: tokens, Keys: keys, Host: config.Host, HTTP: transport}
+	opened := &API{client: client, Host: config.Host, HTTP: transport}
 	if err := rest.LoadTLSFiles(config); err == nil && len(config.CAData) > 0 {
 		if opened.Authorities, err = x509.SystemCertPool(); err != nil {
 			opened.Authorities = x509.NewCertPool()
@@ -106,33 +55,104 @@ func New(config *rest.Config) (*API, error) {
 	return opened, nil
 }
 
-// Get reads an object of a group that the clients do not know.
-func (a *API) Get(ctx context.Context, into any, path string) error {
-	address, query, _ := strings.Cut(path, "?")
-	request := a.Core.Get().MaxRetries(0).AbsPath(address)
-	parameters, err := url.ParseQuery(query)
-	if err != nil {
+// Place is where an object is in the API.
+type Place struct {
+	API                               string // the path of the group and version, such as /apis/apps/v1; empty: /api/v1
+	Namespace, Resource, Name, Within string // Within is a subresource
+}
+
+// in names the place in a request, which fails if a part of it is not one segment of a path.
+func (p Place) in(request *rest.Request) *rest.Request {
+	request.MaxRetries(0).AbsPath(cmp.Or(p.API, "/api/v1")).NamespaceIfScoped(p.Namespace, p.Namespace != "").Resource(p.Resource)
+	if p.Name != "" {
+		request.Name(p.Name)
+	}
+	if p.Within != "" {
+		request.SubResource(p.Within)
+	}
+	return request
+}
+
+// Option changes a request.
+type Option func(*rest.Request)
+
+// DryRun has nothing kept.
+func DryRun(request *rest.Request) { request.Param("dryRun", metav1.DryRunAll) }
+
+// Warnings hands the warnings of the server to a handler of this request.
+func Warnings(handler rest.WarningHandler) Option {
+	return func(request *rest.Request) { request.WarningHandler(handler) }
+}
+
+// Get reads an object.
+func (a *API) Get(ctx context.Context, into any, at Place) error {
+	return send(ctx, at.in(a.client.Get()), nil, into)
+}
+
+// Create posts an object, and reads the answer. It is not tried again: the client would do so on 503 until its deadline, and hide the
+// reason of the failure.
+func (a *API) Create(ctx context.Context, at Place, object, into any, options ...Option) error {
+	request := at.in(a.client.Post())
+	for _, change := range options {
+		change(request)
+	}
+	return send(ctx, request, object, into)
+}
+
+// Update replaces an object.
+func (a *API) Update(ctx context.Context, at Place, object any) error {
+	return send(ctx, at.in(a.client.Put()), object, nil)
+}
+
+// send makes a request. An object that is nil is not sent, and nil reads no answer.
+func send(ctx context.Context, request *rest.Request, object, into any) error {
+	if object != nil {
+		body, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		request.SetHeader("Content-Type", "application/json").Body(append(body, '\n'))
+	}
+	result := request.Do(ctx)
+	if err := result.Error(); err != nil || into == nil {
 		return err
 	}
-	for name, values := range parameters {
-		request.Param(name, values[0])
-	}
-	body, err := Answer(request.Do(ctx))
+	body, err := result.Raw()
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("read the answer to %s: %w", address, err)
+		return fmt.Errorf("read the answer to %s: %w", request.URL().Path, err)
 	}
 	return nil
 }
 
-// Answer is an answer as it came, or the error that it holds.
-func Answer(result rest.Result) ([]byte, error) {
-	if err := result.Error(); err != nil {
+const identities = "/apis/" + v1alpha1.GroupName + "/v1alpha1"
+
+// Identity reads a WorkloadIdentity.
+func (a *API) Identity(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
+	var identity v1alpha1.WorkloadIdentity
+	err := a.Get(ctx, &identity, Place{API: identities, Namespace: namespace, Resource: "workloadidentities", Name: name})
+	return &identity, err
+}
+
+// CreateToken requests a token of a WorkloadIdentity. The answer is the request with its status filled in.
+func (a *API) CreateToken(ctx context.Context, namespace, name string, spec v1alpha1.TokenRequestSpec) (*v1alpha1.TokenRequest, error) {
+	meta := metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "TokenRequest"}
+	var answer v1alpha1.TokenRequest
+	at := Place{API: identities, Namespace: namespace, Resource: "workloadidentities", Name: name, Within: "token"}
+	if err := a.Create(ctx, at, v1alpha1.TokenRequest{TypeMeta: meta, Spec: spec}, &answer); err != nil {
 		return nil, err
 	}
-	return result.Raw()
+	answer.TypeMeta = meta
+	return &answer, nil
+}
+
+// ServiceAccountUID looks up the uid of a service account.
+func (a *API) ServiceAccountUID(ctx context.Context, namespace, name string) (types.UID, error) {
+	var account metav1.PartialObjectMetadata
+	err := a.Get(ctx, &account, Place{Namespace: namespace, Resource: "serviceaccounts", Name: name})
+	return account.UID, err
 }
 
 // Both are the two that an identity lives between; they may be one.
@@ -153,7 +173,7 @@ func CheckName(name string) error {
 
 // Identities are those of a namespace, or of all (empty).
 func Identities(namespace string) Listing {
-	return Listing{API: "/apis/" + v1alpha1.SchemeGroupVersion.String(), Namespace: namespace, Resource: "workloadidentities"}
+	return Listing{API: identities, Namespace: namespace, Resource: "workloadidentities"}
 }
 
 // IdentityNames are those of a namespace.

@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -24,13 +22,9 @@ type Listing struct {
 
 // Each reads a list and shows each of its objects to visit.
 func Each[Object any](ctx context.Context, a *API, l Listing, visit func(*Object)) error {
-	path := []string{cmp.Or(l.API, "/api/v1")}
-	if l.Namespace != "" {
-		path = append(path, "namespaces", l.Namespace)
-	}
-	path = append(path, l.Resource)
+	at := Place{API: l.API, Namespace: l.Namespace, Resource: l.Resource}
 	for next := ""; ; {
-		request := a.Core.Get().MaxRetries(0).AbsPath(path...).Param("limit", strconv.Itoa(PageSize))
+		request := at.in(a.client.Get()).Param("limit", strconv.Itoa(PageSize))
 		for name, value := range map[string]string{"labelSelector": l.Labels, "fieldSelector": l.Fields, "continue": next} {
 			if value != "" {
 				request.Param(name, value)
@@ -39,16 +33,12 @@ func Each[Object any](ctx context.Context, a *API, l Listing, visit func(*Object
 		if l.Metadata {
 			request.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json")
 		}
-		answer, err := Answer(request.Do(ctx))
-		if err != nil {
-			return err
-		}
 		var page struct {
 			metav1.ListMeta `json:"metadata"`
 			Items           []Object `json:"items"`
 		}
-		if err := json.Unmarshal(answer, &page); err != nil {
-			return fmt.Errorf("read the list of %s: %w", l.Resource, err)
+		if err := send(ctx, request, nil, &page); err != nil {
+			return err
 		}
 		for i := range page.Items {
 			visit(&page.Items[i])

@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 
@@ -29,19 +27,8 @@ func MissingRight(message string) (lacking right, ok bool) {
 func (a *API) Review(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
 	review := authorizationv1.SubjectAccessReview{Spec: spec}
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SubjectAccessReview"
-	body, err := json.Marshal(review)
-	if err != nil {
-		return review.Status, err
-	}
-	answer, err := Answer(a.Core.Post().MaxRetries(0).AbsPath("/apis/authorization.k8s.io/v1/subjectaccessreviews").
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
-	if err != nil {
-		return review.Status, err
-	}
-	if err := json.Unmarshal(answer, &review); err != nil {
-		return review.Status, errors.New("the answer to an access review is not JSON")
-	}
-	return review.Status, nil
+	err := a.Create(ctx, Place{API: "/apis/authorization.k8s.io/v1", Resource: "subjectaccessreviews"}, review, &review)
+	return review.Status, err
 }
 
 // SeeAPIService is how to see whether a group of the API is available.

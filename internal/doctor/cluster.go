@@ -24,13 +24,13 @@ import (
 const warnSkew, failSkew = 30 * time.Second, time.Minute
 
 // checkReach requests the version of an API server, which every user may read, and compares its clock with this machine's.
-func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name string, cluster *cluster.API) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(cluster.Host, "/")+"/version", nil)
+func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name string, from *cluster.API) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(from.Host, "/")+"/version", nil)
 	if err != nil {
-		found.add(name, Fail, "check the server in the kubeconfig", "%s: %v", cluster.Host, err)
+		found.add(name, Fail, "check the server in the kubeconfig", "%s: %v", from.Host, err)
 		return false
 	}
-	response, err := cluster.HTTP.Do(request)
+	response, err := from.HTTP.Do(request)
 	if err != nil {
 		found.Unreachable = true
 		found.add(name, Fail, "check that it runs, and can be reached from here", "%v", err)
@@ -40,14 +40,14 @@ func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name str
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
-		found.add(name, Fail, "log in again, or choose other credentials by --kube-context or --user", "%s does not accept the credentials of the kubeconfig", cluster.Host)
+		found.add(name, Fail, "log in again, or choose other credentials by --kube-context or --user", "%s does not accept the credentials of the kubeconfig", from.Host)
 		return false
 	case response.StatusCode >= http.StatusInternalServerError:
 		found.Unreachable = true
-		found.add(name, Fail, "look at the log of the API server", "%s answers %s", cluster.Host, response.Status)
+		found.add(name, Fail, "look at the log of the API server", "%s answers %s", from.Host, response.Status)
 		return false
 	}
-	found.pass(name, "%s", cluster.Host)
+	found.pass(name, "%s", from.Host)
 	d.checkClock(found, strings.TrimSuffix(name, "api")+"clock", response.Header.Get("Date"))
 	return true
 }
@@ -73,7 +73,7 @@ func (d *Examination) checkClock(found *Diagnosis, name, date string) {
 }
 
 // checkAPIServices sees whether the cluster forwards requests to Credence's API, and returns the group versions that it does not.
-func checkAPIServices(ctx context.Context, found *Diagnosis, cluster *cluster.API) (missing []schema.GroupVersion) {
+func checkAPIServices(ctx context.Context, found *Diagnosis, from *cluster.API) (missing []schema.GroupVersion) {
 	for _, group := range []schema.GroupVersion{v1alpha1.SchemeGroupVersion, identityv1alpha1.SchemeGroupVersion} {
 		name := group.Version + "." + group.Group
 		var service struct {
@@ -81,7 +81,7 @@ func checkAPIServices(ctx context.Context, found *Diagnosis, cluster *cluster.AP
 				Conditions []metav1.Condition `json:"conditions"`
 			} `json:"status"`
 		}
-		err := cluster.Get(ctx, &service, "/apis/apiregistration.k8s.io/v1/apiservices/"+name)
+		err := from.Get(ctx, &service, cluster.Place{API: "/apis/apiregistration.k8s.io/v1", Resource: "apiservices", Name: name})
 		if skipped(found, "apiservice", "get apiservices", err) {
 			return missing
 		}
@@ -105,35 +105,25 @@ func checkAPIServices(ctx context.Context, found *Diagnosis, cluster *cluster.AP
 	return missing
 }
 
-// webhookConfigurations is the part of a list of them that is looked at.
-type webhookConfigurations struct {
-	Items []struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-		Webhooks []struct {
-			Name         string `json:"name"`
-			ClientConfig struct {
-				CABundle []byte `json:"caBundle"`
-			} `json:"clientConfig"`
-			Rules []struct {
-				Resources []string `json:"resources"`
-			} `json:"rules"`
-		} `json:"webhooks"`
-	} `json:"items"`
+// webhookConfiguration is the part of one that is looked at.
+type webhookConfiguration struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Webhooks []struct {
+		Name         string `json:"name"`
+		ClientConfig struct {
+			CABundle []byte `json:"caBundle"`
+		} `json:"clientConfig"`
+		Rules []struct {
+			Resources []string `json:"resources"`
+		} `json:"rules"`
+	} `json:"webhooks"`
 }
 
 // checkWebhooks sees whether pods and Secrets pass Credence's webhook.
-func checkWebhooks(ctx context.Context, found *Diagnosis, cluster *cluster.API) {
-	var list webhookConfigurations
-	err := cluster.Get(ctx, &list, "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations?limit=500")
-	if skipped(found, "webhook", "list mutatingwebhookconfigurations", err) {
-		return
-	}
-	if err != nil {
-		found.add("webhook", Fail, "", "list webhook configurations: %v", err)
-		return
-	}
+func checkWebhooks(ctx context.Context, found *Diagnosis, from *cluster.API) {
 	covered, bare := map[string]bool{}, []string(nil)
-	for _, configuration := range list.Items {
+	all := cluster.Listing{API: "/apis/admissionregistration.k8s.io/v1", Resource: "mutatingwebhookconfigurations"}
+	err := cluster.Each(ctx, from, all, func(configuration *webhookConfiguration) {
 		for _, webhook := range configuration.Webhooks {
 			if !strings.HasPrefix(configuration.Metadata.Name, "credence") && !strings.HasSuffix(webhook.Name, ".credence.dev") {
 				continue
@@ -147,6 +137,13 @@ func checkWebhooks(ctx context.Context, found *Diagnosis, cluster *cluster.API) 
 				bare = append(bare, webhook.Name)
 			}
 		}
+	})
+	if skipped(found, "webhook", "list mutatingwebhookconfigurations", err) {
+		return
+	}
+	if err != nil {
+		found.add("webhook", Fail, "", "list webhook configurations: %v", err)
+		return
 	}
 	for _, resource := range []string{"pods", "secrets"} {
 		if !covered[resource] {
@@ -170,7 +167,7 @@ func (d *Examination) checkAgent(ctx context.Context, found *Diagnosis, from *cl
 			HolderIdentity       string            `json:"holderIdentity"`
 		} `json:"spec"`
 	}
-	err := from.Get(ctx, &lease, "/apis/coordination.k8s.io/v1/namespaces/"+rights.SystemNamespace+"/leases/"+rights.AgentAccount)
+	err := from.Get(ctx, &lease, cluster.Place{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases", Name: rights.AgentAccount})
 	switch {
 	case apierrors.IsNotFound(err):
 		found.skip("agent", "there is no Lease %s/%s: whether it works is seen by the token Secrets", rights.SystemNamespace, rights.AgentAccount)

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,18 +20,9 @@ func checkHost(ctx context.Context, found *Diagnosis, from *cluster.API, ring *v
 		TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "TokenReview"},
 		Spec:     authenticationv1.TokenReviewSpec{Token: relyingparty.UnsignedToken(ring.Status.Issuer)},
 	}
-	body, err := json.Marshal(review)
-	if err != nil {
-		found.skip("host", "%v", err)
-		return
-	}
-	answer, err := cluster.Answer(from.Core.Post().MaxRetries(0).AbsPath("/apis/authentication.k8s.io/v1/tokenreviews").
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx))
+	err := from.Create(ctx, cluster.Place{API: "/apis/authentication.k8s.io/v1", Resource: "tokenreviews"}, review, &review)
 	if skipped(found, "host", "create tokenreviews", err) {
 		return
-	}
-	if err == nil {
-		err = json.Unmarshal(answer, &review)
 	}
 	switch {
 	case err != nil:

@@ -25,7 +25,7 @@ const (
 // checkKeys sees whether every algorithm has a key that signs and a spare, and whether they rotate.
 func (d *Examination) checkKeys(ctx context.Context, found *Diagnosis, from *cluster.API) *v1alpha1.KeyRing {
 	var ring v1alpha1.KeyRing
-	err := from.Keys.Get().MaxRetries(0).Resource("keyrings").Name(v1alpha1.WorkloadIdentities).Do(ctx).Into(&ring)
+	err := from.Get(ctx, &ring, cluster.Place{API: "/apis/" + v1alpha1.SchemeGroupVersion.String(), Resource: "keyrings", Name: v1alpha1.WorkloadIdentities})
 	if skipped(found, "keys", "get keyrings", err) {
 		return nil
 	}

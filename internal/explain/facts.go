@@ -85,7 +85,7 @@ func (f *Facts) spec(ctx context.Context, name string) (spec gmsa.Spec, known bo
 		return f.specs[name], known
 	}
 	var o credspecObject
-	err := f.Cluster.Get(ctx, &o, "/apis/"+windowsv1.SchemeGroupVersion.String()+"/"+windowsv1.ResourceName+"/"+name)
+	err := f.Cluster.Get(ctx, &o, cluster.Place{API: "/apis/" + windowsv1.SchemeGroupVersion.String(), Resource: windowsv1.ResourceName, Name: name})
 	switch {
 	case apierrors.IsNotFound(err):
 		f.specs[name] = gmsa.Spec{}

@@ -189,7 +189,7 @@ func (x *Pod) settle() {
 
 func (x *Pod) readNamespace(ctx context.Context, workload *cluster.API) error {
 	var namespace corev1.Namespace
-	err := workload.Core.Get().MaxRetries(0).Resource("namespaces").Name(x.Namespace).Do(ctx).Into(&namespace)
+	err := workload.Get(ctx, &namespace, cluster.Place{Resource: "namespaces", Name: x.Namespace})
 	switch {
 	case apierrors.IsForbidden(err):
 		x.open = append(x.open, fmt.Sprintf("you may not read namespace %s: whether it has the label %s=%s is not known", x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled))
@@ -217,7 +217,7 @@ func (x *Pod) readAccount(ctx context.Context, both cluster.Both, request *pods.
 		return nil, nil
 	}
 	var account corev1.ServiceAccount
-	err := both.Workload.Core.Get().MaxRetries(0).Namespace(x.Namespace).Resource("serviceaccounts").Name(x.ServiceAccount).Do(ctx).Into(&account)
+	err := both.Workload.Get(ctx, &account, cluster.Place{Namespace: x.Namespace, Resource: "serviceaccounts", Name: x.ServiceAccount})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -286,7 +286,7 @@ func (x *Pod) readRuntimeClass(ctx context.Context, workload *cluster.API, reque
 	if cluster.CheckName(name) != nil {
 		return nil // the API server refuses such a pod itself
 	}
-	err := workload.Get(ctx, &class, "/apis/node.k8s.io/v1/runtimeclasses/"+name)
+	err := workload.Get(ctx, &class, cluster.Place{API: "/apis/node.k8s.io/v1", Resource: "runtimeclasses", Name: name})
 	switch {
 	case apierrors.IsNotFound(err): // the API server refuses such a pod itself
 	case apierrors.IsForbidden(err):

@@ -143,7 +143,7 @@ func (x *Pod) agentMay(ctx context.Context, both cluster.Both) (string, error) {
 // readSecret finds out how it stands with the Secret that the token comes from.
 func (x *Pod) readSecret(ctx context.Context, workload *cluster.API, in *Identity, now time.Time) (tokenState, error) {
 	var secret corev1.Secret
-	err := workload.Core.Get().MaxRetries(0).Namespace(x.Namespace).Resource("secrets").Name(in.Secret).Do(ctx).Into(&secret)
+	err := workload.Get(ctx, &secret, cluster.Place{Namespace: x.Namespace, Resource: "secrets", Name: in.Secret})
 	switch {
 	case apierrors.IsNotFound(err):
 		in.State = "does not exist yet: the agent makes it, and the pod starts once it does"

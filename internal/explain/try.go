@@ -2,7 +2,6 @@ package explain
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -69,13 +68,9 @@ func asNew(requested *corev1.Pod, subject Subject) *corev1.Pod {
 }
 
 func (x *Pod) createDry(ctx context.Context, workload *cluster.API, pod *corev1.Pod) (*corev1.Pod, error) {
-	body, err := json.Marshal(pod)
-	if err != nil {
-		return nil, err
-	}
 	admitted := &corev1.Pod{}
-	err = workload.Core.Post().MaxRetries(0).Namespace(x.Namespace).Resource("pods").Param("dryRun", metav1.DryRunAll).
-		SetHeader("Content-Type", "application/json").WarningHandler((*collectedWarnings)(&x.Warnings)).Body(body).Do(ctx).Into(admitted)
+	at := cluster.Place{Namespace: x.Namespace, Resource: "pods"}
+	err := workload.Create(ctx, at, pod, admitted, cluster.DryRun, cluster.Warnings((*collectedWarnings)(&x.Warnings)))
 	return admitted, err
 }
 

@@ -1,7 +1,6 @@
 package credential
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,10 +10,12 @@ import (
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -44,21 +45,17 @@ server knows of it. No right is needed for it.`,
 	return cmd
 }
 
-const selfSubjectReviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-
 func (w *whoami) run(cmd *cobra.Command) error {
 	api, err := w.connection.Open(w.ErrOut)
 	if err != nil {
 		return err
 	}
 	defer w.WaitingFor("the API server " + api.Host)()
-	body, err := api.Core.Post().MaxRetries(0).AbsPath(selfSubjectReviews).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").
-		Body([]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`)).Do(cmd.Context()).Raw()
-	if err != nil {
+	review := authenticationv1.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: authenticationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectReview"}}
+	if err := api.Create(cmd.Context(), cluster.Place{API: "/apis/authentication.k8s.io/v1", Resource: "selfsubjectreviews"}, review, &review); err != nil {
 		return whoamiFailure(api.Host, err)
 	}
-	var review authenticationv1.SelfSubjectReview
-	if err := json.Unmarshal(body, &review); err != nil || review.Status.UserInfo.Username == "" {
+	if review.Status.UserInfo.Username == "" {
 		return &command.Failure{Line: "error: the answer of the API server does not name your user", Code: command.ExitOutage}
 	}
 	if w.output != "text" {

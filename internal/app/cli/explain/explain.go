@@ -124,7 +124,7 @@ func (e *question) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return err
 		}
-		if err := both.Workload.Get(cmd.Context(), &object, fmt.Sprintf("%s/namespaces/%s/%ss/%s", kind.API, home, kind.Name, name)); err != nil {
+		if err := both.Workload.Get(cmd.Context(), &object, cluster.Place{API: kind.API, Namespace: home, Resource: kind.Name + "s", Name: name}); err != nil {
 			return request.ObjectFailure(fmt.Sprintf("read %s %s/%s", kind.Name, home, name), err)
 		}
 		subject, err := explain.SubjectOf(object, kind.Name, home)

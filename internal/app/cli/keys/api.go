@@ -20,12 +20,17 @@ type apiRing struct {
 
 const ringName = v1alpha1.WorkloadIdentities
 
+// ringAt is the place of the ring, or of one of its subresources.
+func ringAt(within string) cluster.Place {
+	return cluster.Place{API: "/apis/" + v1alpha1.SchemeGroupVersion.String(), Resource: "keyrings", Name: ringName, Within: within}
+}
+
 func (r apiRing) waiting() (stop func()) { return r.WaitingFor("the API server " + r.api.Host) }
 
 func (r apiRing) read(ctx context.Context) (*v1alpha1.KeyRing, error) {
 	defer r.waiting()()
 	var ring v1alpha1.KeyRing
-	if err := r.api.Keys.Get().MaxRetries(0).Resource("keyrings").Name(ringName).Do(ctx).Into(&ring); err != nil {
+	if err := r.api.Get(ctx, &ring, ringAt("")); err != nil {
 		return nil, apiFailure(r.program, "read the ring of keys", err)
 	}
 	ring.TypeMeta = typeOf("KeyRing")
@@ -39,38 +44,40 @@ func (r apiRing) read(ctx context.Context) (*v1alpha1.KeyRing, error) {
 }
 
 func (r apiRing) rotate(ctx context.Context, spec v1alpha1.KeyRotationSpec, dryRun bool) (v1alpha1.KeyRotationStatus, error) {
-	defer r.waiting()()
 	var answer v1alpha1.KeyRotation
-	err := r.api.Keys.Post().MaxRetries(0).Resource("keyrings").Name(ringName).SubResource("rotation").VersionedParams(options(dryRun), metav1.ParameterCodec).
-		Body(&v1alpha1.KeyRotation{TypeMeta: typeOf("KeyRotation"), Spec: spec}).Do(ctx).Into(&answer)
-	if err != nil {
-		return v1alpha1.KeyRotationStatus{}, apiFailure(r.program, "rotate the "+spec.Algorithm+" key", err)
-	}
-	return answer.Status, nil
+	err := r.create(ctx, "rotate the "+spec.Algorithm+" key", "rotation", dryRun, v1alpha1.KeyRotation{TypeMeta: typeOf("KeyRotation"), Spec: spec}, &answer)
+	return answer.Status, err
 }
 
 func (r apiRing) revoke(ctx context.Context, spec v1alpha1.KeyRevocationSpec, dryRun bool) (v1alpha1.KeyRevocationStatus, error) {
-	defer r.waiting()()
 	var answer v1alpha1.KeyRevocation
-	err := r.api.Keys.Post().MaxRetries(0).Resource("keyrings").Name(ringName).SubResource("revocation").VersionedParams(options(dryRun), metav1.ParameterCodec).
-		Body(&v1alpha1.KeyRevocation{TypeMeta: typeOf("KeyRevocation"), Spec: spec}).Do(ctx).Into(&answer)
-	if err != nil {
-		return v1alpha1.KeyRevocationStatus{}, apiFailure(r.program, "revoke key "+spec.Key, err)
+	err := r.create(ctx, "revoke key "+spec.Key, "revocation", dryRun, v1alpha1.KeyRevocation{TypeMeta: typeOf("KeyRevocation"), Spec: spec}, &answer)
+	return answer.Status, err
+}
+
+func (r apiRing) initialize(ctx context.Context, spec v1alpha1.KeyInitializationSpec, dryRun bool) (v1alpha1.KeyInitializationStatus, error) {
+	var answer v1alpha1.KeyInitialization
+	err := r.create(ctx, "initialize the keys", "initialization", dryRun, v1alpha1.KeyInitialization{TypeMeta: typeOf("KeyInitialization"), Spec: spec}, &answer)
+	return answer.Status, err
+}
+
+// create posts an object to a subresource of the ring. doing words the operation for failures.
+func (r apiRing) create(ctx context.Context, doing, subresource string, dryRun bool, object, answer any) error {
+	defer r.waiting()()
+	var options []cluster.Option
+	if dryRun {
+		options = append(options, cluster.DryRun)
 	}
-	return answer.Status, nil
+	if err := r.api.Create(ctx, ringAt(subresource), object, answer, options...); err != nil {
+		return apiFailure(r.program, doing, err)
+	}
+	return nil
 }
 
 // update replaces the spec of the ring, unless it has changed since it was read.
 func (r apiRing) update(ctx context.Context, ring *v1alpha1.KeyRing) error {
 	defer r.waiting()()
-	return r.api.Keys.Put().MaxRetries(0).Resource("keyrings").Name(ring.Name).Body(ring).Do(ctx).Error()
-}
-
-func options(dryRun bool) *metav1.CreateOptions {
-	if dryRun {
-		return &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	}
-	return &metav1.CreateOptions{}
+	return r.api.Update(ctx, ringAt(""), ring)
 }
 
 func typeOf(kind string) metav1.TypeMeta {

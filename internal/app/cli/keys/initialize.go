@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
@@ -101,15 +100,4 @@ func (i *initialize) inFolder(ctx context.Context, ring directoryRing) error {
 	}
 	_, err = fmt.Fprintln(i.Out, line)
 	return err
-}
-
-func (r apiRing) initialize(ctx context.Context, spec v1alpha1.KeyInitializationSpec, dryRun bool) (v1alpha1.KeyInitializationStatus, error) {
-	defer r.waiting()()
-	var answer v1alpha1.KeyInitialization
-	err := r.api.Keys.Post().MaxRetries(0).Resource("keyrings").Name(ringName).SubResource("initialization").VersionedParams(options(dryRun), metav1.ParameterCodec).
-		Body(&v1alpha1.KeyInitialization{TypeMeta: typeOf("KeyInitialization"), Spec: spec}).Do(ctx).Into(&answer)
-	if err != nil {
-		return v1alpha1.KeyInitializationStatus{}, apiFailure(r.program, "initialize the keys", err)
-	}
-	return answer.Status, nil
 }
