@@ -80,9 +80,9 @@ type Agent struct {
 	manager    manager.Manager
 	identities Identities
 	watch      *secretwatch.Cache // nil: of fixed namespaces
-	secrets    queue              // of the requestor
-	services   queue              // of the accounts
-	pods       queue              // of the gates
+	secrets    queue              // of secrets.Controller
+	services   queue              // of accounts.Controller
+	pods       queue              // of gates.Controller
 	served     queue              // of bindings.Release
 	ready      chan struct{}
 }

@@ -27,7 +27,7 @@ type steady struct {
 	renewed   int     // how many tokens were requested then
 }
 
-// runSteady runs the requestor over lifetimes of one hour: each Secret is reconciled when it is due, and once more after each
+// runSteady runs secrets.Controller over lifetimes of one hour: each Secret is reconciled when it is due, and once more after each
 // write, as by the watch.
 func runSteady(t testing.TB, secrets, lifetimes int) steady {
 	var objects []client.Object

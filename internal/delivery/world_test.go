@@ -204,7 +204,7 @@ func labelled(namespace, name, identity string) *corev1.Secret {
 	}
 }
 
-// look makes the requestor look at a Secret, and returns after how long it looks again.
+// look has the agent look at a Secret, and returns after how long it looks again.
 func (w *world) look(key string) time.Duration {
 	w.t.Helper()
 	if shown := w.shown; shown != nil {

@@ -179,7 +179,7 @@ func (a *Controller) renewAll(ctx context.Context, account *metav1.PartialObject
 		_, complete = a.Renewals.state(key)
 	}
 	if !complete {
-		return nil // the requestor queues it then
+		return nil // the last Secret that is done queues it
 	}
 	out := account.DeepCopy()
 	delete(out.Annotations, v1alpha1.AnnotationOperation)
