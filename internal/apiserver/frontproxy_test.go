@@ -1,14 +1,9 @@
 package apiserver
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	gox509 "crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,37 +16,13 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
-// certifier issues client certificates.
-type certifier struct {
-	certificate *gox509.Certificate
-	key         *ecdsa.PrivateKey
-}
-
-func issue(t testing.TB, name string, by *certifier) certifier {
+func issue(t testing.TB, name string, by *testkit.Certificate) *testkit.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &gox509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []gox509.ExtKeyUsage{gox509.ExtKeyUsageClientAuth}, IsCA: by == nil, BasicConstraintsValid: true,
-	}
-	parent, signer := template, key
-	if by != nil {
-		parent, signer = by.certificate, by.key
-	}
-	der, err := gox509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := gox509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certifier{certificate, key}
+	return testkit.NewCertificate(t, gox509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []gox509.ExtKeyUsage{gox509.ExtKeyUsageClientAuth}, IsCA: by == nil}, by)
 }
 
 // counted counts how often a certificate is verified.
@@ -65,9 +36,9 @@ func (c *counted) VerifyOptions() (gox509.VerifyOptions, bool) {
 	return c.CAContentProvider.VerifyOptions()
 }
 
-func trusting(t testing.TB, ca certifier) *counted {
+func trusting(t testing.TB, ca *testkit.Certificate) *counted {
 	t.Helper()
-	bundle, err := dynamiccertificates.NewStaticCAContent("ca", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.certificate.Raw}))
+	bundle, err := dynamiccertificates.NewStaticCAContent("ca", ca.PEM())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +53,9 @@ func frontProxy(ca dynamiccertificates.CAContentProvider) *authenticatorfactory.
 	}
 }
 
-func proxied(by certifier, name string) *http.Request {
+func proxied(by *testkit.Certificate, name string) *http.Request {
 	r := httptest.NewRequest("GET", "/apis", nil)
-	r.TLS = &tls.ConnectionState{PeerCertificates: []*gox509.Certificate{by.certificate}}
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*gox509.Certificate{by.Certificate}}
 	if name != "" {
 		r.Header.Set("X-Remote-User", name)
 		r.Header.Set("X-Remote-Group", "group of "+name)
@@ -94,8 +65,8 @@ func proxied(by certifier, name string) *http.Request {
 
 func TestRememberFrontProxy(t *testing.T) {
 	ca, other := issue(t, "ca", nil), issue(t, "other", nil)
-	proxy, another := issue(t, "proxy", &ca), issue(t, "another", &ca)
-	forged := issue(t, "proxy", &other)
+	proxy, another := issue(t, "proxy", ca), issue(t, "another", ca)
+	forged := issue(t, "proxy", other)
 	trusted := trusting(t, ca)
 	clock := testingclock.NewFakeClock(time.Now())
 	others := 0
@@ -104,7 +75,7 @@ func TestRememberFrontProxy(t *testing.T) {
 		return nil, false, nil
 	}), frontProxy(trusted), clock)
 	for i, call := range []struct {
-		by               certifier
+		by               *testkit.Certificate
 		name, want       string
 		later            time.Duration
 		verified, others int // so far
@@ -148,7 +119,7 @@ func TestRememberFrontProxy(t *testing.T) {
 
 func BenchmarkFrontProxy(b *testing.B) {
 	ca := issue(b, "ca", nil)
-	proxy := issue(b, "proxy", &ca)
+	proxy := issue(b, "proxy", ca)
 	config := frontProxy(trusting(b, ca))
 	machinery := headerrequest.NewDynamicVerifyOptionsSecure(config.CAContentProvider.VerifyOptions, config.AllowedClientNames,
 		config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)

@@ -20,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // faulty is a real store whose next calls a test can make fail.
@@ -109,19 +110,8 @@ func following(store keystore.Store, clock *testingclock.FakeClock) keyring.Foll
 // pass lets time go by once the follower waits for it.
 func pass(t *testing.T, clock *testingclock.FakeClock, by time.Duration) {
 	t.Helper()
-	eventually(t, "a goroutine waits for the clock", clock.HasWaiters)
+	testkit.Eventually(t, "a goroutine waits for the clock", clock.HasWaiters)
 	clock.Step(by)
-}
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 func settings(t *testing.T) keys.Settings {
@@ -164,7 +154,7 @@ func TestFollowerSignsWithNothingThatIsDamaged(t *testing.T) {
 	// until moves the clock, as a step while the ring is read begins no other read.
 	until := func(what string, condition func() bool) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		testkit.Eventually(t, what, func() bool {
 			if condition() {
 				return true
 			}
@@ -238,7 +228,7 @@ func TestFollowerOfAStoreThatCannotBeWatched(t *testing.T) {
 	}
 	start(t, f.Run)
 	const late = "changes of the ring of keys are noticed late"
-	eventually(t, "the watch has failed three times, and that is logged", func() bool {
+	testkit.Eventually(t, "the watch has failed three times, and that is logged", func() bool {
 		clock.Step(time.Second)
 		return store.watches.Load() >= 3 && strings.Contains(log.String(), late)
 	})
@@ -340,7 +330,7 @@ func TestKeeperRotatesAndTellsOfWhateverHappens(t *testing.T) {
 		t.Fatalf("loading has reported a ring (%v), or saved one (%d)", ok, store.saves)
 	}
 	start(t, keeper.Run)
-	eventually(t, "the ring is reported", func() bool { kept, ok := reported.last(); return ok && len(kept.Plan.Conditions) == 2 })
+	testkit.Eventually(t, "the ring is reported", func() bool { kept, ok := reported.last(); return ok && len(kept.Plan.Conditions) == 2 })
 	if kept, _ := reported.last(); kept.Plan.Conditions[0].Type != keys.AwaitingGates || store.saves != 0 {
 		t.Fatalf("behind a closed gate: %+v, %d saves", kept.Plan.Conditions, store.saves)
 	}
@@ -378,7 +368,7 @@ func stepUntil(t *testing.T, clock *testingclock.FakeClock, what string, conditi
 		}
 		pass(t, clock, 11*time.Second)
 	}
-	eventually(t, what, condition)
+	testkit.Eventually(t, what, condition)
 }
 
 func spareOf(t *testing.T, ring keys.Ring) keys.Key {

@@ -2,20 +2,18 @@ package pki
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -25,23 +23,9 @@ const day = 24 * time.Hour
 // makeAuthority returns the PEM of an authority, or of no authority, that is valid for a time from noon on.
 func makeAuthority(t testing.TB, isCA bool, valid time.Duration) (certificate, key []byte) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: noon.Add(-day), NotAfter: noon.Add(valid),
-		IsCA: isCA, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	made := testkit.NewCertificate(t, x509.Certificate{Subject: pkix.Name{CommonName: "test"}, NotBefore: noon.Add(-day), NotAfter: noon.Add(valid),
+		IsCA: isCA, KeyUsage: x509.KeyUsageCertSign}, nil)
+	return made.PEM(), made.KeyPEM()
 }
 
 func newAuthority(t testing.TB, valid time.Duration) *Authority {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/workloadidentities"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // api is an API of identities, as far as the test needs it: lists, watches and single objects.
@@ -149,29 +150,15 @@ func start(t *testing.T, a *api, onChange func(types.NamespacedName)) *workloadi
 	return follower
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("gave up waiting: %s", what)
-		}
-	}
-}
-
 func TestIdentitiesComeFromTheWatch(t *testing.T) {
 	a := &api{objects: map[string]*v1alpha1.WorkloadIdentity{"team/banana": identity("banana", "1")}}
 	changed := make(chan types.NamespacedName, 10)
 	follower := start(t, a, func(name types.NamespacedName) { changed <- name })
-	eventually(t, "the namespace is followed", func() bool {
+	testkit.Eventually(t, "the namespace is followed", func() bool {
 		wi, err := follower.Get(t.Context(), "team", "banana")
 		return err == nil && wi.UID == "uid-banana" && a.count("list team") > 0
 	})
-	eventually(t, "it is watched", func() bool { return a.count("watch team") > 0 })
+	testkit.Eventually(t, "it is watched", func() bool { return a.count("watch team") > 0 })
 	asked := a.count("get team")
 	for range 100 {
 		if _, err := follower.Get(t.Context(), "team", "banana"); err != nil {
@@ -185,7 +172,7 @@ func TestIdentitiesComeFromTheWatch(t *testing.T) {
 	if _, err := follower.Get(t.Context(), "team", "cherry"); !apierrors.IsNotFound(err) || a.count("get team/workloadidentities/cherry") != 1 {
 		t.Errorf("an identity that is not there: %v, read %d times", err, a.count("get team/workloadidentities/cherry"))
 	}
-	eventually(t, "the new one is shown", func() bool {
+	testkit.Eventually(t, "the new one is shown", func() bool {
 		a.send(t, identity("cherry", "2"))
 		select {
 		case name := <-changed:
@@ -216,7 +203,7 @@ func TestWithoutTheRightToWatch(t *testing.T) {
 func TestNamespacesAreGivenUp(t *testing.T) {
 	a := &api{objects: map[string]*v1alpha1.WorkloadIdentity{"team/banana": identity("banana", "1")}}
 	follower := start(t, a, nil)
-	eventually(t, "the namespace is followed", func() bool {
+	testkit.Eventually(t, "the namespace is followed", func() bool {
 		_, err := follower.Get(t.Context(), "team", "banana")
 		return err == nil && a.count("watch team") > 0
 	})
@@ -225,5 +212,5 @@ func TestNamespacesAreGivenUp(t *testing.T) {
 	if _, err := follower.Get(t.Context(), "team", "banana"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is followed anew", func() bool { return a.count("list team") > lists })
+	testkit.Eventually(t, "it is followed anew", func() bool { return a.count("list team") > lists })
 }

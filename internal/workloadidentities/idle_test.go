@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // orchard is an API with the identity ns/banana, as far as a Follower needs it.
@@ -47,17 +49,7 @@ func run(t *testing.T, f *Follower) {
 		_ = f.Run(ctx) // it has no error
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	eventually(t, func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.run != nil })
-}
-
-func eventually(t *testing.T, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); {
-		if time.Now().After(end) {
-			t.Fatal("not within a minute")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	testkit.Eventually(t, "the follower runs", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.run != nil })
 }
 
 func (f *Follower) follows() int {
@@ -75,7 +67,7 @@ func TestNamespacesThatNobodyAsksAboutAreGivenUp(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	f.clock = clock
 	run(t, f)
-	eventually(t, clock.HasWaiters)
+	testkit.Eventually(t, "the clock is waited for", clock.HasWaiters)
 	for _, namespace := range []string{"ns", "gone"} {
 		_, _ = f.Get(t.Context(), namespace, "banana")
 	}
@@ -84,9 +76,9 @@ func TestNamespacesThatNobodyAsksAboutAreGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock.Step(time.Minute)
-	eventually(t, func() bool { return f.follows() == 1 })
+	testkit.Eventually(t, "a namespace is followed", func() bool { return f.follows() == 1 })
 	clock.Step(idle)
-	eventually(t, func() bool { return f.follows() == 0 })
+	testkit.Eventually(t, "no namespace is followed", func() bool { return f.follows() == 0 })
 	if _, err := f.Get(t.Context(), "ns", "banana"); err != nil || f.follows() != 1 {
 		t.Errorf("read again: %v, %d followed", err, f.follows())
 	}

@@ -2,24 +2,20 @@ package cli_test
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"io"
 	"log"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/credence-id/credence/internal/app/cli"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A proxy between here and the provider can't write lines to the terminal by the names in its certificate.
@@ -47,17 +43,5 @@ func TestAnotherCertificateForgesNoLines(t *testing.T) {
 
 func namedCertificate(t *testing.T, name string) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "x"}, DNSNames: []string{name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return testkit.NewCertificate(t, x509.Certificate{Subject: pkix.Name{CommonName: "x"}, DNSNames: []string{name}}, nil).TLS()
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // output is what a command writes, for readers that do not wait for its end.
@@ -48,9 +50,9 @@ func TestCommandRuns(t *testing.T) {
 	go func() { done <- command.ExecuteContext(ctx) }()
 
 	address := regexp.MustCompile(`msg=listening server=documents address=(127\.0\.0\.1:\d+)`)
-	eventually(t, "it logs where it listens", func() bool { return address.MatchString(stderr.String()) })
+	testkit.Eventually(t, "it logs where it listens", func() bool { return address.MatchString(stderr.String()) })
 	r.url = "https://" + address.FindStringSubmatch(stderr.String())[1]
-	eventually(t, "documents are served", r.serves(t, documents))
+	testkit.Eventually(t, "documents are served", r.serves(t, documents))
 	cancel()
 	must(t, <-done)
 
@@ -68,7 +70,7 @@ func TestCommandRefuses(t *testing.T) {
 	authority.issue(t, tlsDir, 2)
 	authority.issue(t, open, 3)
 	must(t, os.Chmod(filepath.Join(open, "tls.key"), 0o640))
-	busy := listener(t)
+	busy := testkit.Listen(t)
 	defer func() { _ = busy.Close() }()
 	_, busyPort, err := net.SplitHostPort(busy.Addr().String())
 	must(t, err)

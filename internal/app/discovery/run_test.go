@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"log/slog"
 	"math/big"
@@ -26,6 +25,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -38,17 +38,6 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
@@ -80,41 +69,20 @@ func putDocuments(t testing.TB, folder string, documents discovery.Documents) {
 }
 
 // authority signs the certificates of a test.
-type authority struct {
-	key         *ecdsa.PrivateKey
-	certificate *x509.Certificate
-	pool        *x509.CertPool
-}
+type authority struct{ own *testkit.Certificate }
 
 func newAuthority(t testing.TB) *authority {
 	t.Helper()
-	a := &authority{key: newKey(t), pool: x509.NewCertPool()}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
-	must(t, err)
-	a.certificate, err = x509.ParseCertificate(der)
-	must(t, err)
-	a.pool.AddCert(a.certificate)
-	return a
+	return &authority{testkit.NewCertificate(t, x509.Certificate{Subject: pkix.Name{CommonName: "test authority"}, IsCA: true}, nil)}
 }
 
 // issue writes tls.crt and tls.key for 127.0.0.1 into a folder.
 func (a *authority) issue(t testing.TB, folder string, serial int64) {
 	t.Helper()
-	key := newKey(t)
-	template := &x509.Certificate{
+	testkit.NewCertificate(t, x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "discovery"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
-	must(t, err)
-	encoded, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
-	put(t, filepath.Join(folder, "tls.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	put(t, filepath.Join(folder, "tls.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, a.own).Write(t, folder, "tls")
 }
 
 // running is a discovery server on free ports of this machine.
@@ -125,18 +93,11 @@ type running struct {
 	stop              func()
 }
 
-func listener(t testing.TB) net.Listener {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must(t, err)
-	return l
-}
-
 func startServer(t *testing.T, change func(*Config, *running)) *running {
 	t.Helper()
 	r := &running{authority: newAuthority(t), tlsDir: t.TempDir(), documents: t.TempDir()}
 	r.authority.issue(t, r.tlsDir, 2)
-	main, health := listener(t), listener(t)
+	main, health := testkit.Listen(t), testkit.Listen(t)
 	r.url, r.health = "https://"+main.Addr().String(), "https://"+health.Addr().String()
 	config := Config{
 		Issuer: string(testIssuer), DocumentsDir: r.documents, Listener: main, HealthListener: health, AnonymousMetrics: true,
@@ -161,7 +122,7 @@ func startServer(t *testing.T, change func(*Config, *running)) *running {
 
 // client trusts the server's authority alone, and makes a new connection for each request.
 func (r *running) client(change func(*tls.Config)) *http.Client {
-	config := &tls.Config{RootCAs: r.authority.pool, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{RootCAs: r.authority.own.Pool(), MinVersion: tls.VersionTLS12}
 	if change != nil {
 		change(config)
 	}
@@ -205,7 +166,7 @@ func (r *running) serves(t testing.TB, documents discovery.Documents) func() boo
 
 func TestServerServesAFolder(t *testing.T) {
 	r := startServer(t, func(c *Config, _ *running) { c.MaxAge = 90 * time.Second })
-	eventually(t, "it is alive", func() bool { return r.get(t, r.health+"/livez").code == http.StatusOK })
+	testkit.Eventually(t, "it is alive", func() bool { return r.get(t, r.health+"/livez").code == http.StatusOK })
 	if got := r.get(t, r.health+"/readyz"); got.code != http.StatusServiceUnavailable {
 		t.Errorf("readyz without documents is %d", got.code)
 	}
@@ -214,7 +175,7 @@ func TestServerServesAFolder(t *testing.T) {
 	}
 	documents := newDocuments(t)
 	putDocuments(t, r.documents, documents)
-	eventually(t, "documents are served", r.serves(t, documents))
+	testkit.Eventually(t, "documents are served", r.serves(t, documents))
 	if got := r.get(t, r.health+"/readyz"); got.code != http.StatusOK {
 		t.Errorf("readyz with documents is %d", got.code)
 	}
@@ -244,7 +205,7 @@ func TestServerServesAFolder(t *testing.T) {
 	}
 
 	must(t, os.RemoveAll(r.documents))
-	eventually(t, "the loss is in the metrics", func() bool {
+	testkit.Eventually(t, "the loss is in the metrics", func() bool {
 		return strings.Contains(r.get(t, r.health+"/metrics").body, "\ncredence_discovery_source_healthy 0\n")
 	})
 	if !r.serves(t, documents)() || r.get(t, r.health+"/readyz").code != http.StatusOK {
@@ -254,13 +215,13 @@ func TestServerServesAFolder(t *testing.T) {
 
 func TestServerReloadsItsCertificate(t *testing.T) {
 	r := startServer(t, nil)
-	eventually(t, "the first certificate is in use", func() bool { return r.get(t, r.url+"/").serial == 2 })
+	testkit.Eventually(t, "the first certificate is in use", func() bool { return r.get(t, r.url+"/").serial == 2 })
 	for serial := int64(3); serial < 8; serial++ {
 		r.authority.issue(t, r.tlsDir, serial)
-		eventually(t, "the new certificate is in use", func() bool { return r.get(t, r.url+"/").serial == serial })
+		testkit.Eventually(t, "the new certificate is in use", func() bool { return r.get(t, r.url+"/").serial == serial })
 	}
 	put(t, filepath.Join(r.tlsDir, "tls.crt"), []byte("garbage"))
-	eventually(t, "the refusal is in the metrics", func() bool {
+	testkit.Eventually(t, "the refusal is in the metrics", func() bool {
 		return !strings.Contains(r.get(t, r.health+"/metrics").body, "\ncredence_discovery_certificate_refusals_total 0\n")
 	})
 	if got := r.get(t, r.url+"/").serial; got != 7 {
@@ -312,15 +273,15 @@ func TestServerStartsWithoutTheAPI(t *testing.T) {
 		data, err := json.Marshal(map[string]string{"configuration": string(documents.Configuration()), "jwks": string(documents.JWKS())})
 		must(t, err)
 		put(t, filepath.Join(cache, "last-good-documents.json"), data)
-		closed := listener(t)
+		closed := testkit.Listen(t)
 		must(t, closed.Close())
 		kubeconfig := filepath.Join(cache, "kubeconfig")
 		put(t, kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}],
 			"clusters":[{"name":"c","cluster":{"server":"https://`+closed.Addr().String()+`"}}],"users":[{"name":"c","user":{}}]}`))
 		c.DocumentsDir, c.DocumentsConfigMap, c.Kubeconfig, c.DocumentsCache = "", "credence-system/documents", kubeconfig, cache
 	})
-	eventually(t, "cached documents are served", r.serves(t, documents))
-	eventually(t, "the outage is in the metrics", func() bool {
+	testkit.Eventually(t, "cached documents are served", r.serves(t, documents))
+	testkit.Eventually(t, "the outage is in the metrics", func() bool {
 		return strings.Contains(r.get(t, r.health+"/metrics").body, `credence_discovery_load_refusals_total{reason="unreadable"} 1`)
 	})
 	if got := r.get(t, r.health+"/readyz"); got.code != http.StatusOK {
@@ -334,7 +295,7 @@ func TestServerAnswersRequestsInFlight(t *testing.T) {
 	pair, err := source.NewKeyPair(filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key"), (*discovery.Recorder)(nil), slog.New(slog.DiscardHandler))
 	must(t, err)
 	arrived, release := make(chan struct{}), make(chan struct{})
-	l := listener(t)
+	l := testkit.Listen(t)
 	server := serving.New("test", l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(arrived)
 		<-release
@@ -357,7 +318,7 @@ func TestServerAnswersRequestsInFlight(t *testing.T) {
 	}()
 	<-arrived
 	cancel()
-	eventually(t, "new connections are refused", func() bool {
+	testkit.Eventually(t, "new connections are refused", func() bool {
 		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
 		if err == nil {
 			_ = connection.Close()

@@ -10,7 +10,6 @@ import (
 	"io"
 	"k8s.io/utils/clock"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // patience bounds the wait for what must happen; nothing is concluded from how long it took.
@@ -71,10 +71,7 @@ func testConfig(t *testing.T) Config {
 func start(t *testing.T, config Config) *running {
 	t.Helper()
 	r := &running{config: config}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testkit.Listen(t)
 	r.health = "http://" + listener.Addr().String()
 	config.HealthListener = listener
 	config.Log = slog.New(slog.NewTextHandler(&r.log, nil))
@@ -90,6 +87,7 @@ func start(t *testing.T, config Config) *running {
 			t.Errorf("run: %v\n%s", err, r.log.String())
 		}
 	})
+	var err error
 	if r.client, err = externalsigner.New(externalsigner.Config{Socket: config.Socket, Timeout: patience}); err != nil {
 		t.Fatal(err)
 	}
@@ -137,18 +135,6 @@ func (r *running) get(t *testing.T, path string) (int, string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
-}
-
-// until waits for a condition.
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 func TestRunConforms(t *testing.T) {
@@ -217,7 +203,7 @@ func TestRotationAndRevocation(t *testing.T) {
 	})
 	// Not before the spare was published for P and what clocks may be wrong.
 	second := first
-	until(t, "the spare signs", func() bool { second = r.sign(t); return second != first })
+	testkit.Eventually(t, "the spare signs", func() bool { second = r.sign(t); return second != first })
 	if published := kids(r.keys(t)); !strings.Contains(published, string(first)) {
 		t.Errorf("the retired key %s is announced no more: %s", first, published)
 	}
@@ -228,7 +214,7 @@ func TestRotationAndRevocation(t *testing.T) {
 	operate(t, config, func(o keyring.Operator) keyring.Command {
 		return o.Revoke(keys.Command{Key: second, AcceptRefusals: true, Cause: cause})
 	})
-	until(t, "the next spare signs", func() bool { kid := r.sign(t); return kid != first && kid != second })
+	testkit.Eventually(t, "the next spare signs", func() bool { kid := r.sign(t); return kid != first && kid != second })
 	if published := kids(r.keys(t)); strings.Contains(published, string(second)) {
 		t.Errorf("the revoked key %s is announced: %s", second, published)
 	}
@@ -286,11 +272,11 @@ func TestSpareThatNobodyFetchedDoesNotSign(t *testing.T) {
 	config := testConfig(t)
 	config.Settings = keys.Settings{Staleness: 2 * time.Second, PublishPeriod: 2 * time.Second, ClockSkew: time.Second}
 	r := start(t, config)
-	until(t, "it is ready", func() bool { return strings.Contains(r.log.String(), "health and metrics") })
+	testkit.Eventually(t, "it is ready", func() bool { return strings.Contains(r.log.String(), "health and metrics") })
 	operate(t, config, func(keyring.Operator) keyring.Command {
 		return keyring.Rotate(keys.Command{Algorithm: identity.RS256, Cause: keys.Cause{By: "operator"}})
 	})
-	until(t, "the log has the ring awaiting kube-apiserver", func() bool { return strings.Contains(r.log.String(), string(keys.AwaitingGates)) })
+	testkit.Eventually(t, "the log has the ring awaiting kube-apiserver", func() bool { return strings.Contains(r.log.String(), string(keys.AwaitingGates)) })
 	for id, state := range states(t, config) {
 		if state == keys.Retiring {
 			t.Errorf("it was rotated: %s retires", id)
@@ -312,7 +298,7 @@ func TestDamagedRing(t *testing.T) {
 	if err := os.WriteFile(document, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
+	testkit.Eventually(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
 	announced := r.keys(t)
 	if _, err := r.client.Sign(t.Context(), announced, claims(), keys.Algorithms()); err == nil {
 		t.Error("a token was signed")
@@ -320,7 +306,7 @@ func TestDamagedRing(t *testing.T) {
 	if err := os.WriteFile(document, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it is ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusOK })
+	testkit.Eventually(t, "it is ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusOK })
 	r.sign(t)
 }
 
@@ -335,11 +321,11 @@ func TestOldRingIsNotSignedWith(t *testing.T) {
 	operate(t, config, func(o keyring.Operator) keyring.Command {
 		return o.Revoke(keys.Command{Key: stolen, AcceptRefusals: true, Cause: keys.Cause{By: "operator", Reason: "stolen"}})
 	})
-	until(t, "the revoked key is announced no more", func() bool { return !strings.Contains(kids(r.keys(t)), string(stolen)) })
+	testkit.Eventually(t, "the revoked key is announced no more", func() bool { return !strings.Contains(kids(r.keys(t)), string(stolen)) })
 	copyKeys(t, newest, config.KeysDir)
 
 	copyKeys(t, config.KeysDir, old)
-	until(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
+	testkit.Eventually(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
 	announced := r.keys(t)
 	if strings.Contains(kids(announced), string(stolen)) {
 		t.Error("the revoked key is announced again")
@@ -351,7 +337,7 @@ func TestOldRingIsNotSignedWith(t *testing.T) {
 		t.Errorf("the log has no %q:\n%s", want, r.log.String())
 	}
 	copyKeys(t, config.KeysDir, newest)
-	until(t, "it is ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusOK })
+	testkit.Eventually(t, "it is ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusOK })
 	if kid := r.sign(t); kid == stolen {
 		t.Error("the revoked key signs again")
 	}

@@ -14,7 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestFlagsOfAccounts(t *testing.T) {
@@ -68,7 +69,7 @@ func TestReadinessWaitsForCredentialSpecs(t *testing.T) {
 	t.Cleanup(cluster.Close)
 	var health string
 	url := start(t, a, func(c *Config) {
-		c.Kubeconfig, c.HealthPort = kubeconfig(t, a, "one", cluster.URL), freePort(t)
+		c.Kubeconfig, c.HealthPort = kubeconfig(t, a, "one", cluster.URL), testkit.FreePort(t)
 		health = "https://127.0.0.1:" + strconv.Itoa(c.HealthPort)
 	})
 	client := client(t, a, a.issue(t, "client"))
@@ -80,7 +81,7 @@ func TestReadinessWaitsForCredentialSpecs(t *testing.T) {
 		must(t, err)
 		return response.StatusCode, string(body)
 	}
-	await(t, func() bool {
+	testkit.Eventually(t, "it is not ready", func() bool {
 		code, body := ready()
 		if code == http.StatusOK {
 			t.Fatal("ready, and nothing could be listed")
@@ -88,29 +89,9 @@ func TestReadinessWaitsForCredentialSpecs(t *testing.T) {
 		return strings.Contains(body, "can't be listed")
 	})
 	close(listable)
-	await(t, func() bool { code, _ := ready(); return code == http.StatusOK })
+	testkit.Eventually(t, "it is ready", func() bool { code, _ := ready(); return code == http.StatusOK })
 	if response, err := client.Post(url+"/mutate", "text/plain", nil); err != nil || response.StatusCode != http.StatusUnsupportedMediaType || response.TLS.Version < tls.VersionTLS12 {
 		t.Errorf("/mutate: %v, %v", response, err)
-	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
-}
-
-func await(t *testing.T, condition func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatal("it never came")
-		case <-time.After(10 * time.Millisecond):
-		}
 	}
 }
 
@@ -155,7 +136,7 @@ func TestReviewsInFlightAreAnswered(t *testing.T) {
 	}()
 	<-asked
 	stop()
-	await(t, func() bool { // until it takes nothing new
+	testkit.Eventually(t, "it takes nothing new", func() bool {
 		connection, err := net.Dial("tcp", p.reviews.Address().String())
 		if err == nil {
 			_ = connection.Close()

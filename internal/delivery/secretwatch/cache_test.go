@@ -18,6 +18,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // others stands for the cache of everything but Secrets.
@@ -49,10 +51,18 @@ func (e *events) add(what string, object any) {
 	e.all = append(e.all, what+" "+object.(*corev1.Secret).Namespace+"/"+object.(*corev1.Secret).Name)
 }
 
-func (e *events) has(event string) bool {
+func (e *events) has(event string) bool { return e.count(event) > 0 }
+
+func (e *events) count(event string) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Contains(e.all, event)
+	n := 0
+	for _, one := range e.all {
+		if one == event {
+			n++
+		}
+	}
+	return n
 }
 
 func (e *events) handler() toolscache.ResourceEventHandler {
@@ -114,20 +124,6 @@ func run(t *testing.T, kube *fake.Clientset, served func(string)) *Cache {
 		t.Fatal("the cache was not filled")
 	}
 	return c
-}
-
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("gave up waiting: %s", what)
-		}
-	}
 }
 
 func names(t *testing.T, c *Cache, options ...client.ListOption) []string {
@@ -193,7 +189,7 @@ func TestNamespacesComeAndGo(t *testing.T) {
 	if c.Serves("a") {
 		t.Error("a namespace without a binding is served")
 	}
-	for range 3 {
+	for round := range 3 {
 		if _, err := kube.RbacV1().RoleBindings("a").Create(t.Context(), binding("a"), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +202,7 @@ func TestNamespacesComeAndGo(t *testing.T) {
 		if err := kube.RbacV1().RoleBindings("a").Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the namespace goes", func() bool { return !c.Serves("a") && received.has("delete a/1") })
+		testkit.Eventually(t, "the namespace goes", func() bool { return !c.Serves("a") && received.count("delete a/1") == round+1 })
 		if got := names(t, c); got != nil {
 			t.Errorf("not bound any more: %v", got)
 		}
@@ -236,14 +232,14 @@ func TestHandlersSeeWhatIsThereAndWhatChanges(t *testing.T) {
 	if _, err := secrets.Update(t.Context(), secret("a", "1", "z"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the change is delivered", func() bool { return received.has("update a/1") })
+	testkit.Eventually(t, "the change is delivered", func() bool { return received.has("update a/1") })
 	if got := names(t, c, client.MatchingFields{"owner": "z"}); !slices.Equal(got, []string{"a/1"}) {
 		t.Errorf("by the new value: %v", got)
 	}
 	if err := secrets.Delete(t.Context(), "1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the deletion is delivered", func() bool { return received.has("delete a/1") })
+	testkit.Eventually(t, "the deletion is delivered", func() bool { return received.has("delete a/1") })
 	if err := i.RemoveEventHandler(registered); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +251,7 @@ func TestHandlersSeeWhatIsThereAndWhatChanges(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), secret("a", "3", "x"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "another handler is called", func() bool { return seen.has("add a/3") })
+	testkit.Eventually(t, "another handler is called", func() bool { return seen.has("add a/3") })
 	if received.mu.Lock(); len(received.all) != before {
 		t.Errorf("a removed handler receives %v", received.all[before:])
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const fakeName = "documents"
@@ -33,21 +34,21 @@ func followConfigMap(t *testing.T, api *fakeAPI, cacheFolder string) (served *pu
 func TestConfigMapIsFollowed(t *testing.T) {
 	api := newFakeAPI(t)
 	served, _ := followConfigMap(t, api, "")
-	eventually(t, "the missing ConfigMap is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == 1 })
+	testkit.Eventually(t, "the missing ConfigMap is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == 1 })
 	foreign := newDocuments(t)
 	for range 3 {
 		for range 3 {
 			next := newDocuments(t)
 			api.put("of-others", documentData(foreign))
 			api.put(fakeName, documentData(next))
-			eventually(t, "the ConfigMap's documents are served", func() bool { return served.serves(next) })
+			testkit.Eventually(t, "the ConfigMap's documents are served", func() bool { return served.serves(next) })
 		}
 		last := newDocuments(t)
 		api.put(fakeName, documentData(last))
-		eventually(t, "the last documents are served", func() bool { return served.serves(last) })
+		testkit.Eventually(t, "the last documents are served", func() bool { return served.serves(last) })
 		_, _, before := served.counts()
 		api.remove(fakeName)
-		eventually(t, "the deletion is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == before+1 })
+		testkit.Eventually(t, "the deletion is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == before+1 })
 		if !served.serves(last) {
 			t.Fatal("the last good documents are not served any more after the deletion")
 		}
@@ -67,18 +68,18 @@ func TestConfigMapStartsWithoutTheAPI(t *testing.T) {
 	first, second := newDocuments(t), newDocuments(t)
 	api.put(fakeName, documentData(first))
 	served, stop := followConfigMap(t, api, folder)
-	eventually(t, "documents are served", func() bool { return served.serves(first) })
-	eventually(t, "documents are cached", func() bool { _, err := os.Stat(filepath.Join(folder, cacheFile)); return err == nil })
+	testkit.Eventually(t, "documents are served", func() bool { return served.serves(first) })
+	testkit.Eventually(t, "documents are cached", func() bool { _, err := os.Stat(filepath.Join(folder, cacheFile)); return err == nil })
 	stop()
 
 	api.setAway(true)
 	served, _ = followConfigMap(t, api, folder)
-	eventually(t, "cached documents are served without the API", func() bool { return served.serves(first) })
-	eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
+	testkit.Eventually(t, "cached documents are served without the API", func() bool { return served.serves(first) })
+	testkit.Eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
 
 	api.put(fakeName, documentData(second))
 	api.setAway(false)
-	eventually(t, "the API's documents take the place of the cached ones", func() bool { return served.serves(second) })
+	testkit.Eventually(t, "the API's documents take the place of the cached ones", func() bool { return served.serves(second) })
 }
 
 // An older ConfigMap that is put back brings no revoked key back, also to a server that was restarted: its cache knows the revocation.
@@ -93,24 +94,24 @@ func TestOldConfigMapBringsNoRevokedKeyBack(t *testing.T) {
 
 	api.put(fakeName, documentData(old))
 	served, stop := followConfigMap(t, api, folder)
-	eventually(t, "the first documents are served", func() bool { return served.serves(old) })
+	testkit.Eventually(t, "the first documents are served", func() bool { return served.serves(old) })
 	api.put(fakeName, withList)
-	eventually(t, "the documents without the revoked key are served", func() bool { return served.serves(newest) })
-	eventually(t, "the documents and the revocation are cached", func() bool {
+	testkit.Eventually(t, "the documents without the revoked key are served", func() bool { return served.serves(newest) })
+	testkit.Eventually(t, "the documents and the revocation are cached", func() bool {
 		cache := documentsCache{folder: folder}
 		_, jwks, err := cache.load()
 		return err == nil && string(jwks) == string(newest.JWKS()) && cache.revoked() != ""
 	})
 	_, refusals, _ := served.counts()
 	api.put(fakeName, documentData(old))
-	eventually(t, "the older documents are refused", func() bool { _, now, _ := served.counts(); return now > refusals })
+	testkit.Eventually(t, "the older documents are refused", func() bool { _, now, _ := served.counts(); return now > refusals })
 	if !served.serves(newest) {
 		t.Error("the revoked key is served again")
 	}
 	stop()
 
 	again, _ := followConfigMap(t, api, folder)
-	eventually(t, "the older documents are refused after a restart", func() bool { _, now, _ := again.counts(); return now > 0 })
+	testkit.Eventually(t, "the older documents are refused after a restart", func() bool { _, now, _ := again.counts(); return now > 0 })
 	if !again.serves(newest) {
 		t.Error("the revoked key is served again after a restart")
 	}
@@ -120,14 +121,14 @@ func TestConfigMapWaitsForTheAPI(t *testing.T) {
 	api := newFakeAPI(t)
 	api.setAway(true)
 	served, _ := followConfigMap(t, api, "")
-	eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
+	testkit.Eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
 	if served.Loaded() {
 		t.Error("loaded without an API and a cache")
 	}
 	documents := newDocuments(t)
 	api.put(fakeName, documentData(documents))
 	api.setAway(false)
-	eventually(t, "documents are served when the API is there", func() bool { return served.serves(documents) })
+	testkit.Eventually(t, "documents are served when the API is there", func() bool { return served.serves(documents) })
 }
 
 func TestConfigMapSurvivesAnOutage(t *testing.T) {
@@ -135,20 +136,20 @@ func TestConfigMapSurvivesAnOutage(t *testing.T) {
 	documents := newDocuments(t)
 	api.put(fakeName, documentData(documents))
 	served, _ := followConfigMap(t, api, "")
-	eventually(t, "documents are served", func() bool { return served.serves(documents) })
+	testkit.Eventually(t, "documents are served", func() bool { return served.serves(documents) })
 	for range 3 {
 		_, _, before := served.counts()
 		api.setAway(true)
-		eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > before })
+		testkit.Eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > before })
 		if !served.serves(documents) {
 			t.Fatal("documents are not served during the outage")
 		}
 		loads, _, _ := served.counts()
 		api.setAway(false)
-		eventually(t, "the same documents are loaded again, so that the source is known to be well", func() bool { after, _, _ := served.counts(); return after > loads })
+		testkit.Eventually(t, "the same documents are loaded again, so that the source is known to be well", func() bool { after, _, _ := served.counts(); return after > loads })
 		documents = newDocuments(t)
 		api.put(fakeName, documentData(documents))
-		eventually(t, "changes after the outage are served", func() bool { return served.serves(documents) })
+		testkit.Eventually(t, "changes after the outage are served", func() bool { return served.serves(documents) })
 	}
 }
 
@@ -158,16 +159,16 @@ func TestConfigMapGoesOnWatching(t *testing.T) {
 	api := newFakeAPI(t)
 	api.put(fakeName, documentData(newDocuments(t)))
 	served, _ := followConfigMap(t, api, "")
-	eventually(t, "it is watched", func() bool { return api.watching() == 1 })
+	testkit.Eventually(t, "it is watched", func() bool { return api.watching() == 1 })
 	documents := newDocuments(t)
 	api.put(fakeName, documentData(documents))
-	eventually(t, "documents are served", func() bool { return served.serves(documents) })
+	testkit.Eventually(t, "documents are served", func() bool { return served.serves(documents) })
 	loads, _, _ := served.counts()
 	lists := api.listed()
 	api.setRefusing(true)
-	eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
+	testkit.Eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
 	api.setRefusing(false)
-	eventually(t, "the documents are loaded again", func() bool { after, _, _ := served.counts(); return after > loads })
+	testkit.Eventually(t, "the documents are loaded again", func() bool { after, _, _ := served.counts(); return after > loads })
 	if api.listed() != lists {
 		t.Error("a list came in between, so that this shows nothing")
 	}
@@ -180,14 +181,14 @@ func TestConfigMapListsAgainWhenAWatchExpires(t *testing.T) {
 	served, _ := followConfigMap(t, api, "")
 	for range 3 {
 		before := api.watching()
-		eventually(t, "it is watched", func() bool { return api.watching() > 0 && served.serves(documents) })
+		testkit.Eventually(t, "it is watched", func() bool { return api.watching() > 0 && served.serves(documents) })
 		documents = newDocuments(t)
 		api.put(fakeName, documentData(documents))
-		eventually(t, "documents are served from the watch", func() bool { return served.serves(documents) })
+		testkit.Eventually(t, "documents are served from the watch", func() bool { return served.serves(documents) })
 		documents = newDocuments(t)
 		api.forget()
 		api.put(fakeName, documentData(documents))
-		eventually(t, "documents are served after the watch expired", func() bool { return api.watching() > before && served.serves(documents) })
+		testkit.Eventually(t, "documents are served after the watch expired", func() bool { return api.watching() > before && served.serves(documents) })
 	}
 	if _, _, unreadable := served.counts(); unreadable != 0 {
 		t.Error("an expired watch was reported as an outage")
@@ -204,7 +205,7 @@ func TestConfigMapKeepsTheLastGoodDocuments(t *testing.T) {
 	good := newDocuments(t)
 	api.put(fakeName, documentData(good))
 	served, _ := followConfigMap(t, api, folder)
-	eventually(t, "good documents are cached", func() bool {
+	testkit.Eventually(t, "good documents are cached", func() bool {
 		_, err := os.Stat(filepath.Join(folder, cacheFile))
 		return err == nil && served.serves(good)
 	})
@@ -212,9 +213,9 @@ func TestConfigMapKeepsTheLastGoodDocuments(t *testing.T) {
 	bad := documentData(good)
 	bad[discovery.JWKSKey] = `{"keys":[]}`
 	api.put(fakeName, bad)
-	eventually(t, "bad documents are refused", func() bool { _, refusals, _ := served.counts(); return refusals == 1 })
+	testkit.Eventually(t, "bad documents are refused", func() bool { _, refusals, _ := served.counts(); return refusals == 1 })
 	api.put(fakeName, map[string]string{discovery.JWKSKey: string(good.JWKS())})
-	eventually(t, "a missing key is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == 1 })
+	testkit.Eventually(t, "a missing key is reported", func() bool { _, _, unreadable := served.counts(); return unreadable == 1 })
 	if !served.serves(good) {
 		t.Error("the good documents are not served any more")
 	}
@@ -242,14 +243,14 @@ func TestConfigMapDoesNotTrustItsCache(t *testing.T) {
 			write(t, folder)
 			api.setAway(true)
 			served, _ := followConfigMap(t, api, folder)
-			eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
+			testkit.Eventually(t, "the outage is reported", func() bool { _, _, unreadable := served.counts(); return unreadable > 0 })
 			if served.Loaded() {
 				t.Error("the cached documents were loaded")
 			}
 			documents := newDocuments(t)
 			api.put(fakeName, documentData(documents))
 			api.setAway(false)
-			eventually(t, "the API's documents are served", func() bool { return served.serves(documents) })
+			testkit.Eventually(t, "the API's documents are served", func() bool { return served.serves(documents) })
 		})
 	}
 }

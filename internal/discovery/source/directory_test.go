@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func put(t testing.TB, path string, data []byte) {
@@ -86,17 +87,17 @@ func TestDirectoryFollowsFiles(t *testing.T) {
 	first := newDocuments(t)
 	putDocuments(t, folder, first)
 	published := follow(t, folder)
-	eventually(t, "the first documents are served", func() bool { return published.serves(first) })
+	testkit.Eventually(t, "the first documents are served", func() bool { return published.serves(first) })
 	for range 5 {
 		next := newDocuments(t)
 		putDocuments(t, folder, next)
-		eventually(t, "documents written in place are served", func() bool { return published.serves(next) })
+		testkit.Eventually(t, "documents written in place are served", func() bool { return published.serves(next) })
 	}
 	for range 5 {
 		next := newDocuments(t)
 		put(t, filepath.Join(folder, "new"), next.JWKS())
 		must(t, os.Rename(filepath.Join(folder, "new"), filepath.Join(folder, discovery.JWKSKey)))
-		eventually(t, "a renamed key set is served", func() bool { return published.serves(next) })
+		testkit.Eventually(t, "a renamed key set is served", func() bool { return published.serves(next) })
 	}
 }
 
@@ -106,7 +107,7 @@ func TestDirectoryFollowsAConfigMapVolume(t *testing.T) {
 	for i := range 30 {
 		next := newDocuments(t)
 		volume.update(t, documentFiles(next))
-		eventually(t, fmt.Sprintf("version %d is served", i), func() bool { return published.serves(next) })
+		testkit.Eventually(t, fmt.Sprintf("version %d is served", i), func() bool { return published.serves(next) })
 	}
 	if _, refusals, _ := published.counts(); refusals != 0 {
 		t.Errorf("%d versions were refused: files of two versions were read together", refusals)
@@ -124,14 +125,14 @@ func TestDirectoryFollowsALinkToAFolder(t *testing.T) {
 		putDocuments(t, folder, next)
 		must(t, os.Symlink(folder, link+".new"))
 		must(t, os.Rename(link+".new", link))
-		eventually(t, fmt.Sprintf("version %d is served", i), func() bool { return published.serves(next) })
+		testkit.Eventually(t, fmt.Sprintf("version %d is served", i), func() bool { return published.serves(next) })
 	}
 }
 
 func TestDirectoryMayComeAndGo(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "deep", "down", "documents")
 	published := follow(t, folder)
-	eventually(t, "the missing folder is reported", func() bool { _, _, unreadable := published.counts(); return unreadable == 1 })
+	testkit.Eventually(t, "the missing folder is reported", func() bool { _, _, unreadable := published.counts(); return unreadable == 1 })
 	if published.Loaded() {
 		t.Error("loaded from a folder that is missing")
 	}
@@ -139,10 +140,10 @@ func TestDirectoryMayComeAndGo(t *testing.T) {
 		must(t, os.MkdirAll(folder, 0o700))
 		next := newDocuments(t)
 		putDocuments(t, folder, next)
-		eventually(t, fmt.Sprintf("documents are served after creation %d", i), func() bool { return published.serves(next) })
+		testkit.Eventually(t, fmt.Sprintf("documents are served after creation %d", i), func() bool { return published.serves(next) })
 		_, _, before := published.counts()
 		must(t, os.RemoveAll(filepath.Dir(filepath.Dir(folder))))
-		eventually(t, "the removal is reported", func() bool { _, _, unreadable := published.counts(); return unreadable > before })
+		testkit.Eventually(t, "the removal is reported", func() bool { _, _, unreadable := published.counts(); return unreadable > before })
 		if !published.serves(next) {
 			t.Error("documents are not served any more after their folder was removed")
 		}
@@ -154,19 +155,19 @@ func TestDirectoryKeepsTheLastGoodDocuments(t *testing.T) {
 	good := newDocuments(t)
 	volume.update(t, documentFiles(good))
 	published := follow(t, volume.path)
-	eventually(t, "good documents are served", func() bool { return published.serves(good) })
+	testkit.Eventually(t, "good documents are served", func() bool { return published.serves(good) })
 	for i, bad := range []string{"", "{", `{"keys":[]}`, strings.Repeat(" ", discovery.MaxDocumentBytes+1)} {
 		files := documentFiles(good)
 		files[discovery.JWKSKey] = []byte(bad)
 		volume.update(t, files)
-		eventually(t, fmt.Sprintf("bad documents %d are refused", i), func() bool { _, refusals, _ := published.counts(); return refusals == i+1 })
+		testkit.Eventually(t, fmt.Sprintf("bad documents %d are refused", i), func() bool { _, refusals, _ := published.counts(); return refusals == i+1 })
 		if !published.serves(good) {
 			t.Errorf("bad documents %d took the place of good ones", i)
 		}
 	}
 	next := newDocuments(t)
 	volume.update(t, documentFiles(next))
-	eventually(t, "the next good documents are served", func() bool { return published.serves(next) })
+	testkit.Eventually(t, "the next good documents are served", func() bool { return published.serves(next) })
 }
 
 func TestDirectoryRefusesWhatIsNoFile(t *testing.T) {
@@ -174,7 +175,7 @@ func TestDirectoryRefusesWhatIsNoFile(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(folder, discovery.JWKSKey), 0o700))
 	put(t, filepath.Join(folder, discovery.ConfigurationKey), []byte("{}"))
 	published := follow(t, folder)
-	eventually(t, "it is reported", func() bool { _, _, unreadable := published.counts(); return unreadable == 1 })
+	testkit.Eventually(t, "it is reported", func() bool { _, _, unreadable := published.counts(); return unreadable == 1 })
 }
 
 // TestReadTogetherNeverMixes swaps a volume as fast as it can while it is read.

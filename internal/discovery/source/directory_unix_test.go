@@ -4,6 +4,7 @@ package source
 
 import (
 	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/test/testkit"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -15,5 +16,5 @@ func TestDirectoryDoesNotOpenPipes(t *testing.T) {
 	must(t, syscall.Mkfifo(filepath.Join(folder, discovery.JWKSKey), 0o600))
 	put(t, filepath.Join(folder, discovery.ConfigurationKey), []byte("{}"))
 	published := follow(t, folder)
-	eventually(t, "it is reported", func() bool { _, _, unreadable := published.counts(); return unreadable == 1 })
+	testkit.Eventually(t, "it is reported", func() bool { _, _, unreadable := published.counts(); return unreadable == 1 })
 }

@@ -1,9 +1,6 @@
 package source
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -15,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func pemCertificate(der []byte) []byte {
@@ -24,20 +23,11 @@ func pemCertificate(der []byte) []byte {
 // newPair is a certificate with its key, identified by its serial number.
 func newPair(t testing.TB, serial int64) (certificate, key []byte) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial),
-		Subject:      pkix.Name{CommonName: "localhost"},
-		DNSNames:     []string{"localhost"},
-		NotBefore:    time.Unix(1_700_000_000, 0),
-		NotAfter:     time.Unix(1_700_000_000+serial, 0),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	must(t, err)
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	must(t, err)
-	return pemCertificate(der), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+	pair := testkit.NewCertificate(t, x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Unix(1_700_000_000, 0), NotAfter: time.Unix(1_700_000_000+serial, 0),
+	}, nil)
+	return pair.PEM(), pair.KeyPEM()
 }
 
 type certificateCounts struct{ loaded, refused, expiry atomic.Int64 }
@@ -76,9 +66,9 @@ func TestKeyPairFollowsFiles(t *testing.T) {
 		certificate, key = newPair(t, serial)
 		put(t, certFile, certificate)
 		put(t, keyFile, key)
-		eventually(t, fmt.Sprintf("certificate %d is in use", serial), func() bool { return serialOf(t, pair) == serial })
+		testkit.Eventually(t, fmt.Sprintf("certificate %d is in use", serial), func() bool { return serialOf(t, pair) == serial })
 	}
-	eventually(t, "the expiry is recorded", func() bool { return counts.expiry.Load() == 1_700_000_011 })
+	testkit.Eventually(t, "the expiry is recorded", func() bool { return counts.expiry.Load() == 1_700_000_011 })
 }
 
 func TestKeyPairFollowsASecretVolume(t *testing.T) {
@@ -89,7 +79,7 @@ func TestKeyPairFollowsASecretVolume(t *testing.T) {
 	for serial := int64(2); serial < 12; serial++ {
 		certificate, key = newPair(t, serial)
 		volume.update(t, map[string][]byte{"tls.crt": certificate, "tls.key": key})
-		eventually(t, fmt.Sprintf("certificate %d is in use", serial), func() bool { return serialOf(t, pair) == serial })
+		testkit.Eventually(t, fmt.Sprintf("certificate %d is in use", serial), func() bool { return serialOf(t, pair) == serial })
 	}
 	if refused := counts.refused.Load(); refused != 0 {
 		t.Errorf("%d pairs were refused: files of two versions were read together", refused)
@@ -114,7 +104,7 @@ func TestKeyPairKeepsTheLastGoodOne(t *testing.T) {
 	} {
 		refused := counts.refused.Load()
 		spoil()
-		eventually(t, what+" is refused", func() bool { return counts.refused.Load() > refused })
+		testkit.Eventually(t, what+" is refused", func() bool { return counts.refused.Load() > refused })
 		if serialOf(t, pair) != 1 {
 			t.Errorf("%s took the place of the good pair", what)
 		}
@@ -124,14 +114,14 @@ func TestKeyPairKeepsTheLastGoodOne(t *testing.T) {
 		next, nextKey := newPair(t, serial)
 		put(t, certFile, next)
 		put(t, keyFile, nextKey)
-		eventually(t, "the next good pair is in use", func() bool { return serialOf(t, pair) == serial })
+		testkit.Eventually(t, "the next good pair is in use", func() bool { return serialOf(t, pair) == serial })
 		put(t, certFile, certificate)
 		put(t, keyFile, key)
-		eventually(t, "the good pair is back in use", func() bool { return serialOf(t, pair) == 1 })
+		testkit.Eventually(t, "the good pair is back in use", func() bool { return serialOf(t, pair) == 1 })
 	}
 	put(t, certFile, other)
 	put(t, keyFile, otherKey)
-	eventually(t, "a good pair is in use", func() bool { return serialOf(t, pair) == 2 })
+	testkit.Eventually(t, "a good pair is in use", func() bool { return serialOf(t, pair) == 2 })
 }
 
 func TestNewKeyPairRefuses(t *testing.T) {
@@ -187,12 +177,12 @@ func TestKeyPairIsNotReplacedByAnExpiredOne(t *testing.T) {
 	write(valid)
 	pair, counts := followPair(t, certFile, keyFile)
 	write(expired)
-	eventually(t, "the expired certificate is refused", func() bool { return counts.refused.Load() > 0 })
+	testkit.Eventually(t, "the expired certificate is refused", func() bool { return counts.refused.Load() > 0 })
 	if got := serialOf(t, pair); got != valid {
 		t.Errorf("certificate %d is in use", got)
 	}
 	write(longer)
-	eventually(t, "the next valid certificate is in use", func() bool { return serialOf(t, pair) == longer })
+	testkit.Eventually(t, "the next valid certificate is in use", func() bool { return serialOf(t, pair) == longer })
 }
 
 // In a pod that does not run as root, a Secret in a volume is root's, and is read by the group of the pod.

@@ -111,18 +111,6 @@ func (p *published) serves(documents discovery.Documents) bool {
 	return response.Code == http.StatusOK && response.Body.String() == string(documents.JWKS())
 }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 // start runs f until the test ends, and waits for it to return.
 func start(t testing.TB, f func(ctx context.Context) error) (stop func()) {
 	t.Helper()

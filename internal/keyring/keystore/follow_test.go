@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
 	"github.com/credence-id/credence/internal/keyring/keystore/keystoretest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const interval = time.Minute
@@ -124,7 +125,7 @@ func receive[T any](t *testing.T, from chan T) T {
 // resting waits until the follower waits for nothing but its clock.
 func (f *following) resting(t *testing.T) {
 	t.Helper()
-	eventually(t, "the follower rests", func() bool { return f.clock.Waiters() == 1 })
+	testkit.Eventually(t, "the follower rests", func() bool { return f.clock.Waiters() == 1 })
 }
 
 // pass lets time pass while the follower rests.
@@ -147,15 +148,6 @@ func (f *following) restsFor(t *testing.T, store answered, d time.Duration) {
 	}
 	f.clock.Step(1)
 	store.load(t)
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
 }
 
 func TestFollowTellsWhenItBeganToRead(t *testing.T) {
@@ -226,7 +218,7 @@ func TestFollowGivesUpAReadThatHangs(t *testing.T) {
 		t.Fatal("the read was given up too early")
 	}
 	f.pass(t, 1)
-	eventually(t, "the read is given up", func() bool { return ctx.Err() != nil })
+	testkit.Eventually(t, "the read is given up", func() bool { return ctx.Err() != nil })
 	if cause := context.Cause(ctx); !strings.Contains(cause.Error(), "no answer within 10s") {
 		t.Errorf("cause %v, want the limit", cause)
 	}
@@ -301,7 +293,7 @@ func TestFollowWatchesAgainWithTheNextPoll(t *testing.T) {
 			t.Fatal("the next watch began without a poll")
 		default:
 		}
-		eventually(t, "the store is watched again", func() bool {
+		testkit.Eventually(t, "the store is watched again", func() bool {
 			select {
 			case changed = <-store.watches:
 				return true
@@ -377,7 +369,7 @@ func TestFollowSecretByItsWatch(t *testing.T) {
 	defer f.stop()
 	seen := func(version string) {
 		t.Helper()
-		eventually(t, "version "+version+" is reported", func() bool {
+		testkit.Eventually(t, "version "+version+" is reported", func() bool {
 			// Its shortest pause is all the time that may pass: the next poll is far away.
 			f.clock.Step(keystore.MinPause)
 			select {
@@ -389,7 +381,7 @@ func TestFollowSecretByItsWatch(t *testing.T) {
 		})
 	}
 	seen("1")
-	eventually(t, "the Secret is watched", func() bool {
+	testkit.Eventually(t, "the Secret is watched", func() bool {
 		return cmp.Equal([]string{"metadata.name=" + ringName}, a.watched())
 	})
 	for _, ring := range []keys.Ring{nextRing(), firstRing()} {

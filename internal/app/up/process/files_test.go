@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func TestRotateKeepsTheRunBefore(t *testing.T) {
@@ -98,7 +100,8 @@ func TestLocate(t *testing.T) {
 
 func TestCheckPort(t *testing.T) {
 	t.Parallel()
-	listener, port := listen(t)
+	listener := testkit.Listen(t)
+	port := testkit.Port(listener)
 	err := CheckPort(port, "tea")
 	want := fmt.Sprintf("port %d of 127.0.0.1, needed for tea, is taken by", port)
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -145,7 +148,7 @@ func TestLeftoversAreFoundAndEnded(t *testing.T) {
 	}()
 	program := []string{filepath.Base(executable())}
 	var left []Running
-	eventually(t, "the leftover is found", func() bool {
+	testkit.Eventually(t, "the leftover is found", func() bool {
 		var err error
 		if left, err = Leftovers(folder, program); err != nil {
 			t.Fatal(err)

@@ -5,13 +5,11 @@ package process
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // roleVariable makes the test binary a program that behaves in one way.
@@ -90,23 +88,4 @@ func executable() string {
 		panic(err)
 	}
 	return path
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited too long until %s", what)
-		}
-	}
-}
-
-func listen(t *testing.T) (net.Listener, int) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	return listener, listener.Addr().(*net.TCPAddr).Port
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // self is the test binary in one of the roles of TestMain.
@@ -96,7 +98,7 @@ func (s *stage) expect(what Happening, name string) Event {
 // waiting waits until a program handles signals.
 func (s *stage) waiting(name string) {
 	s.t.Helper()
-	eventually(s.t, name+" waits", func() bool {
+	testkit.Eventually(s.t, name+" waits", func() bool {
 		content, _ := os.ReadFile(s.log(name))
 		return strings.Contains(string(content), "waiting")
 	})
@@ -228,7 +230,7 @@ func TestAProgramThatIsGoneIsTriedAgain(t *testing.T) {
 func pidIn(t *testing.T, folder string) int {
 	t.Helper()
 	var pid int
-	eventually(t, "a process id is written", func() bool {
+	testkit.Eventually(t, "a process id is written", func() bool {
 		content, err := os.ReadFile(filepath.Join(folder, "pid"))
 		if err == nil {
 			pid, err = strconv.Atoi(string(content))
@@ -278,5 +280,5 @@ func TestChildrenDieWithAKilledParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = command.Wait()
-	eventually(t, "the child ends with its parent", func() bool { return !Alive(child) })
+	testkit.Eventually(t, "the child ends with its parent", func() bool { return !Alive(child) })
 }
