@@ -142,6 +142,7 @@ func TestNode(t *testing.T) {
 	network := machineNetwork(t)
 	p := nodePlane(t)
 	t.Run("network", func(t *testing.T) { podsHaveANetwork(t, p) })
+	t.Run("images of others", func(t *testing.T) { imagesOfOthers(t, p) })
 	t.Run("pods wait for their token", func(t *testing.T) { podsWaitForTheirToken(t, p) })
 	t.Run("pod of a program", func(t *testing.T) { podOfAProgram(t, p) })
 	t.Run("pod presents its identity", func(t *testing.T) { podPresentsItsIdentity(t, p) })
