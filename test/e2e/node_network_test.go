@@ -121,6 +121,13 @@ func podsHaveANetwork(t *testing.T, p plane) {
 		})
 	}
 	p.refusedInPods(t, namespace, "/"+filepath.Base(self))
+	// Not even with the relay of loopback connections itself, whose port is one of these, can a connection be relayed without end.
+	for _, port := range loopbackPorts(t, p.part(t, "kubelet").PID) {
+		url := fmt.Sprintf("http://127.0.0.1:%d", port)
+		if _, stderr, _ := p.command(t, "", "kubectl", "-n", namespace, "exec", "on-host", "--", "/"+filepath.Base(self), "get", url); strings.Contains(stderr, "Timeout") {
+			t.Errorf("on-host gets %s: %s", url, stderr)
+		}
+	}
 
 	t.Run("Service through kube-apiserver", func(t *testing.T) {
 		if got := p.must(t, "", "kubectl", "get", "--raw", "/api/v1/namespaces/"+namespace+"/services/web:http/proxy/"); got != "hello from web" {
@@ -129,6 +136,26 @@ func podsHaveANetwork(t *testing.T, p plane) {
 	})
 	t.Run("webhook", func(t *testing.T) { p.webhookInAPod(t, namespace, certificate) })
 	t.Run("APIService", func(t *testing.T) { p.apiServerInAPod(t, namespace, certificate) })
+}
+
+// loopbackPorts are those of 127.0.0.1 that are listened on in the network of a process (proc_pid_net(5)).
+func loopbackPorts(t *testing.T, pid int) []int {
+	t.Helper()
+	table, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ports []int
+	for line := range strings.Lines(string(table)) {
+		var number, address, port int
+		if _, err := fmt.Sscanf(strings.TrimSpace(line), "%d: %X:%X 00000000:0000 0A", &number, &address, &port); err == nil && address == 0x0100007f {
+			ports = append(ports, port)
+		}
+	}
+	if len(ports) < 4 {
+		t.Fatalf("the node listens on %v of its loopback only", ports)
+	}
+	return ports
 }
 
 // refusedInPods checks that of this machine's own ports a pod reaches those alone that it is to reach.

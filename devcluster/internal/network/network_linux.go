@@ -131,7 +131,8 @@ func nft(program, rules string) error {
 
 func (s Settings) relayLoopback(client net.Conn) {
 	target, err := originalDestination(client.(*net.TCPConn))
-	if err != nil {
+	// A connection with the relay itself would be relayed without end.
+	if err != nil || target.String() == client.LocalAddr().String() {
 		return
 	}
 	s.relay(client, target.String(), true)
