@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/credence-id/credence/internal/strictjson"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // Kind is the kind of every providerConfig of a target system that is known.
@@ -43,7 +44,7 @@ func Read(providerConfig []byte, targetType string, path *field.Path, names ...s
 	}
 	members, err := strictjson.Members(providerConfig, strictjson.Repeats) // each is an error of its own
 	if err != nil {
-		f.errs = field.ErrorList{field.Invalid(path, Abbreviate(string(providerConfig)), err.Error())}
+		f.errs = field.ErrorList{field.Invalid(path, wording.Abbreviate(string(providerConfig)), err.Error())}
 		return f
 	}
 	known := append([]string{"apiVersion", "kind"}, names...)
@@ -51,18 +52,18 @@ func Read(providerConfig []byte, targetType string, path *field.Path, names ...s
 		f.take(m, known)
 	}
 	if version, want := f.values["apiVersion"], APIVersion(targetType); version != want {
-		f.errs = field.ErrorList{field.Invalid(path.Child("apiVersion"), Abbreviate(version), fmt.Sprintf("is not of this target system: an identity of type %s needs %s", targetType, want))}
+		f.errs = field.ErrorList{field.Invalid(path.Child("apiVersion"), wording.Abbreviate(version), fmt.Sprintf("is not of this target system: an identity of type %s needs %s", targetType, want))}
 		return f
 	}
 	f.foreign = false
 	if kind := f.values["kind"]; kind != Kind {
-		f.errs = field.ErrorList{field.Invalid(path.Child("kind"), Abbreviate(kind), fmt.Sprintf("is not known: %s has the kind %s", APIVersion(targetType), Kind))}
+		f.errs = field.ErrorList{field.Invalid(path.Child("kind"), wording.Abbreviate(kind), fmt.Sprintf("is not known: %s has the kind %s", APIVersion(targetType), Kind))}
 	}
 	return f
 }
 
 func (f *Fields) take(m strictjson.Member, known []string) {
-	path := f.path.Child(Abbreviate(m.Name))
+	path := f.path.Child(wording.Abbreviate(m.Name))
 	if !slices.Contains(known, m.Name) {
 		f.errs = append(f.errs, field.Forbidden(path, "is not a field of it"+closest(m.Name, known)))
 		return
@@ -74,7 +75,7 @@ func (f *Fields) take(m strictjson.Member, known []string) {
 	var value *string
 	if err := json.Unmarshal(m.Value, &value); err != nil || value == nil {
 		f.values[m.Name] = ""
-		f.errs = append(f.errs, field.Invalid(path, Abbreviate(string(m.Value)), "must be a string"))
+		f.errs = append(f.errs, field.Invalid(path, wording.Abbreviate(string(m.Value)), "must be a string"))
 		return
 	}
 	f.values[m.Name] = *value
@@ -102,7 +103,7 @@ func (f *Fields) Required(name, what string, right func(string) bool) string {
 func (f *Fields) Optional(name, what string, right func(string) bool) string {
 	value := f.values[name]
 	if !f.foreign && value != "" && !right(value) {
-		f.errs = append(f.errs, field.Invalid(f.path.Child(name), Abbreviate(value), what))
+		f.errs = append(f.errs, field.Invalid(f.path.Child(name), wording.Abbreviate(value), what))
 	}
 	return value
 }
@@ -114,12 +115,3 @@ func (f *Fields) wrong(name string) bool {
 
 // Errors are all that is wrong.
 func (f *Fields) Errors() field.ErrorList { return f.errs }
-
-// Abbreviate returns the start of a value that a message repeats.
-func Abbreviate(value string) string {
-	const shown = 64
-	if runes := []rune(value); len(runes) > shown {
-		return string(runes[:shown]) + "…"
-	}
-	return value
-}

@@ -10,6 +10,7 @@ import (
 	operation "github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/report"
+	"github.com/credence-id/credence/internal/wording"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -93,7 +94,7 @@ func (r *RotationREST) Create(ctx context.Context, name string, obj runtime.Obje
 	}
 	algorithm := identity.Algorithm(rotation.Spec.Algorithm)
 	if !slices.Contains(keys.Algorithms(), algorithm) {
-		return nil, invalid("KeyRotation", name, field.NotSupported(field.NewPath("spec", "algorithm"), identity.Algorithm(abbreviate(rotation.Spec.Algorithm)), keys.Algorithms()))
+		return nil, invalid("KeyRotation", name, field.NotSupported(field.NewPath("spec", "algorithm"), identity.Algorithm(wording.Abbreviate(rotation.Spec.Algorithm)), keys.Algorithms()))
 	}
 	cause, err := causeOf(ctx, rotation.Spec.Reason)
 	if err != nil {
@@ -182,7 +183,7 @@ func checkRevocation(name string, spec v1alpha1.KeyRevocationSpec) error {
 	if spec.Key == "" {
 		errs = append(errs, field.Required(path.Child("key"), "name the key to revoke by its ID"))
 	} else if !keys.WellFormed(identity.KeyID(spec.Key)) {
-		errs = append(errs, field.Invalid(path.Child("key"), abbreviate(spec.Key), "must be the ID of a key: 43 characters of base64url"))
+		errs = append(errs, field.Invalid(path.Child("key"), wording.Abbreviate(spec.Key), "must be the ID of a key: 43 characters of base64url"))
 	}
 	if spec.Reason == "" {
 		errs = append(errs, field.Required(path.Child("reason"), "give the reason: it is recorded in the ring's history"))
@@ -196,7 +197,7 @@ func checkRevocation(name string, spec v1alpha1.KeyRevocationSpec) error {
 // settleName gives a request the name in its URL.
 func settleName(meta *metav1.ObjectMeta, name, kind string) error {
 	if meta.Name != "" && meta.Name != name {
-		return invalid(kind, abbreviate(meta.Name), field.Invalid(field.NewPath("metadata", "name"), abbreviate(meta.Name), fmt.Sprintf("must be empty or the name of the KeyRing in the URL, %q", name)))
+		return invalid(kind, wording.Abbreviate(meta.Name), field.Invalid(field.NewPath("metadata", "name"), wording.Abbreviate(meta.Name), fmt.Sprintf("must be empty or the name of the KeyRing in the URL, %q", name)))
 	}
 	meta.Name = name
 	return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/wording"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -50,7 +51,7 @@ func validateKnownKeys(ids []string, path *field.Path) field.ErrorList {
 		}
 		seen.Insert(id)
 		if !keys.WellFormed(identity.KeyID(id)) {
-			errs = append(errs, field.Invalid(path.Index(i), abbreviate(id), "must be the ID of a key: 43 characters of base64url, as status.keys[].id shows it"))
+			errs = append(errs, field.Invalid(path.Index(i), wording.Abbreviate(id), "must be the ID of a key: 43 characters of base64url, as status.keys[].id shows it"))
 		}
 	}
 	return errs
@@ -71,13 +72,4 @@ func unknownKeys(ring *v1alpha1.KeyRing) []string {
 		}
 	}
 	return warnings
-}
-
-// abbreviate bounds what a caller can make the server repeat.
-func abbreviate(text string) string {
-	const most = 64
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "…"
 }

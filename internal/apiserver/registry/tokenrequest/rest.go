@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/stack"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/wording"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -148,7 +149,7 @@ func checkName(tr *v1alpha1.TokenRequest, name string) error {
 func (r *REST) checkIdentity(tr *v1alpha1.TokenRequest, wi *v1alpha1.WorkloadIdentity) error {
 	resource := v1alpha1.Resource("workloadidentities")
 	if tr.UID != "" && tr.UID != wi.UID {
-		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("the request is for uid %q, the identity has uid %q: perhaps it was deleted and created again", abbreviate(string(tr.UID)), wi.UID))
+		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("the request is for uid %q, the identity has uid %q: perhaps it was deleted and created again", wording.Abbreviate(string(tr.UID)), wi.UID))
 	}
 	if wi.DeletionTimestamp != nil {
 		return apierrors.NewConflict(resource, wi.Name, fmt.Errorf("it is being deleted since %s, no more tokens are issued for it", wi.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z")))

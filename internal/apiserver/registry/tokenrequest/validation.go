@@ -80,13 +80,6 @@ func validateNamespace(kind *ContextKind, object *v1alpha1.ContextObject, path *
 	return nil
 }
 
-func abbreviate(s string) string {
-	if len(s) > maxFieldLength {
-		return s[:maxFieldLength] + "…"
-	}
-	return s
-}
-
 func (r *REST) supportedContexts() []string {
 	supported := make([]string, 0, len(r.Contexts))
 	for _, k := range r.Contexts {

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/wording"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -19,9 +20,9 @@ func validateText(audiences []string) field.ErrorList {
 	var errs field.ErrorList
 	for i, audience := range audiences {
 		if at := strings.IndexFunc(audience, invisible); at >= 0 {
-			errs = append(errs, field.Invalid(audiencesPath.Index(i), abbreviate(audience), fmt.Sprintf("has an invisible or invalid character at byte %d: %U", at, []rune(audience[at:])[0])))
+			errs = append(errs, field.Invalid(audiencesPath.Index(i), wording.Abbreviate(audience), fmt.Sprintf("has an invisible or invalid character at byte %d: %U", at, []rune(audience[at:])[0])))
 		} else if strings.TrimSpace(audience) != audience {
-			errs = append(errs, field.Invalid(audiencesPath.Index(i), abbreviate(audience), "must not begin or end with a space"))
+			errs = append(errs, field.Invalid(audiencesPath.Index(i), wording.Abbreviate(audience), "must not begin or end with a space"))
 		}
 	}
 	claim, err := json.Marshal(audiences)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 const (
@@ -159,10 +160,10 @@ func validateReport(report v1alpha1.DeliveryReportSpec) field.ErrorList {
 		return errs
 	}
 	if !reasonForm.MatchString(report.Failure.Reason) {
-		errs = append(errs, field.Invalid(spec.Child("failure", "reason"), abbreviate(report.Failure.Reason), "must be a word in CamelCase, at most 64 characters long"))
+		errs = append(errs, field.Invalid(spec.Child("failure", "reason"), wording.Abbreviate(report.Failure.Reason), "must be a word in CamelCase, at most 64 characters long"))
 	}
 	if message := report.Failure.Message; utf8.RuneCountInString(message) > maxMessage || !utf8.ValidString(message) {
-		errs = append(errs, field.Invalid(spec.Child("failure", "message"), abbreviate(message), fmt.Sprintf("must be at most %d characters of UTF-8", maxMessage)))
+		errs = append(errs, field.Invalid(spec.Child("failure", "message"), wording.Abbreviate(message), fmt.Sprintf("must be at most %d characters of UTF-8", maxMessage)))
 	}
 	return errs
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/wording"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,9 +23,9 @@ func limited(errs field.ErrorList) field.ErrorList {
 		errs = append(errs[:maxErrors:maxErrors], field.Invalid(field.NewPath("metadata"), "", fmt.Sprintf("and %d more errors", more)))
 	}
 	for _, err := range errs {
-		err.Field = abbreviateTo(err.Field, maxAudienceLength)
+		err.Field = wording.AbbreviateTo(err.Field, maxAudienceLength)
 		if value, ok := err.BadValue.(string); ok {
-			err.BadValue = abbreviateTo(value, maxAudienceLength)
+			err.BadValue = wording.AbbreviateTo(value, maxAudienceLength)
 		}
 	}
 	return errs

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/credence-id/credence/internal/strictjson"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 const maxProviderConfigBytes = 64 << 10
@@ -22,7 +23,7 @@ func validateProviderConfig(raw []byte, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, fmt.Sprintf("%d bytes", len(raw)), fmt.Sprintf("must not be larger than %d bytes", maxProviderConfigBytes))}
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
-		return field.ErrorList{field.Invalid(path, abbreviate(string(raw)), "must be an object with apiVersion and kind")}
+		return field.ErrorList{field.Invalid(path, wording.Abbreviate(string(raw)), "must be an object with apiVersion and kind")}
 	}
 	typed, err := strictjson.Object(raw)
 	if err != nil {
@@ -33,18 +34,18 @@ func validateProviderConfig(raw []byte, path *field.Path) field.ErrorList {
 	if missing != nil {
 		errs = append(errs, missing)
 	} else if gv, err := schema.ParseGroupVersion(apiVersion); err != nil || len(utilvalidation.IsDNS1035Label(gv.Version)) > 0 || gv.Group != "" && len(utilvalidation.IsDNS1123Subdomain(gv.Group)) > 0 {
-		errs = append(errs, field.Invalid(path.Child("apiVersion"), abbreviate(apiVersion), "must be a group and a version, such as aws.authentication.gardener.cloud/v1alpha1"))
+		errs = append(errs, field.Invalid(path.Child("apiVersion"), wording.Abbreviate(apiVersion), "must be a group and a version, such as aws.authentication.gardener.cloud/v1alpha1"))
 	}
 	kind, missing := requiredString(typed, path, "kind")
 	if missing != nil {
 		errs = append(errs, missing)
 	} else if len(utilvalidation.IsDNS1035Label(strings.ToLower(kind))) > 0 {
-		errs = append(errs, field.Invalid(path.Child("kind"), abbreviate(kind), "must be the name of a kind, such as Config"))
+		errs = append(errs, field.Invalid(path.Child("kind"), wording.Abbreviate(kind), "must be the name of a kind, such as Config"))
 	}
 	for key := range typed {
 		for _, name := range []string{"apiVersion", "kind"} {
 			if key != name && strings.EqualFold(key, name) {
-				errs = append(errs, field.Invalid(path.Child(abbreviate(key)), "", "differs from "+name+" in case only"))
+				errs = append(errs, field.Invalid(path.Child(wording.Abbreviate(key)), "", "differs from "+name+" in case only"))
 			}
 		}
 	}
@@ -60,7 +61,7 @@ func CheckProviderConfigKeys(raw []byte) field.ErrorList {
 }
 
 func unreadable(raw []byte, path *field.Path, err error) field.ErrorList {
-	return field.ErrorList{field.Invalid(path, abbreviate(strings.ToValidUTF8(string(raw), "\ufffd")), err.Error())}
+	return field.ErrorList{field.Invalid(path, wording.Abbreviate(string(raw)), err.Error())}
 }
 
 func requiredString(object map[string]json.RawMessage, path *field.Path, key string) (string, *field.Error) {
@@ -70,7 +71,7 @@ func requiredString(object map[string]json.RawMessage, path *field.Path, key str
 	}
 	value, isText := strictjson.Text(raw)
 	if !isText || value == "" {
-		return "", field.Invalid(path.Child(key), abbreviate(string(raw)), "must be a string that is not empty")
+		return "", field.Invalid(path.Child(key), wording.Abbreviate(string(raw)), "must be a string that is not empty")
 	}
 	return value, nil
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/wording"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -87,7 +88,7 @@ func checkText(raw []byte) error {
 		case token[0] == '"' && loneSurrogate(token):
 			return errors.New("has half of a surrogate pair, which is not a character")
 		case isNumber(token[0]) && changes(string(token)):
-			return fmt.Errorf("has the number %s, which does not fit in 64 bits: write it as a string", abbreviate(string(token)))
+			return fmt.Errorf("has the number %s, which does not fit in 64 bits: write it as a string", wording.Abbreviate(string(token)))
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/wording"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -47,7 +48,7 @@ func validateAccepted(audiences []string, kind string) field.ErrorList {
 	}
 	for i, audience := range audiences {
 		if n := utf8.RuneCountInString(audience); limits.Audience > 0 && n > limits.Audience {
-			errs = append(errs, field.Invalid(audiencesPath.Index(i), abbreviate(audience), fmt.Sprintf("is %d characters long, %s accepts at most %d", n, kind, limits.Audience)))
+			errs = append(errs, field.Invalid(audiencesPath.Index(i), wording.Abbreviate(audience), fmt.Sprintf("is %d characters long, %s accepts at most %d", n, kind, limits.Audience)))
 		}
 	}
 	return errs

@@ -11,6 +11,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/wording"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -89,7 +90,7 @@ func validateAudiences(audiences []string, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(path.Index(i), "an audience must not be empty"))
 			continue
 		case n > maxAudienceLength:
-			errs = append(errs, field.Invalid(path.Index(i), abbreviate(audience), fmt.Sprintf("is %d characters long, at most %d are allowed", n, maxAudienceLength)))
+			errs = append(errs, field.Invalid(path.Index(i), wording.Abbreviate(audience), fmt.Sprintf("is %d characters long, at most %d are allowed", n, maxAudienceLength)))
 		case hasControl(audience):
 			errs = append(errs, field.Invalid(path.Index(i), audience, "must not contain control characters or invalid UTF-8"))
 		case seen.Has(audience):
@@ -109,22 +110,13 @@ func hasControl(s string) bool {
 	return false
 }
 
-func abbreviate(s string) string { return abbreviateTo(s, 32) }
-
-func abbreviateTo(s string, shown int) string {
-	if runes := []rune(s); len(runes) > shown {
-		return string(runes[:shown]) + "…"
-	}
-	return s
-}
-
 func validateTarget(system v1alpha1.TargetSystem, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if system.Type == "" {
 		errs = append(errs, field.Required(path.Child("type"), "name the kind of target system, such as "+strings.Join(targets.Types(), ", ")))
 	} else {
 		for _, message := range utilvalidation.IsDNS1123Label(system.Type) {
-			errs = append(errs, field.Invalid(path.Child("type"), abbreviate(system.Type), message))
+			errs = append(errs, field.Invalid(path.Child("type"), wording.Abbreviate(system.Type), message))
 		}
 	}
 	if system.ProviderConfig != nil {
