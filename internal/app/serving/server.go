@@ -70,12 +70,18 @@ func (s *Server) Patient(timeout time.Duration) *Server {
 	return s
 }
 
-// RequireClients refuses connections without a certificate of these authorities, with this common name if there is one.
-func (s *Server) RequireClients(authorities *x509.CertPool, name string) *Server {
-	s.http.TLSConfig.ClientAuth, s.http.TLSConfig.ClientCAs = tls.RequireAndVerifyClientCert, authorities
+// RequireClients refuses connections without a certificate of the authorities at that time, with this common name if there is one.
+func (s *Server) RequireClients(authorities func() *x509.CertPool, name string) *Server {
+	base := s.http.TLSConfig
+	base.ClientAuth = tls.RequireAndVerifyClientCert
+	base.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		now := base.Clone()
+		now.ClientCAs = authorities()
+		return now, nil
+	}
 	if name != "" {
 		// Of resumed sessions too, unlike VerifyPeerCertificate.
-		s.http.TLSConfig.VerifyConnection = func(state tls.ConnectionState) error {
+		base.VerifyConnection = func(state tls.ConnectionState) error {
 			if got := state.PeerCertificates[0].Subject.CommonName; got != name {
 				return fmt.Errorf("a client certificate of %q is not accepted", got)
 			}

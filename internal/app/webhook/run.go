@@ -43,6 +43,7 @@ type program struct {
 	reviews    *serving.Server
 	health     *serving.Server // nil: none
 	pair       *source.KeyPair
+	clients    *authorities   // nil: no certificate is requested
 	paths      *webhook.Paths // nil: the API server shows a certificate
 }
 
@@ -93,7 +94,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.reviews, err = newServer(listener, handler, pair, c); err != nil {
+	if p.reviews, p.clients, err = newServer(listener, handler, pair, c); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	if c.HealthPort == 0 {
@@ -131,6 +132,9 @@ func (p *program) run(ctx context.Context) error {
 	group.Go(func() error { return p.identities.Run(ctx) })
 	group.Go(func() error { return p.specs.Run(ctx) })
 	group.Go(func() error { return p.pair.Run(ctx) })
+	if p.clients != nil {
+		group.Go(func() error { return p.clients.Run(ctx) })
+	}
 	if p.paths != nil {
 		group.Go(func() error { return p.paths.Run(ctx) })
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // api is a Kubernetes API of one service account and one identity. Requests are counted by method and path.
@@ -131,6 +133,40 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 			response.Body.Close()
 			t.Errorf("%s: HTTP %d, want no answer", name, response.StatusCode)
 		}
+	}
+}
+
+// The authorities of clients may be replaced while reviews come; a file that cannot be read changes nothing.
+func TestAuthoritiesOfClientsAreFollowed(t *testing.T) {
+	a, next := newAuthority(t), newAuthority(t)
+	cluster := httptest.NewServer(&api{allowed: true})
+	t.Cleanup(cluster.Close)
+	url := start(t, a, func(c *Config) { c.Kubeconfig = kubeconfig(t, a, "one", cluster.URL) })
+	answered := func(certificate tls.Certificate) bool {
+		response, err := client(t, a, certificate).Post(url+"/pods", "application/json", strings.NewReader("{}"))
+		if err == nil {
+			response.Body.Close()
+		}
+		return err == nil
+	}
+	before, after := a.issue(t, "client"), next.issue(t, "client")
+	if !answered(before) || answered(after) {
+		t.Fatal("one of the authority is refused, or one of another is answered")
+	}
+	both, err := os.ReadFile(a.file("ca.crt"))
+	must(t, err)
+	text, err := os.ReadFile(next.file("ca.crt"))
+	must(t, err)
+	must(t, os.WriteFile(a.file("ca.crt"), append(both, text...), 0o600))
+	testkit.Eventually(t, "one of the second authority is answered", func() bool { return answered(after) })
+	if !answered(before) {
+		t.Error("one of the first of two authorities is refused")
+	}
+	must(t, os.WriteFile(a.file("ca.crt"), []byte("x"), 0o600))
+	must(t, os.WriteFile(a.file("ca.crt"), text, 0o600))
+	testkit.Eventually(t, "one of the first authority is refused", func() bool { return !answered(before) })
+	if !answered(after) {
+		t.Error("one of the authority that is left is refused")
 	}
 }
 
