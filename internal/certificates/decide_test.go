@@ -193,6 +193,15 @@ func TestDecide(t *testing.T) {
 		"a second before that":                   {func(w *world) { w.now = noon.Add(20*day - time.Second) }, ""},
 		"a shorter lifetime from now on":         {func(w *world) { w.wanted[0].Request.Lifetime, w.now = day, noon.Add(17*time.Hour) }, "made: credence-apiserver the one before ends"},
 		"a Secret with an old bundle":            {func(w *world) { w.store(func(s *Stored) { s.Bundle = other.Certificate }) }, "beside: credence-webhook"},
+		"a new authority, trusted everywhere":    {func(w *world) { w.replaceAuthority() }, ""},
+		"the same, a second before the overlap is over": {func(w *world) {
+			w.replaceAuthority()
+			w.now = w.now.Add(settings.Overlap - time.Second)
+		}, ""},
+		"the same, when the overlap is over": {func(w *world) {
+			w.replaceAuthority()
+			w.now = w.now.Add(settings.Overlap)
+		}, "made: credence-apiserver there is a new authority, made: credence-webhook there is a new authority"},
 		"a lost Secret, and an object that cannot be written": {func(w *world) {
 			w.found.Bundles["webhooks"][0] = nil
 			delete(w.found.Certificates, "credence-webhook")
@@ -212,6 +221,11 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+func (w *world) replaceAuthority() {
+	w.found.Authority = Stored{}
+	w.settle(true)
 }
 
 func (w *world) store(change func(*Stored)) {
