@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/admission/facts"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/cluster"
@@ -105,16 +107,18 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 		ServiceAccount: subject.pod.Spec.ServiceAccountName, Identities: []*Identity{},
 	}
 	request := pods.Request{Namespace: subject.namespace, Pod: subject.pod, Adapters: targets.For}
-	request.Account.Name = x.ServiceAccount
 	if err := x.readNamespace(ctx, both.Workload); err != nil {
 		return nil, err
 	}
-	denial, err := x.readAccount(ctx, both, &request)
+	uses := map[string]string{}
+	denial, err := x.sources(both, uses).Gather(ctx, &request)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.readRuntimeClass(ctx, both.Workload, &request); err != nil {
-		return nil, err
+	for _, known := range request.Account.Identities {
+		x.Identities = append(x.Identities, &Identity{
+			Name: known.Name, Type: known.Type, Use: cmp.Or(uses[known.Name], useUnknown), Secret: tokensecret.NameFor(x.ServiceAccount, known.Name),
+		})
 	}
 	if x.NamespaceLabelled != nil && !*x.NamespaceLabelled {
 		x.outside(request, denial)
@@ -192,7 +196,7 @@ func (x *Pod) readNamespace(ctx context.Context, workload *cluster.API) error {
 	err := workload.Get(ctx, &namespace, cluster.Place{Resource: "namespaces", Name: x.Namespace})
 	switch {
 	case apierrors.IsForbidden(err):
-		x.open = append(x.open, fmt.Sprintf("you may not read namespace %s: whether it has the label %s=%s is not known", x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled))
+		x.leaveOpen(fmt.Sprintf("you may not read namespace %s: whether it has the label %s=%s is not known", x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled))
 		return nil
 	case err != nil:
 		return err
@@ -211,91 +215,52 @@ func (x *Pod) readNamespace(ctx context.Context, workload *cluster.API) error {
 	return nil
 }
 
-// readAccount reads the service account and the identities that it lists.
-func (x *Pod) readAccount(ctx context.Context, both cluster.Both, request *pods.Request) (*pods.Denial, error) {
-	if x.ServiceAccount == "" {
-		return nil, nil
+// sources read as a user. Facts that the user may not read are left open, and taken to be in favor of the pod.
+func (x *Pod) sources(both cluster.Both, uses map[string]string) facts.Sources {
+	return facts.Sources{
+		ServiceAccount: func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
+			var account corev1.ServiceAccount
+			err := both.Workload.Get(ctx, &account, cluster.Place{Namespace: namespace, Resource: "serviceaccounts", Name: name})
+			return &account, err
+		},
+		Identity: both.Identity.Identity,
+		Right: func(ctx context.Context, question authority.Question) (authority.Answer, error) {
+			answer, err := authority.Ask(ctx, both.Workload, question)
+			uses[question.Object.Name] = useDenied
+			switch {
+			case apierrors.IsForbidden(err):
+				x.leaveOpen("you may not create subjectaccessreviews: whether the service account may use its identities is not known")
+				uses[question.Object.Name] = useUnknown
+				return authority.Answer{Allowed: true}, nil
+			case answer.Allowed:
+				uses[question.Object.Name] = useAllowed
+			}
+			return answer, err
+		},
+		Nodes: func(ctx context.Context, runtimeClass string) (map[string]string, error) {
+			var class struct {
+				Scheduling struct {
+					NodeSelector map[string]string `json:"nodeSelector"`
+				} `json:"scheduling"`
+			}
+			if cluster.CheckName(runtimeClass) != nil {
+				return nil, nil // the API server refuses such a pod itself
+			}
+			err := both.Workload.Get(ctx, &class, cluster.Place{API: "/apis/node.k8s.io/v1", Resource: "runtimeclasses", Name: runtimeClass})
+			if apierrors.IsForbidden(err) {
+				x.leaveOpen(fmt.Sprintf("you may not read RuntimeClass %s: whether the pod is one of Windows is not known, and what is listed is for Linux", runtimeClass))
+				err = nil
+			}
+			return class.Scheduling.NodeSelector, err
+		},
 	}
-	var account corev1.ServiceAccount
-	err := both.Workload.Get(ctx, &account, cluster.Place{Namespace: x.Namespace, Resource: "serviceaccounts", Name: x.ServiceAccount})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	request.Account.Exists = true
-	names, denial := pods.Names(&account)
-	if denial != nil {
-		return denial, nil
-	}
-	for _, name := range names {
-		known, use, err := x.readIdentity(ctx, both, name)
-		if err != nil {
-			return nil, err
-		}
-		request.Account.Identities = append(request.Account.Identities, known)
-		x.Identities = append(x.Identities, &Identity{
-			Name: name, Type: known.Type, Use: use, Secret: tokensecret.NameFor(x.ServiceAccount, name),
-		})
-	}
-	return nil, nil
 }
 
-func (x *Pod) readIdentity(ctx context.Context, both cluster.Both, name string) (known pods.Identity, use string, err error) {
-	known = pods.Identity{Name: name}
-	wi, err := both.Identity.Identity(ctx, x.Namespace, name)
-	if apierrors.IsNotFound(err) {
-		return known, useUnknown, nil
+// leaveOpen notes what decides and could not be read, once.
+func (x *Pod) leaveOpen(question string) {
+	if !slices.Contains(x.open, question) {
+		x.open = append(x.open, question)
 	}
-	if err != nil {
-		return known, "", err
-	}
-	known.Exists, known.Deleting, known.Type = true, wi.DeletionTimestamp != nil, wi.Spec.TargetSystem.Type
-	if wi.Spec.TargetSystem.ProviderConfig != nil {
-		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
-	}
-	answer, err := authority.Ask(ctx, both.Workload, authority.Use(authority.ServiceAccount(x.Namespace, x.ServiceAccount, ""), authority.WorkloadIdentities, x.Namespace, name))
-	switch {
-	case apierrors.IsForbidden(err):
-		if question := "you may not create subjectaccessreviews: whether the service account may use its identities is not known"; !slices.Contains(x.open, question) {
-			x.open = append(x.open, question)
-		}
-		known.Allowed = true
-		return known, useUnknown, nil
-	case err != nil:
-		return known, "", err
-	case answer.Allowed:
-		known.Allowed = true
-		return known, useAllowed, nil
-	}
-	known.Detail = answer.Detail
-	return known, useDenied, nil
-}
-
-func (x *Pod) readRuntimeClass(ctx context.Context, workload *cluster.API, request *pods.Request) error {
-	if len(request.Account.Identities) == 0 || !pods.NeedsRuntimeClass(request.Pod) {
-		return nil
-	}
-	var class struct {
-		Scheduling struct {
-			NodeSelector map[string]string `json:"nodeSelector"`
-		} `json:"scheduling"`
-	}
-	name := *request.Pod.Spec.RuntimeClassName
-	if cluster.CheckName(name) != nil {
-		return nil // the API server refuses such a pod itself
-	}
-	err := workload.Get(ctx, &class, cluster.Place{API: "/apis/node.k8s.io/v1", Resource: "runtimeclasses", Name: name})
-	switch {
-	case apierrors.IsNotFound(err): // the API server refuses such a pod itself
-	case apierrors.IsForbidden(err):
-		x.open = append(x.open, fmt.Sprintf("you may not read RuntimeClass %s: whether the pod is one of Windows is not known, and what is listed is for Linux", name))
-	case err != nil:
-		return err
-	}
-	request.RuntimeClassNodes = class.Scheduling.NodeSelector
-	return nil
 }
 
 // detail lists what the pod gets of one identity; where it is refused, as if that were its only one: what stands against all of

@@ -21,7 +21,7 @@ func (o *podObject) pod() *corev1.Pod {
 }
 
 // podReviews decides on pods that are created, and on ephemeral containers that are added to one.
-func podReviews(f *facts) decider[podObject] {
+func podReviews(f *podRules) decider[podObject] {
 	return func(ctx context.Context, r *request[podObject]) (answer, error) {
 		if !isPod(r) || r.Object == nil {
 			return wrong("this webhook is for pods, not for %s", r.about()), nil

@@ -9,7 +9,7 @@ import (
 
 // templateReviews warns of workloads whose pods will be refused. It refuses nothing, also after a failed read: the
 // pods are decided on when they are created.
-func templateReviews(f *facts) decider[json.RawMessage] {
+func templateReviews(f *podRules) decider[json.RawMessage] {
 	return func(ctx context.Context, r *request[json.RawMessage]) (answer, error) {
 		if r.Object == nil || r.SubResource != "" {
 			return wrong("this webhook is for workloads, not for %s", r.about()), nil

@@ -74,17 +74,11 @@ const (
 // New returns the handler of all reviews.
 func New(needs Needs) http.Handler {
 	rights := authority.NewLive(needs.Authorizer, needs.Now)
-	facts := &facts{
-		accounts:   needs.ServiceAccounts,
-		identities: needs.Identities,
-		classes:    needs.RuntimeClasses,
-		rights:     rights,
-		adapters:   needs.Adapters,
-	}
+	rules := &podRules{sources: newSources(needs, rights), adapters: needs.Adapters}
 	mux := http.NewServeMux()
-	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(facts)))
+	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(rules)))
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
-	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(facts)))
+	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(rules)))
 	mux.Handle(ServiceAccountsPath, handler(needs, accountsHandler, accountReviews(needs)))
 	accounts := newManagedAccounts(needs, rights)
 	mux.Handle(MutatePath, handler(needs, mutateHandler, enforced(needs.GMSA.Enforcement, accounts.expand)))

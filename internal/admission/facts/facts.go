@@ -1,0 +1,88 @@
+// Package facts finds out what must be known of a pod before it is decided on, for the webhook as for all that explain or repeat its
+// decisions. In go a pod and the ways to read a fact; out comes the request that package pods decides on. It remembers nothing, and
+// assumes nothing: a source that may not read a fact chooses what is assumed.
+package facts
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/internal/authority"
+)
+
+// Sources read facts. An object that does not exist is the error NotFound of the API; any other error ends the gathering.
+type Sources struct {
+	ServiceAccount func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
+	Identity       func(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
+	Right          func(ctx context.Context, question authority.Question) (authority.Answer, error)
+	// Nodes returns the labels that a RuntimeClass demands of nodes.
+	Nodes func(ctx context.Context, runtimeClass string) (map[string]string, error)
+}
+
+// Gather completes a request of a pod. A denial is of the annotation of its service account, so that nothing else was read.
+func (s Sources) Gather(ctx context.Context, r *pods.Request) (*pods.Denial, error) {
+	if name := r.Pod.Spec.ServiceAccountName; name != "" {
+		denial, err := s.account(ctx, name, r)
+		if denial != nil || err != nil {
+			return denial, err
+		}
+	}
+	if len(r.Account.Identities) == 0 || !pods.NeedsRuntimeClass(r.Pod) {
+		return nil, nil
+	}
+	nodes, err := s.Nodes(ctx, *r.Pod.Spec.RuntimeClassName)
+	if apierrors.IsNotFound(err) {
+		return nil, nil // the API server refuses such a pod itself
+	}
+	r.RuntimeClassNodes = nodes
+	return nil, err
+}
+
+func (s Sources) account(ctx context.Context, name string, r *pods.Request) (*pods.Denial, error) {
+	r.Account.Name = name
+	account, err := s.ServiceAccount(ctx, r.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Account.Exists = true
+	names, denial := pods.Names(account)
+	if denial != nil && r.Ephemeral == nil {
+		return denial, nil
+	}
+	for _, identity := range names {
+		known := pods.Identity{Name: identity}
+		// For a pod that runs, only the identities that it has are read.
+		if r.Ephemeral == nil || pods.Carries(r.Pod, name, identity) {
+			if known, err = s.identity(ctx, r.Namespace, name, identity); err != nil {
+				return nil, err
+			}
+		}
+		r.Account.Identities = append(r.Account.Identities, known)
+	}
+	return nil, nil
+}
+
+func (s Sources) identity(ctx context.Context, namespace, account, name string) (pods.Identity, error) {
+	known := pods.Identity{Name: name}
+	wi, err := s.Identity(ctx, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return known, nil
+	}
+	if err != nil {
+		return known, err
+	}
+	known.Exists, known.Deleting, known.Type = true, wi.DeletionTimestamp != nil, wi.Spec.TargetSystem.Type
+	if wi.Spec.TargetSystem.ProviderConfig != nil {
+		known.ProviderConfig = wi.Spec.TargetSystem.ProviderConfig.Raw
+	}
+	answer, err := s.Right(ctx, authority.Use(authority.ServiceAccount(namespace, account, ""), authority.WorkloadIdentities, namespace, name))
+	known.Allowed, known.Detail = answer.Allowed, answer.Detail
+	return known, err
+}
