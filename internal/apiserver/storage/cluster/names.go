@@ -14,6 +14,9 @@ const (
 	maxPlain = maxName - 32
 )
 
+// escapes are the bytes of a key that are another in its name.
+var escapes = strings.NewReplacer("/", "0-", "0", "00")
+
 // hashes are written in the lower-case alphabet whose order is that of the bytes.
 var hashes = base32.HexEncoding.WithPadding(base32.NoPadding)
 
@@ -48,7 +51,7 @@ func checkKey(key string) error {
 
 // plainName is the name of a key, or of the beginning of one, without the leading slash that each key has.
 func plainName(key string) string {
-	return strings.NewReplacer("/", "0-", "0", "00").Replace(strings.TrimPrefix(key, "/"))
+	return escapes.Replace(strings.TrimPrefix(key, "/"))
 }
 
 // firstName is where a range of names begins so that it has all keys from key on. A key may end with a NUL: it comes right after the

@@ -21,6 +21,9 @@ const (
 	// path is where the host cluster serves them.
 	path = "/apis/" + Group + "/v1/records"
 
+	// onlyMetadata keeps the host from answering with the value.
+	onlyMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
 	resourceLabel  = Group + "/resource"
 	namespaceLabel = Group + "/namespace"
 )
@@ -118,7 +121,8 @@ func (s *records) write(ctx context.Context, key string, value []byte, replaces 
 	if err != nil {
 		return 0, fmt.Errorf("encode record: %w", err)
 	}
-	stored, err := read[struct{ Metadata metadata }](ctx, s.client.Verb(verb).AbsPath(at).Param("fieldValidation", "Ignore").SetHeader("Content-Type", "application/json").Body(body))
+	request := s.client.Verb(verb).AbsPath(at).Param("fieldValidation", "Ignore").SetHeader("Content-Type", "application/json").SetHeader("Accept", onlyMetadata)
+	stored, err := read[struct{ Metadata metadata }](ctx, request.Body(body))
 	if err != nil {
 		return 0, err
 	}
