@@ -194,12 +194,21 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 			_, err := services.Get(t.Context(), other, metav1.GetOptions{})
 			refused(t, "APIService "+other, err)
 		}
-		_, err := services.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1.e2e.example.com"},
-			"spec": map[string]any{"group": "e2e.example.com", "version": "v1", "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
-				"service": map[string]any{"name": "x", "namespace": "default"}},
-		}}, dryRun)
-		refused(t, "a new APIService", err)
+		create := func(group, version, service, namespace string) error {
+			_, err := services.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": version + "." + group},
+				"spec": map[string]any{"group": group, "version": version, "groupPriorityMinimum": int64(1), "versionPriority": int64(1),
+					"service": map[string]any{"name": service, "namespace": namespace}},
+			}}, dryRun)
+			return err
+		}
+		refused(t, "an APIService of another group", create("e2e.example.com", "v1alpha1", "credence-apiserver", "credence-system"), "credence-certificates may make")
+		refused(t, "an APIService of another version", create("identity.credence.dev", "v1", "credence-apiserver", "credence-system"), "credence-certificates may make")
+		refused(t, "an APIService of another Service", create("identity.credence.dev", "v1alpha1", "x", "credence-system"), "credence-certificates may make")
+		refused(t, "an APIService of another namespace", create("identity.credence.dev", "v1alpha1", "credence-apiserver", "default"), "credence-certificates may make")
+		if err := create("identity.credence.dev", "v1alpha1", "credence-apiserver", "credence-system"); !apierrors.IsAlreadyExists(err) {
+			t.Errorf("the APIService that it may make: %v, want that it exists", err)
+		}
 		refused(t, "deleting an APIService", services.Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
 	})
 

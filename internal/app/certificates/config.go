@@ -20,6 +20,7 @@ type Config struct {
 	Components        []string // nil: all
 	ClusterDomain     string   // empty: cluster.local
 	Hosts             []string // COMPONENT=NAME
+	RegisterAPI       bool     // make the APIServices
 	Lifetime          time.Duration
 	AuthorityLifetime time.Duration
 	Overlap           time.Duration

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -28,6 +29,7 @@ import (
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/certificates"
 	"github.com/credence-id/credence/internal/certificates/keeper"
+	"github.com/credence-id/credence/internal/registration"
 )
 
 // requestTimeout bounds each question to the API. Watches have no bound but their own.
@@ -65,9 +67,22 @@ func Run(ctx context.Context, config Config) error {
 		group.Go(func() error { return server.Run(ctx) })
 	}
 	group.Go(func() error { return k.Run(ctx) })
+	lead := k.Lead
+	if c.RegisterAPI {
+		r, err := newRegistrar(c, cluster)
+		if err != nil {
+			return err
+		}
+		lead = func(ctx context.Context) error {
+			both, ctx := errgroup.WithContext(ctx)
+			both.Go(func() error { return k.Lead(ctx) })
+			both.Go(func() error { return r.Run(ctx) })
+			return both.Wait()
+		}
+	}
 	group.Go(func() error {
 		lease := types.NamespacedName{Namespace: c.Namespace, Name: certificates.Own}
-		return serving.Lead(ctx, client.CoordinationV1(), lease, c.Log, k.Lead)
+		return serving.Lead(ctx, client.CoordinationV1(), lease, c.Log, lead)
 	})
 	c.Log.Info("certificates started", "certificateLifetime", c.Lifetime.String(), "authorityLifetime", c.AuthorityLifetime.String(), "overlap", c.Overlap.String())
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -108,6 +123,33 @@ func newKeeper(ctx context.Context, c Config, wanted []certificates.Wanted, clus
 		Recorder:  keeper.NewRecorder(registry),
 		Log:       c.Log,
 	})
+}
+
+func newRegistrar(c Config, cluster *rest.Config) (*registration.Registrar, error) {
+	bounded := rest.CopyConfig(cluster)
+	bounded.Timeout = requestTimeout
+	client, err := kubernetes.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(bounded)
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	return &registration.Registrar{
+		Objects:   objects,
+		Namespace: c.Namespace,
+		Bundle: func(ctx context.Context) ([]byte, error) {
+			name := certificates.SecretOf(registration.Service)
+			secret, err := client.CoreV1().Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return nil, fmt.Errorf("read Secret %s: %w", name, err)
+			}
+			return secret.Data[corev1.ServiceAccountRootCAKey], nil
+		},
+		Ready: registration.Ready(c.Namespace),
+		Log:   c.Log,
+	}, nil
 }
 
 func clientConfig(kubeconfig string) (*rest.Config, error) {

@@ -1,0 +1,58 @@
+package registration
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
+)
+
+func TestRegistersOnceItAnswers(t *testing.T) {
+	role := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": owner, "uid": "1-2-3"},
+	}}
+	objects := fake.NewSimpleDynamicClient(runtime.NewScheme(), role)
+	answer := errors.New("it does not answer")
+	r := &Registrar{
+		Objects: objects, Namespace: "credence-system", Log: slog.New(slog.DiscardHandler),
+		Bundle: func(context.Context) ([]byte, error) { return []byte("authorities"), nil },
+		Ready: func(_ context.Context, bundle []byte) error {
+			if string(bundle) != "authorities" {
+				t.Errorf("verified by %q", bundle)
+			}
+			return answer
+		},
+	}
+	names := []string{"v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev"}
+	if err := r.pass(t.Context()); !errors.Is(err, answer) {
+		t.Fatalf("without an answer: %v", err)
+	}
+	for _, name := range names {
+		if _, err := objects.Resource(apiServices).Get(t.Context(), name, metav1.GetOptions{}); err == nil {
+			t.Errorf("%s is registered before the server answers", name)
+		}
+	}
+	answer = nil
+	if err := r.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		made, err := objects.Resource(apiServices).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owners := made.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != "1-2-3" || owners[0].Kind != "ClusterRole" {
+			t.Errorf("%s is owned by %v", name, owners)
+		}
+	}
+	// An APIService that is there is left alone, also while the server is away.
+	answer = errors.New("it does not answer")
+	if err := r.pass(t.Context()); err != nil {
+		t.Errorf("with all registered: %v", err)
+	}
+}
