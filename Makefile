@@ -51,6 +51,10 @@ test: build ## Run every test: unit, property, fuzz seeds, command line, real AP
 	cd test/sdk/minio && go build -ldflags "-s -w" -o $(BIN)/minio github.com/minio/minio
 	cd test/sdk && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 45m ./...
 	cd test/securitycontext && go test -count=1 -timeout 30m ./...
+	cd release && go test -count=1 -timeout 30m ./...
+	@echo "building Helm for the tests of the chart; the first time takes a minute or two"
+	cd test/install && go build -ldflags "-s -w" -o $(BIN)/ helm.sh/helm/v4/cmd/helm
+	cd test/install && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 30m ./...
 	hack/device-programs.sh
 	cd test/pkcs11 && CREDENCE_BIN=$(BIN) CGO_ENABLED=$$(command -v $${CC:-gcc} >/dev/null && echo 1 || echo 0) go test -count=1 -timeout 30m ./...
 	cd devcluster && DEVCLUSTER_BIN=$(BIN)/credence-devcluster go test -count=1 -timeout 45m ./...
@@ -63,9 +67,18 @@ verify: ## Check format, vet, lint, generated code, modules and import rules
 generate: ## Make the generated code anew
 	hack/generate.sh
 
+.PHONY: images
+images: ## Build the container images into bin/release: OCI layout, archive, SBOMs; PLATFORMS=linux/amd64 for one alone
+	cd release && go run . images --source .. --out $(BIN)/release $(if $(PLATFORMS),--platform $(PLATFORMS))
+
+.PHONY: push
+push: ## Push the images of bin/release: make push REGISTRY=registry.example.com/credence
+	cd release && go run . push --out $(BIN)/release "$(REGISTRY)"
+
 .PHONY: release
-release: ## Show the go.mod of each module in a release, without replace: make release VERSION=v0.1.0
+release: ## Build archives of the client programs into bin/release, and show the go.mod of each module: make release VERSION=v0.1.0
 	@for module in api execcredential execcredential/clientgo .; do echo "== $$module/go.mod"; hack/release.sh "$(VERSION)" $$module; done
+	cd release && go run . archives --source .. --out $(BIN)/release $(if $(PLATFORMS),--platform $(PLATFORMS))
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (60s)

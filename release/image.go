@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// User is who programs run as in an image, by number, so that Kubernetes can check runAsNonRoot.
+const user = "65532"
+
+// bin is the folder of programs in an image.
+const bin = "/usr/local/bin"
+
+// descriptions are the labels of images, and the list of them.
+var descriptions = map[string]string{
+	"credence-server":    "The servers of Credence: API server, controller, agent, webhook, binder, signer",
+	"credence-discovery": "The server of OIDC discovery documents of Credence",
+	"credence":           "The command line of Credence",
+}
+
+// image makes the image of a program for a platform: nothing but the program, the certificate authorities of the web, and a user.
+func image(p program, platform v1.Platform, at time.Time) (v1.Image, error) {
+	content, err := os.ReadFile(p.file)
+	if err != nil {
+		return nil, err
+	}
+	common, err := layer(at, []entry{
+		{name: "etc/passwd", mode: 0o644, data: []byte("credence:x:" + user + ":" + user + ":Credence:/tmp:/sbin/nologin\n")},
+		{name: "etc/group", mode: 0o644, data: []byte("credence:x:" + user + ":\n")},
+		{name: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, data: authorities()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	own, err := layer(at, []entry{{name: path.Join(bin, p.name)[1:], mode: 0o755, data: content}})
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	made, err := mutate.Append(base,
+		mutate.Addendum{Layer: common, History: v1.History{Created: v1.Time{Time: at}, CreatedBy: "certificate authorities, user"}},
+		mutate.Addendum{Layer: own, History: v1.History{Created: v1.Time{Time: at}, CreatedBy: p.name}},
+	)
+	if err != nil {
+		return nil, fmt.Errorf("make the image of %s: %w", p.name, err)
+	}
+	file, err := made.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	file = file.DeepCopy()
+	file.Created, file.OS, file.Architecture = v1.Time{Time: at}, platform.OS, platform.Architecture
+	file.Config = v1.Config{
+		User:       user + ":" + user,
+		Env:        []string{"PATH=" + bin},
+		Entrypoint: []string{path.Join(bin, p.name)},
+		WorkingDir: "/",
+		Labels:     labels(p, at),
+	}
+	return mutate.ConfigFile(made, file)
+}
+
+// labels are those that the OCI image specification names.
+func labels(p program, at time.Time) map[string]string {
+	const prefix = "org.opencontainers.image."
+	return map[string]string{
+		prefix + "title":       p.name,
+		prefix + "description": descriptions[p.name],
+		prefix + "version":     p.version(),
+		prefix + "revision":    p.setting("vcs.revision"),
+		prefix + "created":     at.Format(time.RFC3339),
+		prefix + "source":      "https://" + p.info.Main.Path,
+		prefix + "licenses":    "Apache-2.0",
+	}
+}
+
+// authorities are the certificate authorities of Mozilla's list, in PEM. One that is trusted with conditions, which a file of
+// certificates cannot express, is left out.
+func authorities() []byte {
+	var out bytes.Buffer
+	for root := range bundle.Roots() {
+		if root.Constraint == nil {
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a Buffer does not fail
+		}
+	}
+	return out.Bytes()
+}
+
+// layer makes a layer of files.
+func layer(at time.Time, entries []entry) (v1.Layer, error) {
+	var out bytes.Buffer
+	if err := writeTar(&out, at, entries); err != nil {
+		return nil, err
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil },
+		tarball.WithCompressionLevel(gzip.DefaultCompression), tarball.WithCompressedCaching, tarball.WithMediaType(types.OCILayer))
+}
+
+// sbomOf makes the artifact that refers to an image and holds its SBOM.
+func sbomOf(made v1.Image, document []byte) (v1.Image, error) {
+	subject, err := partial.Descriptor(made)
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), sbomMediaType)
+	artifact, err := mutate.AppendLayers(base, static.NewLayer(document, sbomMediaType))
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Subject(artifact, *subject).(v1.Image), nil
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "release",
+		Short:         "Make the images and archives of a commit",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	var source, out string
+	root.PersistentFlags().StringVar(&source, "source", ".", "the checkout that is built")
+	root.PersistentFlags().StringVar(&out, "out", "bin/release", "the folder that is filled; what was there under the same names is replaced")
+
+	var platforms []string
+	images := &cobra.Command{
+		Use:   "images",
+		Short: "Build the images: an OCI layout, an archive of it, and an SBOM for each",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return makeImages(c.Context(), c.OutOrStdout(), source, out, platforms)
+		},
+	}
+	images.Flags().StringSliceVar(&platforms, "platform", []string{"linux/amd64", "linux/arm64"}, "platforms of the images, OS/ARCHITECTURE")
+
+	push := &cobra.Command{
+		Use:   "push REGISTRY",
+		Short: "Push the images that were built to a registry, with their SBOMs",
+		Long: `Push the images that were built to a registry, with their SBOMs as referrers.
+
+REGISTRY is a host with the path of the repositories, such as registry.example.com/credence.
+Credentials are those of "docker login".`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return pushImages(c.Context(), c.OutOrStdout(), out, args[0])
+		},
+	}
+
+	archives := &cobra.Command{
+		Use:   "archives",
+		Short: "Build the archives of the client programs, with SBOMs and checksums",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return makeArchives(c.Context(), c.OutOrStdout(), source, out, platforms)
+		},
+	}
+	archives.Flags().StringSliceVar(&platforms, "platform", []string{
+		"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64",
+	}, "platforms of the archives, OS/ARCHITECTURE")
+
+	root.AddCommand(images, push, archives)
+	return root
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/match"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// platform is the only one that tests build for: the programs of others are compiled anew, which takes minutes.
+const platform = "linux/amd64"
+
+// clone returns a clone of the commit that is checked out, so that what is not committed plays no part.
+func clone(t *testing.T) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "checkout")
+	if output, err := exec.Command("git", "clone", "--quiet", "..", folder).CombinedOutput(); err != nil {
+		t.Fatalf("clone: %v\n%s", err, output)
+	}
+	return folder
+}
+
+// built returns a clone, and the folder of the images that were built from it.
+func built(t *testing.T) (source, out string) {
+	t.Helper()
+	source, out = clone(t), t.TempDir()
+	var progress bytes.Buffer
+	if err := makeImages(t.Context(), &progress, source, out, []string{platform}); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + progress.String())
+	return source, out
+}
+
+func TestImages(t *testing.T) {
+	_, out := built(t)
+
+	// The same commit, checked out and built elsewhere.
+	_, again := built(t)
+	for _, file := range []string{"layout/index.json", "images.tar", "credence-server_linux_amd64.cdx.json"} {
+		if !bytes.Equal(read(t, out, file), read(t, again, file)) {
+			t.Errorf("two builds of one commit differ in %s", file)
+		}
+	}
+
+	index, err := layout.ImageIndexFromPath(filepath.Join(out, "layout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := map[string]v1.Image{}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range manifest.Manifests {
+		if called := d.Annotations[refName]; called != "" {
+			of, err := index.ImageIndex(d.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			each, err := of.IndexManifest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(each.Manifests) != 1 || each.Manifests[0].Platform.String() != platform {
+				t.Fatalf("%s is for %v", called, each.Manifests)
+			}
+			name, _, _ := strings.Cut(called, ":")
+			if images[name], err = of.Image(each.Manifests[0].Digest); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(images) != len(descriptions) {
+		t.Fatalf("%d images, want %d", len(images), len(descriptions))
+	}
+
+	var total int64
+	for name, made := range images {
+		size, _, err := measure(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += size
+		file, err := made.ConfigFile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file.Config.User != "65532:65532" {
+			t.Errorf("%s runs as %q", name, file.Config.User)
+		}
+		if revision := file.Config.Labels["org.opencontainers.image.revision"]; revision != strings.TrimSpace(head(t)) {
+			t.Errorf("%s has the revision %q in its labels", name, revision)
+		}
+		files := contents(t, made)
+		want := []string{"etc/group", "etc/passwd", "etc/ssl/certs/ca-certificates.crt", "usr/local/bin/" + name}
+		var have []string
+		for file := range files {
+			have = append(have, file)
+		}
+		if slices.Sort(have); !slices.Equal(have, want) {
+			t.Errorf("%s has the files %q, want %q", name, have, want)
+		}
+		if roots := x509.NewCertPool(); !roots.AppendCertsFromPEM(files["etc/ssl/certs/ca-certificates.crt"]) || strings.Count(string(files["etc/ssl/certs/ca-certificates.crt"]), "BEGIN CERTIFICATE") < 100 {
+			t.Errorf("%s has no list of certificate authorities", name)
+		}
+
+		// The program of the image runs, and names its commit.
+		program := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(program, files["usr/local/bin/"+name], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		version, err := exec.Command(program, "--version").CombinedOutput()
+		if err != nil || !strings.Contains(string(version), strings.TrimSpace(head(t))[:12]) {
+			t.Errorf("%s --version: %v: %s", name, err, version)
+		}
+	}
+	if total > 100e6 {
+		t.Errorf("the images have %d bytes together, want at most 100 MB", total)
+	}
+
+	pushed(t, out, images)
+
+	// Each SBOM refers to its image, and has a version and a license of every module.
+	artifacts, err := partial.FindImages(index, match.MediaTypes(string(types.OCIManifestSchema1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(artifacts) != len(images) {
+		t.Errorf("%d SBOMs, want %d", len(artifacts), len(images))
+	}
+	for name := range images {
+		var document cdx.BOM
+		if err := json.Unmarshal(read(t, out, name+"_linux_amd64.cdx.json"), &document); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(*document.Components); n < 10 {
+			t.Errorf("the SBOM of %s has %d components", name, n)
+		}
+		for _, c := range *document.Components {
+			if c.Licenses == nil || len(*c.Licenses) == 0 || c.Version == "" && !strings.HasPrefix(c.Name, "github.com/credence-id/credence") {
+				t.Errorf("the SBOM of %s has no license or version of %s", name, c.Name)
+			}
+		}
+	}
+}
+
+func TestBuildOutsideACheckout(t *testing.T) {
+	source := clone(t)
+	if err := os.RemoveAll(filepath.Join(source, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	err := makeImages(t.Context(), io.Discard, source, t.TempDir(), []string{platform})
+	if err == nil || !strings.Contains(err.Error(), "do not name their commit") {
+		t.Errorf("images without a commit: %v", err)
+	}
+	for _, invalid := range []string{"linux", "linux/", "/amd64", "linux/arm/v7", ""} {
+		if err := makeImages(t.Context(), io.Discard, source, t.TempDir(), []string{invalid}); err == nil || !strings.Contains(err.Error(), "invalid platform") {
+			t.Errorf("platform %q: %v", invalid, err)
+		}
+	}
+}
+
+// pushed pushes to a registry, and finds there what was pushed.
+func pushed(t *testing.T, out string, images map[string]v1.Image) {
+	t.Helper()
+	server := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	at := strings.TrimPrefix(server.URL, "http://") + "/credence-id"
+	var progress bytes.Buffer
+	if err := pushImages(t.Context(), &progress, out, at); err != nil {
+		t.Fatal(err)
+	}
+	for called, made := range images {
+		want, err := made.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		repository, err := name.NewRepository(at + "/" + called)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := remote.Image(repository.Digest(want.String())); err != nil {
+			t.Errorf("pull %s: %v", called, err)
+		}
+		referrers, err := remote.Referrers(repository.Digest(want.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := referrers.IndexManifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(manifest.Manifests) != 1 || manifest.Manifests[0].ArtifactType != sbomMediaType {
+			t.Errorf("what refers to %s: %+v, want its SBOM", called, manifest.Manifests)
+		}
+	}
+	if err := pushImages(t.Context(), io.Discard, t.TempDir(), at); err == nil || !strings.Contains(err.Error(), "make images") {
+		t.Errorf("push of nothing: %v", err)
+	}
+}
+
+func contents(t *testing.T, made v1.Image) map[string][]byte {
+	t.Helper()
+	extracted := mutate.Extract(made)
+	defer extracted.Close()
+	files := map[string][]byte{}
+	for r := tar.NewReader(extracted); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Typeflag == tar.TypeReg {
+			if files[header.Name], err = io.ReadAll(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func read(t *testing.T, out, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(out, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func head(t *testing.T) string {
+	t.Helper()
+	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(commit)
+}
