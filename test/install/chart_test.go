@@ -1,0 +1,218 @@
+package install
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/credence-id/credence/deploy"
+	"github.com/credence-id/credence/test/controlplane"
+)
+
+const chart = "../../deploy/chart/credence"
+
+// helm runs Helm with the chart in a namespace, and returns what it printed.
+func helm(t *testing.T, kubeconfig string, arguments ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), controlplane.Program("helm"), arguments...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
+	var out, errors bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errors
+	err = command.Run()
+	return out.String(), errors.String(), err
+}
+
+// packaged returns the chart as it is shipped.
+func packaged(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if stdout, stderr, err := helm(t, "", "package", chart, "--destination", folder); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "credence-*.tgz"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("packages: %v, %v", files, err)
+	}
+	return files[0]
+}
+
+// template returns the objects of the chart.
+func template(t *testing.T, set ...string) []*unstructured.Unstructured {
+	t.Helper()
+	arguments := []string{"template", "credence", chart, "--namespace", "credence-system", "--kube-version", "1.37.1"}
+	for _, each := range set {
+		arguments = append(arguments, "--set", each)
+	}
+	stdout, stderr, err := helm(t, "", arguments...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr)
+	}
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(stdout), 4096); ; {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); err != nil {
+			return objects
+		}
+		if len(object.Object) > 0 {
+			objects = append(objects, object)
+		}
+	}
+}
+
+func id(o *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
+}
+
+// The chart and "credence up" install the same objects, but for the processes and the way to them.
+func TestChartInstallsTheManifests(t *testing.T) {
+	const issuer = "issuer=https://id.example.com"
+	for _, c := range []struct {
+		name    string
+		set     []string
+		options []deploy.Option
+		report  []string
+	}{
+		{name: "default", set: []string{issuer}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}},
+		{name: "gMSA options", set: []string{issuer, "gmsa.annotations=true", "gmsa.requireUser=true"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths, deploy.GMSAAnnotations, deploy.GMSARequireUser}},
+		{name: "gMSA warns", set: []string{issuer, "gmsa.enforcement=Warn"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}, report: []string{"Warn", "Audit"}},
+		{name: "gMSA audits", set: []string{issuer, "gmsa.enforcement=Audit"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}, report: []string{"Audit"}},
+		{name: "own certificates", set: []string{issuer, "certificates.source=existing"}, options: []deploy.Option{deploy.ReviewPaths}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			manifests, err := deploy.Manifests(c.options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.report != nil {
+				if err := deploy.Reported(manifests, c.report...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			installed := map[string]*unstructured.Unstructured{}
+			for _, o := range template(t, c.set...) {
+				installed[id(o)] = o
+			}
+			for _, want := range manifests {
+				if want.GetKind() == "Namespace" {
+					continue // Helm makes it
+				}
+				have := installed[id(want)]
+				if have == nil {
+					t.Errorf("the chart does not install %s", id(want))
+					continue
+				}
+				delete(installed, id(want))
+				for name, of := range map[string]func(*unstructured.Unstructured) map[string]string{
+					"label": (*unstructured.Unstructured).GetLabels, "annotation": (*unstructured.Unstructured).GetAnnotations,
+				} {
+					for key, value := range of(want) {
+						if of(have)[key] != value {
+							t.Errorf("%s has the %s %s=%q, want %q", id(have), name, key, of(have)[key], value)
+						}
+					}
+				}
+				bare := func(o *unstructured.Unstructured) map[string]any {
+					copied := o.DeepCopy()
+					copied.SetLabels(nil)
+					copied.SetAnnotations(nil)
+					return copied.Object
+				}
+				if diff := cmp.Diff(bare(want), bare(have), numbers); diff != "" {
+					t.Errorf("%s differs (-up +chart):\n%s", id(want), diff)
+				}
+			}
+			processes := []string{"APIService", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget", "Service"}
+			for _, o := range installed {
+				if !slices.Contains(processes, o.GetKind()) {
+					t.Errorf("%s is in the chart alone", id(o))
+				}
+			}
+		})
+	}
+}
+
+// numbers are equal whether they were decoded as whole or not.
+var numbers = cmp.FilterValues(func(a, b any) bool { return isNumber(a) && isNumber(b) }, cmp.Comparer(func(a, b any) bool {
+	return fmt.Sprint(a) == fmt.Sprint(b)
+}))
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int64, float64:
+		return true
+	}
+	return false
+}
+
+// Values that can't work are refused before anything is changed, with what to do.
+func TestInvalidValues(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		namespace string
+		set       []string
+		want      string
+	}{
+		{"no issuer", "", nil, "--set issuer=https://HOST"},
+		{"http", "", []string{"issuer=http://id.example.com"}, `invalid "http://id.example.com": want https`},
+		{"slash", "", []string{"issuer=https://id.example.com/"}, "want https"},
+		{"query", "", []string{"issuer=https://id.example.com?a=b"}, "want https"},
+		{"user", "", []string{"issuer=https://a@id.example.com"}, "want https"},
+		{"another namespace", "other", []string{"issuer=https://id.example.com"}, `namespace "other": Credence is installed in credence-system`},
+		{"unknown value", "", []string{"issuer=https://id.example.com", "isuer=x"}, "'isuer'"},
+		{"unknown value of a component", "", []string{"issuer=https://id.example.com", "components.agent.replica=3"}, "replica"},
+		{"storage", "", []string{"issuer=https://id.example.com", "storage.type=sqlite"}, "/storage/type"},
+		{"etcd without servers", "", []string{"issuer=https://id.example.com", "storage.type=etcd"}, "storage.etcd.servers: missing"},
+		{"agent without identities", "", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
+		{"gMSA without webhook", "", []string{"issuer=https://id.example.com", "workloads.enabled=false"}, "workloads.enabled=true"},
+		{"old cluster", "", []string{"issuer=https://id.example.com", "--kube-version=1.30.0"}, "kubeVersion"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			namespace := c.namespace
+			if namespace == "" {
+				namespace = "credence-system"
+			}
+			arguments := []string{"template", "credence", chart, "--namespace", namespace}
+			for _, each := range c.set {
+				if strings.HasPrefix(each, "--") {
+					arguments = append(arguments, each)
+				} else {
+					arguments = append(arguments, "--set", each)
+				}
+			}
+			_, stderr, err := helm(t, "", arguments...)
+			if err == nil || !strings.Contains(stderr, c.want) {
+				t.Errorf("%v, want an error with %q:\n%s", err, c.want, stderr)
+			}
+		})
+	}
+}
+
+// Every pod fulfills the Pod Security Standard "restricted", and none has a token that it does not use.
+func TestPodsAreRestricted(t *testing.T) {
+	for _, o := range template(t, "issuer=https://id.example.com") {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		spec, _, _ := unstructured.NestedMap(o.Object, "spec", "template", "spec")
+		containers, _, _ := unstructured.NestedSlice(spec, "containers")
+		if len(containers) != 1 {
+			t.Fatalf("%s has %d containers", id(o), len(containers))
+		}
+		container := containers[0].(map[string]any)
+		if readOnly, _, _ := unstructured.NestedBool(container, "securityContext", "readOnlyRootFilesystem"); !readOnly {
+			t.Errorf("%s can write to its root", id(o))
+		}
+		if limits, _, _ := unstructured.NestedString(container, "resources", "limits", "memory"); limits == "" {
+			t.Errorf("%s has no limit of memory", id(o))
+		}
+	}
+}

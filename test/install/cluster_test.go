@@ -1,0 +1,185 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/documents"
+)
+
+// Installing, upgrading, uninstalling and installing again, on a cluster whose Pod Security Standard is enforced. It has no node, so no
+// pod starts: the worst case of an image that can't be pulled.
+func TestLifeOfAnInstallation(t *testing.T) {
+	folder := t.TempDir()
+	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	kubeconfig := filepath.Join(folder, "admin.kubeconfig")
+	client := kubernetes.NewForConfigOrDie(cluster.Admin)
+	restricted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-system", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), restricted, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	file := packaged(t)
+	run := func(arguments ...string) {
+		t.Helper()
+		if stdout, stderr, err := helm(t, kubeconfig, append(arguments, "--namespace", "credence-system")...); err != nil {
+			t.Fatalf("helm %s: %v\n%s%s", strings.Join(arguments, " "), err, stdout, stderr)
+		}
+	}
+	const issuer = "issuer=https://id.example.com"
+	run("install", "credence", file, "--set", issuer)
+	podsAreMade(t, client, "app.kubernetes.io/component")
+
+	// Other namespaces are not affected.
+	worksElsewhere(t, client)
+
+	// Data that was written meanwhile stays over an upgrade, and over uninstalling.
+	keys, err := client.CoreV1().Secrets("credence-system").Get(t.Context(), "credence-keys", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys.Data = map[string][]byte{"ring.json": []byte("the ring")}
+	if _, err := client.CoreV1().Secrets("credence-system").Update(t.Context(), keys, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	run("upgrade", "credence", file, "--set", issuer, "--set", "gmsa.enforcement=Warn", "--set", "pods.replicas=3")
+	stays := func() {
+		t.Helper()
+		keys, err := client.CoreV1().Secrets("credence-system").Get(t.Context(), "credence-keys", metav1.GetOptions{})
+		if err != nil || string(keys.Data["ring.json"]) != "the ring" {
+			t.Errorf("keys: %v, %q", err, keys.Data)
+		}
+	}
+	stays()
+	run("uninstall", "credence")
+	stays()
+	worksElsewhere(t, client)
+	left, err := client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range left.Items {
+		if strings.HasPrefix(role.Name, "credence:") {
+			t.Errorf("the ClusterRole %s is left", role.Name)
+		}
+	}
+	run("install", "credence", file, "--set", issuer)
+	stays()
+}
+
+// podsAreMade waits until each Deployment has its pods: none of them is refused by Pod Security.
+func podsAreMade(t *testing.T, client kubernetes.Interface, label string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		deployments, err := client.AppsV1().Deployments("credence-system").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if len(deployments.Items) < 6 {
+			return fmt.Errorf("%d Deployments", len(deployments.Items))
+		}
+		pods, err := client.CoreV1().Pods("credence-system").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		made := map[string]int32{}
+		for _, pod := range pods.Items {
+			made[pod.Labels[label]]++
+		}
+		for _, d := range deployments.Items {
+			if component := d.Spec.Template.Labels[label]; made[component] != *d.Spec.Replicas {
+				return fmt.Errorf("%d pods of %s, want %d", made[component], component, *d.Spec.Replicas)
+			}
+		}
+		return nil
+	})
+}
+
+// worksElsewhere makes pods, Secrets and rights in a namespace of its own, and deletes it, while nothing of Credence answers.
+func worksElsewhere(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	made, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "elsewhere-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := made.Name
+	eventually(t, func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}}}
+	if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Errorf("create a pod: %v", err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
+	if _, err := client.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Errorf("create a Secret: %v", err)
+	}
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
+	if _, err := client.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Errorf("create a Role: %v", err)
+	}
+	if err := client.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		found, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("the namespace is there: %v %v", err, found.Status.Conditions)
+	})
+}
+
+// eventually waits for a condition, for as long as a busy machine may take.
+func eventually(t *testing.T, condition func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for {
+		err := condition(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("gave up waiting: %v", err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// Documents have blocks that need Helm, and a cluster of the reader's own.
+func TestDocumentsWithHelm(t *testing.T) {
+	commands := documents.Run(t, "```console needs=helm", func(t *testing.T) documents.Reader {
+		folder := t.TempDir()
+		cluster, err := controlplane.Start(t.Context(), folder, "--port", "0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(cluster.Stop)
+		bin := filepath.Dir(controlplane.Program("helm"))
+		return documents.Reader{
+			Folder:      map[string]string{"deploy": filepath.Join(documents.Repository, "deploy")},
+			Environment: []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "KUBECONFIG=" + filepath.Join(folder, "admin.kubeconfig")},
+		}
+	})
+	if commands == 0 {
+		t.Error("no document has a command that needs Helm")
+	}
+}
