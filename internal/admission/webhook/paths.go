@@ -3,7 +3,7 @@ package webhook
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"io"
@@ -138,8 +138,11 @@ func (p *Paths) known(ctx context.Context, secret string) bool {
 	return (*p.accepted.Load())[key]
 }
 
+// secretEncoding makes a label of DNS of a secret: each part of the path of a Service must be one.
+var secretEncoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+
 func isSecret(text string) bool {
-	raw, err := base64.RawURLEncoding.DecodeString(text)
+	raw, err := secretEncoding.DecodeString(text)
 	return err == nil && len(raw) == secretBytes
 }
 
@@ -225,5 +228,5 @@ func (p *Paths) secret() string {
 	if _, err := io.ReadFull(p.random, raw); err != nil {
 		panic(fmt.Sprintf("read random bytes: %v", err)) // crypto/rand ends the program itself
 	}
-	return base64.RawURLEncoding.EncodeToString(raw)
+	return secretEncoding.EncodeToString(raw)
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -54,6 +55,14 @@ func (c *configurations) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if put["metadata"].(map[string]any)["resourceVersion"] != version {
 			refuse(409, "Conflict")
 			return
+		}
+		// As Kubernetes validates the path of a Service.
+		service := put["webhooks"].([]any)[0].(map[string]any)["clientConfig"].(map[string]any)["service"].(map[string]any)
+		for segment := range strings.SplitSeq(strings.TrimPrefix(service["path"].(string), "/"), "/") {
+			if len(validation.IsDNS1123Subdomain(segment)) > 0 {
+				refuse(422, "Invalid")
+				return
+			}
 		}
 		next, _ := strconv.Atoi(version)
 		put["metadata"].(map[string]any)["resourceVersion"] = strconv.Itoa(next + 1)
@@ -155,7 +164,7 @@ func TestReviewsAreAnsweredAtSecretPathsAlone(t *testing.T) {
 	}
 	for replica := range w.replicas { // the second one has read nothing yet
 		w.answers(t, replica, first, true)
-		for _, wrong := range []string{"/", "/mutate", "/" + strings.Repeat("A", 43) + "/mutate", "/x" + first, first[:len(first)-8] + "B/mutate"} {
+		for _, wrong := range []string{"/", "/mutate", "/" + strings.Repeat("a", 52) + "/mutate", "/x" + first, first[:len(first)-8] + "B/mutate"} {
 			w.answers(t, replica, wrong, false)
 		}
 	}
