@@ -46,18 +46,20 @@ var apart = []string{"client", "service", "app"}
 
 // beside are the imports that apart does not hold for, with the reason.
 var beside = map[[2]string]string{
-	{"internal/apiserver", "internal/keyring"}:                  "the API server serves the operations of the ring",
-	{"internal/apiserver/registry/keyring", "internal/keyring"}: "the API server serves the operations of the ring",
-	{"internal/keyring", "internal/discovery/publication"}:      "a key is used when it is published, and no sooner",
-	{"internal/app/agent", "internal/app/serving"}:              "all servers serve health and metrics alike",
-	{"internal/app/apiserver", "internal/app/serving"}:          "all servers serve health and metrics alike",
-	{"internal/app/binder", "internal/app/serving"}:             "all servers serve health and metrics alike",
-	{"internal/app/certificates", "internal/app/serving"}:       "all servers serve health and metrics alike",
-	{"internal/app/controller", "internal/app/serving"}:         "all servers serve health and metrics alike",
-	{"internal/app/discovery", "internal/app/serving"}:          "all servers serve health and metrics alike",
-	{"internal/app/signer", "internal/app/serving"}:             "all servers serve health and metrics alike",
-	{"internal/app/webhook", "internal/app/serving"}:            "all servers serve health and metrics alike",
-	{"internal/app/cli/credential", "internal/app/provider"}:    "credence has the provider as a command, too",
+	{"internal/apiserver", "internal/keyring"}:                     "the API server serves the operations of the ring",
+	{"internal/apiserver/registry/keyring", "internal/keyring"}:    "the API server serves the operations of the ring",
+	{"internal/keyring", "internal/discovery/publication"}:         "a key is used when it is published, and no sooner",
+	{"internal/app/agent", "internal/app/serving"}:                 "all servers serve health and metrics alike",
+	{"internal/app/apiserver", "internal/app/serving"}:             "all servers serve health and metrics alike",
+	{"internal/app/binder", "internal/app/serving"}:                "all servers serve health and metrics alike",
+	{"internal/app/certificates", "internal/app/serving"}:          "all servers serve health and metrics alike",
+	{"internal/app/certificates", "internal/app/serving/election"}: "replicas of all servers are elected alike",
+	{"internal/app/controller", "internal/app/serving/election"}:   "replicas of all servers are elected alike",
+	{"internal/app/controller", "internal/app/serving"}:            "all servers serve health and metrics alike",
+	{"internal/app/discovery", "internal/app/serving"}:             "all servers serve health and metrics alike",
+	{"internal/app/signer", "internal/app/serving"}:                "all servers serve health and metrics alike",
+	{"internal/app/webhook", "internal/app/serving"}:               "all servers serve health and metrics alike",
+	{"internal/app/cli/credential", "internal/app/provider"}:       "credence has the provider as a command, too",
 }
 
 func classesOf(importPath string) []class {

@@ -27,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/election"
 	"github.com/credence-id/credence/internal/certificates"
 	"github.com/credence-id/credence/internal/certificates/keeper"
 	"github.com/credence-id/credence/internal/registration"
@@ -82,7 +83,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	group.Go(func() error {
 		lease := types.NamespacedName{Namespace: c.Namespace, Name: certificates.Own}
-		return serving.Lead(ctx, client.CoordinationV1(), lease, c.Log, lead)
+		return election.Lead(ctx, client.CoordinationV1(), lease, c.Log, lead)
 	})
 	c.Log.Info("certificates started", "certificateLifetime", c.Lifetime.String(), "authorityLifetime", c.AuthorityLifetime.String(), "overlap", c.Overlap.String())
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {

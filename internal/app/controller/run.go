@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/election"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
@@ -80,7 +81,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	c.Log.Info("key controller started", "issuer", c.issuer, "rotationPeriod", c.Settings.RotationPeriod.String(), "publishPeriod", c.Settings.PublishPeriod.String(), "wait", c.Settings.Wait().String())
 	group.Go(func() error {
-		return serving.Lead(ctx, client.CoordinationV1(), types.NamespacedName{Namespace: c.LeaseNamespace, Name: leaseName}, c.Log, keeper.Run)
+		return election.Lead(ctx, client.CoordinationV1(), types.NamespacedName{Namespace: c.LeaseNamespace, Name: leaseName}, c.Log, keeper.Run)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err

@@ -1,4 +1,5 @@
-package serving
+// Package election has one of several replicas work, by a Lease. It is apart from serving, as it brings all clients of Kubernetes into a program.
+package election
 
 import (
 	"context"
