@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/credence-id/credence/internal/strictjson"
-	"github.com/credence-id/credence/internal/wording"
 )
 
 // Kind is the kind of every providerConfig of a target system that is known.
@@ -44,7 +43,7 @@ func Read(providerConfig []byte, targetType string, path *field.Path, names ...s
 	}
 	members, err := strictjson.Members(providerConfig, strictjson.Repeats) // each is an error of its own
 	if err != nil {
-		f.errs = field.ErrorList{field.Invalid(path, wording.Abbreviate(string(providerConfig)), err.Error())}
+		f.errs = field.ErrorList{field.Invalid(path, abbreviate(string(providerConfig)), err.Error())}
 		return f
 	}
 	known := append([]string{"apiVersion", "kind"}, names...)
@@ -52,18 +51,18 @@ func Read(providerConfig []byte, targetType string, path *field.Path, names ...s
 		f.take(m, known)
 	}
 	if version, want := f.values["apiVersion"], APIVersion(targetType); version != want {
-		f.errs = field.ErrorList{field.Invalid(path.Child("apiVersion"), wording.Abbreviate(version), fmt.Sprintf("is not of this target system: an identity of type %s needs %s", targetType, want))}
+		f.errs = field.ErrorList{field.Invalid(path.Child("apiVersion"), abbreviate(version), fmt.Sprintf("is not of this target system: an identity of type %s needs %s", targetType, want))}
 		return f
 	}
 	f.foreign = false
 	if kind := f.values["kind"]; kind != Kind {
-		f.errs = field.ErrorList{field.Invalid(path.Child("kind"), wording.Abbreviate(kind), fmt.Sprintf("is not known: %s has the kind %s", APIVersion(targetType), Kind))}
+		f.errs = field.ErrorList{field.Invalid(path.Child("kind"), abbreviate(kind), fmt.Sprintf("is not known: %s has the kind %s", APIVersion(targetType), Kind))}
 	}
 	return f
 }
 
 func (f *Fields) take(m strictjson.Member, known []string) {
-	path := f.path.Child(wording.Abbreviate(m.Name))
+	path := f.path.Child(abbreviate(m.Name))
 	if !slices.Contains(known, m.Name) {
 		f.errs = append(f.errs, field.Forbidden(path, "is not a field of it"+closest(m.Name, known)))
 		return
@@ -75,7 +74,7 @@ func (f *Fields) take(m strictjson.Member, known []string) {
 	var value *string
 	if err := json.Unmarshal(m.Value, &value); err != nil || value == nil {
 		f.values[m.Name] = ""
-		f.errs = append(f.errs, field.Invalid(path, wording.Abbreviate(string(m.Value)), "must be a string"))
+		f.errs = append(f.errs, field.Invalid(path, abbreviate(string(m.Value)), "must be a string"))
 		return
 	}
 	f.values[m.Name] = *value
@@ -103,7 +102,7 @@ func (f *Fields) Required(name, what string, right func(string) bool) string {
 func (f *Fields) Optional(name, what string, right func(string) bool) string {
 	value := f.values[name]
 	if !f.foreign && value != "" && !right(value) {
-		f.errs = append(f.errs, field.Invalid(f.path.Child(name), wording.Abbreviate(value), what))
+		f.errs = append(f.errs, field.Invalid(f.path.Child(name), abbreviate(value), what))
 	}
 	return value
 }
@@ -115,3 +114,13 @@ func (f *Fields) wrong(name string) bool {
 
 // Errors are all that is wrong.
 func (f *Fields) Errors() field.ErrorList { return f.errs }
+
+// abbreviate returns the start of a value that a message repeats. Package wording has one, too, and with it the types of Kubernetes,
+// which adapters do without.
+func abbreviate(value string) string {
+	const shown = 64
+	if runes := []rune(value); len(runes) > shown {
+		return string(runes[:shown]) + "…"
+	}
+	return value
+}
