@@ -26,8 +26,8 @@ type ociImage struct {
 	manifest map[string]any
 }
 
-// busyboxImage has the static busybox of this machine as /busybox.
-func busyboxImage(t *testing.T) ociImage {
+// busyboxImage has the static busybox of this machine as /busybox, and an empty file that makes it another image.
+func busyboxImage(t *testing.T, file string) ociImage {
 	t.Helper()
 	busybox, err := exec.LookPath("busybox")
 	if err != nil {
@@ -44,7 +44,7 @@ func busyboxImage(t *testing.T) ociImage {
 		image.blobs[digest] = content
 		return map[string]any{"mediaType": "application/vnd.oci.image." + kind, "digest": digest, "size": len(content)}
 	}
-	layer := add("layer.v1.tar", tarOf(t, map[string][]byte{"busybox": program}))
+	layer := add("layer.v1.tar", tarOf(t, map[string][]byte{"busybox": program, file: nil}))
 	config := add("config.v1+json", jsonOf(t, map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux", "rootfs": map[string]any{"type": "layers", "diff_ids": []any{layer["digest"]}},
 	}))
@@ -121,9 +121,8 @@ func jsonOf(t *testing.T, value any) []byte {
 
 // Images come from an archive, and from a registry that listens on this machine's loopback.
 func imagesOfOthers(t *testing.T, p plane) {
-	image := busyboxImage(t)
 	file := filepath.Join(t.TempDir(), "image.tar")
-	if err := os.WriteFile(file, image.archive(t, "registry.example.com/team/archive:v1"), 0o600); err != nil {
+	if err := os.WriteFile(file, busyboxImage(t, "imported").archive(t, "registry.example.com/team/archive:v1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := p.must(t, "", "credence-devcluster", "import-images", "--dir", filepath.Join(p.Dir, "devcluster"), file)
@@ -134,7 +133,7 @@ func imagesOfOthers(t *testing.T, p plane) {
 	if code != 1 || !strings.HasPrefix(stderr, "credence-devcluster: import images: ") {
 		t.Errorf("import-images of a program: exit code %d, %q", code, stderr)
 	}
-	registry := httptest.NewServer(image)
+	registry := httptest.NewServer(busyboxImage(t, "pulled"))
 	defer registry.Close()
 
 	namespace := p.namespace(t)
