@@ -30,10 +30,7 @@ func TestLifeOfAnInstallation(t *testing.T) {
 	t.Cleanup(cluster.Stop)
 	kubeconfig := filepath.Join(folder, "admin.kubeconfig")
 	client := kubernetes.NewForConfigOrDie(cluster.Admin)
-	restricted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-system", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
-	if _, err := client.CoreV1().Namespaces().Create(t.Context(), restricted, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	restricted(t, client)
 	file := packaged(t)
 	run := func(arguments ...string) {
 		t.Helper()
@@ -80,6 +77,15 @@ func TestLifeOfAnInstallation(t *testing.T) {
 	}
 	run("install", "credence", file, "--set", issuer)
 	stays()
+}
+
+// restricted makes the namespace of the installation, with the Pod Security Standard.
+func restricted(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-system", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // podsAreMade waits until each Deployment has its pods: none of them is refused by Pod Security.

@@ -85,6 +85,10 @@ func (s *store) GetCurrentResourceVersion(ctx context.Context) (uint64, error) {
 	return s.Interface.GetCurrentResourceVersion(demanding(ctx, revisions))
 }
 
+// EnableResourceSizeEstimation implements storage.Interface. Sizes are not estimated: that compares what is stored with a watch cache that
+// is up to date, for which a host has no progress on request. Nothing here is limited by them.
+func (s *store) EnableResourceSizeEstimation(storage.KeysFunc) error { return nil }
+
 // Watch implements storage.Interface. Values that were replaced are read for those alone who choose among objects; the watch cache
 // does not.
 func (s *store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {

@@ -1,0 +1,240 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/credence-id/credence/test/controlplane"
+)
+
+const issuer = "https://credence-discovery.credence-system.svc"
+
+// The chart on a real node, from the images: all pods run under the Pod Security Standard "restricted", a token is issued and verified with
+// the published keys, a pod gets its identity, and uninstalling leaves a cluster that works, with the identity and the keys.
+func TestInstallOnANode(t *testing.T) {
+	if out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
+		t.Skip(strings.TrimSpace(string(out)))
+	}
+	images, tag := imagesOfTheCommit(t)
+	folder := t.TempDir()
+	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0", "--node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	client := kubernetes.NewForConfigOrDie(cluster.Admin)
+	restricted(t, client)
+	eventually(t, func(context.Context) error {
+		out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "import-images", "--dir", folder, images).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	file := packaged(t)
+	install := func() {
+		t.Helper()
+		stdout, stderr, err := helm(t, filepath.Join(folder, "admin.kubeconfig"), "install", "credence", file, "--namespace", "credence-system", "--wait", "--timeout", "10m",
+			"--set", "issuer="+issuer, "--set", "image.registry=localhost", "--set", "image.tag="+tag, "--set", "image.pullPolicy=Never")
+		if err != nil {
+			t.Fatalf("%v\n%s%s\n%s", err, stdout, stderr, state(t, client))
+		}
+	}
+	install()
+	available(t, cluster)
+
+	identities := dynamic.NewForConfigOrDie(cluster.Admin).Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
+	made, err := identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
+		"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := verified(t, client)
+
+	// A pod waits for its token.
+	labels := []byte(`{"metadata": {"labels": {"identity.credence.dev/workload-identities": "enabled"}}}`)
+	if _, err := client.CoreV1().Namespaces().Patch(t.Context(), "default", types.MergePatchType, labels, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for account, role := range map[rbacv1.Subject]string{
+		{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "default"}:                "credence:workloadidentities:user",
+		{Kind: rbacv1.ServiceAccountKind, Namespace: "credence-system", Name: "credence-agent"}: "credence:agent:identities",
+	} {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: account.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{account},
+		}
+		if _, err := client.RbacV1().RoleBindings("default").Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	annotations := []byte(`{"metadata": {"annotations": {"identity.credence.dev/workload-identities": "app"}}}`)
+	eventually(t, func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts("default").Patch(ctx, "default", types.MergePatchType, annotations, metav1.PatchOptions{})
+		return err
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever,
+		Containers:    []corev1.Container{{Name: "app", Image: "localhost/credence:" + tag, ImagePullPolicy: corev1.PullNever, Args: []string{"version"}}},
+	}}
+	eventually(t, func(ctx context.Context) error {
+		_, err := client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	})
+	eventually(t, func(ctx context.Context) error {
+		found, err := client.CoreV1().Pods("default").Get(ctx, "app", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if found.Status.Phase != corev1.PodSucceeded {
+			return fmt.Errorf("the pod is %s: %+v", found.Status.Phase, found.Status.ContainerStatuses)
+		}
+		if len(found.Spec.Volumes) < 2 {
+			return fmt.Errorf("the pod has no volume with a token: %+v", found.Spec.Volumes)
+		}
+		return nil
+	})
+
+	if stdout, stderr, err := helm(t, filepath.Join(folder, "admin.kubeconfig"), "uninstall", "credence", "--namespace", "credence-system", "--wait"); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	worksElsewhere(t, client)
+	install()
+	available(t, cluster)
+	again, err := identities.Get(t.Context(), "app", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.GetUID() != made.GetUID() || verified(t, client) != subject {
+		t.Errorf("the identity is another one after installing again: uid %s, want %s", again.GetUID(), made.GetUID())
+	}
+}
+
+// imagesOfTheCommit builds the images of what is committed, and returns the archive and their tag.
+func imagesOfTheCommit(t *testing.T) (archive, tag string) {
+	t.Helper()
+	source, out := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
+	if output, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "../..", source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	command := exec.CommandContext(t.Context(), "go", "run", ".", "images", "--source", source, "--out", out, "--platform", "linux/amd64")
+	command.Dir = "../../release"
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	_, rest, found := strings.Cut(string(output), "credence-server:")
+	if !found {
+		t.Fatalf("no image in\n%s", output)
+	}
+	return filepath.Join(out, "images.tar"), strings.Fields(rest)[0]
+}
+
+// verified issues a token of the identity app, verifies it with the keys that discovery serves, and returns its subject.
+func verified(t *testing.T, client kubernetes.Interface) string {
+	t.Helper()
+	raw, err := client.CoreV1().RESTClient().Post().AbsPath("/apis/authentication.gardener.cloud/v1alpha1/namespaces/default/workloadidentities/app/token").
+		Body([]byte(`{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "TokenRequest", "spec": {}}`)).DoRaw(t.Context())
+	if err != nil {
+		t.Fatalf("request a token: %v\n%s", err, raw)
+	}
+	var request struct{ Status struct{ Token string } }
+	if err := json.Unmarshal(raw, &request); err != nil {
+		t.Fatal(err)
+	}
+	published := func(path string, into any) {
+		t.Helper()
+		raw, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/credence-system/services/https:credence-discovery:https/proxy" + path).DoRaw(t.Context())
+		if err == nil {
+			err = json.Unmarshal(raw, into)
+		}
+		if err != nil {
+			t.Fatalf("read %s of discovery: %v", path, err)
+		}
+	}
+	var configuration struct {
+		Issuer string
+		Keys   string `json:"jwks_uri"`
+	}
+	published("/.well-known/openid-configuration", &configuration)
+	if configuration.Issuer != issuer {
+		t.Errorf("the issuer is %q, want %q", configuration.Issuer, issuer)
+	}
+	var keys jose.JSONWebKeySet
+	published(strings.TrimPrefix(configuration.Keys, issuer), &keys)
+	token, err := jwt.ParseSigned(request.Status.Token, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims jwt.Claims
+	if err := token.Claims(keys, &claims); err != nil {
+		t.Fatalf("verify the token: %v", err)
+	}
+	return claims.Subject
+}
+
+func identity(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// available waits until the cluster reaches the API.
+func available(t *testing.T, cluster *controlplane.ControlPlane) {
+	t.Helper()
+	services := dynamic.NewForConfigOrDie(cluster.Admin).Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	for _, name := range []string{"v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev"} {
+		eventually(t, func(ctx context.Context) error {
+			found, err := services.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if raw, _ := json.Marshal(found.Object["status"]); !bytes.Contains(raw, []byte(`"status":"True"`)) {
+				return errors.New(string(raw))
+			}
+			return nil
+		})
+	}
+}
+
+// state describes the pods of an installation that did not succeed.
+func state(t *testing.T, client kubernetes.Interface) string {
+	pods, err := client.CoreV1().Pods("credence-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	var out strings.Builder
+	for _, pod := range pods.Items {
+		for _, container := range pod.Status.ContainerStatuses {
+			if container.Ready {
+				continue
+			}
+			lines := int64(5)
+			log, _ := client.CoreV1().Pods("credence-system").GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &lines}).DoRaw(t.Context())
+			fmt.Fprintf(&out, "%s: %+v\n%s\n", pod.Name, container.State, log)
+		}
+	}
+	return out.String()
+}
