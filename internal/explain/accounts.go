@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/gmsa/lint"
 	"github.com/credence-id/credence/internal/securitycontext"
@@ -156,7 +156,7 @@ func assumed(specs map[string]gmsa.Spec, unknown map[string]bool, references []g
 	return assumed
 }
 
-func (x *Accounts) refuse(denial *admission.Denial) {
+func (x *Accounts) refuse(denial *decision.Denial) {
 	if denial != nil {
 		x.Verdict, x.Code, x.Reason = Refused, denial.Code, denial.Message
 		for _, other := range denial.Others {

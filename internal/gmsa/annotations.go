@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/credence-id/credence/api/windows/v1"
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 )
 
 // annotated are the references in annotations, the pod's first.
@@ -57,7 +57,7 @@ func annotationPath(key string) string { return "metadata.annotations[" + key + 
 
 // Unchanged refuses (400) an update that changes, adds or removes an annotation that names the account of a pod's containers. The
 // node reads it without another check by the API server: fields are immutable, annotations are not.
-func Unchanged(old, now map[string]string) *admission.Denial {
+func Unchanged(old, now map[string]string) *decision.Denial {
 	keys := map[string]bool{}
 	for _, annotations := range []map[string]string{old, now} {
 		for key := range annotations {
@@ -66,7 +66,7 @@ func Unchanged(old, now map[string]string) *admission.Denial {
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if _, ours := AnnotationOf(key); ours && old[key] != now[key] {
-			return admission.BadRequest(fmt.Sprintf("%s of a pod that exists can't be %s: it names the Active Directory account of its containers; create the pod anew",
+			return decision.BadRequest(fmt.Sprintf("%s of a pod that exists can't be %s: it names the Active Directory account of its containers; create the pod anew",
 				annotationPath(key), change(old[key], now[key]))).At(annotationPath(key))
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -98,10 +98,10 @@ func TestExpand(t *testing.T) {
 	for _, name := range []string{"pod", "init", "two", "debug", "a-pod", "a-two"} {
 		specs[name] = gmsa.Spec{Exists: true, Contents: `{"of":"` + name + `"}`}
 	}
-	add := func(path, name string) admission.Operation {
-		return admission.Operation{Op: "add", Path: path, Value: `{"of":"` + name + `"}`}
+	add := func(path, name string) decision.Operation {
+		return decision.Operation{Op: "add", Path: path, Value: `{"of":"` + name + `"}`}
 	}
-	want := []admission.Operation{
+	want := []decision.Operation{
 		add("/spec/securityContext/windowsOptions/gmsaCredentialSpec", "pod"),
 		add("/spec/initContainers/0/securityContext/windowsOptions/gmsaCredentialSpec", "init"),
 		add("/spec/ephemeralContainers/0/securityContext/windowsOptions/gmsaCredentialSpec", "debug"),
@@ -114,7 +114,7 @@ func TestExpand(t *testing.T) {
 	}
 	request := gmsa.Request{ServiceAccount: "web", References: gmsa.References(everywhere(), true), Specs: specs, Uses: uses}
 	result := gmsa.Expand(request)
-	if diff := cmp.Diff(admission.Result{Patch: want}, result); diff != "" {
+	if diff := cmp.Diff(decision.Result{Patch: want}, result); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// Contents are for those alone who may use the object.
@@ -206,7 +206,7 @@ func TestAuthorizeHasAllReasons(t *testing.T) {
 		t.Fatal("admitted")
 	}
 	var got []string
-	for _, d := range append([]*admission.Denial{denial}, denial.Others...) {
+	for _, d := range append([]*decision.Denial{denial}, denial.Others...) {
 		got = append(got, fmt.Sprint(d.Code, " ", d.Field))
 	}
 	const options = "].securityContext.windowsOptions.gmsaCredentialSpec"
@@ -266,14 +266,14 @@ func TestUnchanged(t *testing.T) {
 
 func TestHostname(t *testing.T) {
 	references := gmsa.References(everywhere(), false)
-	if got := gmsa.Hostname(everywhere(), references, "w-1"); !cmp.Equal(got, []admission.Operation{{Op: "add", Path: "/spec/hostname", Value: "w-1"}}) {
+	if got := gmsa.Hostname(everywhere(), references, "w-1"); !cmp.Equal(got, []decision.Operation{{Op: "add", Path: "/spec/hostname", Value: "w-1"}}) {
 		t.Errorf("got %v", got)
 	}
 	own := everywhere()
 	own.Spec.Hostname = "mine"
 	host := everywhere()
 	host.Spec.HostNetwork = true
-	for name, got := range map[string][]admission.Operation{
+	for name, got := range map[string][]decision.Operation{
 		"a name of its own": gmsa.Hostname(own, references, "w-1"), "the host's": gmsa.Hostname(host, references, "w-1"),
 		"not asked for": gmsa.Hostname(everywhere(), references, ""), "no account": gmsa.Hostname(everywhere(), nil, "w-1"),
 	} {

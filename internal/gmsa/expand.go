@@ -3,7 +3,7 @@ package gmsa
 import (
 	"fmt"
 
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 )
 
 // Spec is what is known of the GMSACredentialSpec of a name.
@@ -17,9 +17,9 @@ type Spec struct {
 
 // Expand fills in the contents of those references of a request that have a name alone; others stay as they are. It refuses names
 // without an object (422), names that the service account may not use (403), and objects of no use (422).
-func Expand(r Request) admission.Result {
-	var patch []admission.Operation
-	var denials []*admission.Denial
+func Expand(r Request) decision.Result {
+	var patch []decision.Operation
+	var denials []*decision.Denial
 	for _, reference := range Unresolved(r.References) {
 		spec := r.Specs[reference.Name]
 		denial := spec.unusable(reference)
@@ -30,20 +30,20 @@ func Expand(r Request) admission.Result {
 			denials = append(denials, denial)
 			continue
 		}
-		patch = append(patch, admission.Operation{Op: "add", Path: reference.pointer, Value: spec.Contents})
+		patch = append(patch, decision.Operation{Op: "add", Path: reference.pointer, Value: spec.Contents})
 	}
 	if len(denials) > 0 {
-		return admission.Result{Denial: first(denials)}
+		return decision.Result{Denial: first(denials)}
 	}
-	return admission.Result{Patch: patch}
+	return decision.Result{Patch: patch}
 }
 
-func (s Spec) unusable(r Reference) *admission.Denial {
+func (s Spec) unusable(r Reference) *decision.Denial {
 	switch {
 	case !s.Exists:
-		return admission.Invalid(fmt.Sprintf("%s: there is no GMSACredentialSpec %q: correct the name, or ask a cluster admin for it", r.NamePath, r.Name)).At(r.NamePath)
+		return decision.Invalid(fmt.Sprintf("%s: there is no GMSACredentialSpec %q: correct the name, or ask a cluster admin for it", r.NamePath, r.Name)).At(r.NamePath)
 	case s.Fault != "":
-		return admission.Invalid(fmt.Sprintf("%s: GMSACredentialSpec %q can't be used: %s: a cluster admin must correct it", r.NamePath, r.Name, s.Fault)).At(r.NamePath)
+		return decision.Invalid(fmt.Sprintf("%s: GMSACredentialSpec %q can't be used: %s: a cluster admin must correct it", r.NamePath, r.Name, s.Fault)).At(r.NamePath)
 	}
 	return nil
 }

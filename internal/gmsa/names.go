@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 )
 
 // MaxNames bounds the GMSACredentialSpecs that a pod can name: the number that a policy can check. It also bounds the cost of one
@@ -16,7 +16,7 @@ const MaxNames = 28
 
 // Names are the distinct names of references, in their order, or a refusal (422) of the first one that no object can have, or
 // that is one too many: such a name goes no further.
-func Names(references []Reference) ([]string, *admission.Denial) {
+func Names(references []Reference) ([]string, *decision.Denial) {
 	var names []string
 	seen := map[string]bool{}
 	for _, r := range references {
@@ -24,10 +24,10 @@ func Names(references []Reference) ([]string, *admission.Denial) {
 			continue
 		}
 		if faults := validation.IsDNS1123Subdomain(r.Name); len(faults) > 0 {
-			return nil, admission.Invalid(fmt.Sprintf("%s: %.80q is not a valid name of a GMSACredentialSpec: %s", r.NamePath, r.Name, strings.Join(faults, "; "))).At(r.NamePath)
+			return nil, decision.Invalid(fmt.Sprintf("%s: %.80q is not a valid name of a GMSACredentialSpec: %s", r.NamePath, r.Name, strings.Join(faults, "; "))).At(r.NamePath)
 		}
 		if len(names) == MaxNames {
-			return nil, admission.Invalid(fmt.Sprintf("%s: %q is one too many: %d different GMSACredentialSpecs can be named, however often each: split the pod", r.NamePath, r.Name, MaxNames)).At(r.NamePath)
+			return nil, decision.Invalid(fmt.Sprintf("%s: %q is one too many: %d different GMSACredentialSpecs can be named, however often each: split the pod", r.NamePath, r.Name, MaxNames)).At(r.NamePath)
 		}
 		seen[r.Name] = true
 		names = append(names, r.Name)

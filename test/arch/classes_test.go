@@ -16,7 +16,7 @@ type class struct {
 }
 
 // core decides, and needs nothing but its arguments.
-const core = `^internal/(admission(/(facts|pods|secrets|templates))?|authority|certificates|clouderror|delivery/(failures|renewal|rights)|discovery|gmsa(/(convert|generate|lint))?|issuer|keyring/keys|` +
+const core = `^internal/(admission/(facts|pods|secrets|templates)|authority|certificates|clouderror|delivery/(failures|renewal|rights)|discovery|gmsa(/(convert|generate|lint))?|issuer|keyring/keys|` +
 	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes|vault))?|targets|tokensecret|trust)$`
 
 // logless is the core without the package of values that hide secrets in logs.
@@ -24,7 +24,7 @@ var logless = strings.Replace(core, "|keyring/keys", "", 1)
 
 // classes are in the order of the tree, from the inside out. Each package is in exactly one.
 var classes = []class{
-	{"ground", `^internal/(atomicfile|filelock|filewatch|identity|liveread|pki|stack|strictjson|version|wording)$`, nil, "it knows nothing of Credence but its words"},
+	{"ground", `^internal/(atomicfile|decision|filelock|filewatch|identity|liveread|pki|stack|strictjson|version|wording)$`, nil, "it knows nothing of Credence but its words"},
 	{"api", `^api/`, nil, "importers of the types get the types alone"},
 	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
 	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},

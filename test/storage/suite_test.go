@@ -115,8 +115,8 @@ func stored(ctx context.Context, t *testing.T, key string) {
 		if err != nil {
 			t.Fatalf("decode %q: %v", r.Value, err)
 		}
-		if pod := decoded.(*example.Pod); pod.ResourceVersion != "" || pod.SelfLink != "" {
-			t.Errorf("stored with resource version %q and link %q", pod.ResourceVersion, pod.SelfLink)
+		if pod := decoded.(*example.Pod); pod.ResourceVersion != "" || pod.GetSelfLink() != "" {
+			t.Errorf("stored with resource version %q and link %q", pod.ResourceVersion, pod.GetSelfLink())
 		}
 		return
 	}

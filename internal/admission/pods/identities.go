@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -22,14 +22,14 @@ const granters = "a cluster admin, or a person with ClusterRole credence:workloa
 func Names(account *corev1.ServiceAccount) ([]string, *Denial) {
 	names, err := tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities])
 	if err != nil {
-		return nil, admission.Invalid(fmt.Sprintf("annotation %s of service account %s/%s %s: a user who may update service accounts there corrects it with: kubectl annotate serviceaccount %s -n %s --overwrite %s=NAME[,NAME...]",
+		return nil, decision.Invalid(fmt.Sprintf("annotation %s of service account %s/%s %s: a user who may update service accounts there corrects it with: kubectl annotate serviceaccount %s -n %s --overwrite %s=NAME[,NAME...]",
 			v1alpha1.AnnotationAccountIdentities, account.Namespace, account.Name, err, account.Name, account.Namespace, v1alpha1.AnnotationAccountIdentities))
 	}
 	return names, nil
 }
 
 func accountMissing(namespace, name string) *Denial {
-	return admission.Forbidden(fmt.Sprintf("service account %s/%s does not exist: set spec.serviceAccountName of the pod to one that does, or have a user who may create service accounts there create it with: kubectl create serviceaccount %s -n %s",
+	return decision.Forbidden(fmt.Sprintf("service account %s/%s does not exist: set spec.serviceAccountName of the pod to one that does, or have a user who may create service accounts there create it with: kubectl create serviceaccount %s -n %s",
 		namespace, name, name, namespace))
 }
 
@@ -47,17 +47,17 @@ func grantOf(r Request, identity Identity, s settings) (grant, *Denial) {
 	account := r.Namespace + "/" + r.Account.Name
 	switch {
 	case !identity.Exists:
-		return grant{}, admission.Forbidden(fmt.Sprintf("workload identity %q, named in annotation %s of service account %s, does not exist in namespace %s: create it, or take its name off the annotation",
+		return grant{}, decision.Forbidden(fmt.Sprintf("workload identity %q, named in annotation %s of service account %s, does not exist in namespace %s: create it, or take its name off the annotation",
 			identity.Name, v1alpha1.AnnotationAccountIdentities, account, r.Namespace))
 	case !identity.Allowed:
-		return grant{}, admission.Forbidden(notAllowed(r, identity))
+		return grant{}, decision.Forbidden(notAllowed(r, identity))
 	case identity.Deleting:
-		return grant{}, admission.Forbidden(fmt.Sprintf("workload identity %s/%s is being deleted, and gets no new tokens: take its name off annotation %s of service account %s, or create it again once it is gone",
+		return grant{}, decision.Forbidden(fmt.Sprintf("workload identity %s/%s is being deleted, and gets no new tokens: take its name off annotation %s of service account %s, or create it again once it is gone",
 			r.Namespace, identity.Name, v1alpha1.AnnotationAccountIdentities, account))
 	}
 	config, problems := r.Adapters(identity.Type).Parse(identity.ProviderConfig, field.NewPath("spec", "targetSystem", "providerConfig"))
 	if len(problems) > 0 {
-		return grant{}, admission.Invalid(fmt.Sprintf("workload identity %s/%s has a providerConfig that target system %s does not take: %s: a user who may update workload identities there corrects it with: kubectl edit workloadidentity %s -n %s",
+		return grant{}, decision.Invalid(fmt.Sprintf("workload identity %s/%s has a providerConfig that target system %s does not take: %s: a user who may update workload identities there corrects it with: kubectl edit workloadidentity %s -n %s",
 			r.Namespace, identity.Name, identity.Type, problems.ToAggregate(), identity.Name, r.Namespace))
 	}
 	g := grant{identity: identity.Name, place: target.PodPlace(s.os, s.mountPath, identity.Name)}

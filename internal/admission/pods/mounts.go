@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -38,7 +38,7 @@ func mounted(pod *corev1.Pod, c container, g grant) (bool, *Denial) {
 }
 
 func taken(c container, g grant, what string) *Denial {
-	return admission.Invalid(fmt.Sprintf("container %q of the pod %s, which is in the way of workload identity %q at %s: mount it elsewhere, or give the identities another folder with annotation %s of the pod",
+	return decision.Invalid(fmt.Sprintf("container %q of the pod %s, which is in the way of workload identity %q at %s: mount it elsewhere, or give the identities another folder with annotation %s of the pod",
 		c.name, what, g.identity, g.place.Dir, v1alpha1.AnnotationMountPath))
 }
 

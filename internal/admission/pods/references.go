@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -22,7 +22,7 @@ func foreignSecrets(r Request) *Denial {
 			own = ownSecrets(r.Account)
 		}
 		if !slices.Contains(own, name) {
-			return admission.Forbidden(fmt.Sprintf("%s of the pod names Secret %q: Secrets with the prefix %s carry tokens for the pods of one service account, and this one is not for service account %s/%s: remove the reference, and give the pod the service account whose identities it needs",
+			return decision.Forbidden(fmt.Sprintf("%s of the pod names Secret %q: Secrets with the prefix %s carry tokens for the pods of one service account, and this one is not for service account %s/%s: remove the reference, and give the pod the service account whose identities it needs",
 				where, abbreviate(name), tokensecret.NamePrefix, r.Namespace, r.Account.Name))
 		}
 	}

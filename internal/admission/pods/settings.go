@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -43,13 +43,13 @@ func settingsOf(r Request) (settings, *Denial) {
 	if text, present := r.Pod.Annotations[v1alpha1.AnnotationMountPath]; present {
 		mountPath, problem := parseMountPath(text, s.os)
 		if problem != "" {
-			return s, admission.Invalid(fmt.Sprintf("annotation %s of the pod %s: give an absolute path such as %s", v1alpha1.AnnotationMountPath, problem, target.DefaultMountPath))
+			return s, decision.Invalid(fmt.Sprintf("annotation %s of the pod %s: give an absolute path such as %s", v1alpha1.AnnotationMountPath, problem, target.DefaultMountPath))
 		}
 		s.mountPath = mountPath
 	}
 	skip, problem := parseSkip(r)
 	if problem != "" {
-		return s, admission.Invalid(fmt.Sprintf("annotation %s of the pod %s: list names of its containers, separated by commas", v1alpha1.AnnotationSkipContainers, problem))
+		return s, decision.Invalid(fmt.Sprintf("annotation %s of the pod %s: list names of its containers, separated by commas", v1alpha1.AnnotationSkipContainers, problem))
 	}
 	s.skip = skip
 	return s, nil

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -54,7 +54,7 @@ func sharedVariables(grants []grant, os target.OS) *Denial {
 		for _, v := range g.injection.Env {
 			for _, other := range grants[:i] {
 				if _, both := last(asEnv(other.injection.Env), v.Name, os); both {
-					return admission.Invalid(fmt.Sprintf("workload identities %q and %q of the pod's service account both need the variable %s, and a container can have it once: give them to pods of two service accounts",
+					return decision.Invalid(fmt.Sprintf("workload identities %q and %q of the pod's service account both need the variable %s, and a container can have it once: give them to pods of two service accounts",
 						other.identity, g.identity, v.Name))
 				}
 			}

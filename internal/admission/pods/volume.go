@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -78,7 +78,7 @@ func (p *patch) volumes(pod *corev1.Pod, grants []grant) *Denial {
 		case i < 0:
 			missing = append(missing, g.volume)
 		case !equality.Semantic.DeepEqual(withDefaults(pod.Spec.Volumes[i]), g.volume):
-			return admission.Invalid(fmt.Sprintf("spec.volumes[%d] of the pod has the name %q, which is that of the volume for workload identity %q, but it is another volume: rename it, or remove it if it came with a copied pod",
+			return decision.Invalid(fmt.Sprintf("spec.volumes[%d] of the pod has the name %q, which is that of the volume for workload identity %q, but it is another volume: rename it, or remove it if it came with a copied pod",
 				i, g.volume.Name, g.identity))
 		}
 	}
@@ -131,7 +131,7 @@ func (p *patch) files(pod *corev1.Pod, grants []grant) *Denial {
 			case !present:
 				p.add("/metadata/annotations/"+pointer(f.annotation), f.content)
 			case content != f.content:
-				return admission.Invalid(fmt.Sprintf("annotation %s of the pod is a file of workload identity %q, but has another content: remove the annotation, it is written when the pod is created", f.annotation, g.identity))
+				return decision.Invalid(fmt.Sprintf("annotation %s of the pod is a file of workload identity %q, but has another content: remove the annotation, it is written when the pod is created", f.annotation, g.identity))
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -42,7 +42,7 @@ func Decide(r Request) Result {
 		if r.sameRequest() {
 			return Result{Patch: requester}
 		}
-		return Result{Denial: admission.Invalid(fmt.Sprintf("%s: correct it, or take the label %s off the Secret", err, v1alpha1.LabelPurpose))}
+		return Result{Denial: decision.Invalid(fmt.Sprintf("%s: correct it, or take the label %s off the Secret", err, v1alpha1.LabelPurpose))}
 	}
 	if denial := r.authority(request); denial != nil {
 		return Result{Denial: denial}
@@ -67,11 +67,11 @@ func (r Request) authority(request tokensecret.Request) *Denial {
 		return nil
 	}
 	if tokensecret.ServiceAccountContext(request.Context) {
-		return admission.Forbidden(fmt.Sprintf("annotation %s names a service account: only the agent writes such Secrets, for service accounts with the annotation %s; annotate service account %s in namespace %s, or leave the context out",
+		return decision.Forbidden(fmt.Sprintf("annotation %s names a service account: only the agent writes such Secrets, for service accounts with the annotation %s; annotate service account %s in namespace %s, or leave the context out",
 			v1alpha1.AnnotationContextObject, v1alpha1.AnnotationAccountIdentities, request.Context.Name, request.Context.Namespace))
 	}
 	if strings.HasPrefix(r.Secret.Name, tokensecret.NamePrefix) {
-		return admission.Forbidden(fmt.Sprintf("Secret %q: the prefix %s is kept for Secrets that the agent makes for pods: give it another name", r.Secret.Name, tokensecret.NamePrefix))
+		return decision.Forbidden(fmt.Sprintf("Secret %q: the prefix %s is kept for Secrets that the agent makes for pods: give it another name", r.Secret.Name, tokensecret.NamePrefix))
 	}
 	return nil
 }
@@ -127,19 +127,19 @@ const maxConfig = 128 << 10
 func injection(secret *corev1.Secret, request tokensecret.Request, adapters func(string) target.Adapter) (rendered, *Denial) {
 	targetType := secret.Labels[v1alpha1.LabelProvider]
 	if size := len(secret.Data[v1alpha1.SecretConfig]); size > maxConfig {
-		return rendered{}, admission.Invalid(fmt.Sprintf("data key %s of the Secret is %d bytes long, at most %d are allowed: the agent writes it from the identity, leave it out",
+		return rendered{}, decision.Invalid(fmt.Sprintf("data key %s of the Secret is %d bytes long, at most %d are allowed: the agent writes it from the identity, leave it out",
 			v1alpha1.SecretConfig, size, maxConfig))
 	}
 	providerConfig, err := tokensecret.ProviderConfig(secret.Data[v1alpha1.SecretConfig])
 	if err != nil {
-		return rendered{}, admission.Invalid(fmt.Sprintf("data key %s of the Secret: %s: the agent writes it from the identity, leave it out", v1alpha1.SecretConfig, err))
+		return rendered{}, decision.Invalid(fmt.Sprintf("data key %s of the Secret: %s: the agent writes it from the identity, leave it out", v1alpha1.SecretConfig, err))
 	}
 	config, problems := adapters(targetType).Parse(providerConfig, field.NewPath("data", v1alpha1.SecretConfig))
 	if len(problems) > 0 {
 		if len(providerConfig) == 0 {
 			return rendered{waiting: true}, nil
 		}
-		return rendered{}, admission.Invalid(fmt.Sprintf("data key %s of the Secret is not for target system %q, which the label %s names: %s: the agent writes it from the identity, leave it out",
+		return rendered{}, decision.Invalid(fmt.Sprintf("data key %s of the Secret is not for target system %q, which the label %s names: %s: the agent writes it from the identity, leave it out",
 			v1alpha1.SecretConfig, targetType, v1alpha1.LabelProvider, problems.ToAggregate()))
 	}
 	place := target.SecretPlace(targetType)

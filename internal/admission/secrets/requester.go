@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -24,7 +24,7 @@ func (r Request) requester() ([]Operation, *Denial) {
 		if r.sameRequest() && (named == "" || named == r.Old.Annotations[v1alpha1.AnnotationRequester]) {
 			want = tokensecret.Requester(r.Old)
 		} else if err != nil {
-			return nil, admission.Invalid(fmt.Sprintf("%s: the user who requests tokens is recorded on the Secret; have another user label it", err))
+			return nil, decision.Invalid(fmt.Sprintf("%s: the user who requests tokens is recorded on the Secret; have another user label it", err))
 		}
 	}
 	var operations []Operation

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 )
 
 // defaultAccount is the service account of pods that do not name one.
@@ -107,7 +107,7 @@ func decode(object []byte) (*workload, error) {
 }
 
 // Warnings are those about what a decision on the pod of a workload would be.
-func (w *Workload) Warnings(result admission.Result) []string {
+func (w *Workload) Warnings(result decision.Result) []string {
 	if result.Denial != nil {
 		return []string{fmt.Sprintf("pods of %s %s will be refused: %s", w.Kind, w.Name, result.Denial.Message)}
 	}

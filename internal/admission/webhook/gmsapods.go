@@ -7,8 +7,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -95,9 +95,9 @@ func (a *managedAccounts) find(ctx context.Context, q *gmsa.Request, names []str
 
 // broughtAlong returns which part of a pod a review is about: all of it (nil), ephemeral containers, or nothing that concerns
 // group managed service accounts.
-func broughtAlong(r *request[accountObject]) (added []string, concerns bool, refusal *admission.Denial) {
+func broughtAlong(r *request[accountObject]) (added []string, concerns bool, refusal *decision.Denial) {
 	if !isPod(r) {
-		return nil, false, admission.BadRequest("this webhook is for pods, not for " + r.about())
+		return nil, false, decision.BadRequest("this webhook is for pods, not for " + r.about())
 	}
 	switch {
 	case r.Object == nil: // of DELETE, which needs no check
@@ -109,7 +109,7 @@ func broughtAlong(r *request[accountObject]) (added []string, concerns bool, ref
 	case r.Operation == admissionv1.Update && r.OldObject != nil: // the API server itself lets none of these fields be changed
 		return nil, false, nil
 	}
-	return nil, false, admission.BadRequest("this webhook is for CREATE and UPDATE of pods, not for " + string(r.Operation) + " of " + r.about())
+	return nil, false, decision.BadRequest("this webhook is for CREATE and UPDATE of pods, not for " + string(r.Operation) + " of " + r.about())
 }
 
 func isPod[T any](r *request[T]) bool {
@@ -126,7 +126,7 @@ func anotherProgram(r *request[accountObject]) bool {
 
 // annotationsOnly decides about requests that can change an account only by annotations: updates of pods, and
 // bindings, whose annotations become those of the pod.
-func (a *managedAccounts) annotationsOnly(r *request[accountObject]) (denial *admission.Denial, decided bool) {
+func (a *managedAccounts) annotationsOnly(r *request[accountObject]) (denial *decision.Denial, decided bool) {
 	binding := r.Resource.Group == "" && (r.Resource.Resource == "bindings" || isPod(r) && r.SubResource == "binding")
 	switch {
 	case binding && r.Operation == admissionv1.Create && r.Object != nil:

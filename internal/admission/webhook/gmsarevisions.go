@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -31,7 +31,7 @@ func (a *managedAccounts) revision(ctx context.Context, r *request[json.RawMessa
 	if detail != "" {
 		detail = " (" + detail + ")"
 	}
-	return refused(admission.Forbidden("data.spec.template of a ControllerRevision is merged into the template of a workload, which may have any GMSACredentialSpec: user " +
+	return refused(decision.Forbidden("data.spec.template of a ControllerRevision is merged into the template of a workload, which may have any GMSACredentialSpec: user " +
 		r.UserInfo.Name + " may not use all of them in namespace " + r.Namespace + detail + ": change the template of the workload instead")), nil
 }
 

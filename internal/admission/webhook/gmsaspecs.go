@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/credence-id/credence/api/windows/v1"
-	"github.com/credence-id/credence/internal/admission"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/gmsa/lint"
 )
 
@@ -26,15 +26,15 @@ func credentialSpecReview(_ context.Context, r *request[credentialSpecObject]) (
 		return answer{}, nil
 	}
 	if len(r.Object.Credspec) == 0 || string(r.Object.Credspec) == "null" {
-		return refused(admission.Invalid("credspec is missing, so no pod can use the object: add it beside metadata, as credence gmsa generate prints it")), nil
+		return refused(decision.Invalid("credspec is missing, so no pod can use the object: add it beside metadata, as credence gmsa generate prints it")), nil
 	}
-	var result admission.Result
+	var result decision.Result
 	for _, finding := range lint.Check(r.Object.Credspec) {
 		says := fmt.Sprintf("%s: %s; %s", finding.Path, finding.Reason, finding.Fix)
 		if !finding.Refused {
 			result.Warnings = append(result.Warnings, says)
 		} else if result.Denial == nil {
-			result.Denial = admission.Invalid(says)
+			result.Denial = decision.Invalid(says)
 		}
 	}
 	return answerOf(result), nil

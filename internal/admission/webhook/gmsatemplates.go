@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/admission/templates"
+	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -51,14 +51,14 @@ func (a *managedAccounts) template(ctx context.Context, r *request[json.RawMessa
 }
 
 // foresee is what will be decided about the pods of a workload.
-func (a *managedAccounts) foresee(ctx context.Context, r *request[json.RawMessage], workload *templates.Workload, references []gmsa.Reference) (admission.Result, error) {
+func (a *managedAccounts) foresee(ctx context.Context, r *request[json.RawMessage], workload *templates.Workload, references []gmsa.Reference) (decision.Result, error) {
 	names, denial := gmsa.Names(references)
 	if denial != nil {
-		return admission.Result{Denial: denial}, nil
+		return decision.Result{Denial: denial}, nil
 	}
 	q := gmsa.Request{Namespace: r.Namespace, ServiceAccount: workload.Pod.Spec.ServiceAccountName, References: references}
 	if err := a.find(ctx, &q, names); err != nil {
-		return admission.Result{}, err
+		return decision.Result{}, err
 	}
 	q.References = gmsa.Filled(references, q.Specs)
 	return gmsa.Authorize(q), nil

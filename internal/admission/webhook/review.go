@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/credence-id/credence/internal/admission"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/decision"
 )
 
 // review is an AdmissionReview of objects of type T: the part that a decision needs, decoded in one pass.
@@ -74,7 +74,7 @@ type answer struct {
 	reason   metav1.StatusReason
 	message  string
 	causes   []metav1.StatusCause
-	patch    []admission.Operation // may be empty
+	patch    []decision.Operation // may be empty
 	warnings []string
 	// audit are annotations of the API server's audit event, by key.
 	audit map[string]string
@@ -82,7 +82,7 @@ type answer struct {
 	reported bool
 }
 
-func answerOf(result admission.Result) answer {
+func answerOf(result decision.Result) answer {
 	a := answer{patch: result.Patch, warnings: result.Warnings}
 	if result.Denial != nil {
 		a.code, a.reason, a.message, a.causes = result.Denial.Code, result.Denial.Reason, result.Denial.Message, causesOf(result.Denial)
@@ -94,9 +94,9 @@ func answerOf(result admission.Result) answer {
 const maxCauses = 20
 
 // causesOf are the reasons of a Denial that are about a field, for programs that show them beside it.
-func causesOf(denial *admission.Denial) []metav1.StatusCause {
+func causesOf(denial *decision.Denial) []metav1.StatusCause {
 	var causes []metav1.StatusCause
-	for _, d := range append([]*admission.Denial{denial}, denial.Others...) {
+	for _, d := range append([]*decision.Denial{denial}, denial.Others...) {
 		kind := metav1.CauseTypeFieldValueInvalid
 		if d.Code == http.StatusForbidden {
 			kind = metav1.CauseTypeForbidden
@@ -110,10 +110,10 @@ func causesOf(denial *admission.Denial) []metav1.StatusCause {
 	return causes
 }
 
-func refused(denial *admission.Denial) answer { return answerOf(admission.Result{Denial: denial}) }
+func refused(denial *decision.Denial) answer { return answerOf(decision.Result{Denial: denial}) }
 
 func wrong(format string, args ...any) answer {
-	return refused(admission.BadRequest(fmt.Sprintf(format, args...)))
+	return refused(decision.BadRequest(fmt.Sprintf(format, args...)))
 }
 
 // failed is the answer without a decision, which must not be taken for a denial.

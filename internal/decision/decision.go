@@ -1,6 +1,6 @@
-// Package admission is the common part of the decisions of its subpackages: a refusal with its reason, or a patch. In goes
+// Package decision is the common part of what rules of admission decide: a refusal with its reason, or a patch. In goes
 // nothing, out come plain values; it decides nothing, and makes no requests.
-package admission
+package decision
 
 import (
 	"net/http"
