@@ -30,7 +30,7 @@ const (
 	// of Credence still runs.
 	owner = "credence:apiserver"
 
-	whileMissing, whileThere = 2 * time.Second, time.Minute
+	whileMissing, whileThere = 2 * time.Second, 10 * time.Second
 	answerTimeout            = 5 * time.Second
 )
 

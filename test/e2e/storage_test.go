@@ -127,7 +127,7 @@ func (p plane) attackRecords(t *testing.T, namespace string, wi *v1alpha1.Worklo
 	rbac := p.client(t).RbacV1()
 	role, err := rbac.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"storage.credence.dev"}, Resources: []string{"*"}, Verbs: []string{"*"}},
-		{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"}}, // escalate and bind too
 	}}, metav1.CreateOptions{})
 	if err != nil {
@@ -161,6 +161,7 @@ func (p plane) attackRecords(t *testing.T, namespace string, wi *v1alpha1.Worklo
 			{"PATCH", recordsPath + "/new?fieldManager=m&force=true", "application/apply-patch+yaml", fmt.Sprintf(record, "new", "")},
 			{"DELETE", recordsPath + "/" + name, "", ""},
 			{"DELETE", recordsPath, "", ""},
+			{"PATCH", "/apis/apiregistration.k8s.io/v1/apiservices/v1.storage.credence.dev", mergePatch, `{"metadata":{"labels":{"kube-aggregator.kubernetes.io/automanaged":null}},"spec":{"service":{"name":"x","namespace":"default","port":443}}}`},
 			{"DELETE", definitionPath, "", ""},
 			{"DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldSelector=metadata.name%3Drecords.storage.credence.dev", "", ""},
 			{"PATCH", definitionPath, mergePatch, `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://example.com"}}}}}`},

@@ -33,7 +33,12 @@ app.kubernetes.io/component: {{ .name }}
 
 {{/* What a component's pods are made of: its own values over those of all; context: root, name. */}}
 {{- define "credence.pod" -}}
-{{- toYaml (mergeOverwrite (deepCopy .root.Values.pods) (deepCopy (index .root.Values.components .name | default dict))) }}
+{{- $own := index .root.Values.components .name | default dict }}
+{{- $pod := mergeOverwrite (deepCopy .root.Values.pods) (deepCopy $own) }}
+{{- range list "podDisruptionBudget" "nodeSelector" }}
+{{- if hasKey $own . }}{{ $_ := set $pod . (index $own .) }}{{ end }}
+{{- end }}
+{{- toYaml $pod }}
 {{- end }}
 
 {{/* The manifests that belong to what is enabled; context: the root. */}}
@@ -76,22 +81,21 @@ app.kubernetes.io/component: {{ .name }}
 {{- end }}
 {{- end }}
 
-{{/* The components that run: program, ports, arguments; context: the root. */}}
+{{/* The components that run: program, ports, arguments; context: the root. No two have a port in common, for pods with hostNetwork. */}}
 {{- define "credence.components" -}}
 {{- $v := .Values }}
 {{- $documents := printf "%s/credence-discovery" .Release.Namespace }}
-{{- $identities := ternary (list) (list "--identity-kubeconfig=/identities/kubeconfig") (empty $v.workloads.identityKubeconfigSecret) }}
-{{- $keys := ternary (list (printf "--keys-secret=%s/credence-keys" .Release.Namespace)) (list (printf "--signer-socket=%s" $v.keys.signerSocket)) (empty $v.keys.signerSocket) }}
+{{- $keys := ternary (list (printf "--keys-secret=%s/credence-keys" .Release.Namespace)) (list (printf "--signer-socket=/signer/%s" (base $v.keys.signerSocket))) (empty $v.keys.signerSocket) }}
 {{- if $v.identities.enabled }}
 apiserver:
   program: credence-server
-  ports: {https: 6443}
+  ports: {https: 7443}
   service: {https: 443}
   health: https
   args:
   - apiserver
   - --bind-address=0.0.0.0
-  - --secure-port=6443
+  - --secure-port=7443
   - --issuer={{ $v.issuer }}
   - --publish-configmap={{ $documents }}
   - --audit-log-path=-
@@ -114,12 +118,12 @@ apiserver:
 {{- if empty $v.keys.signerSocket }}
 controller:
   program: credence-server
-  ports: {health: 8443}
+  ports: {health: 7444}
   health: health
   args:
   - controller
   - --bind-address=0.0.0.0
-  - --health-port=8443
+  - --health-port=7444
   - --issuer={{ $v.issuer }}
   - --documents-configmap={{ $documents }}
   - --key-rotation-period={{ $v.keys.rotationPeriod }}
@@ -128,13 +132,13 @@ controller:
 {{- end }}
 discovery:
   program: credence-discovery
-  ports: {https: 8443, health: 8444}
+  ports: {https: 7445, health: 7446}
   service: {https: 443}
   health: health
   args:
   - --bind-address=0.0.0.0
-  - --port=8443
-  - --health-port=8444
+  - --port=7445
+  - --health-port=7446
   - --issuer={{ $v.issuer }}
   - --documents-configmap={{ $documents }}
   - --documents-cache=/data/documents
@@ -142,25 +146,25 @@ discovery:
 {{- if $v.workloads.enabled }}
 agent:
   program: credence-server
-  ports: {health: 8443}
+  ports: {health: 7447}
   health: health
   args:
   - agent
   - --bind-address=0.0.0.0
-  - --health-port=8443
-  {{- with $identities }}
-  {{- toYaml . | nindent 2 }}
+  - --health-port=7447
+  {{- if $v.workloads.identityKubeconfigSecret }}
+  - --identity-kubeconfig=/identities/agent.kubeconfig
   {{- end }}
 webhook:
   program: credence-server
-  ports: {https: 9443, health: 9444}
+  ports: {https: 7448, health: 7449}
   service: {https: 443}
   health: health
   args:
   - webhook
   - --bind-address=0.0.0.0
-  - --port=9443
-  - --health-port=9444
+  - --port=7448
+  - --health-port=7449
   - --gmsa-enforcement={{ $v.gmsa.enforcement }}
   {{- if $v.gmsa.annotations }}
   - --feature-gates=WindowsGMSAAnnotations=true
@@ -168,27 +172,27 @@ webhook:
   {{- if $v.gmsa.requireUser }}
   - --gmsa-require-user
   {{- end }}
-  {{- with $identities }}
-  {{- toYaml . | nindent 2 }}
+  {{- if $v.workloads.identityKubeconfigSecret }}
+  - --identity-kubeconfig=/identities/webhook.kubeconfig
   {{- end }}
 binder:
   program: credence-server
-  ports: {health: 8443}
+  ports: {health: 7450}
   health: health
   args:
   - binder
   - --bind-address=0.0.0.0
-  - --health-port=8443
+  - --health-port=7450
 {{- end }}
 {{- if eq $v.certificates.source "credence" }}
 certificates:
   program: credence-server
-  ports: {health: 8443}
+  ports: {health: 7451}
   health: health
   args:
   - certificates
   - --bind-address=0.0.0.0
-  - --health-port=8443
+  - --health-port=7451
   {{- if $v.identities.enabled }}
   - --register-api
   {{- end }}
@@ -213,6 +217,9 @@ certificates:
 {{- end }}
 {{- if and $v.gmsa.enabled (not $v.workloads.enabled) }}
 {{- fail "gmsa.enabled: the webhook decides about gMSA, and is part of workloads: set workloads.enabled=true, or gmsa.enabled=false" }}
+{{- end }}
+{{- if and $v.discovery.httpRoute.enabled (not $v.discovery.httpRoute.parentRefs) }}
+{{- fail "discovery.httpRoute.parentRefs: missing: the Gateways that the route is for" }}
 {{- end }}
 {{- if and (eq $v.storage.type "etcd") (not $v.storage.etcd.servers) }}
 {{- fail "storage.etcd.servers: missing: the URLs of the etcd cluster" }}
