@@ -100,6 +100,7 @@ func (f *Fake) FetchKeys(ctx context.Context, _ *externaljwt.FetchKeysRequest) (
 	state := f.current()
 	if state.HangKeys {
 		<-ctx.Done()
+		return nil, ctx.Err() // an answer might still be in time
 	}
 	if state.FailKeys != nil {
 		return nil, state.FailKeys
@@ -132,6 +133,7 @@ func (f *Fake) Sign(ctx context.Context, request *externaljwt.SignJWTRequest) (*
 	state := f.current()
 	if state.HangSign {
 		<-ctx.Done()
+		return nil, ctx.Err() // an answer might still be in time
 	}
 	if state.FailSign != nil {
 		return nil, state.FailSign
