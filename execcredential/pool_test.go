@@ -180,6 +180,10 @@ func TestRunsLeaveNothingBehind(t *testing.T) {
 				buffer := make([]byte, 1<<20)
 				t.Errorf("%d goroutines before, %d after:\n%s", before, after, buffer[:runtime.Stack(buffer, true)])
 			}
+			// A pipe is closed once its last writer has ended, which the kernel may report a moment later.
+			for deadline := time.Now().Add(time.Minute); openFiles() > files && time.Now().Before(deadline); {
+				time.Sleep(2 * time.Millisecond)
+			}
 			if after := openFiles(); after > files {
 				t.Errorf("%d files open before, %d after", files, after)
 			}
