@@ -284,12 +284,10 @@ func TestUpRefuses(t *testing.T) {
 	})
 	t.Run("no other programs", func(t *testing.T) {
 		alone := filepath.Join(t.TempDir(), "credence")
-		content, err := os.ReadFile(program("credence"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(alone, content, 0o755); err != nil {
-			t.Fatal(err)
+		// By another process: while this one has the file open to write, each process that another test starts inherits it, and a file that
+		// is open to write cannot be executed.
+		if output, err := exec.CommandContext(t.Context(), "cp", program("credence"), alone).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, output)
 		}
 		refused(t, []string{"credence-devcluster", "make build"}, alone, "--dir", t.TempDir())
 	})
