@@ -71,7 +71,11 @@ func examples(t testing.TB, path, fence string) []example {
 	return list
 }
 
+// columns are the spaces between the columns of a table: how many there are depends on the longest value of a column.
+var columns = regexp.MustCompile(`(\S) {2,}(\S)`)
+
 // pattern matches the output that a document promises: … stands for any text of a line, and alone for any lines.
+// Columns may be wider or narrower than in the document.
 func pattern(want string) *regexp.Regexp {
 	var expression strings.Builder
 	for line := range strings.Lines(want) {
@@ -79,7 +83,9 @@ func pattern(want string) *regexp.Regexp {
 			expression.WriteString(`(?s:.*)`)
 			continue
 		}
-		expression.WriteString(strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(line, " \n")), "…", `[^\n]*`) + ` *\n`)
+		quoted := regexp.QuoteMeta(strings.TrimRight(line, " \n"))
+		quoted = columns.ReplaceAllString(quoted, `$1 {2,}$2`)
+		expression.WriteString(strings.ReplaceAll(quoted, "…", `[^\n]*`) + ` *\n`)
 	}
 	return regexp.MustCompile(`^` + expression.String() + `\n?$`)
 }

@@ -9,6 +9,7 @@ func TestPattern(t *testing.T) {
 	}{
 		{"", "", true}, {"", "x\n", false}, {"a\n", "a\n", true}, {"a\n", "a\nb\n", false}, {"a…c\n", "abbc\n", true},
 		{"a…c\n", "ab\nbc\n", false}, {"a\n…\n", "a\nb\nc\n", true}, {"a\n…\n", "b\n", false}, {"a.c\n", "abc\n", false},
+		{"AGE   READY\n", "AGE    READY\n", true}, {"a   …  c   d\n", "a  bbbbb  c  d\n", true}, {"a  b\n", "a b\n", false}, {"  a: b\n", "    a: b\n", false},
 	} {
 		if pattern(test.want).MatchString(test.got) != test.matches {
 			t.Errorf("pattern(%q) on %q: want %v", test.want, test.got, test.matches)
