@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -95,14 +94,10 @@ func newClusters(config Config) (clusters, error) {
 }
 
 func clientConfig(flag, kubeconfig string) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	}
+	config, err := serving.Cluster(flag, kubeconfig, "agent")
 	if err != nil {
-		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set %s", err, flag)
+		return nil, err
 	}
-	config.UserAgent = "credence-server/agent"
 	// The number of requests is bounded by the number of Secrets renewed at once.
 	config.QPS = -1
 	return config, nil

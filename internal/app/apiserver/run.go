@@ -6,14 +6,14 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/credence-id/credence/internal/apiserver/storage"
-	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
-	"github.com/credence-id/credence/internal/app/serving"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/internal/apiserver/storage"
+	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
+	"github.com/credence-id/credence/internal/app/serving"
 )
 
 // startupTimeout bounds the server's requests to its cluster before it serves.
@@ -87,15 +87,11 @@ func recordsOf(ctx context.Context, o *Options) (rest.Interface, error) {
 // clientOf returns a client of the Kubernetes API without a limit of our own: it would be shared by all callers. Their requests
 // are limited where they come in.
 func clientOf(kubeconfig string, change func(*rest.Config)) (kubernetes.Interface, error) {
-	config, err := rest.InClusterConfig()
-	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	}
+	config, err := serving.Cluster("--kubeconfig", kubeconfig, "apiserver")
 	if err != nil {
-		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set --kubeconfig", err)
+		return nil, err
 	}
 	config.QPS = -1
-	config.UserAgent = "credence-server/apiserver"
 	change(config)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

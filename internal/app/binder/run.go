@@ -3,15 +3,12 @@ package binder
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -37,14 +34,10 @@ func Run(ctx context.Context, config Config) error {
 	logger := logr.FromSlogHandler(config.Log.Handler())
 	controllerlog.SetLogger(logger)
 	klog.SetLogger(logger)
-	cluster, err := rest.InClusterConfig()
-	if config.Kubeconfig != "" {
-		cluster, err = clientcmd.BuildConfigFromFlags("", config.Kubeconfig)
-	}
+	cluster, err := serving.Cluster("--kubeconfig", config.Kubeconfig, "binder")
 	if err != nil {
-		return fmt.Errorf("read how to reach the Kubernetes API: %w; set --kubeconfig", err)
+		return err
 	}
-	cluster.UserAgent = "credence-server/binder"
 	binder, err := bindings.NewBinder(cluster, config.Log)
 	if err != nil {
 		return err

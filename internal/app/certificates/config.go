@@ -1,6 +1,7 @@
 package certificates
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net"
@@ -41,15 +42,13 @@ const (
 
 // check fills in what is unset, and names the first flag that is wrong. It returns the certificates to keep, too.
 func (c Config) check() (Config, []certificates.Wanted, error) {
-	setDefault(&c.Namespace, defaultNamespace)
-	setDefault(&c.ClusterDomain, defaultClusterDomain)
-	setDefault(&c.BindAddress, "127.0.0.1")
-	setDefault(&c.Lifetime, defaultLifetime)
-	setDefault(&c.AuthorityLifetime, defaultAuthorityLifetime)
-	setDefault(&c.Overlap, defaultOverlap)
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Namespace = cmp.Or(c.Namespace, defaultNamespace)
+	c.ClusterDomain = cmp.Or(c.ClusterDomain, defaultClusterDomain)
+	c.BindAddress = cmp.Or(c.BindAddress, "127.0.0.1")
+	c.Lifetime = cmp.Or(c.Lifetime, defaultLifetime)
+	c.AuthorityLifetime = cmp.Or(c.AuthorityLifetime, defaultAuthorityLifetime)
+	c.Overlap = cmp.Or(c.Overlap, defaultOverlap)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Components == nil {
 		c.Components = certificates.Components()
 	}
@@ -81,11 +80,4 @@ func (c Config) check() (Config, []certificates.Wanted, error) {
 		return c, nil, fmt.Errorf("--components, --host: %w", err)
 	}
 	return c, wanted, nil
-}
-
-func setDefault[T comparable](value *T, to T) {
-	var unset T
-	if *value == unset {
-		*value = to
-	}
 }

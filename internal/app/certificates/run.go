@@ -22,7 +22,6 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
@@ -43,17 +42,17 @@ func Run(ctx context.Context, config Config) error {
 		return serving.Usage(err)
 	}
 	klog.SetLogger(logr.FromSlogHandler(c.Log.Handler())) // what the libraries of Kubernetes log
-	cluster, err := clientConfig(c.Kubeconfig)
+	cluster, err := serving.Cluster("--kubeconfig", c.Kubeconfig, "certificates")
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(cluster)
+	api, err := connect(cluster)
 	if err != nil {
 		return fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	k, err := newKeeper(ctx, c, wanted, cluster, client, registry)
+	k, err := newKeeper(ctx, c, wanted, api, registry)
 	if err != nil {
 		return err
 	}
@@ -70,10 +69,7 @@ func Run(ctx context.Context, config Config) error {
 	group.Go(func() error { return k.Run(ctx) })
 	lead := k.Lead
 	if c.RegisterAPI {
-		r, err := newRegistrar(c, cluster)
-		if err != nil {
-			return err
-		}
+		r := newRegistrar(c, api)
 		lead = func(ctx context.Context) error {
 			both, ctx := errgroup.WithContext(ctx)
 			both.Go(func() error { return k.Lead(ctx) })
@@ -83,7 +79,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	group.Go(func() error {
 		lease := types.NamespacedName{Namespace: c.Namespace, Name: certificates.Own}
-		return election.Lead(ctx, client.CoordinationV1(), lease, c.Log, lead)
+		return election.Lead(ctx, api.client.CoordinationV1(), lease, c.Log, lead)
 	})
 	c.Log.Info("certificates started", "certificateLifetime", c.Lifetime.String(), "authorityLifetime", c.AuthorityLifetime.String(), "overlap", c.Overlap.String())
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -93,29 +89,35 @@ func Run(ctx context.Context, config Config) error {
 	return nil
 }
 
-func newKeeper(ctx context.Context, c Config, wanted []certificates.Wanted, cluster *rest.Config, client kubernetes.Interface, registry prometheus.Registerer) (*keeper.Keeper, error) {
+// clients call the cluster's API.
+type clients struct {
+	client  kubernetes.Interface
+	objects dynamic.Interface
+	changes metadata.Interface // without a bound, for watches
+}
+
+func connect(cluster *rest.Config) (c clients, err error) {
+	if c.changes, err = metadata.NewForConfig(cluster); err != nil {
+		return c, err
+	}
 	bounded := rest.CopyConfig(cluster)
 	bounded.Timeout = requestTimeout
-	secrets, err := corev1client.NewForConfig(bounded)
-	if err != nil {
-		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	if c.objects, err = dynamic.NewForConfig(bounded); err != nil {
+		return c, err
 	}
-	objects, err := dynamic.NewForConfig(bounded)
-	if err != nil {
-		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
-	}
-	changes, err := metadata.NewForConfig(cluster)
-	if err != nil {
-		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
-	}
+	c.client, err = kubernetes.NewForConfig(bounded)
+	return c, err
+}
+
+func newKeeper(ctx context.Context, c Config, wanted []certificates.Wanted, api clients, registry prometheus.Registerer) (*keeper.Keeper, error) {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: api.client.CoreV1().Events("")})
 	context.AfterFunc(ctx, broadcaster.Shutdown)
 	return keeper.New(keeper.Needs{
 		Namespace: c.Namespace,
-		Secrets:   secrets.Secrets(c.Namespace),
-		Objects:   objects,
-		Metadata:  changes,
+		Secrets:   api.client.CoreV1().Secrets(c.Namespace),
+		Objects:   api.objects,
+		Metadata:  api.changes,
 		Events:    broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: certificates.Own}),
 		Wanted:    wanted,
 		Settings:  certificates.Settings{AuthorityLifetime: c.AuthorityLifetime, Overlap: c.Overlap},
@@ -126,23 +128,13 @@ func newKeeper(ctx context.Context, c Config, wanted []certificates.Wanted, clus
 	})
 }
 
-func newRegistrar(c Config, cluster *rest.Config) (*registration.Registrar, error) {
-	bounded := rest.CopyConfig(cluster)
-	bounded.Timeout = requestTimeout
-	client, err := kubernetes.NewForConfig(bounded)
-	if err != nil {
-		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
-	}
-	objects, err := dynamic.NewForConfig(bounded)
-	if err != nil {
-		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
-	}
+func newRegistrar(c Config, api clients) *registration.Registrar {
 	return &registration.Registrar{
-		Objects:   objects,
+		Objects:   api.objects,
 		Namespace: c.Namespace,
 		Bundle: func(ctx context.Context) ([]byte, error) {
 			name := certificates.SecretOf(registration.Service)
-			secret, err := client.CoreV1().Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+			secret, err := api.client.CoreV1().Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
 				return nil, fmt.Errorf("read Secret %s: %w", name, err)
 			}
@@ -150,17 +142,5 @@ func newRegistrar(c Config, cluster *rest.Config) (*registration.Registrar, erro
 		},
 		Ready: registration.Ready(c.Namespace),
 		Log:   c.Log,
-	}, nil
-}
-
-func clientConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set --kubeconfig", err)
-	}
-	config.UserAgent = "credence-server/certificates"
-	return config, nil
 }

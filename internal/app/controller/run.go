@@ -12,8 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/internal/app/serving"
@@ -35,11 +33,12 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return serving.Usage(err)
 	}
-	clientConfig, err := clientConfig(c.Kubeconfig)
+	cluster, err := serving.Cluster("--kubeconfig", c.Kubeconfig, "controller")
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(clientConfig)
+	cluster.Timeout = requestTimeout
+	client, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
@@ -47,7 +46,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	rings, err := newKeyRings(clientConfig)
+	rings, err := newKeyRings(cluster)
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,7 @@ func Run(ctx context.Context, config Config) error {
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	if c.HealthPort != 0 {
-		server, pair, err := c.health().Open(ctx, serving.NewHealth(readiness(keeper.Follower()), registry, &serving.MetricsReaders{Cluster: clientConfig, Anonymous: c.AnonymousMetrics}), c.Log)
+		server, pair, err := c.health().Open(ctx, serving.NewHealth(readiness(keeper.Follower()), registry, &serving.MetricsReaders{Cluster: cluster, Anonymous: c.AnonymousMetrics}), c.Log)
 		if err != nil {
 			return err
 		}
@@ -115,19 +114,6 @@ func loadFirst(ctx context.Context, ring *keyring.Follower) error {
 		case <-time.After(askAgain):
 		}
 	}
-}
-
-func clientConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set --kubeconfig", err)
-	}
-	config.UserAgent = "credence-server/controller"
-	config.Timeout = requestTimeout
-	return config, nil
 }
 
 func openStore(c checked, client kubernetes.Interface) (keystore.Store, error) {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/internal/app/serving"
 )
 
 // requestTimeout bounds each question to an API: as long as the API server waits for a webhook by default.
@@ -23,13 +24,13 @@ type clusters struct {
 }
 
 func connect(c Config) (clusters, error) {
-	workload, err := clientConfig(c.Kubeconfig, "--kubeconfig")
+	workload, err := clientConfig("--kubeconfig", c.Kubeconfig)
 	if err != nil {
 		return clusters{}, err
 	}
 	identity := rest.CopyConfig(workload)
 	if c.IdentityKubeconfig != "" {
-		if identity, err = clientConfig(c.IdentityKubeconfig, "--identity-kubeconfig"); err != nil {
+		if identity, err = clientConfig("--identity-kubeconfig", c.IdentityKubeconfig); err != nil {
 			return clusters{}, err
 		}
 	}
@@ -48,15 +49,11 @@ func connect(c Config) (clusters, error) {
 	return clusters{client, objects, identity, specs}, nil
 }
 
-func clientConfig(kubeconfig, flag string) (*rest.Config, error) {
-	config, err := rest.InClusterConfig()
-	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-	}
+func clientConfig(flag, kubeconfig string) (*rest.Config, error) {
+	config, err := serving.Cluster(flag, kubeconfig, "webhook")
 	if err != nil {
-		return nil, fmt.Errorf("read how to reach the Kubernetes API: %w; set %s", err, flag)
+		return nil, err
 	}
-	config.UserAgent = "credence-server/webhook"
 	config.Timeout = requestTimeout
 	// Questions come at the rate of pods, which the API server limits; a limit here would only make pods wait.
 	config.QPS = -1
