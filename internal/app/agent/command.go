@@ -4,8 +4,6 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
-
-	"github.com/credence-id/credence/internal/app/serving"
 )
 
 // NewCommand returns the command `agent`; it runs until its context is done, and logs to its standard error.
@@ -45,10 +43,6 @@ within two minutes. Of several replicas the leader alone works.`,
 	flags.DurationVar(&config.Duration, "token-duration", 0, "lifetime to request for tokens, at least 10m (default: that of the API server)")
 	flags.IntVar(&config.Concurrency, "concurrency", defaultConcurrency, "how many Secrets are renewed at once")
 	flags.StringVar(&config.LeaseNamespace, "leader-election-namespace", defaultLeaseNamespace, "namespace of the Lease by which replicas elect the one that works")
-	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
-	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics; 0: none")
-	serving.AddAnonymousMetrics(flags, &config.AnonymousMetrics)
-	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve health and metrics with")
-	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key")
+	config.Health.AddFlags(flags)
 	return command
 }

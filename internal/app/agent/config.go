@@ -25,11 +25,7 @@ type Config struct {
 
 	LeaseNamespace string // empty: credence-system
 
-	BindAddress       string // empty: 127.0.0.1
-	HealthPort        int    // 0: no health server
-	AnonymousMetrics  bool   // /metrics is for all
-	TLSCertFile       string
-	TLSPrivateKeyFile string
+	serving.Health
 
 	Log *slog.Logger // nil: slog.Default()
 }
@@ -39,15 +35,11 @@ const (
 	defaultRenewTo        = 0.8
 	defaultConcurrency    = 8
 	maxConcurrency        = 256
-	defaultBindAddress    = "127.0.0.1"
 	defaultLeaseNamespace = "credence-system"
 )
 
 // complete fills in what is unset, and names the first flag that is wrong or contradicts another.
 func (c Config) complete() (Config, error) {
-	if c.BindAddress == "" {
-		c.BindAddress = defaultBindAddress
-	}
 	if c.LeaseNamespace == "" {
 		c.LeaseNamespace = defaultLeaseNamespace
 	}
@@ -72,9 +64,5 @@ func (c Config) complete() (Config, error) {
 	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:
 		return c, fmt.Errorf("--concurrency %d must be from 1 to %d", c.Concurrency, maxConcurrency)
 	}
-	return c, c.health().Check()
-}
-
-func (c Config) health() serving.HealthPort {
-	return serving.HealthPort{BindAddress: c.BindAddress, Port: c.HealthPort, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSPrivateKeyFile}
+	return c, c.Health.Complete()
 }

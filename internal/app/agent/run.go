@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -41,20 +40,14 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := serving.NewRegistry()
 	parts, err := assemble(ctx, config, clusters, registry)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	if config.HealthPort != 0 {
-		server, pair, err := config.health().Open(ctx, serving.NewHealth(parts.agent.Ready, registry, &serving.MetricsReaders{Cluster: clusters.workload, Anonymous: config.AnonymousMetrics}), config.Log)
-		if err != nil {
-			return err
-		}
-		group.Go(func() error { return server.Run(ctx) })
-		group.Go(func() error { return pair.Run(ctx) })
+	if err := config.Health.Start(ctx, group, parts.agent.Ready, registry, clusters.workload, config.Log); err != nil {
+		return err
 	}
 	group.Go(func() error { return parts.identities.Run(ctx) })
 	group.Go(func() error { return parts.keys.Run(ctx) })

@@ -4,8 +4,6 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
-
-	"github.com/credence-id/credence/internal/app/serving"
 )
 
 // NewCommand returns the command `binder`; it runs until its context is done, and logs to its standard error.
@@ -30,10 +28,6 @@ right to bind roles. Several replicas may run; none needs to be elected.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")
-	flags.StringVar(&config.Health.BindAddress, "bind-address", "127.0.0.1", "IP address to listen on")
-	flags.IntVar(&config.Health.Port, "health-port", 0, "port of /livez, /readyz and /metrics; 0: none")
-	serving.AddAnonymousMetrics(flags, &config.AnonymousMetrics)
-	flags.StringVar(&config.Health.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve health and metrics with")
-	flags.StringVar(&config.Health.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key")
+	config.Health.AddFlags(flags)
 	return command
 }

@@ -5,13 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,17 +47,16 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := serving.NewRegistry()
 	k, err := newKeeper(ctx, c, wanted, api, registry)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	if c.HealthPort != 0 {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(c.BindAddress, strconv.Itoa(c.HealthPort)))
+		listener, err := serving.Listen(ctx, c.BindAddress, "--health-port", c.HealthPort)
 		if err != nil {
-			return fmt.Errorf("--health-port %d cannot be listened on, give another one (or another --bind-address): %w", c.HealthPort, err)
+			return err
 		}
 		health := serving.NewHealth(k.Ready, registry, &serving.MetricsReaders{Cluster: cluster, Anonymous: c.AnonymousMetrics})
 		server := serving.New("health", listener, health, k, c.Log)

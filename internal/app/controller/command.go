@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/settings"
 )
@@ -42,11 +41,7 @@ credence keys rotate and revoke are carried out by the API server, whether or no
 	flags.StringVar(&config.PublishCheckURL, "publish-check-url", "", "URL below which relying parties find the documents, as a rule the issuer's: no key signs before it has been shown there for the publish period (default: the published documents are looked at where they are written)")
 	flags.StringVar(&config.PublishCheckCAFile, "publish-check-ca-file", "", "PEM file of the certificate authorities to trust for --publish-check-url (default: those of this machine)")
 	flags.StringVar(&config.LeaseNamespace, "leader-election-namespace", defaultLeaseNamespace, "namespace of the Lease by which replicas elect the one that rotates")
-	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
-	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics; 0: none")
-	serving.AddAnonymousMetrics(flags, &config.AnonymousMetrics)
-	flags.StringVar(&config.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve health and metrics with")
-	flags.StringVar(&config.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key")
+	config.Health.AddFlags(flags)
 	settings.AddFlags(flags, &config.Settings)
 	return command
 }

@@ -35,17 +35,12 @@ type Config struct {
 
 	LeaseNamespace string // empty: credence-system
 
-	BindAddress       string // empty: 127.0.0.1
-	HealthPort        int    // 0: no health server
-	AnonymousMetrics  bool   // /metrics is for all
-	TLSCertFile       string
-	TLSPrivateKeyFile string
+	serving.Health
 
 	Log *slog.Logger // nil: slog.Default()
 }
 
 const (
-	defaultBindAddress    = "127.0.0.1"
 	defaultLeaseNamespace = "credence-system"
 )
 
@@ -58,9 +53,6 @@ type checked struct {
 
 // check fills in what is unset, and names the first flag that is missing, wrong, or contradicts another.
 func (c Config) check() (checked, error) {
-	if c.BindAddress == "" {
-		c.BindAddress = defaultBindAddress
-	}
 	if c.LeaseNamespace == "" {
 		c.LeaseNamespace = defaultLeaseNamespace
 	}
@@ -108,7 +100,7 @@ func (c Config) check() (checked, error) {
 	if longest := out.Settings.Staleness / 2; c.KeysInterval < time.Second || c.KeysInterval > longest {
 		return out, fmt.Errorf("--keys-refresh-interval %s must be from 1s to %s, half of --keys-staleness", c.KeysInterval, longest)
 	}
-	return out, c.health().Check()
+	return out, out.Health.Complete()
 }
 
 func splitName(text string) (types.NamespacedName, error) {
@@ -117,8 +109,4 @@ func splitName(text string) (types.NamespacedName, error) {
 		return types.NamespacedName{}, fmt.Errorf("%q must be NAMESPACE/NAME", text)
 	}
 	return types.NamespacedName{Namespace: namespace, Name: name}, nil
-}
-
-func (c Config) health() serving.HealthPort {
-	return serving.HealthPort{BindAddress: c.BindAddress, Port: c.HealthPort, TLSCertFile: c.TLSCertFile, TLSPrivateKeyFile: c.TLSPrivateKeyFile}
 }

@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -54,8 +52,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := serving.NewRegistry()
 	recorder := keyring.NewRecorder(registry, time.Now)
 	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder, events: startEvents(ctx, client)}
 	remembering := &keyring.Remembering{Store: store, Outside: r.remembered(c, client)}
@@ -66,13 +63,8 @@ func Run(ctx context.Context, config Config) error {
 		Surroundings: r.surroundings, OnRing: r.onRing, OnFailure: r.onFailure, OnEvents: r.onEvents,
 	})
 	group, ctx := errgroup.WithContext(ctx)
-	if c.HealthPort != 0 {
-		server, pair, err := c.health().Open(ctx, serving.NewHealth(readiness(keeper.Follower()), registry, &serving.MetricsReaders{Cluster: cluster, Anonymous: c.AnonymousMetrics}), c.Log)
-		if err != nil {
-			return err
-		}
-		group.Go(func() error { return server.Run(ctx) })
-		group.Go(func() error { return pair.Run(ctx) })
+	if err := c.Health.Start(ctx, group, readiness(keeper.Follower()), registry, cluster, c.Log); err != nil {
+		return err
 	}
 	// Loaded before the election, so that unreadable keys are an error at the start of every replica.
 	if err := loadFirst(ctx, keeper.Follower()); err != nil {

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -30,8 +27,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return serving.Usage(fmt.Errorf("--issuer: %w", err))
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := serving.NewRegistry()
 	recorder := discovery.NewRecorder(registry, config.Now)
 	handler := discovery.NewHandler(discovery.Settings{Issuer: issuer, MaxAge: config.MaxAge, Recorder: recorder, Now: config.Now})
 
@@ -105,10 +101,9 @@ func listen(ctx context.Context, config Config, pair *source.KeyPair, handler, h
 	var servers []*serving.Server
 	add := func(name, flag string, port int, listener net.Listener, handler http.Handler) error {
 		if listener == nil {
-			address := net.JoinHostPort(config.BindAddress, strconv.Itoa(port))
 			var err error
-			if listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address); err != nil {
-				return fmt.Errorf("%s %d cannot be listened on, give another one (or another --bind-address): %w", flag, port, err)
+			if listener, err = serving.Listen(ctx, config.BindAddress, flag, port); err != nil {
+				return err
 			}
 		}
 		servers = append(servers, serving.New(name, listener, handler, pair, config.Log))

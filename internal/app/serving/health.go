@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,44 +12,84 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
 	"github.com/credence-id/credence/internal/version"
 )
 
-// HealthPort is where a program shows its health, and with which certificate: the values of its flags.
-type HealthPort struct {
-	BindAddress                    string
-	Port                           int
+// Health is where a component shows its health and metrics, and with which certificate: the values of its flags.
+type Health struct {
+	BindAddress                    string // empty: 127.0.0.1
+	HealthPort                     int    // 0: no health server
+	AnonymousMetrics               bool   // /metrics is for all
 	TLSCertFile, TLSPrivateKeyFile string
 }
 
-// Check names the first flag that is wrong.
-func (p HealthPort) Check() error {
+// AddFlags adds the flags of a component whose one server is that of its health.
+func (h *Health) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&h.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
+	flags.IntVar(&h.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics; 0: none")
+	AddAnonymousMetrics(flags, &h.AnonymousMetrics)
+	flags.StringVar(&h.TLSCertFile, "tls-cert-file", "", "file of the certificate to serve health and metrics with")
+	flags.StringVar(&h.TLSPrivateKeyFile, "tls-private-key-file", "", "file of its private key")
+}
+
+const defaultBindAddress = "127.0.0.1"
+
+// Complete fills in what is unset, and names the first flag that is wrong.
+func (h *Health) Complete() error {
+	h.BindAddress = cmp.Or(h.BindAddress, defaultBindAddress)
 	switch {
-	case net.ParseIP(p.BindAddress) == nil:
-		return fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", p.BindAddress)
-	case p.Port < 0 || p.Port > 65535:
-		return fmt.Errorf("--health-port %d is not a port: give 1 to 65535, or 0 for no health server", p.Port)
-	case p.Port != 0 && (p.TLSCertFile == "" || p.TLSPrivateKeyFile == ""):
+	case net.ParseIP(h.BindAddress) == nil:
+		return fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", h.BindAddress)
+	case h.HealthPort < 0 || h.HealthPort > 65535:
+		return fmt.Errorf("--health-port %d is not a port: give 1 to 65535, or 0 for no health server", h.HealthPort)
+	case h.HealthPort != 0 && (h.TLSCertFile == "" || h.TLSPrivateKeyFile == ""):
 		return errors.New("--health-port needs --tls-cert-file and --tls-private-key-file: the certificate to serve it with")
 	}
 	return nil
 }
 
-// Open listens there. The server and the certificate, which is read again when it changes, are to be run; errors name the flags.
-func (p HealthPort) Open(ctx context.Context, handler http.Handler, log *slog.Logger) (*Server, *source.KeyPair, error) {
-	pair, err := source.NewKeyPair(p.TLSCertFile, p.TLSPrivateKeyFile, (*discovery.Recorder)(nil), log)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
+// Start listens, and lets the group serve: with a certificate that is read again when it changes, and metrics for the readers that the
+// cluster lets read them. Without a port it does nothing. Errors name the flags.
+func (h *Health) Start(ctx context.Context, group *errgroup.Group, ready func() error, registry prometheus.Gatherer, cluster *rest.Config, log *slog.Logger) error {
+	if h.HealthPort == 0 {
+		return nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(p.BindAddress, strconv.Itoa(p.Port)))
+	pair, err := source.NewKeyPair(h.TLSCertFile, h.TLSPrivateKeyFile, (*discovery.Recorder)(nil), log)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--health-port %d cannot be listened on, give another one (or another --bind-address): %w", p.Port, err)
+		return fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}
-	return New("health", listener, handler, pair, log), pair, nil
+	listener, err := Listen(ctx, h.BindAddress, "--health-port", h.HealthPort)
+	if err != nil {
+		return err
+	}
+	handler := NewHealth(ready, registry, &MetricsReaders{Cluster: cluster, Anonymous: h.AnonymousMetrics})
+	group.Go(func() error { return New("health", listener, handler, pair, log).Run(ctx) })
+	group.Go(func() error { return pair.Run(ctx) })
+	return nil
+}
+
+// Listen listens on a port, whose flag an error names.
+func Listen(ctx context.Context, address, flag string, port int) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("%s %d cannot be listened on, give another one (or another --bind-address): %w", flag, port, err)
+	}
+	return listener, nil
+}
+
+// NewRegistry returns the metrics of a program: at first those of Go and of its process.
+func NewRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
 }
 
 // NewHealth returns the handler of /livez, /readyz, /version and, for readers, /metrics: those of registry, and credence_build_info.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/clock"
 
@@ -39,8 +38,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	defer release()
 
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := serving.NewRegistry()
 	signer, keeper, err := assemble(config, remembering(store), registry)
 	if err != nil {
 		return err

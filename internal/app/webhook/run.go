@@ -5,12 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
@@ -68,8 +64,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry := serving.NewRegistry()
 	registerSpecs(registry, specs)
 	handler := webhook.New(webhook.Needs{
 		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
@@ -90,7 +85,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 		p.paths = webhook.NewPaths(clusters.objects, c.ReviewPathPeriod, time.Now, rand.Reader, c.Log)
 		handler = p.paths.Handler(handler)
 	}
-	listener, err := listen(ctx, c.BindAddress, c.Port, "--port")
+	listener, err := serving.Listen(ctx, c.BindAddress, "--port", c.Port)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +95,7 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if c.HealthPort == 0 {
 		return p, nil
 	}
-	healthListener, err := listen(ctx, c.BindAddress, c.HealthPort, "--health-port")
+	healthListener, err := serving.Listen(ctx, c.BindAddress, "--health-port", c.HealthPort)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -117,14 +112,6 @@ func (p *program) ready() error {
 		}
 	}
 	return p.specs.Ready()
-}
-
-func listen(ctx context.Context, address string, port int, flag string) (net.Listener, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
-	if err != nil {
-		return nil, fmt.Errorf("%s %d cannot be listened on, give another one (or another --bind-address): %w", flag, port, err)
-	}
-	return listener, nil
 }
 
 func (p *program) run(ctx context.Context) error {
