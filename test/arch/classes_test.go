@@ -58,6 +58,7 @@ var beside = map[[2]string]string{
 	{"internal/app/controller", "internal/app/serving"}:            "all servers serve health and metrics alike",
 	{"internal/app/discovery", "internal/app/serving"}:             "all servers serve health and metrics alike",
 	{"internal/app/signer", "internal/app/serving"}:                "all servers serve health and metrics alike",
+	{"internal/app/storage", "internal/app/serving"}:               "all commands of credence-server report wrong flags alike",
 	{"internal/app/webhook", "internal/app/serving"}:               "all servers serve health and metrics alike",
 	{"internal/app/cli/credential", "internal/app/provider"}:       "credence has the provider as a command, too",
 }

@@ -327,6 +327,9 @@ func corrupt(t *testing.T) error {
 }
 
 type storedRecord struct {
+	Metadata struct {
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
 	Key   string `json:"key"`
 	Value []byte `json:"value"`
 }

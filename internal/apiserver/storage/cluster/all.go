@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+)
+
+// All are the records of all resources, to copy them.
+type All struct{ client rest.Interface }
+
+// NewAll returns the records that a client of the host cluster reaches.
+func NewAll(client rest.Interface) All { return All{client} }
+
+// All returns every record, in the order of keys.
+func (a All) All(ctx context.Context) ([]*mvccpb.KeyValue, error) {
+	found, err := (&records{client: a.client}).read(ctx, a.client.Get().AbsPath(path), 0)
+	slices.SortFunc(found.kvs, func(a, b *mvccpb.KeyValue) int { return bytes.Compare(a.Key, b.Key) })
+	return found.kvs, err
+}
+
+// Create writes the record of a key, and fails if there is one.
+func (a All) Create(ctx context.Context, key string, value []byte) error {
+	r, err := a.recordsOf(key)
+	if err != nil {
+		return err
+	}
+	_, err = r.write(ctx, key, value, 0)
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w; use the credentials of the API server of Credence, system:serviceaccount:credence-system:credence-apiserver", err)
+	}
+	return err
+}
+
+// Remove deletes the record of a key.
+func (a All) Remove(ctx context.Context, key string) error {
+	name, err := nameOf(key)
+	if err != nil {
+		return err
+	}
+	return a.client.Delete().AbsPath(path, name).Do(ctx).Error()
+}
+
+// recordsOf returns the records of the resource that a key is of: /GROUP/RESOURCE/….
+func (a All) recordsOf(key string) (*records, error) {
+	parts := strings.SplitN(key, "/", 4)
+	if len(parts) != 4 || parts[0] != "" || parts[1] == "" || parts[2] == "" || parts[3] == "" {
+		return nil, fmt.Errorf("key %q does not begin with /GROUP/RESOURCE/", key)
+	}
+	return &records{client: a.client, resource: parts[2] + "." + parts[1], prefix: "/" + parts[1] + "/" + parts[2] + "/"}, nil
+}
