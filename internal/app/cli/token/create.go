@@ -52,58 +52,68 @@ kubeconfig by --kube-context, which works with every command.`,
   credence token create my-app -n my-team --kube-context production`,
 		Args: command.ExactlyOne("the NAME of a WorkloadIdentity"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
+
+		ValidArgsFunction: completeIdentity(kube),
 	}
+	c.addFlags(cmd, kube)
+	command.Output(cmd, &c.output, "What to print: token, json or yaml (the whole TokenRequest, with the token)", "token", "json", "yaml")
+	return cmd
+}
+
+// addFlags adds those that choose the token.
+func (c *create) addFlags(cmd *cobra.Command, kube *connection.Flags) {
 	cmd.Flags().DurationVar(&c.duration, "duration", 0, "How long the token is to be valid, such as 30m or 12h; default: the server's, 1h")
 	cmd.Annotations = map[string]string{connection.NeedsCluster: "yes"}
 	cmd.Flags().Var((*onceValue)(&c.context), "context", "The object on whose behalf the token is used: serviceaccount/NAME. Also --context-object")
-	command.Output(cmd, &c.output, "What to print: token, json or yaml (the whole TokenRequest, with the token)", "token", "json", "yaml")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "context-object" {
 			name = "context"
 		}
 		return pflag.NormalizedName(name)
 	})
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
-	}
 	command.CompleteFlag(cmd, "context", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return kube.CompleteNames(cmd.Context(), (*cluster.API).ServiceAccountNames, "serviceaccount/")
 	})
-	return cmd
 }
 
 func (c *create) run(cmd *cobra.Command, name string) error {
-	request, err := c.request(cmd, name)
+	answer, err := c.token(cmd, name)
 	if err != nil {
 		return err
 	}
+	return c.print(answer)
+}
+
+// token returns an answer that holds one.
+func (c *create) token(cmd *cobra.Command, name string) (*v1alpha1.TokenRequest, error) {
+	request, err := c.request(cmd, name)
+	if err != nil {
+		return nil, err
+	}
 	if request.Namespace, err = c.connection.Namespace(); err != nil {
-		return err
+		return nil, err
 	}
 	api, err := c.connection.Open(c.ErrOut)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer c.WaitingFor("the API server " + api.Host)()
 	ctx := cmd.Context()
 	spec, err := c.spec(ctx, cmd, api, request)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	answer, err := api.CreateToken(ctx, request.Namespace, name, spec)
 	if err != nil {
-		return request.Failure(fmt.Sprintf("create a token of WorkloadIdentity %s/%s", request.Namespace, name), err)
+		return nil, request.Failure(fmt.Sprintf("create a token of WorkloadIdentity %s/%s", request.Namespace, name), err)
 	}
 	if answer.Status.Token == "" {
-		return &command.Failure{
+		return nil, &command.Failure{
 			Line: fmt.Sprintf("error: create a token of WorkloadIdentity %s/%s: the server's answer holds no token", request.Namespace, name),
 			Code: command.ExitOutage,
 		}
 	}
-	return c.print(answer)
+	return answer, nil
 }
 
 // onceValue is a string flag that cannot be given twice: of two contexts, one would be left out.

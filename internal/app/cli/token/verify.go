@@ -23,7 +23,7 @@ import (
 type verify struct {
 	*screen.Terminal
 
-	issuer, audience, caFile, output string
+	issuer, audience, caFile, connect, output string
 }
 
 func newVerify(terminal *screen.Terminal) *cobra.Command {
@@ -49,11 +49,16 @@ the issuer's documents could not be read.`,
 		Args: command.ExactlyOne("a TOKEN, the path of a FILE with a slash in it, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error { return v.run(cmd, args[0]) },
 	}
+	v.addFlags(cmd)
+	return cmd
+}
+
+func (v *verify) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&v.issuer, "issuer", "", "The https URL of the issuer that the token must be of; default: the one that the token names")
 	cmd.Flags().StringVar(&v.audience, "audience", "", "The audience that the token must be for; default: any")
-	cmd.Flags().StringVar(&v.caFile, "ca-file", "", "A PEM file of the certificate authorities to trust for the issuer; default: those of this machine")
+	cmd.Flags().StringVar(&v.caFile, "ca-file", "", connection.CAFileHelp)
+	cmd.Flags().StringVar(&v.connect, "connect", "", "HOST[:PORT] to request the issuer's documents from, which shows a certificate for that name, such as the Service of the discovery server; default: the host of the issuer")
 	command.Output(cmd, &v.output, "What to print: text, json or yaml", "text", "json", "yaml")
-	return cmd
 }
 
 func (v *verify) run(cmd *cobra.Command, argument string) error {
@@ -65,6 +70,10 @@ func (v *verify) run(cmd *cobra.Command, argument string) error {
 	if err != nil {
 		return err
 	}
+	return v.judge(cmd, token, options)
+}
+
+func (v *verify) judge(cmd *cobra.Command, token string, options relyingparty.Options) error {
 	stop := v.WaitingFor("the issuer's discovery documents")
 	result, outage := relyingparty.Verify(cmd.Context(), token, options)
 	stop()
@@ -93,14 +102,17 @@ func (v *verify) options(cmd *cobra.Command) (relyingparty.Options, error) {
 		}
 		options.Issuer = issuer
 	}
-	if !cmd.Flags().Changed("ca-file") {
-		return options, nil
-	}
-	roots, err := connection.ReadAuthorities(v.caFile)
-	if err != nil {
-		return options, command.Usage(cmd, "--ca-file: "+err.Error())
+	var roots *x509.CertPool
+	if cmd.Flags().Changed("ca-file") {
+		var err error
+		if roots, err = connection.ReadAuthorities(v.caFile); err != nil {
+			return options, command.Usage(cmd, "--ca-file: "+err.Error())
+		}
 	}
 	options.Client = relyingparty.Trusting(roots)
+	if v.connect != "" {
+		options.Client = relyingparty.TrustingAt(v.connect, roots)
+	}
 	return options, nil
 }
 
