@@ -41,6 +41,41 @@ app.kubernetes.io/component: {{ .name }}
 {{- toYaml $pod }}
 {{- end }}
 
+{{/* Where a pod may run, and what its images are pulled with; context: root, pod. */}}
+{{- define "credence.placement" -}}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+- name: {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- range $name := list "nodeSelector" "tolerations" "affinity" }}
+{{- with index $.pod $name }}
+{{ $name }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The Pod Security Standard "restricted", of a pod and of its container. */}}
+{{- define "credence.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+{{- define "credence.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* The image of a program; context: root, program. */}}
+{{- define "credence.image" -}}
+{{ printf "%s/%s:%s" .root.Values.image.registry .program (.root.Values.image.tag | default .root.Chart.AppVersion) | quote }}
+{{- end }}
+
 {{/* The manifests that belong to what is enabled; context: the root. */}}
 {{- define "credence.files" -}}
 - base/10-namespace.yaml
