@@ -17,7 +17,7 @@ type lateCA struct {
 
 func (c *lateCA) VerifyOptions() (x509.VerifyOptions, bool) { return x509.VerifyOptions{}, c.known }
 
-func TestNobodyIsAnonymousForLackOfACA(t *testing.T) {
+func TestNoUserIsAnonymousForLackOfACA(t *testing.T) {
 	ca := &lateCA{}
 	served := 0
 	handler := untilTrusted(ca, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))

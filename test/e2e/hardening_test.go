@@ -24,7 +24,7 @@ func (p plane) direct(t *testing.T) *rest.Config {
 	return p.onPort(t, healthPorts["apiserver"])
 }
 
-func TestNobodyComesPastTheCluster(t *testing.T) {
+func TestRequestsPastTheCluster(t *testing.T) {
 	inTurn(t)
 	anonymous := rest.AnonymousClientConfig(shared.direct(t))
 	if got := do(t, anonymous, "GET", "/apis", "", ""); got.Code != 401 {

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 )
 
 // TestCredentialsOfAPart tries what an attacker would do with the credentials of a part that was taken over: those that the part itself
-// has on this machine. What is let through is all that remains of the list, so that a right that is added makes it fail.
+// has on this machine. The attacks that succeed are listed with their parts, so that a right that is added makes the test fail.
 func TestCredentialsOfAPart(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
@@ -94,5 +95,43 @@ func TestCredentialsOfAPart(t *testing.T) {
 	}
 	if now := shared.read(t, identitiesPath(namespace)+"/one"); now.Status.Sub != wi.Status.Sub {
 		t.Errorf("the subject was %s and is %s", wi.Status.Sub, now.Status.Sub)
+	}
+}
+
+// Clouds trust a subject. A user who may edit a namespace gets another one, under the name of an identity that was deleted, whatever
+// uid and subject the object has.
+func TestASubjectIsNotReused(t *testing.T) {
+	inTurn(t)
+	namespace := shared.namespace(t)
+	before := shared.create(t, namespace, "one", "aws", "a")
+	issued := token(t, shared.config(t), namespace, "one", `{}`).Status.Token
+	editor := "editor-" + namespace
+	shared.bind(t, namespace, "edit", user(editor))
+	config := shared.as(t, editor)
+	eventually(t, func() error {
+		if got := do(t, config, "DELETE", identitiesPath(namespace)+"/one", "", ""); got.Code != http.StatusOK {
+			return errors.New(string(got.Body))
+		}
+		return nil
+	})
+	forged := `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","metadata":{"name":"one","uid":"` + string(before.UID) + `"},` +
+		`"spec":{"audiences":["evil"],"targetSystem":{"type":"generic"}},"status":{"sub":"` + before.Status.Sub + `"}}`
+	for _, attack := range []struct{ method, path, contentType string }{
+		{"POST", "", "application/json"},
+		{"PATCH", "/one?fieldManager=m&force=true", "application/apply-patch+yaml"},
+	} {
+		got := do(t, config, attack.method, identitiesPath(namespace)+attack.path, attack.contentType, forged)
+		if got.Code >= 300 {
+			continue // nothing is made
+		}
+		made := shared.read(t, identitiesPath(namespace)+"/one")
+		if made.UID == before.UID || made.Status.Sub == before.Status.Sub {
+			t.Errorf("%s: %d, with the uid %q and the subject %q of the identity that was deleted", attack.method, got.Code, made.UID, made.Status.Sub)
+		}
+		after := token(t, shared.config(t), namespace, "one", `{}`)
+		_, was := claims(t, issued)
+		if _, is := claims(t, after.Status.Token); is["sub"] == was["sub"] {
+			t.Errorf("%s: a token for the subject %v of the identity that was deleted", attack.method, is["sub"])
+		}
 	}
 }

@@ -47,7 +47,7 @@ func named(id string, key crypto.PublicKey) identity.PublicKey {
 	return identity.PublicKey{ID: identity.KeyID(id), Algorithm: identity.ES256, Key: key}
 }
 
-func TestCompare(t *testing.T) {
+func TestDifferencesOfAPublicPlace(t *testing.T) {
 	const issuer = "https://id.example.com"
 	a, b, c := named("a", keys()[0].Key), named("b", keys()[1].Key), named("c", keys()[2].Key)
 	want := documents(t, issuer, a, b)
