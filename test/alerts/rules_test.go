@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	rulesFile = "../../deploy/alerts/credence.rules.yaml"
+	rulesFile = "../../deploy/monitoring/credence.rules.yaml"
 	runbook   = "https://github.com/credence-id/credence/blob/main/docs/reference/alerts.md#"
 )
 
