@@ -99,9 +99,13 @@ func (a *API) Create(ctx context.Context, at Place, object, into any, options ..
 	return send(ctx, request, object, into)
 }
 
-// Update replaces an object.
-func (a *API) Update(ctx context.Context, at Place, object any) error {
-	return send(ctx, at.in(a.client.Put()), object, nil)
+// Update replaces an object, and reads the answer.
+func (a *API) Update(ctx context.Context, at Place, object, into any, options ...Option) error {
+	request := at.in(a.client.Put())
+	for _, change := range options {
+		change(request)
+	}
+	return send(ctx, request, object, into)
 }
 
 // send makes a request. An object that is nil is not sent, and nil reads no answer.

@@ -35,3 +35,11 @@ func (a *API) Review(ctx context.Context, spec authorizationv1.SubjectAccessRevi
 func SeeAPIService(group schema.GroupVersion) string {
 	return fmt.Sprintf("a cluster admin sees whether Credence's API is available: kubectl get apiservice %s.%s", group.Version, group.Group)
 }
+
+// ReviewSelf has a right of the caller reviewed, which every user may do.
+func (a *API) ReviewSelf(ctx context.Context, attributes authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
+	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+	err := a.Create(ctx, Place{API: "/apis/authorization.k8s.io/v1", Resource: "selfsubjectaccessreviews"}, review, &review)
+	return review.Status, err
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/credence-id/credence/internal/app/cli/access"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/credential"
@@ -75,6 +76,7 @@ person must log in first.`,
 		keys.New(terminal, kube),
 		discovery.New(terminal),
 		relyingparty.New(terminal),
+		access.New(terminal, kube),
 		gmsa.New(terminal, kube),
 		credential.NewLogin(terminal, kube),
 		credential.NewLogout(terminal),

@@ -77,7 +77,7 @@ func (r apiRing) create(ctx context.Context, doing, subresource string, dryRun b
 // update replaces the spec of the ring, unless it has changed since it was read.
 func (r apiRing) update(ctx context.Context, ring *v1alpha1.KeyRing) error {
 	defer r.waiting()()
-	return r.api.Update(ctx, ringAt(""), ring)
+	return r.api.Update(ctx, ringAt(""), ring, nil)
 }
 
 func typeOf(kind string) metav1.TypeMeta {
