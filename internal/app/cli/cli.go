@@ -9,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/credence-id/credence/internal/app/cli/access"
+	"github.com/credence-id/credence/internal/app/cli/backup"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/credential"
@@ -74,6 +75,7 @@ person must log in first.`,
 		trust.New(terminal, kube),
 		token.New(terminal, kube),
 		keys.New(terminal, kube),
+		backup.New(terminal, kube),
 		discovery.New(terminal),
 		relyingparty.New(terminal),
 		access.New(terminal, kube),

@@ -59,7 +59,7 @@ func groupsOf(cmd *cobra.Command) []commandGroup {
 	if !cmd.HasParent() {
 		groups = []commandGroup{
 			{title: "Identities and tokens", names: []string{"get", "explain", "doctor", "trust", "token"}},
-			{title: "Keys and documents", names: []string{"keys", "discovery", "relying-party"}},
+			{title: "Keys and documents", names: []string{"backup", "keys", "discovery", "relying-party"}},
 			{title: "Service accounts", names: []string{"access"}},
 			{title: "Accounts of Windows pods", names: []string{"gmsa"}},
 			{title: "Credentials of clients", names: []string{"login", "logout", "whoami", "kubeconfig", "credential"}},

@@ -81,6 +81,7 @@ capabilities: {drop: [ALL]}
 - base/10-namespace.yaml
 - base/20-roles-for-people.yaml
 {{- if .Values.identities.enabled }}
+- base/21-backup.yaml
 - base/30-apiserver.yaml
 - base/31-keys.yaml
 - base/32-controller.yaml
