@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/rights"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/issuer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -142,17 +142,6 @@ func (r *REST) checkUse(ctx context.Context, info user.Info, wi *v1alpha1.Worklo
 	return nil
 }
 
-// authorized separates a denial from an outage: only the first is an answer.
 func (r *REST) authorized(ctx context.Context, subject user.Info, verb string, object authority.Object) (bool, error) {
-	decision, _, err := r.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: subject, Verb: verb, Namespace: object.Namespace, Name: object.Name, ResourceRequest: true,
-		APIGroup: object.Group, APIVersion: "*", Resource: object.Resource, Subresource: object.Subresource,
-	})
-	if decision == authorizer.DecisionAllow {
-		return true, nil
-	}
-	if err != nil {
-		return false, apierrors.NewInternalError(fmt.Errorf("review whether %q may %s %s: %w", subject.GetName(), verb, object.Resource, err))
-	}
-	return false, nil
+	return rights.Granted(ctx, r.Authorizer, subject, verb, object)
 }

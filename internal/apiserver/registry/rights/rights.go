@@ -1,0 +1,29 @@
+// Package rights reviews rights that a request needs beside the one by which it came in. In go a user, a verb and an object, out comes
+// whether the cluster grants it. It keeps no answers.
+package rights
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/credence-id/credence/internal/authority"
+)
+
+// Granted separates a denial from an outage: only the first is an answer.
+func Granted(ctx context.Context, reviewer authorizer.UnconditionalAuthorizer, subject user.Info, verb string, object authority.Object) (bool, error) {
+	decision, _, err := reviewer.Authorize(ctx, authorizer.AttributesRecord{
+		User: subject, Verb: verb, Namespace: object.Namespace, Name: object.Name, ResourceRequest: true,
+		APIGroup: object.Group, APIVersion: "*", Resource: object.Resource, Subresource: object.Subresource,
+	})
+	if decision == authorizer.DecisionAllow {
+		return true, nil
+	}
+	if err != nil {
+		return false, apierrors.NewInternalError(fmt.Errorf("review whether %q may %s %s: %w", subject.GetName(), verb, object.Resource, err))
+	}
+	return false, nil
+}
