@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	"go.yaml.in/yaml/v3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,10 @@ func checkBodies(next http.Handler, serializer runtime.NegotiatedSerializer) htt
 			version := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
 			responsewriters.ErrorNegotiated(err, serializer, version, w, r)
 			return
+		}
+		if given, rest := takeUID(info, r.Header.Get("Content-Type"), body); given.UID != "" {
+			r, body = r.WithContext(workloadidentity.WithGivenUID(r.Context(), given)), rest
+			r.ContentLength = int64(len(body))
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(w, r)

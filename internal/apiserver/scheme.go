@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	}
 	scheme.AddKnownTypes(schema.GroupVersion{Group: identityv1alpha1.GroupName, Version: runtime.APIVersionInternal},
 		&identityv1alpha1.KeyRing{}, &identityv1alpha1.KeyRingList{}, &identityv1alpha1.KeyRotation{}, &identityv1alpha1.KeyRevocation{})
+	identityuid.AddToScheme(scheme)
 	for _, version := range GroupVersions() {
 		if err := scheme.SetVersionPriority(version); err != nil {
 			return nil, fmt.Errorf("order versions of %s: %w", version.Group, err)

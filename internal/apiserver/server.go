@@ -86,7 +86,7 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up API server: %w", err)
 	}
-	identities, err := workloadidentity.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, config.Issuer)
+	identities, err := workloadidentity.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, config.Issuer, config.Generic.Authorization.Authorizer)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +127,9 @@ func New(config Config) (*Server, error) {
 		if err := server.InstallAPIGroup(&group); err != nil {
 			return nil, fmt.Errorf("install API group %s: %w", served.version.Group, err)
 		}
+	}
+	if err := server.AddPostStartHook("take-uids", takeUIDs(identities)); err != nil {
+		return nil, fmt.Errorf("add hook take-uids: %w", err)
 	}
 	return &Server{GenericAPIServer: server, KeyRings: rings, identities: identities}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +24,13 @@ import (
 // serverFlags are those of an API server beside the shared plane's, with the same rights and a state of its own.
 func serverFlags(t *testing.T, flags map[string]string) []string {
 	t.Helper()
+	return shared.serverFlags(t, flags)
+}
+
+func (p plane) serverFlags(t *testing.T, flags map[string]string) []string {
+	t.Helper()
 	dir := t.TempDir()
-	pki := filepath.Join(shared.Dir, "pki", "apiserver")
+	pki := filepath.Join(p.Dir, "pki", "apiserver")
 	kubeconfig := filepath.Join(pki, "kubeconfig")
 	all := map[string]string{
 		"secure-port": fmt.Sprint(portsOf(t)), "tls-cert-file": filepath.Join(pki, "tls.crt"), "tls-private-key-file": filepath.Join(pki, "tls.key"),
@@ -65,8 +71,13 @@ func refuseToStart(t *testing.T, want []string, flags map[string]string) {
 // copyKeys returns a copy of the shared plane's keys.
 func copyKeys(t *testing.T) string {
 	t.Helper()
+	return shared.copyKeys(t)
+}
+
+func (p plane) copyKeys(t *testing.T) string {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "keys")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(shared.Dir, "keys"))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(p.Dir, "keys"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
@@ -165,16 +176,13 @@ func makeRSAIdentity(t *testing.T) (namespace string) {
 	return namespace
 }
 
-// A replica on an etcd that is not its own, with the same keys, serves the same objects and issues tokens that relying parties
-// of the first one accept.
-func TestReplicaOnExternalEtcd(t *testing.T) {
-	inTurn(t)
-	namespace := makeIdentity(t)
+// replica starts another API server of the plane, on the same keys, and returns its configuration.
+func (p plane) replica(t *testing.T, storage map[string]string) *rest.Config {
+	t.Helper()
 	port := portsOf(t)
-	cmd := exec.Command(program("credence-server"), serverFlags(t, map[string]string{
-		"secure-port": fmt.Sprint(port), "issuer": shared.Issuer, "keys-dir": copyKeys(t), "etcd-data-dir": "",
-		"etcd-servers": "unix://" + filepath.Join(shared.Dir, "apiserver", "etcd", "run", "client.sock"),
-	})...)
+	flags := map[string]string{"secure-port": fmt.Sprint(port), "issuer": p.Issuer, "keys-dir": p.copyKeys(t), "etcd-data-dir": ""}
+	maps.Copy(flags, storage)
+	cmd := exec.Command(program("credence-server"), p.serverFlags(t, flags)...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
@@ -182,7 +190,15 @@ func TestReplicaOnExternalEtcd(t *testing.T) {
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- cmd.Wait() }()
-	replica := shared.config(t)
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := <-exited; err != nil {
+			t.Errorf("after SIGTERM: %v\n%s", err, log.String())
+		}
+	})
+	replica := p.config(t)
 	replica.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
 	client, err := rest.HTTPClientFor(replica)
 	if err != nil {
@@ -205,6 +221,20 @@ func TestReplicaOnExternalEtcd(t *testing.T) {
 		}
 		return nil
 	})
+	return replica
+}
+
+// etcdOf is the embedded etcd of a plane, for a replica.
+func (p plane) etcdOf() map[string]string {
+	return map[string]string{"etcd-servers": "unix://" + filepath.Join(p.Dir, "apiserver", "etcd", "run", "client.sock")}
+}
+
+// A replica on an etcd that is not its own, with the same keys, serves the same objects and issues tokens that relying parties
+// of the first one accept.
+func TestReplicaOnExternalEtcd(t *testing.T) {
+	inTurn(t)
+	namespace := makeIdentity(t)
+	replica := shared.replica(t, shared.etcdOf())
 	var issued string
 	eventually(t, func() error { // what reviews requests is ready a moment later
 		got := do(t, replica, "POST", tokenPath(namespace, "one"), "application/json", tokenRequest(`{}`))
@@ -225,10 +255,4 @@ func TestReplicaOnExternalEtcd(t *testing.T) {
 		}
 		return nil
 	})
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-exited; err != nil {
-		t.Errorf("after SIGTERM: %v\n%s", err, log.String())
-	}
 }

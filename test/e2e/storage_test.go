@@ -116,6 +116,9 @@ func TestStorageInTheCluster(t *testing.T) {
 	delete(want, "after-apiserver")
 	eventually(t, same)
 
+	t.Run("uids", func(t *testing.T) {
+		p.giveUIDs(t, p.replica(t, map[string]string{"storage": "cluster"}))
+	})
 	t.Run("attacks", func(t *testing.T) { p.attackRecords(t, namespace, first) })
 }
 

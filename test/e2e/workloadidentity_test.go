@@ -68,7 +68,11 @@ func TestSampleOfTheDocument(t *testing.T) {
 	for _, verb := range [][]string{{"create"}, {"apply"}, {"create", "--validate=strict"}} {
 		t.Run(strings.Join(verb, " "), func(t *testing.T) {
 			namespace := shared.namespace(t)
-			shared.must(t, fmt.Sprintf(sample, namespace), "kubectl", append(verb, "-f", "-")...)
+			shared.bind(t, namespace, "admin", user("admin-"+namespace))
+			_, stderr, code := shared.command(t, fmt.Sprintf(sample, namespace), "kubectl", append(verb, "-f", "-", "--as", "admin-"+namespace)...)
+			if code != 0 || !strings.Contains(stderr, "Warning: metadata.uid 12b580fe-1f74-4195-852b-e1a74b03496a is not used") {
+				t.Fatalf("exit code %d, %s", code, stderr)
+			}
 			wi := &v1alpha1.WorkloadIdentity{}
 			if err := json.Unmarshal([]byte(shared.must(t, "", "kubectl", "-n", namespace, "get", "wi", "banana-testing", "-o", "json")), wi); err != nil {
 				t.Fatal(err)

@@ -183,6 +183,7 @@ func documentsGate(ctx context.Context, places []publication.Place, issuer ident
 
 func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	recommended := *a.o.Recommended
+	recommended.Etcd.WatchCacheSizes = append(recommended.Etcd.WatchCacheSizes, apiserver.Uncached...)
 	if a.stored != nil {
 		recommended.Etcd = nil
 	}

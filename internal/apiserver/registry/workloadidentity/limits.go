@@ -32,9 +32,9 @@ func limited(errs field.ErrorList) field.ErrorList {
 }
 
 // Update implements rest.Updater. The API machinery validates metadata before it calls the strategy: metadata with too many errors
-// is refused before that.
+// is refused before that. A server-side apply may create.
 func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return r.Store.Update(ctx, name, rest.WrapUpdatedObjectInfo(info, checkMetadata), create, update, forceAllowCreate, options)
+	return r.Store.Update(ctx, name, rest.WrapUpdatedObjectInfo(info, expectGivenUID, checkMetadata), r.takingUID(create, options.DryRun, false), update, forceAllowCreate, options)
 }
 
 func checkMetadata(_ context.Context, obj, _ runtime.Object) (runtime.Object, error) {

@@ -3,9 +3,11 @@ package workloadidentity
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 	"github.com/credence-id/credence/internal/identity"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -25,7 +28,11 @@ import (
 // REST serves the resource workloadidentities.
 type REST struct {
 	*genericregistry.Store
-	clock clock.PassiveClock
+	clock      clock.PassiveClock
+	authorizer authorizer.UnconditionalAuthorizer
+	uids       *identityuid.Store
+	// taken is set once the uids of all identities are stored.
+	taken atomic.Bool
 }
 
 var (
@@ -34,8 +41,9 @@ var (
 	_ rest.CategoriesProvider = &REST{}
 )
 
-// NewREST returns the storage of WorkloadIdentity objects, all of whose tokens are issued under one issuer.
-func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer identity.Issuer) (*REST, error) {
+// NewREST returns the storage of WorkloadIdentity objects, all of whose tokens are issued under one issuer. The authorizer reviews who may
+// choose a uid.
+func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer identity.Issuer, authorizer authorizer.UnconditionalAuthorizer) (*REST, error) {
 	s := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, issuer: issuer}
 	store := &genericregistry.Store{
 		NewFunc:                   newObject,
@@ -50,10 +58,16 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer i
 		TableConvertor:            table{clock.RealClock{}},
 		StorageVersioner:          v1alpha1.SchemeGroupVersion,
 	}
+	uids, err := identityuid.New(options)
+	if err != nil {
+		return nil, err
+	}
+	r := &REST{Store: store, clock: clock.RealClock{}, authorizer: authorizer, uids: uids}
+	store.BeginCreate = r.adopt
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
 		return nil, fmt.Errorf("set up storage of workloadidentities: %w", err)
 	}
-	return &REST{Store: store, clock: clock.RealClock{}}, nil
+	return r, nil
 }
 
 // ShortNames implements rest.ShortNamesProvider.

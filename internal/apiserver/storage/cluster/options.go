@@ -20,13 +20,13 @@ import (
 
 // RESTOptions returns options by which resources are stored as records, and otherwise as the flags of etcd configure.
 func RESTOptions(etcd *genericoptions.EtcdOptions, client rest.Interface) generic.RESTOptionsGetter {
-	return options{etcd.CreateRESTOptionsGetter(&genericoptions.SimpleStorageFactory{StorageConfig: etcd.StorageConfig}, nil), client, etcd.EnableWatchCache}
+	return options{etcd.CreateRESTOptionsGetter(&genericoptions.SimpleStorageFactory{StorageConfig: etcd.StorageConfig}, nil), client, etcd}
 }
 
 type options struct {
 	generic.RESTOptionsGetter
 	client rest.Interface
-	cached bool
+	etcd   *genericoptions.EtcdOptions
 }
 
 // GetRESTOptions implements generic.RESTOptionsGetter.
@@ -36,12 +36,19 @@ func (o options) GetRESTOptions(resource schema.GroupResource, example runtime.O
 	return given, err
 }
 
+// cached reports whether a resource has a watch cache.
+func (o options) cached(resource schema.GroupResource) bool {
+	sizes, err := genericoptions.ParseWatchCacheSizes(o.etcd.WatchCacheSizes)
+	size, given := sizes[resource]
+	return o.etcd.EnableWatchCache && err == nil && (!given || size > 0)
+}
+
 // decorate makes the storage of a resource, with the watch cache of k8s.io/apiserver in front of it.
 func (o options) decorate(config *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error), newFunc, newListFunc func() runtime.Object,
 	attributes storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
 	stored, destroy, err := New(o.client, config, newFunc, newListFunc, prefix)
-	if err != nil || !o.cached {
+	if err != nil || !o.cached(config.GroupResource) {
 		return stored, destroy, err
 	}
 	cached, err := cacher.NewCacherFromConfig(cacher.Config{

@@ -1,0 +1,74 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
+	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
+)
+
+// Uncached is what has no watch cache, as a value of --watch-cache-sizes: uids are written once, and kept for good.
+var Uncached = []string{identityuid.Resource.String() + "#0"}
+
+// takeUID takes metadata.uid out of an identity that is created or applied, and returns what is left. The API machinery would drop it
+// at creation, and would answer 409 to an object that is applied and not there. A body that it takes as it stands is returned unchanged.
+func takeUID(info *request.RequestInfo, contentType string, body []byte) (workloadidentity.GivenUID, []byte) {
+	none := workloadidentity.GivenUID{}
+	applied := strings.HasPrefix(contentType, string(types.ApplyYAMLPatchType))
+	creates := info.Verb == "create" || info.Verb == "patch" && applied
+	if info.Resource != "workloadidentities" || info.Subresource != "" || !creates || !bytes.Contains(body, []byte("uid")) {
+		return none, body
+	}
+	text := body
+	if applied || !json.Valid(body) {
+		// A key that stands twice would be lost: such an object is left to the machinery.
+		var err error
+		if text, err = yaml.YAMLToJSONStrict(body); err != nil {
+			return none, body
+		}
+	}
+	var object, metadata map[string]json.RawMessage
+	var given, name string
+	if json.Unmarshal(text, &object) != nil || json.Unmarshal(object["metadata"], &metadata) != nil || json.Unmarshal(metadata["uid"], &given) != nil {
+		return none, body
+	}
+	delete(metadata, "uid")
+	_ = json.Unmarshal(metadata["name"], &name) // one that is not a text is refused later
+	var err error
+	if object["metadata"], err = json.Marshal(metadata); err == nil {
+		text, err = json.Marshal(object)
+	}
+	if err != nil {
+		return none, body
+	}
+	if !applied {
+		text = body // the audit event has it whole
+	}
+	return workloadidentity.GivenUID{UID: types.UID(given), Unnamed: !applied && name == "", Applied: applied}, text
+}
+
+// takeUIDs stores the uids of all identities that have none stored, in the background.
+func takeUIDs(identities *workloadidentity.REST) genericapiserver.PostStartHookFunc {
+	return func(hook genericapiserver.PostStartHookContext) error {
+		go func() {
+			_ = wait.PollUntilContextCancel(hook, time.Second, true, func(ctx context.Context) (bool, error) { // it ends with the server
+				err := identities.TakeUIDs(ctx)
+				if err != nil {
+					klog.FromContext(ctx).Error(err, "The uids of identities are not stored yet: none is taken from a request")
+				}
+				return err == nil, nil
+			})
+		}()
+		return nil
+	}
+}
