@@ -80,6 +80,10 @@ release: ## Build archives of the client programs into bin/release, and show the
 	@for module in api execcredential execcredential/clientgo .; do echo "== $$module/go.mod"; hack/release.sh "$(VERSION)" $$module; done
 	cd release && go run . archives --source .. --out $(BIN)/release $(if $(PLATFORMS),--platform $(PLATFORMS))
 
+.PHONY: retractions
+retractions: ## Look up which versions of modules were retracted since they were taken; needs a module proxy
+	hack/modules.sh -retracted -e | (cd release && go run . modules --source ..)
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (60s)
 	hack/fuzz.sh $(FUZZTIME)

@@ -23,6 +23,9 @@ for module in . devcluster release tools test/alerts test/bench test/install tes
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module do not match go.sum"
 done
 
+echo "verify: versions of modules"
+hack/modules.sh | (cd release && go run . modules --source ..) || fail "take other versions, or add the line to hack/refused.txt with its reason"
+
 echo "verify: vet"
 go vet $ours
 (cd devcluster && go vet ./...)

@@ -8,6 +8,7 @@ require (
 	github.com/google/licensecheck v0.3.1
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
+	golang.org/x/mod v0.39.0
 )
 
 require (

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,25 @@ Credentials are those of "docker login".`,
 		"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64",
 	}, "platforms of the archives, OS/ARCHITECTURE")
 
-	root.AddCommand(images, push, archives)
+	var refused string
+	modules := &cobra.Command{
+		Use:   "modules",
+		Short: "Hold the output of hack/modules.sh against refused and retracted versions",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			text, err := os.ReadFile(filepath.Join(source, refused))
+			if err != nil {
+				return err
+			}
+			list, err := parseRefused(string(text))
+			if err != nil {
+				return fmt.Errorf("%s: %w", refused, err)
+			}
+			return checkModules(c.InOrStdin(), list, source)
+		},
+	}
+	modules.Flags().StringVar(&refused, "refused", "hack/refused.txt", "the list of refused versions, in the checkout")
+
+	root.AddCommand(images, push, archives, modules)
 	return root
 }
