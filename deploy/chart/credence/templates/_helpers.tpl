@@ -95,6 +95,7 @@ capabilities: {drop: [ALL]}
 - base/52-binder.yaml
 - base/55-delivery-guards.yaml
 - base/56-annotation-guards.yaml
+- base/70-account-use.yaml
 - options/review-paths.yaml
 {{- if .Values.gmsa.enabled }}
 - base/60-gmsa.yaml
