@@ -22,7 +22,7 @@ const (
 	strategic = "application/strategic-merge-patch+json"
 )
 
-// accountUse is a namespace in which users are asked for the right to use service accounts: jane has the role edit, joe besides may use the
+// accountUse is a namespace in which users need the right to use service accounts: jane has the role edit, joe besides may use the
 // account cart.
 type accountUse struct {
 	namespace, jane, joe string
@@ -216,7 +216,7 @@ func TestWaysAroundAccountUse(t *testing.T) {
 		return `{"metadata":{"name":"r"},"revision":1,"data":` + data + `}`
 	}
 	foreign := "holds the token of another service account"
-	noName := "may not use service account * of namespace"
+	noName := "may not use service account * of namespace " + a.namespace + "; an admin of the namespace gives the right by: credence access grant -n " + a.namespace + " -- " + a.jane + " '*'"
 	command := "credence access grant -n " + a.namespace + " -- " + a.jane + " cart"
 	for name, try := range map[string]struct{ method, resource, contentType, body, words string }{
 		"a pod with the deprecated field":      {"POST", "pods", jsonBody, `{"metadata":{"name":"q"},"spec":{"serviceAccount":"cart","containers":[{"name":"c","image":"i"}]}}`, command},
@@ -263,7 +263,7 @@ func TestWaysAroundAccountUse(t *testing.T) {
 			t.Errorf("%s: refused: %d %s", name, code, answer)
 		}
 	}
-	// An account may run pods as itself, and a user with a name like a kubelet's is none.
+	// An account may run pods as itself, and a name like a kubelet's makes no user one.
 	account := "system:serviceaccount:" + a.namespace + ":cart"
 	node := "system:node:" + a.jane
 	for _, name := range []string{account, node} {
