@@ -75,6 +75,20 @@ func kept(wi *v1alpha1.WorkloadIdentity) v1alpha1.WorkloadIdentity {
 	}
 }
 
+// Only leaves the identities of namespaces, or single ones (shop/cart), and nothing of the KeyRing. It returns the names that match none.
+func (b *Backup) Only(names []string) (unknown []string) {
+	var left []v1alpha1.WorkloadIdentity
+	found := map[string]bool{}
+	for _, wi := range b.Identities {
+		if slices.Contains(names, wi.Namespace) || slices.Contains(names, nameOf(&wi)) {
+			left = append(left, wi)
+			found[wi.Namespace], found[nameOf(&wi)] = true, true
+		}
+	}
+	b.Identities, b.KeyRing = left, KeyRing{}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return found[name] })
+}
+
 // AddRing puts a ring with its private keys into the backup.
 func (b *Backup) AddRing(ring keys.Ring) error {
 	encoded, err := ring.Encode()

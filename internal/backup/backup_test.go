@@ -173,6 +173,26 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+func TestOnly(t *testing.T) {
+	for _, c := range []struct {
+		only, want, unknown []string
+	}{
+		{[]string{"shop"}, []string{"cart", "pay"}, []string{}},
+		{[]string{"shop/pay"}, []string{"pay"}, []string{}},
+		{[]string{"shop/pay", "pay", "other"}, []string{"pay"}, []string{"pay", "other"}},
+	} {
+		b := sample(t)
+		unknown := b.Only(c.only)
+		var got []string
+		for _, wi := range b.Identities {
+			got = append(got, wi.Name)
+		}
+		if diff := cmp.Diff(c.want, got) + cmp.Diff(c.unknown, unknown); diff != "" || b.KeyRing.RelyingParties != nil {
+			t.Errorf("only %v (-want +got):\n%s", c.only, diff)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	file, err := sample(f).Encode(nil)
 	if err != nil {

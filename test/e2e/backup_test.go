@@ -1,16 +1,21 @@
 package e2e_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"filippo.io/age"
-
+	"github.com/coreos/go-oidc/v3/oidc"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
 // ageKey writes a key of age, and returns its recipient and its file.
@@ -106,4 +111,136 @@ func TestBackupCreate(t *testing.T) {
 	if strings.Contains(out, "PRIVATE") || !strings.Contains(out, "activatedAt") {
 		t.Errorf("inspect of a ring: %s", out)
 	}
+}
+
+// A relying party that trusts one subject of one issuer goes on to, although the cluster is another one: it is given nothing.
+func TestRestoreIntoANewCluster(t *testing.T) {
+	withPlane(t)
+	p := newPlane(t)
+	port := strings.TrimPrefix(p.APIServer, "https://127.0.0.1:")
+	pool := x509.NewCertPool()
+	p.trustedBy(t, pool)
+	ctx := oidc.ClientContext(t.Context(), &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}})
+	provider, err := oidc.NewProvider(ctx, p.Issuer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := p.createIn(t, "shop", "cart")
+	accepted := func(token string) {
+		t.Helper()
+		verified, err := provider.Verifier(&oidc.Config{ClientID: "team"}).Verify(ctx, token)
+		if err != nil || verified.Subject != before.Status.Sub {
+			t.Errorf("the relying party trusts %s, and refuses a token: %v, %+v", before.Status.Sub, err, verified)
+		}
+	}
+	old := token(t, p.config(t), "shop", "cart", `{"duration":"2h"}`).Status.Token
+	accepted(old)
+	recipient, key := ageKey(t)
+	file := filepath.Join(t.TempDir(), "cluster.backup")
+	p.must(t, "", "credence", "backup", "create", file, "--ring", "--keys-dir", filepath.Join(p.Dir, "keys"), "--recipient", recipient)
+	restore := func(p plane, arguments ...string) (string, string, int) {
+		return p.command(t, "", "credence", append([]string{"backup", "restore", file, "--age-key", key}, arguments...)...)
+	}
+
+	// The cluster is gone, with its storage, keys and certificates.
+	p.must(t, "", "credence", "down", "--dir", p.Dir)
+	if err := os.RemoveAll(p.Dir); err != nil {
+		t.Fatal(err)
+	}
+	up(t, "--dir", p.Dir, "--port", port)
+	p.trustedBy(t, pool)
+
+	if _, stderr, code := restore(p); code != 2 || !strings.Contains(stderr, "either --dry-run or --yes is required") {
+		t.Errorf("without a choice: exit code %d, %s", code, stderr)
+	}
+	if _, stderr, code := restore(p, "--yes"); code != 1 || !strings.Contains(stderr, "these namespaces of the backup do not exist: shop; nothing was changed") {
+		t.Errorf("without the namespace: exit code %d, %s", code, stderr)
+	}
+	p.must(t, "", "kubectl", "create", "namespace", "shop")
+	p.must(t, "", "kubectl", "create", "clusterrole", "maker", "--verb=create,list,get", "--resource=workloadidentities.authentication.gardener.cloud,keyrings.identity.credence.dev")
+	p.bindCluster(t, "maker", "maker")
+	if _, stderr, code := restore(p, "--yes", "--as", "maker"); code != 1 || !strings.Contains(stderr, "you need the verb adopt") {
+		t.Errorf("without adopt: exit code %d, %s", code, stderr)
+	}
+	p.bindCluster(t, "restorer", "credence:restore")
+	out, stderr, code := restore(p, "--dry-run", "--as", "restorer")
+	if code != 0 || !strings.Contains(out, "+ shop/cart: "+before.Status.Sub+"\n") || !strings.Contains(out, "Dry run: nothing was changed.") {
+		t.Errorf("dry run: exit code %d, %s%s", code, out, stderr)
+	}
+	if got := do(t, p.config(t), "GET", identitiesPath("shop")+"/cart", "", ""); got.Code != http.StatusNotFound {
+		t.Errorf("after a dry run: %d %s", got.Code, got.Body)
+	}
+	if out, stderr, code := restore(p, "--yes", "--as", "restorer"); code != 0 || !strings.Contains(out, "Restored: 1 identity, 0 relying parties.") {
+		t.Fatalf("restore: exit code %d, %s%s", code, out, stderr)
+	}
+	after := p.read(t, identitiesPath("shop")+"/cart")
+	if after.UID != before.UID || after.Status.Sub != before.Status.Sub || after.Status.Issuer != before.Status.Issuer || after.Labels["team"] != "a" {
+		t.Errorf("restored: %+v, want %+v", after, before)
+	}
+	accepted(token(t, p.config(t), "shop", "cart", `{}`).Status.Token)
+
+	t.Run("never over something newer", func(t *testing.T) {
+		if out, _, code := restore(p, "--yes"); code != 0 || !strings.Contains(out, "= 1 identity as in the backup") || !strings.Contains(out, "Restored: 0 identities") {
+			t.Errorf("again: exit code %d, %s", code, out)
+		}
+		p.must(t, "", "kubectl", "label", "wi", "cart", "-n", "shop", "team=b", "--overwrite")
+		if out, stderr, code := restore(p, "--yes"); code != 1 || !strings.Contains(out, "~ shop/cart: labels\n    backup: {\"team\":\"a\"}\n    here:   {\"team\":\"b\"}") || !strings.Contains(stderr, "may be newer: nothing was changed") {
+			t.Errorf("over what was changed: exit code %d, %s%s", code, out, stderr)
+		}
+		if _, stderr, code := restore(p, "--yes", "--keep-newer"); code != 0 {
+			t.Errorf("with --keep-newer: exit code %d, %s", code, stderr)
+		}
+		if now := p.read(t, identitiesPath("shop")+"/cart"); now.Labels["team"] != "b" || now.UID != before.UID {
+			t.Errorf("what was changed is %v %s", now.Labels, now.UID)
+		}
+	})
+	t.Run("another issuer", func(t *testing.T) {
+		if _, stderr, code := restore(shared, "--dry-run"); code != 1 || !strings.Contains(stderr, "the backup is of issuer "+p.Issuer+", and this cluster has issuer "+shared.Issuer) {
+			t.Errorf("exit code %d, %s", code, stderr)
+		}
+	})
+	t.Run("the ring", func(t *testing.T) {
+		keysDir := filepath.Join(p.Dir, "keys")
+		ring := []string{"--ring", "--keys-dir", keysDir, "--yes"}
+		if _, stderr, code := restore(p, ring...); code != 1 || !strings.Contains(stderr, "another ring is stored there") {
+			t.Errorf("over another ring: exit code %d, %s", code, stderr)
+		}
+		p.must(t, "", "credence", "down", "--dir", p.Dir)
+		if err := os.Rename(keysDir, keysDir+".other"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(keysDir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if out, stderr, code := restore(p, ring...); code != 0 {
+			t.Fatalf("exit code %d, %s%s", code, out, stderr)
+		}
+		up(t, "--dir", p.Dir)
+		if provider, err = oidc.NewProvider(ctx, p.Issuer); err != nil { // a relying party that knows no key
+			t.Fatal(err)
+		}
+		eventually(t, func() error {
+			_, err := provider.Verifier(&oidc.Config{ClientID: "team"}).Verify(ctx, old)
+			return err
+		})
+		accepted(token(t, p.config(t), "shop", "cart", `{}`).Status.Token)
+	})
+}
+
+// trustedBy adds the authority of a plane to a pool.
+func (p plane) trustedBy(t *testing.T, pool *x509.CertPool) {
+	t.Helper()
+	ca, err := os.ReadFile(p.CAFile)
+	if err != nil || !pool.AppendCertsFromPEM(ca) {
+		t.Fatalf("authority in %s: %v", p.CAFile, err)
+	}
+}
+
+// createIn makes a namespace of a name, and an identity in it.
+func (p plane) createIn(t *testing.T, namespace, name string) *v1alpha1.WorkloadIdentity {
+	t.Helper()
+	p.must(t, "", "kubectl", "create", "namespace", namespace)
+	p.create(t, namespace, name, "generic", "team")
+	p.must(t, "", "kubectl", "label", "wi", name, "-n", namespace, "team=a")
+	return p.read(t, identitiesPath(namespace)+"/"+name)
 }

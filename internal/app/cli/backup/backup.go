@@ -21,11 +21,13 @@ import (
 func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup COMMAND",
-		Short: "Back up identities and keys",
-		Long: `Back up the identities of an installation with their uids: the subject of a token
-holds the uid, and clouds trust the subject.`,
+		Short: "Back up identities and keys, and restore them",
+		Long: `Back up the identities of an installation, and restore them with their uids: the
+subject of a token holds the uid, and clouds trust the subject.
+
+A backup belongs to its issuer, and is restored under no other.`,
 	}
-	cmd.AddCommand(newCreate(terminal, kube), newInspect(terminal))
+	cmd.AddCommand(newCreate(terminal, kube), newInspect(terminal), newRestore(terminal, kube))
 	return command.Group(cmd)
 }
 
