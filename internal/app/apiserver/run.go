@@ -62,7 +62,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err != nil {
 		return err
 	}
-	if err := server.PrepareRun().RunWithContext(ctx); err != nil {
+	if err := server.Run(ctx); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
 	if stopped() != nil {
