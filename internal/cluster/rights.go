@@ -36,6 +36,14 @@ func SeeAPIService(group schema.GroupVersion) string {
 	return fmt.Sprintf("a cluster admin sees whether Credence's API is available: kubectl get apiservice %s.%s", group.Version, group.Group)
 }
 
+// ReviewLocal has a right in the namespace that the attributes name reviewed, which an admin of the namespace may do.
+func (a *API) ReviewLocal(ctx context.Context, spec authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+	review := authorizationv1.LocalSubjectAccessReview{Spec: spec}
+	review.APIVersion, review.Kind, review.Namespace = "authorization.k8s.io/v1", "LocalSubjectAccessReview", spec.ResourceAttributes.Namespace
+	err := a.Create(ctx, Place{API: "/apis/authorization.k8s.io/v1", Namespace: review.Namespace, Resource: "localsubjectaccessreviews"}, review, &review)
+	return review.Status, err
+}
+
 // ReviewSelf has a right of the caller reviewed, which every user may do.
 func (a *API) ReviewSelf(ctx context.Context, attributes authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 	review := authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}

@@ -21,7 +21,7 @@ func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 API server requires of users who write pods and pod templates, in namespaces with the
 label identity.credence.dev/account-use. kubectl create role refuses that verb.`,
 	}
-	cmd.AddCommand(newGrant(terminal, kube))
+	cmd.AddCommand(newGrant(terminal, kube), newCan(terminal, kube), newWho(terminal, kube), newSuggest(terminal))
 	return command.Group(cmd)
 }
 
@@ -42,6 +42,18 @@ func accountsOf(cmd *cobra.Command, kube *connection.Flags, names []string) ([]a
 		accounts = append(accounts, account)
 	}
 	return accounts, nil
+}
+
+// oneAccount is accountsOf for one account, and not for all.
+func oneAccount(cmd *cobra.Command, kube *connection.Flags, name string) (access.Account, error) {
+	accounts, err := accountsOf(cmd, kube, []string{name})
+	if err != nil {
+		return access.Account{}, err
+	}
+	if name == access.All {
+		return access.Account{}, command.Usage(cmd, "name one service account")
+	}
+	return accounts[0], nil
 }
 
 // atLeast accepts n arguments or more, which what describes.
