@@ -120,6 +120,7 @@ func TestStorageInTheCluster(t *testing.T) {
 		p.giveUIDs(t, p.replica(t, map[string]string{"storage": "cluster"}))
 	})
 	t.Run("attacks", func(t *testing.T) { p.attackRecords(t, namespace, first) })
+	t.Run("restore", func(t *testing.T) { p.restoreRecords(t, namespace, first) })
 }
 
 // attackRecords tries to change a record past the API server.
