@@ -5,6 +5,8 @@
 // kube-apiserver can't where it forwards a body, and answers its client 503. RFC 9113, section 6.8, has the two steps that this makes.
 package goaway
 
+//lint:file-ignore SA1019 net/http serves HTTP/2 on no connection but its own, whose frames can't be followed; k8s.io/apiserver uses this package, too
+
 import (
 	"context"
 	"crypto/tls"

@@ -1,5 +1,7 @@
 package goaway
 
+//lint:file-ignore SA1019 net/http serves HTTP/2 on no connection but its own, whose frames can't be followed; k8s.io/apiserver uses this package, too
+
 import (
 	"context"
 	"crypto/tls"
