@@ -51,6 +51,8 @@ var beside = map[[2]string]string{
 	{"internal/keyring", "internal/discovery/publication"}:         "a key is used when it is published, and no sooner",
 	{"internal/app/agent", "internal/app/serving"}:                 "all servers serve health and metrics alike",
 	{"internal/app/apiserver", "internal/app/serving"}:             "all servers serve health and metrics alike",
+	{"internal/app/apiserver", "internal/app/serving/tracing"}:     "all servers send traces alike",
+	{"internal/app/webhook", "internal/app/serving/tracing"}:       "all servers send traces alike",
 	{"internal/app/binder", "internal/app/serving"}:                "all servers serve health and metrics alike",
 	{"internal/app/certificates", "internal/app/serving"}:          "all servers serve health and metrics alike",
 	{"internal/app/certificates", "internal/app/serving/election"}: "replicas of all servers are elected alike",

@@ -14,6 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver"
 	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/tracing"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/publication"
 	"github.com/credence-id/credence/internal/identity"
@@ -39,6 +40,7 @@ type assembly struct {
 	// stored is the client of the storage in the cluster; nil: the storage is an etcd.
 	stored rest.Interface
 	keySource
+	traces *tracing.Provider // nil: none
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 	log    *slog.Logger
@@ -193,6 +195,7 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	generic := genericapiserver.NewRecommendedConfig(a.codecs)
 	generic.EffectiveVersion = effectiveVersion{compatibility.DefaultBuildEffectiveVersion()}
 	apiserver.Prepare(generic, a.scheme)
+	a.trace(&generic.Config, &recommended)
 	removePolicy, err := apiserver.DefaultAuditPolicy(a.o.Recommended.Audit)
 	if err != nil {
 		return nil, err
@@ -208,7 +211,8 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	generic.AuditBackend = apiserver.BoundAudit(generic.AuditBackend)
 	proxy := generic.Authentication.RequestHeaderConfig
 	remembering := apiserver.RememberCertificates(generic.Authentication.Authenticator, proxy, clock.RealClock{})
-	generic.Authentication.Authenticator = apiserver.GrowStack(apiserver.RefuseAnonymous(apiserver.RememberFrontProxy(remembering, proxy, clock.RealClock{})))
+	direct := a.withoutTrace(remembering)
+	generic.Authentication.Authenticator = apiserver.GrowStack(apiserver.RefuseAnonymous(apiserver.RememberFrontProxy(direct, proxy, clock.RealClock{})))
 	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer)
 	return generic, nil
 }

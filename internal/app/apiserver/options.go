@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/apiserver"
+	"github.com/credence-id/credence/internal/app/serving/tracing"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
@@ -41,6 +42,7 @@ type Options struct {
 	EtcdDataDir      string
 	PublishDir       string
 	PublishConfigMap string
+	TracingConfig    string // file
 }
 
 // NewOptions returns the defaults: everything binds to loopback, and nothing is trusted that was not named.
@@ -65,6 +67,7 @@ func NewOptions(codecs serializer.CodecFactory) *Options {
 	// The cluster decides on all users, its administrators included: if they were let pass here, it would stay hidden that
 	// this server can't reach it any more.
 	r.Authorization.AlwaysAllowGroups = nil
+	// Spans would have the name of kube-apiserver's.
 	r.EgressSelector, r.Traces = nil, nil
 	apiserver.CountInQuotas(r)
 	return o
@@ -96,6 +99,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	storage := sets.FlagSet("etcd")
 	storage.StringVar(&o.Storage, "storage", o.Storage, "Where objects are stored: "+inCluster+" (records in the API of the cluster that serves this server), "+inEtcd+" (--etcd-servers) or "+embedded+" (--etcd-data-dir). Defaults to the one whose flag is given.")
 	storage.StringVar(&o.EtcdDataDir, "etcd-data-dir", o.EtcdDataDir, "Folder of the embedded etcd, which listens on a unix socket in it. Used where --etcd-servers is not given.")
+	tracing.AddFlag(sets.FlagSet("tracing"), &o.TracingConfig)
 	o.Recommended.Etcd.AddFlags(storage)
 	o.Recommended.SecureServing.AddFlags(sets.FlagSet("serving"))
 	o.Recommended.Authentication.AddFlags(sets.FlagSet("authentication"))

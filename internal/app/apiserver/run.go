@@ -14,6 +14,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/storage"
 	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/tracing"
 )
 
 // startupTimeout bounds the server's requests to its cluster before it serves.
@@ -25,7 +26,11 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err != nil {
 		return serving.Usage(err)
 	}
-	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, func(*rest.Config) {})
+	traces, err := tracing.New(ctx, o.TracingConfig, "credence-apiserver")
+	if err != nil {
+		return serving.Usage(err)
+	}
+	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, traces.Trace)
 	if err != nil {
 		return err
 	}
@@ -53,11 +58,11 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	}
 	var stored rest.Interface
 	if o.Storage == inCluster {
-		if stored, err = recordsOf(ctx, o); err != nil {
+		if stored, err = recordsOf(ctx, o, traces); err != nil {
 			return err
 		}
 	}
-	a := assembly{o: o, stored: stored, checked: c, client: client, keySource: source, scheme: scheme, codecs: codecs, log: log}
+	a := assembly{o: o, stored: stored, checked: c, client: client, keySource: source, traces: traces, scheme: scheme, codecs: codecs, log: log}
 	server, err := a.assemble(ctx)
 	if err != nil {
 		return err
@@ -73,8 +78,11 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 
 // recordsOf returns a client for what is stored in the cluster, once the cluster serves it. Compression would cost the cluster more than
 // it saves.
-func recordsOf(ctx context.Context, o *Options) (rest.Interface, error) {
-	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, func(config *rest.Config) { config.DisableCompression = true })
+func recordsOf(ctx context.Context, o *Options, traces *tracing.Provider) (rest.Interface, error) {
+	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, func(config *rest.Config) {
+		config.DisableCompression = true
+		traces.Trace(config)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/tracing"
 )
 
 // requestTimeout bounds each question to an API: as long as the API server waits for a webhook by default.
@@ -23,14 +24,14 @@ type clusters struct {
 	specs    *rest.Config // of the cluster whose pods are admitted
 }
 
-func connect(c Config) (clusters, error) {
-	workload, err := clientConfig("--kubeconfig", c.Kubeconfig)
+func connect(c Config, traces *tracing.Provider) (clusters, error) {
+	workload, err := clientConfig("--kubeconfig", c.Kubeconfig, traces)
 	if err != nil {
 		return clusters{}, err
 	}
 	identity := rest.CopyConfig(workload)
 	if c.IdentityKubeconfig != "" {
-		if identity, err = clientConfig("--identity-kubeconfig", c.IdentityKubeconfig); err != nil {
+		if identity, err = clientConfig("--identity-kubeconfig", c.IdentityKubeconfig, traces); err != nil {
 			return clusters{}, err
 		}
 	}
@@ -49,7 +50,7 @@ func connect(c Config) (clusters, error) {
 	return clusters{client, objects, identity, specs}, nil
 }
 
-func clientConfig(flag, kubeconfig string) (*rest.Config, error) {
+func clientConfig(flag, kubeconfig string, traces *tracing.Provider) (*rest.Config, error) {
 	config, err := serving.Cluster(flag, kubeconfig, "webhook")
 	if err != nil {
 		return nil, err
@@ -58,5 +59,6 @@ func clientConfig(flag, kubeconfig string) (*rest.Config, error) {
 	// Questions come at the rate of pods, which the API server limits; a limit here would only make pods wait.
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{}
+	traces.Trace(config)
 	return config, nil
 }

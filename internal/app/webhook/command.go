@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/tracing"
 	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
@@ -52,6 +53,7 @@ A review that can't be decided is answered with code 500, which is never a refus
 	flags.StringVar(&config.ClientName, "client-name", "", "common name of the API server's client certificate: others of --client-ca-file are refused (default: any)")
 	flags.DurationVar(&config.ReviewPathPeriod, "review-path-period", defaultPathPeriod, "after what time the secret paths of reviews are replaced, without --client-ca-file")
 	flags.StringVar(&config.AgentUser, "agent-user", rights.Agent().Name, "user that alone may write Secrets with a service account as context")
+	tracing.AddFlag(flags, &config.TracingConfig)
 	finish = config.GMSA.addFlags(flags)
 	return command
 }

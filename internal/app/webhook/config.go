@@ -28,6 +28,8 @@ type Config struct {
 	// ReviewPathPeriod is after what time the secret paths are replaced that reviews are answered at without ClientCAFile; 0: 10 minutes.
 	ReviewPathPeriod time.Duration
 
+	TracingConfig string // file of a TracingConfiguration; empty: nothing is traced
+
 	AgentUser string // empty: that of deploy/base
 
 	GMSA GMSAConfig

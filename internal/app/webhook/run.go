@@ -12,6 +12,7 @@ import (
 
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/tracing"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/source"
@@ -39,8 +40,9 @@ type program struct {
 	reviews    *serving.Server
 	health     *serving.Server // nil: none
 	pair       *source.KeyPair
-	clients    *authorities   // nil: no certificate is requested
-	paths      *webhook.Paths // nil: the API server shows a certificate
+	clients    *authorities      // nil: no certificate is requested
+	paths      *webhook.Paths    // nil: the API server shows a certificate
+	traces     *tracing.Provider // nil: none
 }
 
 func assemble(ctx context.Context, config Config) (*program, error) {
@@ -48,7 +50,11 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, serving.Usage(err)
 	}
-	clusters, err := connect(c)
+	traces, err := tracing.New(ctx, c.TracingConfig, "credence-webhook")
+	if err != nil {
+		return nil, serving.Usage(err)
+	}
+	clusters, err := connect(c, traces)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +86,8 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 		Log:             c.Log,
 		Now:             time.Now,
 	})
-	p := &program{config: c, identities: identities, specs: specs, pair: pair}
+	p := &program{config: c, identities: identities, specs: specs, pair: pair, traces: traces}
+	handler = traces.Handler(handler, "admission review") // behind the secret paths, which no span may have
 	if c.ClientCAFile == "" {
 		p.paths = webhook.NewPaths(clusters.objects, c.ReviewPathPeriod, time.Now, rand.Reader, c.Log)
 		handler = p.paths.Handler(handler)
@@ -129,7 +136,11 @@ func (p *program) run(ctx context.Context) error {
 	if p.health != nil {
 		group.Go(func() error { return p.health.Run(ctx) })
 	}
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+	err := group.Wait()
+	if lost := p.traces.Shutdown(context.WithoutCancel(ctx)); lost != nil {
+		p.config.Log.Warn("spans were lost", "error", lost)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	p.config.Log.Info("webhook stopped")
