@@ -18,7 +18,7 @@ for module in $importable; do
   hack/alone.sh "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy, run hack/alone.sh $module mod tidy -diff"
   hack/alone.sh "$module" mod verify >/dev/null || fail "modules of $module do not match go.sum"
 done
-for module in . devcluster release tools test/alerts test/bench test/install test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
+for module in . devcluster release tools test/alerts test/alerts/prometheus test/bench test/install test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module do not match go.sum"
 done

@@ -171,15 +171,16 @@ type certificates struct {
 	port int
 }
 
-func (p plane) startCertificates(t *testing.T, kubeconfig string) *certificates {
+// startCertificates runs it with lifetimes that a test can wait for, unless further arguments have others.
+func (p plane) startCertificates(t *testing.T, kubeconfig string, arguments ...string) *certificates {
 	t.Helper()
 	port, err := freePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var log lockedBuffer
-	c := &certificates{port: port, cmd: exec.CommandContext(t.Context(), program("credence-server"), "certificates", "--kubeconfig", kubeconfig,
-		"--health-port", strconv.Itoa(port), "--anonymous-metrics", "--certificate-lifetime", "90s", "--authority-lifetime", "10m", "--overlap", "8s")}
+	c := &certificates{port: port, cmd: exec.CommandContext(t.Context(), program("credence-server"), append([]string{"certificates", "--kubeconfig", kubeconfig,
+		"--health-port", strconv.Itoa(port), "--anonymous-metrics", "--certificate-lifetime", "90s", "--authority-lifetime", "10m", "--overlap", "8s"}, arguments...)...)}
 	c.cmd.Stderr = &log
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
