@@ -111,6 +111,15 @@ func TestBackupCreate(t *testing.T) {
 	if strings.Contains(out, "PRIVATE") || !strings.Contains(out, "activatedAt") {
 		t.Errorf("inspect of a ring: %s", out)
 	}
+
+	// A Secret takes the ring, and gives it to a backup.
+	secret := namespace + "/ring"
+	p.must(t, "", "credence", "backup", "restore", made[0], "--ring", "--keys-secret", secret, "--age-key", key, "--yes")
+	again := filepath.Join(dir, "again.backup")
+	p.must(t, "", "credence", "backup", "create", again, "--ring", "--keys-secret", secret, "--recipient", recipient)
+	if out := p.must(t, "", "credence", "backup", "restore", again, "--ring", "--keys-dir", keysDir, "--age-key", key, "--yes"); !strings.Contains(out, "is there already") {
+		t.Errorf("the ring of the Secret is not that of the folder: %s", out)
+	}
 }
 
 // A relying party that trusts one subject of one issuer goes on to, although the cluster is another one: it is given nothing.
@@ -135,6 +144,7 @@ func TestRestoreIntoANewCluster(t *testing.T) {
 	}
 	old := token(t, p.config(t), "shop", "cart", `{"duration":"2h"}`).Status.Token
 	accepted(old)
+	p.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p", `{"spec":{"relyingParties":[{"name":"vault"}]}}`)
 	recipient, key := ageKey(t)
 	file := filepath.Join(t.TempDir(), "cluster.backup")
 	p.must(t, "", "credence", "backup", "create", file, "--ring", "--keys-dir", filepath.Join(p.Dir, "keys"), "--recipient", recipient)
@@ -170,8 +180,11 @@ func TestRestoreIntoANewCluster(t *testing.T) {
 	if got := do(t, p.config(t), "GET", identitiesPath("shop")+"/cart", "", ""); got.Code != http.StatusNotFound {
 		t.Errorf("after a dry run: %d %s", got.Code, got.Body)
 	}
-	if out, stderr, code := restore(p, "--yes", "--as", "restorer"); code != 0 || !strings.Contains(out, "Restored: 1 identity, 0 relying parties.") {
+	if out, stderr, code := restore(p, "--yes", "--as", "restorer"); code != 0 || !strings.Contains(out, "Restored: 1 identity, 1 relying party.") {
 		t.Fatalf("restore: exit code %d, %s%s", code, out, stderr)
+	}
+	if parties := p.must(t, "", "kubectl", "get", "keyring", "workload-identities", "-o", "jsonpath={.spec.relyingParties[*].name}"); parties != "vault" {
+		t.Errorf("relying parties %q, want vault", parties)
 	}
 	after := p.read(t, identitiesPath("shop")+"/cart")
 	if after.UID != before.UID || after.Status.Sub != before.Status.Sub || after.Status.Issuer != before.Status.Issuer || after.Labels["team"] != "a" {

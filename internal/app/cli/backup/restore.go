@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
@@ -115,7 +116,7 @@ func (r *restore) run(cmd *cobra.Command, file string) error {
 		_, err := fmt.Fprintln(r.Out, "Dry run: nothing was changed.")
 		return err
 	}
-	return r.carryOut(cmd.Context(), api, plan, here, program)
+	return r.carryOut(cmd.Context(), api, plan, program)
 }
 
 func (r *restore) otherIssuer(saved, here string) error {
@@ -169,7 +170,7 @@ func (r *restore) tryOut(ctx context.Context, api *cluster.API, plan backup.Plan
 			Hint: "a cluster admin creates them first: kubectl create namespace NAME", Code: command.ExitRefused,
 		}
 	}
-	return nil
+	return addRelyingParties(ctx, api, plan.RelyingParties, program, cluster.DryRun)
 }
 
 // missing reports whether a namespace does not exist.
@@ -178,21 +179,47 @@ func missing(err error) bool {
 	return errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
-func (r *restore) carryOut(ctx context.Context, api *cluster.API, plan backup.Plan, here state, program string) error {
+func (r *restore) carryOut(ctx context.Context, api *cluster.API, plan backup.Plan, program string) error {
 	for i := range plan.Create {
 		if err := r.create(ctx, api, &plan.Create[i], program); err != nil {
 			_, _ = fmt.Fprintf(r.ErrOut, "%d of %s restored; the same command restores the rest\n", i, identityCount(len(plan.Create))) // the error is what counts
 			return err
 		}
 	}
-	if len(plan.RelyingParties) > 0 {
-		here.ring.Spec.RelyingParties = append(here.ring.Spec.RelyingParties, plan.RelyingParties...)
-		if err := api.Update(ctx, ringPlace, &here.ring, nil); err != nil {
-			return connection.Request{Program: program}.ObjectFailure("add relying parties to the KeyRing", err)
-		}
+	if err := addRelyingParties(ctx, api, plan.RelyingParties, program); err != nil {
+		return err
 	}
 	_, err := fmt.Fprintf(r.Out, "Restored: %s, %s.\n", identityCount(len(plan.Create)), wording.Plural(len(plan.RelyingParties), "relying party", "relying parties"))
 	return err
+}
+
+// attempts bounds the updates of the KeyRing, whose status the key controller writes meanwhile.
+const attempts = 10
+
+// addRelyingParties adds those that the KeyRing lacks now.
+func addRelyingParties(ctx context.Context, api *cluster.API, parties []identityv1alpha1.RelyingParty, program string, options ...cluster.Option) error {
+	if len(parties) == 0 {
+		return nil
+	}
+	var err error
+	for range attempts {
+		var ring identityv1alpha1.KeyRing
+		if err = api.Get(ctx, &ring, ringPlace); err == nil {
+			for _, party := range parties {
+				if !slices.ContainsFunc(ring.Spec.RelyingParties, func(p identityv1alpha1.RelyingParty) bool { return p.Name == party.Name }) {
+					ring.Spec.RelyingParties = append(ring.Spec.RelyingParties, party)
+				}
+			}
+			err = api.Update(ctx, ringPlace, &ring, nil, options...)
+		}
+		if !apierrors.IsConflict(err) {
+			break
+		}
+	}
+	if err != nil {
+		return connection.Request{Program: program}.ObjectFailure("add relying parties to the KeyRing", err)
+	}
+	return nil
 }
 
 // create makes an identity with its uid, and checks that the server gave it the same subject and issuer.
