@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// accessTeam is a namespace with service account cart, an admin who may use its accounts, and a user with the role edit.
+// accessTeam is a namespace with service account cart, an admin, and a user with the role edit.
 func accessTeam(t *testing.T) (namespace, admin, editor string) {
 	t.Helper()
 	namespace = shared.namespace(t)
@@ -21,8 +21,6 @@ func accessTeam(t *testing.T) (namespace, admin, editor string) {
 		t.Fatal(err)
 	}
 	shared.bind(t, namespace, "edit", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: editor})
-	use := []rbacv1.PolicyRule{{Verbs: []string{"use"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts"}}}
-	shared.role(t, namespace, "use", use, admin)
 	shared.admin(t, namespace, admin)
 	shared.untilAllowed(t, namespace, admin, "use", "serviceaccounts", "cart")
 	shared.untilAllowed(t, namespace, editor, "create", "pods", "")

@@ -21,7 +21,7 @@ func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 API server requires of users who write pods and pod templates, in namespaces with the
 label identity.credence.dev/account-use. kubectl create role refuses that verb.`,
 	}
-	cmd.AddCommand(newGrant(terminal, kube), newCan(terminal, kube), newWho(terminal, kube), newSuggest(terminal))
+	cmd.AddCommand(newGrant(terminal, kube), newCan(terminal, kube), newWho(terminal, kube), newSuggest(terminal), newPolicy(terminal))
 	return command.Group(cmd)
 }
 

@@ -30,9 +30,9 @@ func newWho(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 		Short: "List the users who can become a service account, and what that is worth",
 		Long: `List the users, groups and service accounts that can become a service account, each with
 the way and the binding that gives it: use, impersonation, tokens of the account,
-reading or making Secrets with its tokens, exec and attach in pods (of any account:
-which it is is not looked at), ephemeral containers, pods, templates, and the kubelet's
-API through nodes/proxy. Where the namespace enforces use, ways that need it as well are
+reading or making Secrets with its tokens, exec and attach in pods (of the namespace,
+whatever their account), ephemeral containers, pods, templates, and the kubelet's API
+through nodes/proxy. Where the namespace enforces use, ways that need it as well are
 left out: their users have use.
 
 Then the WorkloadIdentities and GMSACredentialSpecs that the account may use.
