@@ -78,7 +78,7 @@ push: ## Push the images of bin/release: make push REGISTRY=registry.example.com
 	cd release && go run . push --out $(BIN)/release "$(REGISTRY)"
 
 .PHONY: release
-release: ## Build archives of the client programs into bin/release, and show the go.mod of each module: make release VERSION=v0.1.0
+release: ## Build archives of the client programs and the chart into bin/release, and show the go.mod of each module: make release VERSION=v0.1.0
 	@for module in api execcredential execcredential/clientgo .; do echo "== $$module/go.mod"; hack/release.sh "$(VERSION)" $$module; done
 	cd release && go run . archives --source .. --out $(BIN)/release $(if $(PLATFORMS),--platform $(PLATFORMS))
 

@@ -18,7 +18,8 @@ import (
 // clients are the programs that people run on their own machines.
 var clients = []string{"credence", "credence-credential"}
 
-// makeArchives builds an archive of the client programs for each platform into out, their SBOMs, and checksums.txt.
+// makeArchives builds an archive of the client programs for each platform into out, with their SBOMs, the packaged chart, and
+// checksums.txt.
 func makeArchives(ctx context.Context, progress io.Writer, source, out string, platforms []string) error {
 	scratch, err := os.MkdirTemp("", "credence-release-")
 	if err != nil {
@@ -30,7 +31,12 @@ func makeArchives(ctx context.Context, progress io.Writer, source, out string, p
 		return err
 	}
 	var sums []string
-	for _, each := range platforms {
+	write := func(called string, archive []byte) error {
+		fmt.Fprintf(progress, "%s\t%.1f MB\n", called, float64(len(archive))/1e6)
+		sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(archive), called))
+		return writeFile(out, called, archive)
+	}
+	for i, each := range platforms {
 		platform, err := parsePlatform(each)
 		if err != nil {
 			return err
@@ -69,11 +75,19 @@ func makeArchives(ctx context.Context, progress io.Writer, source, out string, p
 			return err
 		}
 		called := fmt.Sprintf("credence_%s_%s_%s%s", programs[0].version(), platform.OS, platform.Architecture, extension)
-		if err := writeFile(out, called, archive); err != nil {
+		if err := write(called, archive); err != nil {
 			return err
 		}
-		fmt.Fprintf(progress, "%s\t%.1f MB\n", called, float64(len(archive))/1e6)
-		sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(archive), called))
+		if i > 0 {
+			continue
+		}
+		called, chart, err := packChart(source, programs[0], at)
+		if err != nil {
+			return err
+		}
+		if err := write(called, chart); err != nil {
+			return err
+		}
 	}
 	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[66:], b[66:]) })
 	return writeFile(out, "checksums.txt", []byte(strings.Join(sums, "")))
@@ -101,7 +115,13 @@ func zipped(entries []entry, at time.Time) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := file.Write(e.data); err != nil {
+		content, _, err := e.open()
+		if err != nil {
+			return nil, err
+		}
+		_, err = io.Copy(file, content)
+		content.Close()
+		if err != nil {
 			return nil, err
 		}
 	}

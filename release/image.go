@@ -20,7 +20,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// User is who programs run as in an image, by number, so that Kubernetes can check runAsNonRoot.
+// user is the user of programs in an image: a number, so that Kubernetes can check runAsNonRoot.
 const user = "65532"
 
 // bin is the folder of programs in an image.

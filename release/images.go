@@ -1,8 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -111,16 +111,16 @@ func makeImages(ctx context.Context, progress io.Writer, source, out string, pla
 			return fmt.Errorf("write the layout: %w", err)
 		}
 	}
-	entries, err := readFolder(folder)
+	entries, err := readFolder(folder, "")
 	if err != nil {
 		return err
 	}
-	var archive bytes.Buffer
-	if err := writeTar(&archive, at, entries); err != nil {
+	archive, err := os.Create(filepath.Join(out, "images.tar"))
+	if err != nil {
 		return err
 	}
-	if err := writeFile(out, "images.tar", archive.Bytes()); err != nil {
-		return err
+	if err := errors.Join(writeTar(archive, at, entries), archive.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", archive.Name(), err)
 	}
 	return table.Flush()
 }

@@ -3,15 +3,20 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -159,9 +164,76 @@ func TestImages(t *testing.T) {
 			t.Errorf("the SBOM of %s has %d components", name, n)
 		}
 		for _, c := range *document.Components {
-			if c.Licenses == nil || len(*c.Licenses) == 0 || c.Version == "" && !strings.HasPrefix(c.Name, "github.com/credence-id/credence") {
-				t.Errorf("the SBOM of %s has no license or version of %s", name, c.Name)
+			if c.Licenses == nil || len(*c.Licenses) == 0 || !regexp.MustCompile(`^(v[0-9]|go1)`).MatchString(c.Version) {
+				t.Errorf("the SBOM of %s has no license of %s, or the version %q", name, c.Name, c.Version)
 			}
+			if c.PackageURL != "pkg:golang/"+c.Name+"@"+c.Version || c.Name != "std" && !regexp.MustCompile(`^[a-z0-9.-]+\.[a-z]+/`).MatchString(c.Name) {
+				t.Errorf("the SBOM of %s names %s by %s", name, c.Name, c.PackageURL)
+			}
+		}
+	}
+}
+
+// The programs run where there is neither a checkout nor git.
+func TestArchives(t *testing.T) {
+	outs := []string{t.TempDir(), t.TempDir()}
+	for _, out := range outs {
+		if err := makeArchives(t.Context(), io.Discard, clone(t), out, []string{platform}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sums := string(read(t, outs[0], "checksums.txt"))
+	if again := string(read(t, outs[1], "checksums.txt")); sums != again {
+		t.Errorf("two builds of one commit have the checksums\n%s\nand\n%s", sums, again)
+	}
+	archives := map[string]map[string][]byte{} // the files of each
+	for line := range strings.Lines(sums) {
+		sum, called, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		data := read(t, outs[0], called)
+		if got := fmt.Sprintf("%x", sha256.Sum256(data)); got != sum {
+			t.Errorf("%s has the checksum %s, want %s", called, got, sum)
+		}
+		compressed, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives[called] = files(t, compressed)
+	}
+	if len(archives) != 2 {
+		t.Fatalf("checksums.txt has %q, want an archive and the chart", slices.Sorted(maps.Keys(archives)))
+	}
+	for called, of := range archives {
+		if strings.HasPrefix(called, "credence-") {
+			version := strings.TrimSuffix(strings.TrimPrefix(called, "credence-"), ".tgz")
+			for _, line := range []string{`version: "` + version + `"`, `appVersion: "v` + version + `"`} {
+				if !strings.Contains(string(of["credence/Chart.yaml"]), line+"\n") {
+					t.Errorf("Chart.yaml does not have %s:\n%s", line, of["credence/Chart.yaml"])
+				}
+			}
+			for _, file := range []string{"credence/values.yaml", "credence/templates/deployments.yaml", "credence/files/base/30-apiserver.yaml"} {
+				if len(of[file]) == 0 {
+					t.Errorf("the chart has no %s", file)
+				}
+			}
+			continue
+		}
+		if want := []string{"LICENSE", "credence", "credence-credential", "credence-credential.cdx.json", "credence.cdx.json"}; !slices.Equal(slices.Sorted(maps.Keys(of)), want) {
+			t.Errorf("%s has the files %q, want %q", called, slices.Sorted(maps.Keys(of)), want)
+		}
+		empty := t.TempDir()
+		program := filepath.Join(empty, "credence")
+		if err := os.WriteFile(program, of["credence"], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		command := exec.Command(program, "version", "-o", "json")
+		command.Dir, command.Env = empty, []string{"HOME=" + empty, "PATH="}
+		printed, err := command.CombinedOutput()
+		var version struct{ Version, Revision string }
+		if err := errors.Join(err, json.Unmarshal(printed, &version)); err != nil {
+			t.Fatalf("credence version: %v: %s", err, printed)
+		}
+		if version.Revision != strings.TrimSpace(head(t)) || "credence_"+version.Version+"_linux_amd64.tar.gz" != called {
+			t.Errorf("credence version of %s prints %s", called, printed)
 		}
 	}
 }
@@ -225,8 +297,14 @@ func contents(t *testing.T, made v1.Image) map[string][]byte {
 	t.Helper()
 	extracted := mutate.Extract(made)
 	defer extracted.Close()
+	return files(t, extracted)
+}
+
+// files returns the files of a tar archive, by name.
+func files(t *testing.T, archive io.Reader) map[string][]byte {
+	t.Helper()
 	files := map[string][]byte{}
-	for r := tar.NewReader(extracted); ; {
+	for r := tar.NewReader(archive); ; {
 		header, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files

@@ -63,6 +63,9 @@ func readLicenses(ctx context.Context, source string, programs []program) (licen
 	return found, nil
 }
 
+// accepted are the licenses of what is shipped. Another one needs a person who reads it.
+var accepted = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
+
 // licensesIn returns the SPDX identifiers of the license files of a module. A module of this checkout has the license of the whole.
 func licensesIn(folder, source string) ([]string, error) {
 	root, err := filepath.Abs(source)
@@ -97,6 +100,11 @@ func licensesIn(folder, source string) ([]string, error) {
 	if len(of) == 0 {
 		return nil, fmt.Errorf("no license is known by its text in %s", filepath.Base(folder))
 	}
+	for _, id := range of {
+		if !slices.Contains(accepted, id) {
+			return nil, fmt.Errorf("the license %s is not among those of what is shipped: %s", id, strings.Join(accepted, ", "))
+		}
+	}
 	return of, nil
 }
 
@@ -110,7 +118,13 @@ func sbom(p program, of licenses, at time.Time) ([]byte, error) {
 		PackageURL: "pkg:golang/std@" + p.info.GoVersion, Licenses: licenseChoice([]string{"BSD-3-Clause"}),
 	}}
 	for _, module := range p.info.Deps {
-		c := component(*module, cdx.ComponentTypeLibrary)
+		linked := *module
+		if r := linked.Replace; r != nil && r.Sum == "" { // a folder of this checkout
+			linked.Version, linked.Replace = p.version(), nil
+		} else if r != nil {
+			linked = *r
+		}
+		c := component(linked, cdx.ComponentTypeLibrary)
 		c.Licenses = licenseChoice(of[module.Path])
 		components = append(components, c)
 	}
@@ -133,9 +147,6 @@ func sbom(p program, of licenses, at time.Time) ([]byte, error) {
 }
 
 func component(module debug.Module, kind cdx.ComponentType) cdx.Component {
-	if module.Replace != nil && module.Replace.Version != "" {
-		module = *module.Replace
-	}
 	url := "pkg:golang/" + module.Path
 	if module.Version != "" {
 		url += "@" + module.Version

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"bytes"
 	"io"
 	"os"
 	"path"
@@ -9,11 +10,29 @@ import (
 	"time"
 )
 
-// entry is a file of an archive.
+// entry is a file of an archive: data, or what is in a file of this machine.
 type entry struct {
 	name string // with slashes, relative
 	mode int64
 	data []byte
+	file string
+}
+
+// open returns the content of an entry, and its size.
+func (e entry) open() (io.ReadCloser, int64, error) {
+	if e.file == "" {
+		return io.NopCloser(bytes.NewReader(e.data)), int64(len(e.data)), nil
+	}
+	file, err := os.Open(e.file)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		file.Close()
+		return nil, 0, err
+	}
+	return file, info.Size(), nil
 }
 
 // writeTar writes files, each after the folders that it is in, which all may read.
@@ -35,33 +54,41 @@ func writeTar(to io.Writer, at time.Time, entries []entry) error {
 		if err := folder(path.Dir(e.name)); err != nil {
 			return err
 		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: int64(len(e.data)), ModTime: at}); err != nil {
+		content, size, err := e.open()
+		if err != nil {
 			return err
 		}
-		if _, err := w.Write(e.data); err != nil {
+		if err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: e.name, Mode: e.mode, Size: size, ModTime: at}); err == nil {
+			_, err = io.Copy(w, content)
+		}
+		content.Close()
+		if err != nil {
 			return err
 		}
 	}
 	return w.Close()
 }
 
-// readFolder returns the files of a folder, in the order of their names.
-func readFolder(folder string) ([]entry, error) {
+// readFolder returns the files of a folder in the order of their names, below a name. Links are followed.
+func readFolder(folder, below string) ([]entry, error) {
+	found, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
 	var entries []entry
-	err := filepath.WalkDir(folder, func(name string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		relative, err := filepath.Rel(folder, name)
+	for _, each := range found {
+		file, name := filepath.Join(folder, each.Name()), path.Join(below, each.Name())
+		info, err := os.Stat(file)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
+		inside := []entry{{name: name, mode: 0o644, file: file}}
+		if info.IsDir() {
+			if inside, err = readFolder(file, name); err != nil {
+				return nil, err
+			}
 		}
-		entries = append(entries, entry{name: filepath.ToSlash(relative), mode: 0o644, data: data})
-		return nil
-	})
-	return entries, err
+		entries = append(entries, inside...)
+	}
+	return entries, nil
 }
