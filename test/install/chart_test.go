@@ -128,6 +128,14 @@ func TestChartInstallsTheManifests(t *testing.T) {
 					copied.SetAnnotations(nil)
 					return copied.Object
 				}
+				// The webhook writes the paths of reviews, so that the chart does not own them.
+				webhooks, _, _ := unstructured.NestedSlice(want.Object, "webhooks")
+				for _, each := range webhooks {
+					unstructured.RemoveNestedField(each.(map[string]any), "clientConfig", "service", "path")
+				}
+				if webhooks != nil {
+					want.Object["webhooks"] = webhooks
+				}
 				if diff := cmp.Diff(bare(want), bare(have), numbers); diff != "" {
 					t.Errorf("%s differs (-up +chart):\n%s", id(want), diff)
 				}
