@@ -39,7 +39,7 @@ func takeUID(info *request.RequestInfo, contentType string, body []byte) (worklo
 	}
 	var object, metadata map[string]json.RawMessage
 	var given, name string
-	if json.Unmarshal(text, &object) != nil || json.Unmarshal(object["metadata"], &metadata) != nil || json.Unmarshal(metadata["uid"], &given) != nil {
+	if json.Unmarshal(text, &object) != nil || json.Unmarshal(object["metadata"], &metadata) != nil || json.Unmarshal(metadata["uid"], &given) != nil || given == "" {
 		return none, body
 	}
 	delete(metadata, "uid")
@@ -61,7 +61,7 @@ func takeUID(info *request.RequestInfo, contentType string, body []byte) (worklo
 func takeUIDs(identities *workloadidentity.REST) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
 		go func() {
-			_ = wait.PollUntilContextCancel(hook, time.Second, true, func(ctx context.Context) (bool, error) { // it ends with the server
+			_ = wait.PollUntilContextCancel(hook, 5*time.Second, true, func(ctx context.Context) (bool, error) { // it ends with the server
 				err := identities.TakeUIDs(ctx)
 				if err != nil {
 					klog.FromContext(ctx).Error(err, "The uids of identities are not stored yet: none is taken from a request")

@@ -1,0 +1,104 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"sigs.k8s.io/yaml"
+
+	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
+)
+
+const applied = "application/apply-patch+yaml"
+
+func asked(verb string) *request.RequestInfo {
+	return &request.RequestInfo{IsResourceRequest: true, Verb: verb, Resource: "workloadidentities"}
+}
+
+func TestTakeUID(t *testing.T) {
+	const given, spec = `{"metadata":{"name":"a","uid":"u"}`, `,"spec":{"x":[12345678901234567,"<é>",1.0]}}`
+	token := asked("create")
+	token.Subresource = "token"
+	for name, test := range map[string]struct {
+		info              *request.RequestInfo
+		contentType, body string
+		want              workloadidentity.GivenUID
+		rest              string // "": the body as it is
+	}{
+		"created":             {info: asked("create"), body: given + spec, want: workloadidentity.GivenUID{UID: "u"}},
+		"created, YAML":       {info: asked("create"), body: "metadata: {name: a, uid: u}", want: workloadidentity.GivenUID{UID: "u"}},
+		"without a name":      {info: asked("create"), body: `{"metadata":{"generateName":"a-","uid":"u"}}`, want: workloadidentity.GivenUID{UID: "u", Unnamed: true}},
+		"applied":             {info: asked("patch"), contentType: applied, body: given + spec, want: workloadidentity.GivenUID{UID: "u", Applied: true}, rest: `{"metadata":{"name":"a"}` + spec},
+		"applied, YAML":       {info: asked("patch"), contentType: applied + "; charset=utf-8", body: "metadata:\n  uid: u # set\n  name: a\n", want: workloadidentity.GivenUID{UID: "u", Applied: true}, rest: `{"metadata":{"name":"a"}}`},
+		"a merge patch":       {info: asked("patch"), contentType: "application/merge-patch+json", body: given + spec},
+		"an update":           {info: asked("update"), body: given + spec},
+		"a token":             {info: token, body: given + spec},
+		"no uid":              {info: asked("create"), body: `{"metadata":{"name":"uid"}}`},
+		"empty":               {info: asked("create"), body: `{"metadata":{"uid":""}}`},
+		"not a text":          {info: asked("create"), body: `{"metadata":{"uid":5}}`},
+		"another case":        {info: asked("create"), body: `{"metadata":{"UID":"uid"}}`},
+		"of an owner":         {info: asked("create"), body: `{"metadata":{"ownerReferences":[{"uid":"u"}]}}`},
+		"not an object":       {info: asked("create"), body: `["uid"]`},
+		"a key twice":         {info: asked("patch"), contentType: applied, body: `{"metadata":{"uid":"u","uid":"v"}}`},
+		"metadata not a map":  {info: asked("create"), body: `{"metadata":"uid"}`},
+		"applied without uid": {info: asked("patch"), contentType: applied, body: `{"metadata":{"name":"uid"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, rest := takeUID(test.info, test.contentType, []byte(test.body))
+			if got != test.want {
+				t.Errorf("%+v, want %+v", got, test.want)
+			}
+			if test.rest == "" {
+				if string(rest) != test.body {
+					t.Errorf("the body became %s", rest)
+				}
+				return
+			}
+			var is, want any
+			if err := json.Unmarshal(rest, &is); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal([]byte(test.rest), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, is); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Of an object that is applied, all that is left is what the API machinery would have read, but for the uid.
+func FuzzTakeUID(f *testing.F) {
+	for _, seed := range []string{
+		`{"metadata":{"uid":"u","name":"a"},"spec":{"n":1e3,"s":"\u003c\u2028"}}`, "metadata:\n  uid: u\n  name: 'x'\nspec: {n: 0x10, t: 2001-01-01, y: yes}\n", `{"metadata":{"uid":null}}`, "uid",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		given, rest := takeUID(asked("patch"), applied, []byte(body))
+		if given.UID == "" {
+			if string(rest) != body {
+				t.Errorf("without a uid, the body became %s", rest)
+			}
+			return
+		}
+		var before, after map[string]any
+		if err := yaml.Unmarshal([]byte(body), &before); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(rest, &after); err != nil {
+			t.Fatalf("%s: %v", rest, err)
+		}
+		metadata := before["metadata"].(map[string]any)
+		if metadata["uid"] != string(given.UID) {
+			t.Errorf("uid %q, the machinery reads %v", given.UID, metadata["uid"])
+		}
+		delete(metadata, "uid")
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
