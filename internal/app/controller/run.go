@@ -72,6 +72,10 @@ func Run(ctx context.Context, config Config) error {
 	}
 	c.Log.Info("key controller started", "issuer", c.issuer, "rotationPeriod", c.Settings.RotationPeriod.String(), "publishPeriod", c.Settings.PublishPeriod.String(), "wait", c.Settings.Wait().String())
 	group.Go(func() error {
+		awaitFirst(ctx, keeper.Follower())
+		return nil
+	})
+	group.Go(func() error {
 		return election.Lead(ctx, client.CoordinationV1(), types.NamespacedName{Namespace: c.LeaseNamespace, Name: leaseName}, c.Log, keeper.Run)
 	})
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
@@ -104,6 +108,22 @@ func loadFirst(ctx context.Context, ring *keyring.Follower) error {
 			}
 			return err
 		case <-time.After(askAgain):
+		}
+	}
+}
+
+// awaitFirst reads the ring until there is one. Only the leader follows it after that, and all others would never be ready if the first
+// ring is made later than firstRing.
+func awaitFirst(ctx context.Context, ring *keyring.Follower) {
+	for {
+		if _, loaded := ring.Newest(); loaded {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(askAgain):
+			_ = ring.Load(ctx) // the leader reports why it fails
 		}
 	}
 }
