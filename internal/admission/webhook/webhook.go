@@ -41,7 +41,8 @@ type CredentialSpecs interface {
 	Read(ctx context.Context, name string) (gmsa.Spec, error)
 }
 
-// Needs are what a Webhook works with; all are required but Recorder and GMSA.
+// Needs are what a Webhook works with; all are required but Recorder and GMSA, and CredentialSpecs, without which no review about accounts
+// of Active Directory is answered.
 type Needs struct {
 	ServiceAccounts ServiceAccounts
 	Identities      Identities
@@ -80,6 +81,9 @@ func New(needs Needs) http.Handler {
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
 	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(rules)))
 	mux.Handle(ServiceAccountsPath, handler(needs, accountsHandler, accountReviews(needs)))
+	if needs.CredentialSpecs == nil {
+		return mux
+	}
 	accounts := newManagedAccounts(needs, rights)
 	mux.Handle(MutatePath, handler(needs, mutateHandler, enforced(needs.GMSA.Enforcement, accounts.expand)))
 	mux.Handle(ValidatePath, handler(needs, validateHandler, enforced(needs.GMSA.Enforcement, accounts.authorize)))

@@ -22,6 +22,7 @@ const WindowsGMSAAnnotations featuregate.Feature = "WindowsGMSAAnnotations"
 
 // GMSAConfig is how group managed service accounts are given out. Its zero value is fit for use.
 type GMSAConfig struct {
+	Off            bool // no review about them is answered, and no GMSACredentialSpec is read
 	Annotations    bool
 	RequireUser    bool
 	Controllers    []string // nil: those of Kubernetes
@@ -44,11 +45,13 @@ func (c *GMSAConfig) addFlags(flags *pflag.FlagSet) (finish func()) {
 		panic(err) // it is new
 	}
 	gate.AddFlag(flags)
+	on := true
+	flags.BoolVar(&on, "gmsa", true, "answer reviews about GMSACredentialSpecs; without it, none of them is read")
 	flags.BoolVar(&c.RequireUser, "gmsa-require-user", false, "who makes a workload or a pod must be allowed to use its GMSACredentialSpecs, as its service account must")
 	flags.StringSliceVar(&c.Controllers, "gmsa-controller-users", builtinControllers(), "users that --gmsa-require-user does not review: controllers, which make pods for the authors of workloads")
 	flags.BoolVar(&c.RandomHostname, "gmsa-random-hostname", false, "give new pods with a GMSACredentialSpec and no host name a random one of 15 characters")
 	flags.StringVar(&c.Enforcement, "gmsa-enforcement", string(webhook.Deny), "what becomes of refusals about GMSACredentialSpecs: Deny; Warn, which admits with a warning; or Audit, which admits with a note in the audit log alone")
-	return func() { c.Annotations = gate.Enabled(WindowsGMSAAnnotations) }
+	return func() { c.Off, c.Annotations = !on, gate.Enabled(WindowsGMSAAnnotations) }
 }
 
 func (c GMSAConfig) needs() webhook.GMSA {

@@ -51,6 +51,33 @@ func TestHostname(t *testing.T) {
 	}
 }
 
+// Without gMSA no right to GMSACredentialSpecs is needed, and no review about them is answered.
+func TestWithoutAccounts(t *testing.T) {
+	a := newAuthority(t)
+	cluster := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s is requested", r.URL) }))
+	t.Cleanup(cluster.Close)
+	var health string
+	url := start(t, a, func(c *Config) {
+		c.Kubeconfig, c.HealthPort, c.GMSA.Off = kubeconfig(t, a, "one", cluster.URL), testkit.FreePort(t), true
+		health = "https://127.0.0.1:" + strconv.Itoa(c.HealthPort)
+	})
+	client := client(t, a, a.issue(t, "client"))
+	testkit.Eventually(t, "it is ready", func() bool {
+		response, err := client.Get(health + "/readyz")
+		must(t, err)
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	for path, want := range map[string]int{"/mutate": http.StatusNotFound, "/pods": http.StatusUnsupportedMediaType} {
+		response, err := client.Post(url+path, "text/plain", nil)
+		must(t, err)
+		defer response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %s, want %d", path, response.Status, want)
+		}
+	}
+}
+
 // It is not ready before it knows the objects, and reports what keeps it from that.
 func TestReadinessWaitsForCredentialSpecs(t *testing.T) {
 	a := newAuthority(t)

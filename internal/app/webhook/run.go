@@ -36,7 +36,7 @@ func Run(ctx context.Context, config Config) error {
 type program struct {
 	config     Config
 	identities *workloadidentities.Follower
-	specs      *credentialspecs.Follower
+	specs      *credentialspecs.Follower // nil: without gMSA
 	reviews    *serving.Server
 	health     *serving.Server // nil: none
 	pair       *source.KeyPair
@@ -62,32 +62,33 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	specs, err := credentialspecs.New(clusters.specs, time.Now, c.Log)
-	if err != nil {
-		return nil, err
-	}
 	pair, err := source.NewKeyPair(c.TLSCertFile, c.TLSPrivateKeyFile, (*discovery.Recorder)(nil), c.Log)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}
 	registry := serving.NewRegistry()
-	registerSpecs(registry, specs)
-	handler := webhook.New(webhook.Needs{
+	p := &program{config: c, identities: identities, pair: pair, traces: traces}
+	needs := webhook.Needs{
 		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
 		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
 		Pods:            webhook.LivePods(clusters.workload),
 		Authorizer:      authority.Cluster(clusters.workload.AuthorizationV1().SubjectAccessReviews()),
 		Identities:      identities,
-		CredentialSpecs: specs,
 		GMSA:            c.GMSA.needs(),
 		Adapters:        targets.For,
 		Agent:           c.AgentUser,
 		Recorder:        webhook.NewRecorder(registry),
 		Log:             c.Log,
 		Now:             time.Now,
-	})
-	p := &program{config: c, identities: identities, specs: specs, pair: pair, traces: traces}
-	handler = traces.Handler(handler, "admission review") // behind the secret paths, which no span may have
+	}
+	if !c.GMSA.Off {
+		if p.specs, err = credentialspecs.New(clusters.specs, time.Now, c.Log); err != nil {
+			return nil, err
+		}
+		registerSpecs(registry, p.specs)
+		needs.CredentialSpecs = p.specs
+	}
+	handler := traces.Handler(webhook.New(needs), "admission review") // behind the secret paths, which no span may have
 	if c.ClientCAFile == "" {
 		p.paths = webhook.NewPaths(clusters.objects, c.ReviewPathPeriod, time.Now, rand.Reader, c.Log)
 		handler = p.paths.Handler(handler)
@@ -118,13 +119,18 @@ func (p *program) ready() error {
 			return err
 		}
 	}
-	return p.specs.Ready()
+	if p.specs != nil {
+		return p.specs.Ready()
+	}
+	return nil
 }
 
 func (p *program) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.identities.Run(ctx) })
-	group.Go(func() error { return p.specs.Run(ctx) })
+	if p.specs != nil {
+		group.Go(func() error { return p.specs.Run(ctx) })
+	}
 	group.Go(func() error { return p.pair.Run(ctx) })
 	if p.clients != nil {
 		group.Go(func() error { return p.clients.Run(ctx) })
