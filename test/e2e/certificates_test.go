@@ -33,6 +33,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/pki"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // followers are the components that are served certificates by their files, by the port that shows each, from the first of the plane.
@@ -174,7 +175,7 @@ type certificates struct {
 // startCertificates runs it with lifetimes that a test can wait for, unless further arguments have others.
 func (p plane) startCertificates(t *testing.T, kubeconfig string, arguments ...string) *certificates {
 	t.Helper()
-	port, err := freePorts(1)
+	port, err := testkit.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}

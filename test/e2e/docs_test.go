@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const repository = documents.Repository
@@ -31,7 +32,7 @@ func (p plane) reader(t *testing.T) documents.Reader {
 	if filepath.Base(t.Name()) == "two-clusters.md" { // starts a plane; others, a cluster at most
 		watches.take(t, ofPlane-ofCluster, true)
 	}
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func isBackoff(err error) bool {
@@ -54,7 +55,7 @@ func TestExecCredentialInformerAcrossAnOutageOfTheProgram(t *testing.T) {
 // too, it fails, is left alone, and the informer goes on when both are back.
 func TestExecCredentialInformerAcrossAnOutageOfTheServer(t *testing.T) {
 	withCluster(t)
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A plane that was run without root has a node once its folder belongs to root, as the tutorial has it, and is the same issuer.
@@ -22,7 +24,7 @@ func TestHandOverToRoot(t *testing.T) {
 	if err := os.Chown(home, otherUser, otherUser); err != nil {
 		t.Fatal(err)
 	}
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // A cluster whose own API server trusts the issuer is noticed: by doctor, and when the server starts.
@@ -15,7 +17,7 @@ func TestHostThatTrustsTheIssuer(t *testing.T) {
 		t.Errorf("doctor of a cluster that does not trust the issuer:\n%s", out)
 	}
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "authentication.yaml")
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // kubeletPatience is for what the kubelet does when it next looks: it looks once a minute, and waits longer after failures.
@@ -40,7 +41,7 @@ func needNode(t *testing.T) {
 func nodePlane(t *testing.T) plane {
 	t.Helper()
 	needNode(t)
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +318,7 @@ func (p plane) killSupervisor(t *testing.T) {
 	}
 	// The kernel takes a moment to end the others with it.
 	eventually(t, func() error {
-		if !allFree(first, portsPerPlane) {
+		if !testkit.AllFree(first, portsPerPlane) {
 			return fmt.Errorf("ports from %d on are not free yet", first)
 		}
 		return nil

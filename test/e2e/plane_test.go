@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 
 	"github.com/credence-id/credence/execcredential/exectest"
 	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // portsPerPlane is how many consecutive ports one plane may use.
@@ -79,7 +78,7 @@ func sharedPlane() (plane, func(), error) {
 	if err != nil {
 		return plane{}, nil, err
 	}
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		return plane{}, nil, err
 	}
@@ -102,7 +101,7 @@ func sharedPlane() (plane, func(), error) {
 func newPlane(t *testing.T, args ...string) plane {
 	t.Helper()
 	dir := t.TempDir()
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,36 +129,6 @@ func readPlane(dir string) (plane, error) {
 
 // program returns the path of a program of make build.
 func program(name string) string { return controlplane.Program(name) }
-
-// ports are handed out once each: tests run side by side.
-var ports = struct {
-	sync.Mutex
-	next int
-}{next: 20000 + os.Getpid()%500*20}
-
-// freePorts returns the first of n consecutive ports that no program listens on.
-func freePorts(n int) (int, error) {
-	ports.Lock()
-	defer ports.Unlock()
-	for ; ports.next < 32000; ports.next += n {
-		if base := ports.next; allFree(base, n) {
-			ports.next += n
-			return base, nil
-		}
-	}
-	return 0, fmt.Errorf("no %d consecutive free ports", n)
-}
-
-func allFree(base, n int) bool {
-	for port := base; port < base+n; port++ {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			return false
-		}
-		_ = listener.Close()
-	}
-	return true
-}
 
 func (p plane) config(t *testing.T) *rest.Config {
 	t.Helper()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/pki"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const monitoring = repository + "/deploy/monitoring"
@@ -144,7 +145,7 @@ func (p plane) startPrometheus(t *testing.T, token, ca string, certificatesPort 
 	}
 	job("certificates", certificatesPort)
 
-	port, err := freePorts(1)
+	port, err := testkit.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}

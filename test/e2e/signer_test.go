@@ -25,6 +25,7 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/externalsigner/ledgerstore"
+	"github.com/credence-id/credence/test/testkit"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -98,7 +99,7 @@ func TestSignerOfKubeAPIServer(t *testing.T) {
 		_, err := os.Stat(socket)
 		return err
 	})
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}

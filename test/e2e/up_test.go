@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // upIn starts a plane of the test's own in the background, and stops it when the test ends.
@@ -43,7 +45,7 @@ func status(dir string) error {
 
 func portsOf(t *testing.T) int {
 	t.Helper()
-	port, err := freePorts(portsPerPlane)
+	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {
 		t.Fatal(err)
 	}
