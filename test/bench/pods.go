@@ -40,7 +40,7 @@ func measurePods(ctx context.Context, _ settings, p plane, t *table) error {
 	return nil
 }
 
-// webhookSeconds is how long kube-apiserver waits for the webhook: deploy/base/51-webhook.yaml.
+// webhookSeconds is how long kube-apiserver waits for the webhook: deploy/base/53-identity-webhooks.yaml.
 const webhookSeconds = 10
 
 // bursted is what became of many pods: how many could not be created, and when all were, and all had lost their gates.

@@ -127,7 +127,7 @@ func (w *world) exemptPods(ctx context.Context) (restore func(), err error) {
 	return w.change(ctx, change{&installed, exempt})
 }
 
-// identityWebhook is the name of the plane's webhook configuration: deploy/base/51-webhook.yaml.
+// identityWebhook is the name of the plane's webhook configuration: deploy/base/53-identity-webhooks.yaml.
 const identityWebhook = "credence-webhook"
 
 // registerWebhook has kube-apiserver call a webhook for pods of the namespace with a label, as it calls the plane's own.

@@ -22,6 +22,8 @@ func TestNotesNameCommands(t *testing.T) {
 	for name, set := range map[string]string{
 		"everything": "issuer=https://id.example.com",
 		"workloads":  "identities.enabled=false,workloads.identityKubeconfigSecret=identities",
+		"gMSA":       "identities.enabled=false,workloads.enabled=false",
+		"policies":   "identities.enabled=false,workloads.enabled=false,gmsa.withoutWebhook=true",
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, err := helm(t, kubeconfig, "install", "credence", chart, "--namespace", "credence-system", "--dry-run=client", "--hide-notes=false", "--set", set)
@@ -33,10 +35,11 @@ func TestNotesNameCommands(t *testing.T) {
 				t.Fatalf("commands: %q", commands)
 			}
 			for _, line := range commands {
-				for command := range strings.SplitSeq(line, " && ") {
-					words := strings.Fields(command)
+				for _, command := range regexp.MustCompile(` (?:&&|\|) `).Split(line, -1) {
+					// kubectl and Helm print help only if they know all that is before it; credence prints it for any command.
+					words := strings.Fields(strings.TrimSuffix(command, " --help"))
 					if words[0] != "credence" {
-						words = append(words, "--help") // it is printed only if all before it is understood
+						words = append(words, "--help")
 					}
 					run := exec.CommandContext(t.Context(), controlplane.Program(words[0]), words[1:]...)
 					run.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)

@@ -76,10 +76,24 @@ capabilities: {drop: [ALL]}
 {{ printf "%s/%s:%s" .root.Values.image.registry .program (.root.Values.image.tag | default .root.Chart.AppVersion) | quote }}
 {{- end }}
 
+{{/* "true" if the webhook runs; context: the root. */}}
+{{- define "credence.webhook" -}}
+{{- $g := .Values.gmsa }}
+{{- if or .Values.workloads.enabled (and $g.enabled (or (not $g.withoutWebhook) $g.annotations $g.requireUser)) }}true{{ end }}
+{{- end }}
+
+{{/* "true" if Credence makes certificates; context: the root. */}}
+{{- define "credence.certificates" -}}
+{{- if and (eq .Values.certificates.source "credence") (or .Values.identities.enabled (include "credence.webhook" .)) }}true{{ end }}
+{{- end }}
+
 {{/* The manifests that belong to what is enabled; context: the root. */}}
 {{- define "credence.files" -}}
 - base/10-namespace.yaml
+- base/11-metrics.yaml
+{{- if or .Values.identities.enabled .Values.workloads.enabled }}
 - base/20-roles-for-people.yaml
+{{- end }}
 {{- if .Values.identities.enabled }}
 - base/21-backup.yaml
 - base/30-apiserver.yaml
@@ -88,23 +102,31 @@ capabilities: {drop: [ALL]}
 - base/35-guards.yaml
 - base/36-records.yaml
 - base/40-discovery.yaml
+- base/45-roles-for-agents.yaml
+{{- end }}
+{{- if include "credence.webhook" . }}
+- base/51-webhook.yaml
+- options/review-paths.yaml
 {{- end }}
 {{- if .Values.workloads.enabled }}
 - base/50-agent.yaml
-- base/51-webhook.yaml
 - base/52-binder.yaml
+- base/53-identity-webhooks.yaml
 - base/55-delivery-guards.yaml
 - base/56-annotation-guards.yaml
 - base/70-account-use.yaml
-- options/review-paths.yaml
+{{- if not .Values.workloads.identityKubeconfigSecret }}
+- base/57-identities-of-this-cluster.yaml
+{{- end }}
+{{- end }}
 {{- if .Values.gmsa.enabled }}
 - base/60-gmsa.yaml
 {{- if .Values.gmsa.withoutWebhook }}
 - options/gmsa-without-webhook.yaml
 {{- else }}
 - base/61-gmsa-webhooks.yaml
-- base/62-gmsa-guards.yaml
 {{- end }}
+- base/62-gmsa-guards.yaml
 {{- if .Values.gmsa.annotations }}
 - options/gmsa-annotations.yaml
 {{- end }}
@@ -112,8 +134,7 @@ capabilities: {drop: [ALL]}
 - options/gmsa-require-user.yaml
 {{- end }}
 {{- end }}
-{{- end }}
-{{- if eq .Values.certificates.source "credence" }}
+{{- if include "credence.certificates" . }}
 - options/certificates.yaml
 {{- end }}
 {{- end }}
@@ -192,6 +213,16 @@ agent:
   {{- if $v.workloads.identityKubeconfigSecret }}
   - --identity-kubeconfig=/identities/agent.kubeconfig
   {{- end }}
+binder:
+  program: credence-server
+  ports: {health: 7450}
+  health: health
+  args:
+  - binder
+  - --bind-address=0.0.0.0
+  - --health-port=7450
+{{- end }}
+{{- if include "credence.webhook" . }}
 webhook:
   program: credence-server
   ports: {https: 7448, health: 7449}
@@ -202,7 +233,11 @@ webhook:
   - --bind-address=0.0.0.0
   - --port=7448
   - --health-port=7449
+  {{- if $v.gmsa.enabled }}
   - --gmsa-enforcement={{ $v.gmsa.enforcement }}
+  {{- else }}
+  - --gmsa=false
+  {{- end }}
   {{- if $v.gmsa.annotations }}
   - --feature-gates=WindowsGMSAAnnotations=true
   {{- end }}
@@ -212,16 +247,8 @@ webhook:
   {{- if $v.workloads.identityKubeconfigSecret }}
   - --identity-kubeconfig=/identities/webhook.kubeconfig
   {{- end }}
-binder:
-  program: credence-server
-  ports: {health: 7450}
-  health: health
-  args:
-  - binder
-  - --bind-address=0.0.0.0
-  - --health-port=7450
 {{- end }}
-{{- if eq $v.certificates.source "credence" }}
+{{- if include "credence.certificates" . }}
 certificates:
   program: credence-server
   ports: {health: 7451}
@@ -230,6 +257,17 @@ certificates:
   - certificates
   - --bind-address=0.0.0.0
   - --health-port=7451
+  {{- $served := list }}
+  {{- if $v.identities.enabled }}
+  {{- $served = concat $served (list "credence-apiserver" "credence-discovery") (ternary (list "credence-controller") list (empty $v.keys.signerSocket)) }}
+  {{- end }}
+  {{- if $v.workloads.enabled }}
+  {{- $served = concat $served (list "credence-agent" "credence-binder") }}
+  {{- end }}
+  {{- if include "credence.webhook" . }}
+  {{- $served = append $served "credence-webhook" }}
+  {{- end }}
+  - --components={{ join "," $served }}
   {{- if $v.identities.enabled }}
   - --register-api
   {{- end }}
@@ -249,11 +287,17 @@ certificates:
 {{- if or (regexMatch "[?#]|//.*@|/$" $v.issuer) (not (regexMatch "^https://[^/]+" $v.issuer)) }}
 {{- fail (printf "issuer: invalid %q: want https, and no query, fragment, user or slash at the end" $v.issuer) }}
 {{- end }}
+{{- $documents := lookup "v1" "ConfigMap" .Release.Namespace "credence-discovery" | default dict }}
+{{- with dig "data" "openid-configuration.json" "{}" $documents | fromJson | dig "issuer" "" }}
+{{- if ne . $v.issuer }}
+{{- fail (printf "issuer: can't be changed from %q to %q: the identities, keys and documents in this cluster are of the former, and so is the trust of clouds" . $v.issuer) }}
+{{- end }}
+{{- end }}
 {{- else if and $v.workloads.enabled (not $v.workloads.identityKubeconfigSecret) }}
 {{- fail "workloads.identityKubeconfigSecret: missing: with identities.enabled=false, the agent and the webhook need a kubeconfig for the cluster that has the identities" }}
 {{- end }}
-{{- if and $v.gmsa.enabled (not $v.workloads.enabled) }}
-{{- fail "gmsa.enabled: the webhook decides about gMSA, and is part of workloads: set workloads.enabled=true, or gmsa.enabled=false" }}
+{{- if not (or $v.identities.enabled $v.workloads.enabled $v.gmsa.enabled) }}
+{{- fail "nothing is enabled: set one of identities.enabled, workloads.enabled and gmsa.enabled" }}
 {{- end }}
 {{- if and $v.discovery.httpRoute.enabled (not $v.discovery.httpRoute.parentRefs) }}
 {{- fail "discovery.httpRoute.parentRefs: missing: the Gateways that the route is for" }}

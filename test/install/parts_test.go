@@ -1,0 +1,440 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
+)
+
+// partial is a cluster with a node that has the images, where one part after the other is installed alone.
+type partial struct {
+	*controlplane.ControlPlane
+	client     kubernetes.Interface
+	objects    dynamic.Interface
+	kubeconfig string
+	chart      string
+	images     []string // values
+}
+
+func (p *partial) helm(t *testing.T, arguments ...string) {
+	t.Helper()
+	arguments = append(arguments, "--namespace", "credence-system")
+	if arguments[0] == "install" || arguments[0] == "upgrade" {
+		arguments = append(arguments, "--wait", "--timeout", "5m")
+	}
+	if stdout, stderr, err := helm(t, p.kubeconfig, arguments...); err != nil {
+		t.Fatalf("helm %s: %v\n%s%s\n%s", strings.Join(arguments, " "), err, stdout, stderr, state(t, p.client))
+	}
+}
+
+// install installs the chart with values, and uninstalls it when the test ends.
+func (p *partial) install(t *testing.T, set ...string) {
+	t.Helper()
+	arguments := []string{"install", "credence", p.chart, "--take-ownership", "--force-conflicts"}
+	for _, each := range slices.Concat(p.images, set) {
+		arguments = append(arguments, "--set", each)
+	}
+	t.Cleanup(func() {
+		if stdout, stderr, err := helm(t, p.kubeconfig, "uninstall", "credence", "--namespace", "credence-system", "--wait"); err != nil {
+			t.Errorf("%v\n%s%s", err, stdout, stderr)
+		}
+	})
+	p.helm(t, arguments...)
+}
+
+// runs holds the Deployments that there are to these.
+func (p *partial) runs(t *testing.T, want ...string) {
+	t.Helper()
+	found, err := p.client.AppsV1().Deployments("credence-system").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, each := range found.Items {
+		names = append(names, strings.TrimPrefix(each.Name, "credence-"))
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("Deployments (-want +have):\n%s", diff)
+	}
+}
+
+// Each part of the chart works alone, on a real node: gMSA beside what windows-gmsa has installed, the agent and webhook of a cluster whose
+// identities are in another one, and the identities.
+func TestPartsOnANode(t *testing.T) {
+	if out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
+		t.Skip(strings.TrimSpace(string(out)))
+	}
+	archive, tag := imagesOfTheCommit(t)
+	folder := t.TempDir()
+	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0", "--node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	eventually(t, func(context.Context) error {
+		out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "import-images", "--dir", folder, archive).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+	p := &partial{
+		ControlPlane: cluster, client: kubernetes.NewForConfigOrDie(cluster.Admin), objects: dynamic.NewForConfigOrDie(cluster.Admin),
+		kubeconfig: filepath.Join(folder, "admin.kubeconfig"), chart: packaged(t),
+		images: []string{"image.registry=localhost", "image.tag=" + tag, "image.pullPolicy=Never"},
+	}
+	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-system"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("gMSA", p.gmsaAlone)
+	t.Run("gMSA by policies", p.gmsaByPolicies)
+	t.Run("workloads", p.workloadsAlone)
+	t.Run("identities", func(t *testing.T) {
+		p.install(t, "issuer="+issuer, "workloads.enabled=false", "gmsa.enabled=false", "pods.replicas=1")
+		p.runs(t, "apiserver", "certificates", "controller", "discovery")
+		available(t, p.ControlPlane)
+		p.helm(t, "test", "credence")
+		_, stderr, err := helm(t, p.kubeconfig, "upgrade", "credence", p.chart, "--namespace", "credence-system", "--reuse-values", "--set", "issuer=https://id.example.com")
+		if err == nil || !strings.Contains(stderr, `can't be changed from "`+issuer+`" to "https://id.example.com"`) {
+			t.Errorf("an upgrade to another issuer: %v\n%s", err, stderr)
+		}
+		worksElsewhere(t, p.client)
+	})
+	worksElsewhere(t, p.client)
+}
+
+var credentialSpecs = schema.GroupVersionResource{Group: "windows.k8s.io", Version: "v1", Resource: "gmsacredentialspecs"}
+
+// windowsGMSA is a stand-in for windows-gmsa: objects as its chart makes them, and a webhook that fills in contents for a whole pod, and
+// refuses no pod, as its releases refuse none for what an init container has.
+func (p *partial) windowsGMSA(t *testing.T) (remove func()) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		var pod corev1.Pod
+		if err := json.Unmarshal(review.Request.Object.Raw, &pod); err == nil && r.URL.Path == "/mutate" && pod.Spec.SecurityContext != nil {
+			if options := pod.Spec.SecurityContext.WindowsOptions; options != nil && options.GMSACredentialSpecName != nil && options.GMSACredentialSpec == nil {
+				found, err := p.objects.Resource(credentialSpecs).Get(r.Context(), *options.GMSACredentialSpecName, metav1.GetOptions{})
+				if err != nil {
+					http.Error(w, err.Error(), http.StatusInternalServerError)
+					return
+				}
+				contents, _ := json.Marshal(found.Object["credspec"])
+				patch, _ := json.Marshal([]map[string]string{{"op": "add", "path": "/spec/securityContext/windowsOptions/gmsaCredentialSpec", "value": string(contents)}})
+				kind := admissionv1.PatchTypeJSONPatch
+				review.Response.Patch, review.Response.PatchType = patch, &kind
+			}
+		}
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	ofRelease := metav1.ObjectMeta{Name: "windows-gmsa", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+		Annotations: map[string]string{"meta.helm.sh/release-name": "windows-gmsa", "meta.helm.sh/release-namespace": "windows-gmsa"}}
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
+	client := func(path string) admissionregistrationv1.WebhookClientConfig {
+		url := server.URL + path
+		return admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: authority}
+	}
+	rules := func(operations ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+		return []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods"}}}}
+	}
+	elsewhere := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"windows-gmsa"}},
+		{Key: "windows.k8s.io/disabled", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"true"}},
+	}}
+	const name = "admission-webhook.windows-gmsa.sigs.k8s.io"
+	registered := p.client.AdmissionregistrationV1()
+	if _, err := registered.MutatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: ofRelease, Webhooks: []admissionregistrationv1.MutatingWebhook{{
+		Name: name, ClientConfig: client("/mutate"), Rules: rules(admissionregistrationv1.Create), FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1", "v1beta1"}, NamespaceSelector: elsewhere,
+	}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registered.ValidatingWebhookConfigurations().Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: ofRelease, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+		Name: name, ClientConfig: client("/validate"), Rules: rules(admissionregistrationv1.Create, admissionregistrationv1.Update), FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1", "v1beta1"}, NamespaceSelector: elsewhere,
+	}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	text := map[string]any{"type": "string"}
+	credspec := map[string]any{"type": "object", "properties": map[string]any{
+		"ActiveDirectoryConfig": map[string]any{"type": "object", "properties": map[string]any{"GroupManagedServiceAccounts": map[string]any{"type": "array", "items": map[string]any{"type": "object", "properties": map[string]any{"Name": text, "Scope": text}}}}},
+		"CmsPlugins":            map[string]any{"type": "array", "items": text},
+		"DomainJoinConfig":      map[string]any{"type": "object", "properties": map[string]any{"DnsName": text, "DnsTreeName": text, "Guid": text, "MachineAccountName": text, "NetBiosName": text, "Sid": text}},
+	}}
+	version := func(name string, stored bool) map[string]any {
+		return map[string]any{"name": name, "served": true, "storage": stored, "deprecated": !stored, "schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"credspec": credspec}}}}
+	}
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "gmsacredentialspecs.windows.k8s.io", "annotations": map[string]any{"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/tree/master/keps/sig-windows/689-windows-gmsa"}},
+		"spec": map[string]any{"group": "windows.k8s.io", "scope": "Cluster", "names": map[string]any{"kind": "GMSACredentialSpec", "plural": "gmsacredentialspecs"},
+			"versions": []any{version("v1alpha1", false), version("v1", true)}},
+	}}
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if _, err := p.objects.Resource(definitions).Create(t.Context(), definition, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove = func() {
+		t.Helper()
+		ctx := context.WithoutCancel(t.Context()) // it is a cleanup too
+		for _, err := range []error{
+			registered.MutatingWebhookConfigurations().Delete(ctx, ofRelease.Name, metav1.DeleteOptions{}),
+			registered.ValidatingWebhookConfigurations().Delete(ctx, ofRelease.Name, metav1.DeleteOptions{}),
+		} {
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(remove)
+	return remove
+}
+
+// credentialSpec makes one, which the service account default of the namespace default may use.
+func (p *partial) credentialSpec(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	var made *unstructured.Unstructured
+	eventually(t, func(ctx context.Context) (err error) {
+		made, err = p.objects.Resource(credentialSpecs).Create(ctx, identity(t, `{"apiVersion": "windows.k8s.io/v1", "kind": "GMSACredentialSpec", "metadata": {"name": "shop"}, "credspec": {
+			"ActiveDirectoryConfig": {"GroupManagedServiceAccounts": [{"Name": "Shop", "Scope": "CONTOSO"}, {"Name": "Shop", "Scope": "contoso.com"}]}, "CmsPlugins": ["ActiveDirectory"],
+			"DomainJoinConfig": {"DnsName": "contoso.com", "DnsTreeName": "contoso.com", "Guid": "244818ae-87ca-4fcd-92ec-e79e5252348a", "MachineAccountName": "Shop", "NetBiosName": "CONTOSO", "Sid": "S-1-5-21-2126729477-2524075714-3094792973"}}}`),
+			metav1.CreateOptions{})
+		return err
+	})
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"windows.k8s.io"}, Resources: []string{"gmsacredentialspecs"}, ResourceNames: []string{"shop"}, Verbs: []string{"use"}}}}
+	if _, err := p.client.RbacV1().Roles("default").Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.bind(t, p.client, "default", "shop", "Role", "shop", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "default"})
+	if _, err := p.client.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "stranger"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func (*partial) bind(t *testing.T, client kubernetes.Interface, namespace, name, kind, role string, subject rbacv1.Subject) {
+	t.Helper()
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: []rbacv1.Subject{subject}}
+	if _, err := client.RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// windowsPod is tried out, and returned with the warnings.
+func (p *partial) windowsPod(ctx context.Context, account string, change func(*corev1.PodSpec)) (*corev1.Pod, []string, error) {
+	name := "shop"
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "iis"}, Spec: corev1.PodSpec{
+		OS: &corev1.PodOS{Name: corev1.Windows}, ServiceAccountName: account,
+		SecurityContext: &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{GMSACredentialSpecName: &name}},
+		InitContainers:  []corev1.Container{{Name: "check", Image: "servercore"}},
+		Containers:      []corev1.Container{{Name: "iis", Image: "iis"}},
+	}}
+	if change != nil {
+		change(&pod.Spec)
+	}
+	config, heard := rest.CopyConfig(p.Admin), &warnings{}
+	config.WarningHandler = heard
+	made, err := kubernetes.NewForConfigOrDie(config).CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return made, heard.texts, err
+}
+
+type warnings struct{ texts []string }
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// smuggled gives an init container contents without a name.
+func smuggled(spec *corev1.PodSpec) {
+	contents := `{"evil": true}`
+	spec.InitContainers[0].SecurityContext = &corev1.SecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{GMSACredentialSpec: &contents}}
+}
+
+// filled waits until a pod is admitted with its contents.
+func (p *partial) filled(t *testing.T) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		pod, _, err := p.windowsPod(ctx, "default", nil)
+		if err != nil {
+			return err
+		}
+		if contents := pod.Spec.SecurityContext.WindowsOptions.GMSACredentialSpec; contents == nil || !strings.Contains(*contents, "CONTOSO") {
+			return fmt.Errorf("contents %v", contents)
+		}
+		return nil
+	})
+}
+
+// refused waits until a pod is refused.
+func (p *partial) refused(t *testing.T, account string, change func(*corev1.PodSpec)) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		_, _, err := p.windowsPod(ctx, account, change)
+		if !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			return fmt.Errorf("the pod of %s is not refused: %v", account, err)
+		}
+		return nil
+	})
+}
+
+func (p *partial) gmsaAlone(t *testing.T) {
+	remove := p.windowsGMSA(t)
+	before := p.credentialSpec(t)
+	if _, _, err := p.windowsPod(t.Context(), "stranger", smuggled); err != nil {
+		t.Fatalf("the stand-in refuses what is to be refused later: %v", err)
+	}
+	p.install(t, "identities.enabled=false", "workloads.enabled=false", "gmsa.enforcement=Warn")
+	p.runs(t, "certificates", "webhook")
+	p.filled(t)
+	eventually(t, func(ctx context.Context) error {
+		_, heard, err := p.windowsPod(ctx, "default", smuggled)
+		if err != nil || !strings.Contains(strings.Join(heard, "\n"), "gmsaCredentialSpec") {
+			return fmt.Errorf("%w, warnings %q", err, heard)
+		}
+		return nil
+	})
+
+	p.helm(t, "upgrade", "credence", p.chart, "--reuse-values", "--set", "gmsa.enforcement=Deny")
+	p.filled(t)
+	p.refused(t, "default", smuggled)
+	p.refused(t, "stranger", nil)
+	remove()
+	p.filled(t)
+	p.refused(t, "default", smuggled)
+	p.refused(t, "stranger", nil)
+	worksElsewhere(t, p.client)
+	after, err := p.objects.Resource(credentialSpecs).Get(t.Context(), "shop", metav1.GetOptions{})
+	if err != nil || after.GetUID() != before.GetUID() || after.GetResourceVersion() != before.GetResourceVersion() {
+		t.Errorf("the GMSACredentialSpec was changed: %v\n%v", err, after)
+	}
+}
+
+// gmsaByPolicies has the objects of gmsaAlone, which uninstalling kept.
+func (p *partial) gmsaByPolicies(t *testing.T) {
+	p.install(t, "identities.enabled=false", "workloads.enabled=false", "gmsa.withoutWebhook=true")
+	p.runs(t)
+	p.filled(t)
+	p.refused(t, "default", smuggled)
+	p.refused(t, "stranger", nil)
+}
+
+// workloadsAlone delivers the token of an identity that another cluster has. Agent and webhook reach it on the machine's loopback, and so
+// are pods with hostNetwork.
+func (p *partial) workloadsAlone(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "identities")
+	credence := func(arguments ...string) {
+		t.Helper()
+		if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), controlplane.Program("credence"), append(arguments, "--dir", folder)...).CombinedOutput(); err != nil {
+			t.Fatalf("credence %s: %v\n%s", strings.Join(arguments, " "), err, out)
+		}
+	}
+	t.Cleanup(func() { credence("down") })
+	port, err := testkit.FreePorts(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	credence("up", "--port", strconv.Itoa(port), "--detach")
+	admin, err := clientcmd.BuildConfigFromFlags("", filepath.Join(folder, "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := kubernetes.NewForConfigOrDie(admin)
+	if _, err := theirs.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "fruit"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	workloadIdentities := schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}
+	if _, err := dynamic.NewForConfigOrDie(admin).Resource(workloadIdentities).Namespace("fruit").Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity",
+		"metadata": {"name": "banana"}, "spec": {"audiences": ["fruit.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfigs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "identities"}, Data: map[string][]byte{}}
+	for user, role := range map[string]string{"agent": "credence:agent:identities", "webhook": "credence:identity-reader"} {
+		if _, err := theirs.CoreV1().ServiceAccounts("fruit").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: user}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		p.bind(t, theirs, "fruit", user, "ClusterRole", role, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "fruit", Name: user})
+		issued, err := theirs.CoreV1().ServiceAccounts("fruit").CreateToken(t.Context(), user, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(map[string]any{
+			"apiVersion": "v1", "kind": "Config", "current-context": "identities",
+			"clusters": []any{map[string]any{"name": "identities", "cluster": map[string]any{"server": admin.Host, "certificate-authority-data": admin.CAData}}},
+			"users":    []any{map[string]any{"name": user, "user": map[string]any{"token": issued.Status.Token}}},
+			"contexts": []any{map[string]any{"name": "identities", "context": map[string]any{"cluster": "identities", "user": user}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kubeconfigs.Data[user+".kubeconfig"] = text
+	}
+	if _, err := p.client.CoreV1().Secrets("credence-system").Create(t.Context(), kubeconfigs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// Two replicas of a pod with hostNetwork would need two nodes.
+	p.install(t, "identities.enabled=false", "gmsa.enabled=false", "workloads.identityKubeconfigSecret=identities", "pods.replicas=1",
+		"components.agent.hostNetwork=true", "components.webhook.hostNetwork=true")
+	p.runs(t, "agent", "binder", "certificates", "webhook")
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "backup", Labels: map[string]string{"identity.credence.dev/workload-identities": "enabled"}}}
+	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wanted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Name:        "banana",
+		Labels:      map[string]string{"authentication.gardener.cloud/purpose": "workload-identity-token-requestor", "workloadidentity.authentication.gardener.cloud/provider": "generic"},
+		Annotations: map[string]string{"workloadidentity.authentication.gardener.cloud/name": "banana", "workloadidentity.authentication.gardener.cloud/namespace": "fruit"},
+	}}
+	eventually(t, func(ctx context.Context) error {
+		_, err := p.client.CoreV1().Secrets("backup").Create(ctx, wanted, metav1.CreateOptions{})
+		return err
+	})
+	var token []byte
+	eventually(t, func(ctx context.Context) error {
+		found, err := p.client.CoreV1().Secrets("backup").Get(ctx, "banana", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if token = found.Data["token"]; len(token) == 0 {
+			return fmt.Errorf("no token in %v", found.ObjectMeta)
+		}
+		return nil
+	})
+	verify := exec.CommandContext(t.Context(), controlplane.Program("credence"), "token", "verify", "-", "--audience", "fruit.example.com", "--ca-file", filepath.Join(folder, "ca.crt"))
+	verify.Stdin = strings.NewReader(string(token))
+	verify.Env = append(os.Environ(), "HOME="+t.TempDir())
+	if out, err := verify.CombinedOutput(); err != nil || !strings.Contains(string(out), ":fruit:banana:") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
