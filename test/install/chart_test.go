@@ -20,10 +20,16 @@ import (
 
 const chart = "../../deploy/chart/credence"
 
-// helm runs Helm with the chart in a namespace, and returns what it printed.
+// helm runs Helm 4, and returns what it printed.
 func helm(t *testing.T, kubeconfig string, arguments ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), controlplane.Program("helm"), arguments...)
+	return runHelm(t, "helm", kubeconfig, arguments...)
+}
+
+// runHelm runs a Helm: helm, or helm3.
+func runHelm(t *testing.T, program, kubeconfig string, arguments ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	command := exec.Command(controlplane.Program(program), arguments...) // also in a cleanup
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HELM_CACHE_HOME="+t.TempDir(), "HELM_CONFIG_HOME="+t.TempDir(), "HELM_DATA_HOME="+t.TempDir())
 	var out, errors bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errors
@@ -56,14 +62,41 @@ func template(t *testing.T, set ...string) []*unstructured.Unstructured {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
-	var objects []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(stdout), 4096); ; {
+	return decoded(stdout)
+}
+
+func decoded(text string) (objects []*unstructured.Unstructured) {
+	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
 		object := &unstructured.Unstructured{}
 		if err := decoder.Decode(&object.Object); err != nil {
 			return objects
 		}
 		if len(object.Object) > 0 {
 			objects = append(objects, object)
+		}
+	}
+}
+
+// Helm 3 makes the same of the chart as Helm 4, and refuses the same values.
+func TestHelm3(t *testing.T) {
+	file := packaged(t)
+	for _, set := range []string{"issuer=https://id.example.com", "identities.enabled=false,workloads.enabled=false,gmsa.enforcement=Warn", "issuer=http://id.example.com", "isuer=x"} {
+		arguments := []string{"template", "credence", file, "--namespace", "credence-system", "--kube-version", "1.37.1", "--set", set}
+		want, _, refused := helm(t, "", arguments...)
+		have, stderr, err := runHelm(t, "helm3", "", arguments...)
+		if (err == nil) != (refused == nil) {
+			t.Errorf("%s: %v, with Helm 4 %v\n%s", set, err, refused, stderr)
+		}
+		// They sort in other ways.
+		byID := func(printed string) map[string]any {
+			all := map[string]any{}
+			for _, o := range decoded(printed) {
+				all[id(o)] = o.Object
+			}
+			return all
+		}
+		if diff := cmp.Diff(byID(want), byID(have)); diff != "" || err == nil && len(byID(have)) < 20 {
+			t.Errorf("%s (-Helm 4 +Helm 3):\n%s", set, diff)
 		}
 	}
 }
@@ -182,7 +215,7 @@ func TestInvalidValues(t *testing.T) {
 		{"storage", "", []string{"issuer=https://id.example.com", "storage.type=sqlite"}, "/storage/type"},
 		{"etcd without servers", "", []string{"issuer=https://id.example.com", "storage.type=etcd"}, "storage.etcd.servers: missing"},
 		{"agent without identities", "", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
-		{"gMSA without webhook", "", []string{"issuer=https://id.example.com", "workloads.enabled=false"}, "workloads.enabled=true"},
+		{"nothing", "", []string{"identities.enabled=false", "workloads.enabled=false", "gmsa.enabled=false"}, "nothing is enabled"},
 		{"old cluster", "", []string{"issuer=https://id.example.com", "--kube-version=1.30.0"}, "kubeVersion"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,11 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/test/controlplane"
 	"github.com/credence-id/credence/test/documents"
@@ -22,6 +26,12 @@ import (
 // Installing, upgrading, uninstalling and installing again, on a cluster whose Pod Security Standard is enforced. It has no node, so no
 // pod starts: the worst case of an image that can't be pulled.
 func TestLifeOfAnInstallation(t *testing.T) {
+	for _, program := range []string{"helm", "helm3"} {
+		t.Run(program, func(t *testing.T) { lifeOfAnInstallation(t, program) })
+	}
+}
+
+func lifeOfAnInstallation(t *testing.T, program string) {
 	folder := t.TempDir()
 	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0")
 	if err != nil {
@@ -34,7 +44,7 @@ func TestLifeOfAnInstallation(t *testing.T) {
 	file := packaged(t)
 	run := func(arguments ...string) {
 		t.Helper()
-		if stdout, stderr, err := helm(t, kubeconfig, append(arguments, "--namespace", "credence-system")...); err != nil {
+		if stdout, stderr, err := runHelm(t, program, kubeconfig, append(arguments, "--namespace", "credence-system")...); err != nil {
 			t.Fatalf("helm %s: %v\n%s%s", strings.Join(arguments, " "), err, stdout, stderr)
 		}
 	}
@@ -44,6 +54,16 @@ func TestLifeOfAnInstallation(t *testing.T) {
 
 	// Other namespaces are not affected.
 	worksElsewhere(t, client)
+
+	// A second installation is refused, and changes nothing of the first.
+	before := versions(t, cluster.Admin)
+	_, stderr, err := runHelm(t, program, kubeconfig, "install", "second", file, "--namespace", "credence-system", "--set", issuer)
+	if err == nil || !strings.Contains(stderr, `current value is "credence"`) {
+		t.Errorf("a second installation: %v\n%s", err, stderr)
+	}
+	if diff := cmp.Diff(before, versions(t, cluster.Admin)); diff != "" {
+		t.Errorf("a second installation that was refused changed something (-before +after):\n%s", diff)
+	}
 
 	// Data that was written meanwhile stays over an upgrade, and over uninstalling.
 	keys, err := client.CoreV1().Secrets("credence-system").Get(t.Context(), "credence-keys", metav1.GetOptions{})
@@ -77,6 +97,33 @@ func TestLifeOfAnInstallation(t *testing.T) {
 	}
 	run("install", "credence", file, "--set", issuer)
 	stays()
+}
+
+// versions are the resource versions of all objects of Credence that no controller of Kubernetes writes a status of.
+func versions(t *testing.T, admin *rest.Config) map[string]string {
+	t.Helper()
+	client, found := metadata.NewForConfigOrDie(admin), map[string]string{}
+	for group, resources := range map[schema.GroupVersion][]string{
+		{Version: "v1"}: {"configmaps", "secrets", "serviceaccounts", "services"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1"}:    {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
+		{Group: "admissionregistration.k8s.io", Version: "v1"}: {"mutatingwebhookconfigurations", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"},
+	} {
+		for _, resource := range resources {
+			list, err := client.Resource(group.WithResource(resource)).List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, item := range list.Items {
+				if strings.Contains(item.Name, "credence") || strings.HasPrefix(item.Name, "sh.helm.release") {
+					found[resource+" "+item.Name] = item.ResourceVersion
+				}
+			}
+		}
+	}
+	if len(found) < 50 {
+		t.Fatalf("found %d objects only", len(found))
+	}
+	return found
 }
 
 // restricted makes the namespace of the installation, with the Pod Security Standard.

@@ -2,7 +2,10 @@ module github.com/credence-id/credence/test/install
 
 go 1.26.0
 
-tool helm.sh/helm/v4/cmd/helm
+tool (
+	helm.sh/helm/v3/cmd/helm
+	helm.sh/helm/v4/cmd/helm
+)
 
 require (
 	github.com/credence-id/credence v0.0.0-00010101000000-000000000000
@@ -13,6 +16,15 @@ require (
 )
 
 require github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring v0.90.0
+
+require (
+	github.com/evanphx/json-patch v5.9.11+incompatible // indirect
+	github.com/hashicorp/errwrap v1.1.0 // indirect
+	github.com/hashicorp/go-multierror v1.1.1 // indirect
+	github.com/pkg/errors v0.9.1 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
+	helm.sh/helm/v3 v3.22.0 // indirect
+)
 
 require (
 	dario.cat/mergo v1.0.1 // indirect
