@@ -74,7 +74,21 @@ func lifeOfAnInstallation(t *testing.T, program string) {
 	if _, err := client.CoreV1().Secrets("credence-system").Update(t.Context(), keys, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// So does what the webhook writes into its configurations: an upgrade neither conflicts with it nor takes it back.
+	reviews := client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	written, err := reviews.Get(t.Context(), "credence-gmsa", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/secret/validate"
+	written.Webhooks[0].ClientConfig.Service.Path = &path
+	if _, err := reviews.Update(t.Context(), written, metav1.UpdateOptions{FieldManager: "credence-webhook"}); err != nil {
+		t.Fatal(err)
+	}
 	run("upgrade", "credence", file, "--set", issuer, "--set", "gmsa.enforcement=Warn", "--set", "pods.replicas=3")
+	if written, err = reviews.Get(t.Context(), "credence-gmsa", metav1.GetOptions{}); err != nil || written.Webhooks[0].ClientConfig.Service.Path == nil || *written.Webhooks[0].ClientConfig.Service.Path != path {
+		t.Errorf("after an upgrade the path of reviews is another one: %v, %+v", err, written.Webhooks)
+	}
 	stays := func() {
 		t.Helper()
 		keys, err := client.CoreV1().Secrets("credence-system").Get(t.Context(), "credence-keys", metav1.GetOptions{})
