@@ -113,7 +113,7 @@ func etcdMembers(t *testing.T, tls transport.TLSInfo) ([]etcdMember, string) {
 			t.Fatal(err)
 		}
 		lose := sync.OnceFunc(func() {
-			member.Server.HardStop() // it tells no other that it ends
+			member.Server.HardStop() // without a word to the others
 			member.Close()
 		})
 		t.Cleanup(lose)
