@@ -36,8 +36,8 @@ func Ways(account Account, tokens []string) []Way {
 	write := []string{"create", "update", "patch"}
 	var secrets, templates []Request
 	for _, token := range tokens {
-		// The answer to a write is the Secret.
-		secrets = append(secrets, each([]string{"get", "list", "watch", "update", "patch"}, Request{Resource: "secrets", Name: token})...)
+		// The answer to a write, or to a deletion that is tried out, is the Secret.
+		secrets = append(secrets, each([]string{"get", "list", "watch", "update", "patch", "delete", "deletecollection"}, Request{Resource: "secrets", Name: token})...)
 	}
 	for _, kind := range []struct{ group, resource string }{
 		{"", "replicationcontrollers"}, {"apps", "deployments"}, {"apps", "statefulsets"}, {"apps", "daemonsets"}, {"apps", "replicasets"},

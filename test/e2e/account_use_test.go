@@ -241,6 +241,14 @@ func TestWaysAroundAccountUse(t *testing.T) {
 		"a revision":                           {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"$patch":"replace","spec":{"serviceAccountName":"cart"}}}}`), command},
 		"a revision with the deprecated field": {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"$patch":"replace","spec":{"serviceAccount":"cart"}}}}`), command},
 		"a revision that is merged":            {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"mine"}]}}}}`), noName},
+		"a revision of another case":           {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"$patch":"replace","spec":{"serviceAccountName":"default","serviceaccountName":"cart"}}}}`), noName},
+		"a revision of another case alone":     {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"$patch":"replace","spec":{"ServiceAccountName":"cart"}}}}`), noName},
+		"a revision with another Spec":         {"POST", "controllerrevisions", jsonBody, revision(`{"Spec":{"template":{"$patch":"replace","spec":{"serviceAccountName":"cart"}}}}`), noName},
+		"a revision with a long s":             {"POST", "controllerrevisions", jsonBody, revision(`{"\u017fpec":{"template":{"$patch":"replace","spec":{"serviceAccountName":"cart"}}}}`), noName},
+		"a revision with another Template":     {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"Template":{"$patch":"replace","spec":{"serviceAccountName":"cart"}}}}`), noName},
+		"a revision with another template":     {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"$patch":"replace","spec":{}},"Template":{"spec":{"serviceAccountName":"cart"}}}}`), noName},
+		"a revision that takes the spec away":  {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"$patch":"delete"}}}`), noName},
+		"a Secret of an account in a shell":    {"POST", "secrets", jsonBody, `{"metadata":{"name":"sa-token.x","annotations":{"kubernetes.io/service-account.name":"x; touch /tmp/owned"}},"type":"kubernetes.io/service-account-token"}`, a.jane + " 'x; touch /tmp/owned'"},
 		"a revision of metadata alone":         {"POST", "controllerrevisions", jsonBody, revision(`{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`), noName},
 	} {
 		code, answer := a.send(t, a.jane, try.method, try.resource, try.contentType, try.body)
@@ -420,7 +428,7 @@ func TestDeveloperIsEditWithoutAccounts(t *testing.T) {
 	without := []string{
 		"pods/attach create", "pods/attach delete", "pods/attach deletecollection", "pods/attach get", "pods/attach list", "pods/attach patch", "pods/attach update", "pods/attach watch",
 		"pods/exec create", "pods/exec delete", "pods/exec deletecollection", "pods/exec get", "pods/exec list", "pods/exec patch", "pods/exec update", "pods/exec watch",
-		"secrets get", "secrets list", "secrets patch", "secrets update", "secrets watch", "serviceaccounts impersonate", "serviceaccounts/token create",
+		"secrets delete", "secrets deletecollection", "secrets get", "secrets list", "secrets patch", "secrets update", "secrets watch", "serviceaccounts impersonate", "serviceaccounts/token create",
 	}
 	eventually(t, func() error { // the aggregation is a controller's
 		edit, developer := rules("edit"), rules("credence:developer")

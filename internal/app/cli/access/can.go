@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/trust"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -42,7 +44,8 @@ by a LocalSubjectAccessReview, which an admin of the namespace may create. The A
 does not know in which groups another user is: name them by --in-group. Bindings are
 those that you may read.
 
-Exit codes: 0 the user may use the account, 1 may not, 3 the review could not be made.`,
+Exit codes: 0 the user may use the account, 1 may not, or you may not review it, 3 the API
+server could not be reached.`,
 		Example: `  credence access can jane@example.com cart -n shop --in-group payments-team
   credence access can --group payments-team cart -n shop`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -171,9 +174,20 @@ func (c *can) print(answer *canAnswer, program string) {
 		if answer.Subject.Kind == rbacv1.GroupKind {
 			group = "--group "
 		}
-		line("right", fmt.Sprintf("an admin of the namespace gives it by: %s access grant -n %s %s-- %s %s", program, answer.Namespace, group, access.UserName(answer.Subject), answer.ServiceAccount))
+		line("right", fmt.Sprintf("an admin of the namespace gives it by: %s access grant -n %s %s-- %s %s", program, answer.Namespace, group, argument(access.UserName(answer.Subject)), answer.ServiceAccount))
 	}
 	for _, note := range answer.Notes {
 		fmt.Fprintln(c.ErrOut, "note: "+note)
 	}
+}
+
+// plain are the names that need no quotes in a shell.
+var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9@._:/=+-]*$`)
+
+// argument is a name as an argument in a command of a shell, as the admission policies write it.
+func argument(name string) string {
+	if plain.MatchString(name) {
+		return name
+	}
+	return trust.Shell(name)
 }
