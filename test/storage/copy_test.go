@@ -1,18 +1,27 @@
 package storage_test
 
 import (
+	"crypto/x509"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
 
 	"github.com/credence-id/credence/internal/apiserver/storage"
 	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const etcdPrefix = "/registry/authentication.gardener.cloud"
@@ -137,6 +146,64 @@ func TestStorageCopy(t *testing.T) {
 	if diff := cmp.Diff(objects, contents(t, copied)); diff != "" {
 		t.Errorf("embedded etcd (-want +got):\n%s", diff)
 	}
+}
+
+// The TLS settings are those of the etcd: the embedded one, at the other side of the copy, has none.
+func TestStorageCopyWithTLS(t *testing.T) {
+	folder := shortDir(t)
+	authority := testkit.NewCertificate(t, x509.Certificate{IsCA: true}, nil)
+	authority.Write(t, folder, "ca")
+	testkit.NewCertificate(t, x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, authority).Write(t, folder, "etcd")
+	tls := transport.TLSInfo{CertFile: filepath.Join(folder, "etcd.crt"), KeyFile: filepath.Join(folder, "etcd.key"), TrustedCAFile: filepath.Join(folder, "ca.crt"), ClientCertAuth: true}
+	endpoint := etcdWithTLS(t, tls)
+	settings := []string{"--etcd-cafile", tls.TrustedCAFile, "--etcd-certfile", tls.CertFile, "--etcd-keyfile", tls.KeyFile}
+
+	source, again := filepath.Join(folder, "source"), filepath.Join(folder, "again")
+	client, _, stop := embeddedEtcd(t, source)
+	for key, value := range objects {
+		if _, err := client.Put(t.Context(), etcdPrefix+key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	for _, places := range [][2]string{{"embedded:" + source, "etcd:" + endpoint}, {"etcd:" + endpoint, "embedded:" + again}} {
+		if out, err := storageCopy(t, places[0], places[1], settings...); err != nil || !strings.Contains(out, "3 objects copied") {
+			t.Fatalf("from %s to %s: %v\n%s", places[0], places[1], err, out)
+		}
+	}
+	copied, _, _ := embeddedEtcd(t, again)
+	if diff := cmp.Diff(objects, contents(t, copied)); diff != "" {
+		t.Errorf("after both copies (-want +got):\n%s", diff)
+	}
+}
+
+// etcdWithTLS runs an etcd of its own, and returns its URL.
+func etcdWithTLS(t *testing.T, tls transport.TLSInfo) string {
+	t.Helper()
+	address := func() url.URL {
+		return url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))}
+	}
+	client, peer := address(), address()
+	config := embed.NewConfig()
+	config.Dir = t.TempDir()
+	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.ClientTLSInfo, config.PeerTLSInfo = tls, tls
+	config.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	etcd, err := embed.StartEtcd(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.Close)
+	select {
+	case <-etcd.Server.ReadyNotify():
+	case <-time.After(time.Minute):
+		t.Fatal("etcd is not ready")
+	}
+	return client.String()
 }
 
 func TestStorageCopyRefuses(t *testing.T) {

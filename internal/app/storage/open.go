@@ -78,7 +78,7 @@ func (o *options) store(ctx context.Context, p place, host rest.Interface, s *op
 		servers = []string{etcd.Endpoint()}
 	}
 	config := clientv3.Config{Endpoints: servers, Logger: zap.NewNop()}
-	if !o.tls.Empty() || o.tls.TrustedCAFile != "" {
+	if p.kind == inEtcd && (!o.tls.Empty() || o.tls.TrustedCAFile != "") {
 		tls, err := o.tls.ClientConfig()
 		if err != nil {
 			return nil, fmt.Errorf("read --etcd-cafile, --etcd-certfile or --etcd-keyfile: %w", err)
