@@ -3,13 +3,17 @@ package cluster
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/internal/apiserver/storage/transfer"
 )
 
 // All are the records of all resources, to copy them.
@@ -35,16 +39,22 @@ func (a All) Create(ctx context.Context, key string, value []byte) error {
 	if apierrors.IsForbidden(err) {
 		err = fmt.Errorf("%w; use the credentials of the API server of Credence, system:serviceaccount:credence-system:credence-apiserver", err)
 	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
+		err = transfer.Refusal{Err: err}
+	}
 	return err
 }
 
-// Remove deletes the record of a key.
+// Remove deletes the record of a key, if there is one.
 func (a All) Remove(ctx context.Context, key string) error {
 	name, err := nameOf(key)
 	if err != nil {
 		return err
 	}
-	return a.client.Delete().AbsPath(path, name).Do(ctx).Error()
+	if err := a.client.Delete().AbsPath(path, name).Do(ctx).Error(); !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 // recordsOf returns the records of the resource that a key is of: /GROUP/RESOURCE/….

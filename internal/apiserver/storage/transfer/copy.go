@@ -18,10 +18,19 @@ import (
 type Store interface {
 	// All returns everything that is stored, in the order of keys.
 	All(context.Context) ([]*mvccpb.KeyValue, error)
-	// Create stores a value, and fails if the key has one.
+	// Create stores a value. It returns a Refusal if the key has one; after an error that is no Refusal the value may be stored.
 	Create(ctx context.Context, key string, value []byte) error
+	// Remove removes a key, which need not be there.
 	Remove(ctx context.Context, key string) error
 }
+
+// Refusal is an error of a storage that has changed nothing.
+type Refusal struct{ Err error }
+
+func (r Refusal) Error() string { return r.Err.Error() }
+
+// Unwrap returns the storage's own error.
+func (r Refusal) Unwrap() error { return r.Err }
 
 // removePatience is how long it may take to remove what a copy that failed has written.
 const removePatience = time.Minute
@@ -55,13 +64,16 @@ func Copy(ctx context.Context, from, to Store) (int, error) {
 	return written, nil
 }
 
-// fill writes the source to the target, counts what it wrote, and verifies both.
+// fill writes the source to the target, counts what it wrote or may have written, and verifies both.
 func fill(ctx context.Context, from, to Store, source []*mvccpb.KeyValue, written *int) error {
 	for _, kv := range source {
-		if err := to.Create(ctx, string(kv.Key), kv.Value); err != nil {
+		err := to.Create(ctx, string(kv.Key), kv.Value)
+		if !errors.As(err, &Refusal{}) {
+			*written++ // also after a timeout: the target may have stored the value
+		}
+		if err != nil {
 			return fmt.Errorf("write %s to the target: %w", kv.Key, err)
 		}
-		*written++
 	}
 	copied, err := to.All(ctx)
 	if err != nil {

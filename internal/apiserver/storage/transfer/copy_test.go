@@ -13,10 +13,10 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/storage/transfer"
 )
 
-// memory is a storage; before is called before each write.
+// memory is a storage; before is called before each write, and after is called after it.
 type memory struct {
-	kvs    []*mvccpb.KeyValue
-	before func(key string) error
+	kvs           []*mvccpb.KeyValue
+	before, after func(key string) error
 }
 
 func (m *memory) All(context.Context) ([]*mvccpb.KeyValue, error) {
@@ -35,6 +35,9 @@ func (m *memory) Create(_ context.Context, key string, value []byte) error {
 		}
 	}
 	m.kvs = append(m.kvs, &mvccpb.KeyValue{Key: []byte(key), Value: value})
+	if m.after != nil {
+		return m.after(key)
+	}
 	return nil
 }
 
@@ -108,5 +111,27 @@ func TestCopyThatFails(t *testing.T) {
 	to := holding("/g/r/z", "{}")
 	if _, err := transfer.Copy(t.Context(), holding("/g/r/a", "{}"), to); err == nil || !strings.Contains(err.Error(), "not empty: it holds 1 objects, such as /g/r/z") || len(to.kvs) != 1 {
 		t.Errorf("a target that is not empty: %v, %v", err, to.kvs)
+	}
+}
+
+// After an error of which the target has stored the value all the same, the value is removed; after a refusal nothing is.
+func TestCopyWithALostAnswer(t *testing.T) {
+	lost := errors.New("timeout")
+	to := &memory{after: func(key string) error {
+		if key == "/g/r/b" {
+			return lost
+		}
+		return nil
+	}}
+	if _, err := transfer.Copy(t.Context(), holding("/g/r/a", "{}", "/g/r/b", "{}"), to); !errors.Is(err, lost) || len(to.kvs) != 0 {
+		t.Errorf("%v, left in the target: %v", err, to.kvs)
+	}
+	to = &memory{}
+	to.before = func(key string) error {
+		to.kvs = append(to.kvs, &mvccpb.KeyValue{Key: []byte(key), Value: []byte("{}")})
+		return transfer.Refusal{Err: errors.New("there is a value already")}
+	}
+	if _, err := transfer.Copy(t.Context(), holding("/g/r/a", "{}"), to); err == nil || !strings.Contains(err.Error(), "there is a value already") || len(to.kvs) != 1 {
+		t.Errorf("%v, left in the target: %v", err, to.kvs)
 	}
 }

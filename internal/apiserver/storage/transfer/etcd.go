@@ -38,7 +38,7 @@ func (e Etcd) Create(ctx context.Context, key string, value []byte) error {
 	key = e.prefix + key
 	done, err := e.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).Then(clientv3.OpPut(key, string(value))).Commit()
 	if err == nil && !done.Succeeded {
-		err = fmt.Errorf("etcd has a value of %s already", key)
+		err = Refusal{fmt.Errorf("etcd has a value of %s already", key)}
 	}
 	return err
 }
