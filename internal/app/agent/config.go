@@ -64,5 +64,6 @@ func (c Config) complete() (Config, error) {
 	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:
 		return c, fmt.Errorf("--concurrency %d must be from 1 to %d", c.Concurrency, maxConcurrency)
 	}
-	return c, c.Health.Complete()
+	err = c.Health.Complete()
+	return c, err
 }

@@ -100,7 +100,8 @@ func (c Config) check() (checked, error) {
 	if longest := out.Settings.Staleness / 2; c.KeysInterval < time.Second || c.KeysInterval > longest {
 		return out, fmt.Errorf("--keys-refresh-interval %s must be from 1s to %s, half of --keys-staleness", c.KeysInterval, longest)
 	}
-	return out, out.Health.Complete()
+	err = out.Health.Complete()
+	return out, err
 }
 
 func splitName(text string) (types.NamespacedName, error) {

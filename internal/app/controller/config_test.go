@@ -17,7 +17,7 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Settings.Wait() != 28*time.Hour+time.Minute || c.KeysInterval != 10*time.Second || c.LeaseNamespace != "credence-system" {
+	if c.Settings.Wait() != 28*time.Hour+time.Minute || c.KeysInterval != 10*time.Second || c.LeaseNamespace != "credence-system" || c.BindAddress != "127.0.0.1" {
 		t.Errorf("defaults: %+v", c)
 	}
 	for name, test := range map[string]struct {
