@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net"
 	"net/http"
+	"strings"
 )
 
 // Trusting returns a client that trusts these authorities; nil: those of this machine.
@@ -20,7 +21,8 @@ func Trusting(roots *x509.CertPool) *http.Client {
 func TrustingAt(address string, roots *x509.CertPool) *http.Client {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		host, address = address, net.JoinHostPort(address, "443")
+		host = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]") // an IPv6 address may stand in brackets
+		address = net.JoinHostPort(host, "443")
 	}
 	transport := trusting(roots)
 	transport.TLSClientConfig.ServerName = host

@@ -27,7 +27,8 @@ func TestTrustingAt(t *testing.T) {
 	_, port, _ := strings.Cut(address, ":")
 	for where, want := range map[string]string{
 		"localhost:" + port: "certificate is valid for",
-		"::1":               "[::1]:443",
+		"::1":               " [::1]:443",
+		"[::1]":             " [::1]:443",
 	} {
 		answer, err := TrustingAt(where, roots).Get("https://identity.invalid/jwks")
 		if err == nil {
