@@ -216,6 +216,12 @@ func TestInvalidValues(t *testing.T) {
 		{"etcd without servers", "", []string{"issuer=https://id.example.com", "storage.type=etcd"}, "storage.etcd.servers: missing"},
 		{"agent without identities", "", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
 		{"nothing", "", []string{"identities.enabled=false", "workloads.enabled=false", "gmsa.enabled=false"}, "nothing is enabled"},
+		{"gMSA off, and its annotations on", "", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.annotations=true"}, "gmsa.annotations: has no effect"},
+		{"gMSA off, and its users checked", "", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.requireUser=true"}, "gmsa.requireUser: has no effect"},
+		{"served until it is killed", "", []string{"issuer=https://id.example.com", "pods.preStopSeconds=40"}, "preStopSeconds: 40 of apiserver"},
+		{"one component served until it is killed", "", []string{"issuer=https://id.example.com", "components.webhook.terminationGracePeriodSeconds=10"}, "preStopSeconds: 10 of webhook"},
+		{"four fields of a schedule", "", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.schedule=17 3 * *"}, "/backup/schedule"},
+		{"a name of a schedule", "", []string{"issuer=https://id.example.com", "backup.enabled=true", "backup.schedule=@nightly"}, "/backup/schedule"},
 		{"old cluster", "", []string{"issuer=https://id.example.com", "--kube-version=1.30.0"}, "kubeVersion"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -302,6 +302,17 @@ certificates:
 {{- if and $v.discovery.httpRoute.enabled (not $v.discovery.httpRoute.parentRefs) }}
 {{- fail "discovery.httpRoute.parentRefs: missing: the Gateways that the route is for" }}
 {{- end }}
+{{- range list "annotations" "requireUser" }}
+{{- if and (index $v.gmsa .) (not $v.gmsa.enabled) }}
+{{- fail (printf "gmsa.%s: has no effect with gmsa.enabled=false: enable gMSA, or leave it out" .) }}
+{{- end }}
+{{- end }}
+{{- range $name, $component := include "credence.components" . | fromYaml }}
+{{- $pod := include "credence.pod" (dict "root" $ "name" $name) | fromYaml }}
+{{- if and $component.service (ge (int $pod.preStopSeconds) (int $pod.terminationGracePeriodSeconds)) }}
+{{- fail (printf "preStopSeconds: %d of %s counts towards terminationGracePeriodSeconds, which is %d: want less" (int $pod.preStopSeconds) $name (int $pod.terminationGracePeriodSeconds)) }}
+{{- end }}
+{{- end }}
 {{- if and (eq $v.storage.type "etcd") (not $v.storage.etcd.servers) }}
 {{- fail "storage.etcd.servers: missing: the URLs of the etcd cluster" }}
 {{- end }}
