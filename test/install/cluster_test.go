@@ -113,13 +113,13 @@ func lifeOfAnInstallation(t *testing.T, program string) {
 	stays()
 }
 
-// versions are the resource versions of all objects of Credence that no controller of Kubernetes writes a status of.
+// versions are the resource versions of all objects of Credence that no controller of Kubernetes writes into.
 func versions(t *testing.T, admin *rest.Config) map[string]string {
 	t.Helper()
 	client, found := metadata.NewForConfigOrDie(admin), map[string]string{}
 	for group, resources := range map[schema.GroupVersion][]string{
 		{Version: "v1"}: {"configmaps", "secrets", "serviceaccounts", "services"},
-		{Group: "rbac.authorization.k8s.io", Version: "v1"}:    {"clusterrolebindings", "clusterroles", "rolebindings", "roles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1"}:    {"clusterrolebindings", "rolebindings", "roles"},
 		{Group: "admissionregistration.k8s.io", Version: "v1"}: {"mutatingwebhookconfigurations", "validatingadmissionpolicybindings", "validatingwebhookconfigurations"},
 	} {
 		for _, resource := range resources {
@@ -132,6 +132,15 @@ func versions(t *testing.T, admin *rest.Config) map[string]string {
 					found[resource+" "+item.Name] = item.ResourceVersion
 				}
 			}
+		}
+	}
+	roles, err := kubernetes.NewForConfigOrDie(admin).RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, role := range roles.Items {
+		if strings.Contains(role.Name, "credence") && role.AggregationRule == nil { // else a controller writes its rules at its own time
+			found["clusterroles "+role.Name] = role.ResourceVersion
 		}
 	}
 	if len(found) < 50 {
@@ -216,7 +225,7 @@ func worksElsewhere(t *testing.T, client kubernetes.Interface) {
 // eventually waits for a condition, for as long as a busy machine may take.
 func eventually(t *testing.T, condition func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		err := condition(ctx)
