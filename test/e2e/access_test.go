@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // accessTeam is a namespace with service account cart, an admin, and a user with the role edit.
@@ -45,9 +46,10 @@ func (p plane) role(t *testing.T, namespace, name string, rules []rbacv1.PolicyR
 
 func (p plane) mayDo(t *testing.T, namespace, user, verb, resource, name string) bool {
 	t.Helper()
+	what := schema.ParseGroupResource(resource) // RESOURCE.GROUP
 	review, err := p.client(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: verb, Resource: resource, Name: name,
+			Namespace: namespace, Verb: verb, Group: what.Group, Resource: what.Resource, Name: name,
 		}},
 	}, metav1.CreateOptions{})
 	if err != nil {

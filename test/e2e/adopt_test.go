@@ -27,9 +27,19 @@ func givenJSON(name, uid string) string {
 func (p plane) adopter(t *testing.T, namespace string) string {
 	t.Helper()
 	name := "adopter-" + namespace
-	p.bind(t, namespace, "edit", user(name))
+	p.letEdit(t, namespace, name)
 	p.bind(t, namespace, "credence:workloadidentities:adopter", user(name))
+	p.untilAllowed(t, namespace, name, "adopt", workloadIdentities, "")
 	return name
+}
+
+const workloadIdentities = "workloadidentities.authentication.gardener.cloud"
+
+// letEdit lets a user edit a namespace, and waits until that is in effect: a request before would be refused for some seconds.
+func (p plane) letEdit(t *testing.T, namespace, name string) {
+	t.Helper()
+	p.bind(t, namespace, "edit", user(name))
+	p.untilAllowed(t, namespace, name, "create", workloadIdentities, "")
 }
 
 // uidOf decodes an identity and returns its uid, which has to be that of its subject.
@@ -71,9 +81,9 @@ func TestAdopt(t *testing.T) {
 	inTurn(t)
 	namespace, elsewhere := shared.namespace(t), shared.namespace(t)
 	adopter := shared.as(t, shared.adopter(t, namespace))
-	shared.bind(t, elsewhere, "edit", user(adopter.Impersonate.UserName))
+	shared.letEdit(t, elsewhere, adopter.Impersonate.UserName)
 	plain := shared.as(t, "edit-"+namespace)
-	shared.bind(t, namespace, "edit", user("edit-"+namespace))
+	shared.letEdit(t, namespace, "edit-"+namespace)
 	path, admin := identitiesPath(namespace), shared.config(t)
 	create := func(config *rest.Config, namespace, body string) response {
 		return do(t, config, "POST", identitiesPath(namespace), "application/json", body)

@@ -32,7 +32,7 @@ func ageKey(t *testing.T) (recipient, file string) {
 	return key.Recipient().String(), file
 }
 
-// bindCluster gives a user a ClusterRole in all namespaces.
+// bindCluster gives a user a ClusterRole in all namespaces, and waits until that is in effect.
 func (p plane) bindCluster(t *testing.T, user, role string) {
 	t.Helper()
 	binding := &rbacv1.ClusterRoleBinding{
@@ -40,9 +40,16 @@ func (p plane) bindCluster(t *testing.T, user, role string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}
-	if _, err := p.client(t).RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	client := p.client(t).RbacV1()
+	if _, err := client.ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	bound, err := client.ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := bound.Rules[len(bound.Rules)-1] // other roles of the user may have the first
+	p.untilAllowed(t, "", user, rule.Verbs[len(rule.Verbs)-1], rule.Resources[0]+"."+rule.APIGroups[0], "")
 }
 
 // A backup has all identities, and with a recipient the ring. Its user needs one ClusterRole, and more for the ring.

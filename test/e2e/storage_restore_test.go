@@ -16,29 +16,18 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// bindRecords gives a user a role on records.
-func (p plane) bindRecords(t *testing.T, role, name string) *rest.Config {
-	t.Helper()
-	if _, err := p.client(t).RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects: []rbacv1.Subject{user(name)},
-	}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	return p.as(t, name)
-}
-
 // restoreRecords loses all records, and puts them back as a backup program of clusters does: as new objects, with labels of its own.
 func (p plane) restoreRecords(t *testing.T, namespace string, wi *v1alpha1.WorkloadIdentity) {
 	t.Helper()
-	restorer := p.bindRecords(t, "credence:records:restorer", "restorer")
+	p.bindCluster(t, "restorer", "credence:records:restorer")
+	restorer, writer := p.as(t, "restorer"), p.as(t, "writer")
 	role, err := p.client(t).RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{"storage.credence.dev"}, Resources: []string{"records"}, Verbs: []string{"get", "list", "create", "update", "patch", "delete", "deletecollection"},
 	}}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer := p.bindRecords(t, role.Name, "writer")
+	p.bindCluster(t, "writer", role.Name)
 	saved := &unstructured.UnstructuredList{}
 	if got := do(t, restorer, "GET", recordsPath, "", ""); json.Unmarshal(got.Body, saved) != nil || len(saved.Items) < 4 { // identities, their uids, the KeyRing
 		t.Fatalf("records: %d %s", got.Code, got.Body)

@@ -69,6 +69,7 @@ func TestSampleOfTheDocument(t *testing.T) {
 		t.Run(strings.Join(verb, " "), func(t *testing.T) {
 			namespace := shared.namespace(t)
 			shared.bind(t, namespace, "admin", user("admin-"+namespace))
+			shared.untilAllowed(t, namespace, "admin-"+namespace, "create", workloadIdentities, "")
 			_, stderr, code := shared.command(t, fmt.Sprintf(sample, namespace), "kubectl", append(verb, "-f", "-", "--as", "admin-"+namespace)...)
 			if code != 0 || !strings.Contains(stderr, "Warning: metadata.uid 12b580fe-1f74-4195-852b-e1a74b03496a is not used") {
 				t.Fatalf("exit code %d, %s", code, stderr)
