@@ -22,18 +22,21 @@ func TestAccessSuggest(t *testing.T) {
 			"--overrides", `{"spec":{"serviceAccountName":"cart"}}`)
 		return stderr, code
 	}
-	label("enforce")
-	eventually(t, func() error {
-		stderr, code := run(editor, "refused")
-		if code == 0 {
-			shared.must(t, "", "kubectl", "delete", "pod", "refused", "-n", namespace, "--now")
-			return errors.New("not refused yet")
-		}
-		if !strings.Contains(stderr, "credence access grant -n "+namespace+" -- "+editor+" cart") {
-			return fatal{errors.New(stderr)}
-		}
-		return nil
-	})
+	enforce := func(refused string) { // waits until it is in effect
+		label("enforce")
+		eventually(t, func() error {
+			stderr, code := run(refused, "refused")
+			if code == 0 {
+				shared.must(t, "", "kubectl", "delete", "pod", "refused", "-n", namespace, "--now")
+				return errors.New("not refused yet")
+			}
+			if !strings.Contains(stderr, "credence access grant -n "+namespace+" -- "+refused+" cart") {
+				return fatal{errors.New(stderr)}
+			}
+			return nil
+		})
+	}
+	enforce(editor)
 	label("audit")
 	eventually(t, func() error {
 		if stderr, code := run(editor, "recorded"); code != 0 {
@@ -66,13 +69,14 @@ func TestAccessSuggest(t *testing.T) {
 		t.Errorf("suggested:\n%s", manifests)
 	}
 	shared.must(t, manifests, "kubectl", "apply", "--as", admin, "-f", "-")
-	label("enforce")
-	eventually(t, func() error {
-		if stderr, code := run(editor, "given"); code != 0 {
-			return errors.New(stderr)
-		}
-		return nil
-	})
+	shared.untilAllowed(t, namespace, editor, "use", "serviceaccounts", "cart")
+	another := "joe-" + namespace
+	shared.bind(t, namespace, "edit", user(another))
+	shared.untilAllowed(t, namespace, another, "create", "pods", "")
+	enforce(another)
+	if stderr, code := run(editor, "given"); code != 0 {
+		t.Error(stderr)
+	}
 }
 
 func TestAccessPolicy(t *testing.T) {

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -65,12 +66,15 @@ func TestLostEtcdMember(t *testing.T) {
 		}
 	})
 	<-answered
-	for _, member := range members {
-		if member.Server.Leader() == member.Server.MemberID() {
-			member.lose()
-			break
+	eventually(t, func() error { // an election may be on
+		for _, member := range members {
+			if member.Server.Leader() == member.Server.MemberID() {
+				member.lose()
+				return nil
+			}
 		}
-	}
+		return errors.New("no member leads")
+	})
 	eventually(t, func() error { return create("two") })
 	for range 3 {
 		<-answered
@@ -90,15 +94,19 @@ type etcdMember struct {
 // etcdMembers runs three, and returns what --etcd-servers names.
 func etcdMembers(t *testing.T, tls transport.TLSInfo) ([]etcdMember, string) {
 	t.Helper()
-	address := func() url.URL {
-		return url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))}
+	port, err := testkit.FreePorts(6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := func(n int) url.URL {
+		return url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", port+n)}
 	}
 	var configs []*embed.Config
 	var cluster, clients []string
 	for n := range 3 {
 		config := embed.NewConfig()
 		config.Name, config.Dir = fmt.Sprintf("member-%d", n), t.TempDir()
-		client, peer := address(), address()
+		client, peer := address(2*n), address(2*n+1)
 		config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 		config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 		config.ClientTLSInfo, config.PeerTLSInfo = tls, tls

@@ -46,6 +46,7 @@ func TestTraces(t *testing.T) {
 		"--arg", "apiserver=--tracing-config-file="+joined, "--arg", "webhook=--tracing-config-file="+joined,
 		"--arg", "webhook=--client-ca-file=", "--arg", "webhook=--client-name=")
 	namespace := p.accountWithIdentities(t, "banana")
+	p.awsIdentity(t, namespace, "last", "last")
 	caller := rest.AnonymousClientConfig(p.config(t))
 	caller.BearerToken = p.accountToken(t, namespace, "caller")
 	p.grant(t, namespace, rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "caller"},
@@ -85,8 +86,9 @@ func TestTraces(t *testing.T) {
 
 	issued := token(t, caller, namespace, "banana", "{}").Status.Token
 	_, delivered := p.podWithToken(t, namespace, "banana")
+	token(t, caller, namespace, "last", "{}")
 	// Spans of a process are sent in their order: those of the requests before have arrived with these.
-	collector.await(t, ourAPIServer, "POST "+path, "")
+	collector.await(t, ourAPIServer, "POST "+tokenPath(namespace, "last"), "")
 	collector.await(t, ourWebhook, "/pods", "POST /api/v1/namespaces/"+namespace+"/pods")
 	collector.await(t, ourWebhook, "/secrets", "")
 
