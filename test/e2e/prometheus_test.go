@@ -87,11 +87,14 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 			}
 		}
 		for _, label := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(fmt.Sprint(rule.Annotations), -1) {
-			if !slices.ContainsFunc(selectors, func(s selector) bool {
-				return prometheus.has(t, rule.Name, fmt.Sprintf("{__name__=%q,%s!=\"\"}", s.Name, label[1])) == nil
-			}) {
-				t.Errorf("no metric of %s has the label %s, which its text has", rule.Name, label[1])
-			}
+			eventually(t, func() error {
+				if !slices.ContainsFunc(selectors, func(s selector) bool {
+					return prometheus.has(t, rule.Name, fmt.Sprintf("{__name__=%q,%s!=\"\"}", s.Name, label[1])) == nil
+				}) {
+					return fmt.Errorf("no metric of %s has the label %s, which its text has", rule.Name, label[1])
+				}
+				return nil
+			})
 		}
 	}
 	for _, key := range p.keyRing(t).Status.Keys {
@@ -135,7 +138,7 @@ func (p plane) startPrometheus(t *testing.T, token, ca string, certificatesPort 
 	if _, err := fmt.Sscanf(p.APIServer, "https://127.0.0.1:%d", &first); err != nil {
 		t.Fatal(err)
 	}
-	config := fmt.Sprintf("global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs:\n", rules)
+	config := fmt.Sprintf("global: {scrape_interval: 5s, scrape_timeout: 5s, evaluation_interval: 1s}\nrule_files: [%q]\nscrape_configs:\n", rules)
 	job := func(name string, port int) {
 		config += fmt.Sprintf("- job_name: credence-%s\n  scheme: https\n  authorization: {credentials_file: %q}\n  tls_config: {ca_file: %q, server_name: credence-%s.credence-system.svc}\n  static_configs: [{targets: [\"127.0.0.1:%d\"]}]\n",
 			name, write("token", []byte(token)), ca, name, port)
