@@ -22,8 +22,9 @@ var notice = []byte{0, 0, 8, byte(http2.FrameGoAway), 0, 0, 0, 0, 0, 0x7f, 0xff,
 
 // Connections are those of one server that speak HTTP/2. The zero value has none.
 type Connections struct {
-	mu   sync.Mutex
-	open map[*connection]bool
+	mu      sync.Mutex
+	open    map[*connection]bool
+	leaving bool
 }
 
 // Configure has a server speak HTTP/2, over connections that are known here.
@@ -45,10 +46,11 @@ func (c *Connections) Configure(server *http.Server, settings *http2.Server) err
 	return nil
 }
 
-// Notify has all clients use other connections from now on. It does not wait for them.
+// Notify has all clients use other connections from now on, also those that connect later. It does not wait for them.
 func (c *Connections) Notify() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.leaving = true
 	for conn := range c.open {
 		go conn.notify() // one whose client reads nothing holds up no other
 	}
@@ -80,6 +82,7 @@ func (c *Connections) add(conn *connection) {
 		c.open = map[*connection]bool{}
 	}
 	c.open[conn] = true
+	conn.due = c.leaving
 }
 
 func (c *Connections) remove(conn *connection) {
@@ -96,8 +99,9 @@ type connection struct {
 	*tls.Conn
 
 	mu      sync.Mutex
-	header  int // bytes of a frame's header that were written, if not all were
-	payload int // bytes that are missing of the frame
+	header  int  // bytes of a frame's header that were written, if not all were
+	payload int  // bytes that are missing of the frame
+	used    bool // the first answer was begun
 	due     bool
 }
 
@@ -112,7 +116,8 @@ func (c *connection) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// notify writes the notice as soon as no frame is open.
+// notify writes the notice as soon as no frame is open. On a connection without a request it waits for the first answer: clients refuse a
+// notice that comes before the settings, and one that comes before the request can make them lose its body.
 func (c *connection) notify() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +126,7 @@ func (c *connection) notify() {
 }
 
 func (c *connection) between() error {
-	if c.header != 0 || c.payload != 0 {
+	if !c.used || c.header != 0 || c.payload != 0 {
 		return nil
 	}
 	c.due = false
@@ -138,6 +143,9 @@ func (c *connection) follow(p []byte) {
 		}
 		if c.header < 3 {
 			c.payload = c.payload<<8 | int(p[0])
+		}
+		if c.header == 3 && http2.FrameType(p[0]) == http2.FrameHeaders {
+			c.used = true
 		}
 		c.header, p = (c.header+1)%headerLength, p[1:]
 	}

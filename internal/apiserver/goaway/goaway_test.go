@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,63 @@ func TestNoRequestFails(t *testing.T) {
 	}
 	cancel()
 	running.Wait()
+}
+
+// aboutToServe calls a function when a connection is known here, and nothing was written to it.
+type aboutToServe struct {
+	http.Handler
+	call func()
+}
+
+func (h aboutToServe) BaseContext() context.Context {
+	h.call()
+	return context.Background()
+}
+
+// A client whose connection is new when all are notified has its request answered, and sends the next one over another connection.
+func TestNewConnections(t *testing.T) {
+	for name, c := range map[string]struct{ early, accepted func(*Connections) }{
+		"dialed before": {func(*Connections) {}, func(c *Connections) {
+			for conn := range c.open {
+				conn.notify()
+			}
+		}},
+		"dialed after": {(*Connections).Notify, func(*Connections) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var connections Connections
+			certificate := testkit.NewCertificate(t, x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, nil)
+			server := &http.Server{TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate.TLS()}}, Handler: http.NotFoundHandler()}
+			if err := connections.Configure(server, &http2.Server{}); err != nil {
+				t.Fatal(err)
+			}
+			serve := server.TLSNextProto[http2.NextProtoTLS]
+			server.TLSNextProto[http2.NextProtoTLS] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {
+				serve(server, conn, aboutToServe{handler, func() { c.accepted(&connections) }})
+			}
+			listener := listen(t)
+			go func() { _ = server.ServeTLS(listener, "", "") }()
+			t.Cleanup(func() { _ = server.Close() })
+			c.early(&connections)
+
+			client := &http.Client{Transport: &http2.Transport{TLSClientConfig: &tls.Config{RootCAs: certificate.Pool()}}}
+			ask := func() (reused bool) {
+				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused }})
+				request, err := http.NewRequestWithContext(ctx, "POST", "https://"+listener.Addr().String(), forwarded{strings.NewReader("a body")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := client.Do(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = response.Body.Close()
+				return reused
+			}
+			ask()
+			testkit.Eventually(t, "the client uses another connection", func() bool { return !ask() })
+		})
+	}
 }
 
 func listen(t *testing.T) net.Listener {
