@@ -35,6 +35,22 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 	return SyncFolder(folder)
 }
 
+// Create is Replace for a file that must not exist: it returns fs.ErrExist if there is one. A crash can leave the new file empty.
+func Create(path string, content []byte, mode fs.FileMode) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, cause(err))
+	}
+	if err := Replace(path, content, mode); err != nil {
+		_ = os.Remove(path)
+		return err
+	}
+	return nil
+}
+
 // Update is Replace where the file has another content, or another mode on systems that have modes, and reports whether it had.
 func Update(path string, content []byte, mode fs.FileMode) (changed bool, err error) {
 	if info, err := os.Stat(path); err == nil && (info.Mode().Perm() == mode || !hasModes) {

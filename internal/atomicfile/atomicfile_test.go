@@ -1,9 +1,13 @@
 package atomicfile_test
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/credence-id/credence/internal/atomicfile"
@@ -17,6 +21,29 @@ func TestReplace(t *testing.T) {
 		}
 		have(t, path, content, mode)
 	}
+	if names := entries(t, filepath.Dir(path)); len(names) != 1 {
+		t.Errorf("the folder has %q", names)
+	}
+}
+
+// Of many that create a file at once, one does; it is never replaced.
+func TestCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	var created atomic.Value
+	var running sync.WaitGroup
+	for n := range 20 {
+		running.Go(func() {
+			content := fmt.Sprint(n)
+			switch err := atomicfile.Create(path, []byte(content), 0o600); {
+			case err == nil && !created.CompareAndSwap(nil, content):
+				t.Error("created twice")
+			case err != nil && !errors.Is(err, fs.ErrExist):
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+	have(t, path, created.Load().(string), 0o600)
 	if names := entries(t, filepath.Dir(path)); len(names) != 1 {
 		t.Errorf("the folder has %q", names)
 	}

@@ -2,7 +2,9 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,7 +96,9 @@ func (c *create) run(cmd *cobra.Command, target string) error {
 	if isFolder(target) {
 		file = filepath.Join(target, backupName(made.CreatedAt.Format(nameTime)))
 	}
-	if err := writeNew(file, content); err != nil {
+	if err := atomicfile.Create(file, content, 0o600); errors.Is(err, fs.ErrExist) {
+		return failed("write the backup", fmt.Errorf("%s exists, and is not replaced", file))
+	} else if err != nil {
 		return failed("write the backup", err)
 	}
 	if len(left) > 0 {
@@ -105,7 +109,7 @@ func (c *create) run(cmd *cobra.Command, target string) error {
 	if _, err := fmt.Fprintf(c.Out, "%s: %s of %s%s\n", file, identityCount(len(made.Identities)), made.Issuer, suffix(made)); err != nil {
 		return err
 	}
-	return c.prune(target)
+	return prune(file, c.keep, len(made.Identities) == 0)
 }
 
 func (c *create) addRing(ctx context.Context, api *cluster.API, b *backup.Backup) error {
@@ -155,11 +159,13 @@ const (
 
 func backupName(time string) string { return namePrefix + time + nameSuffix }
 
-// prune removes the oldest backups of a folder.
-func (c *create) prune(folder string) error {
-	if c.keep == 0 {
+// prune removes the oldest of the other backups in the folder of a new one, so that keep are left. It fails where that would remove
+// some after a backup that is empty: the identities may be lost.
+func prune(file string, keep int, empty bool) error {
+	if keep == 0 {
 		return nil
 	}
+	folder, made := filepath.Dir(file), filepath.Base(file)
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return failed("look for old backups", err)
@@ -168,12 +174,19 @@ func (c *create) prune(folder string) error {
 	for _, entry := range entries {
 		between, ok := strings.CutPrefix(entry.Name(), namePrefix)
 		between, suffixed := strings.CutSuffix(between, nameSuffix)
-		if ok && suffixed && len(between) == len(nameTime) && entry.Type().IsRegular() {
+		if ok && suffixed && len(between) == len(nameTime) && entry.Type().IsRegular() && entry.Name() != made {
 			names = append(names, entry.Name())
 		}
 	}
 	slices.Sort(names)
-	for _, name := range names[:max(0, len(names)-c.keep)] {
+	old := names[:max(0, len(names)-keep+1)]
+	if empty && len(old) > 0 {
+		return &command.Failure{
+			Line: "error: the new backup has no identities: no older one is removed",
+			Hint: "check what became of the identities; if none are wanted, remove the old files yourself, or leave out --keep", Code: command.ExitRefused,
+		}
+	}
+	for _, name := range old {
 		if err := os.Remove(filepath.Join(folder, name)); err != nil {
 			return failed("remove an old backup", err)
 		}
@@ -184,14 +197,6 @@ func (c *create) prune(folder string) error {
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
-}
-
-// writeNew writes a file that does not exist, whole or not at all.
-func writeNew(file string, content []byte) error {
-	if _, err := os.Lstat(file); err == nil {
-		return fmt.Errorf("%s exists, and is not replaced", file)
-	}
-	return atomicfile.Replace(file, content, 0o600)
 }
 
 func identityCount(n int) string {
