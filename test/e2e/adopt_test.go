@@ -202,6 +202,16 @@ func TestUIDsOfAnEarlierVersion(t *testing.T) {
 	if err != nil || removed.Deleted != 1 {
 		t.Fatalf("remove the record of a uid: %+v, %v", removed, err)
 	}
+	// Another object that was stored with the same uid, past the API, holds up nothing.
+	folder := "/registry/authentication.gardener.cloud/authentication.gardener.cloud/workloadidentities/" + namespace + "/"
+	stored, err := etcd.Get(t.Context(), folder+"old")
+	if err != nil || len(stored.Kvs) != 1 {
+		t.Fatalf("read the identity: %+v, %v", stored, err)
+	}
+	twin := strings.Replace(string(stored.Kvs[0].Value), `"name":"old"`, `"name":"twin"`, 1)
+	if _, err := etcd.Put(t.Context(), folder+"twin", twin); err != nil {
+		t.Fatal(err)
+	}
 	replica := shared.replica(t, storage)
 	eventually(t, func() error {
 		switch got := do(t, replica, "POST", identitiesPath(namespace), "application/json", givenJSON("thief", string(old.UID))); got.Code {

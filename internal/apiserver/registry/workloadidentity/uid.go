@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	storeerr "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/klog/v2"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
@@ -161,8 +162,8 @@ func (r *REST) checkFree(ctx context.Context, name string) error {
 	return exists
 }
 
-// TakeUIDs stores the uids of identities that were stored without: by an earlier version, or by a backup of single objects. Until it has
-// succeeded, no uid is taken from a request.
+// TakeUIDs stores the uids of identities that were stored without: by an earlier version, or by a backup of single objects. Of two with one
+// uid, one has it, and the other is logged. Until it has succeeded, no uid is taken from a request.
 func (r *REST) TakeUIDs(ctx context.Context) error {
 	known, err := r.uids.Taken(ctx)
 	if err != nil {
@@ -176,7 +177,12 @@ func (r *REST) TakeUIDs(ctx context.Context) error {
 		if known.Has(wi.UID) {
 			continue
 		}
-		if err := r.uids.Take(ctx, wi.UID, identityuid.Identity{Namespace: wi.Namespace, Name: wi.Name}, false); err != nil {
+		err := r.uids.Take(ctx, wi.UID, identityuid.Identity{Namespace: wi.Namespace, Name: wi.Name}, false)
+		if errors.Is(err, identityuid.ErrTaken) {
+			klog.FromContext(ctx).Error(err, "Two identities have one uid", "uid", wi.UID, "namespace", wi.Namespace, "name", wi.Name)
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("store uid %s of WorkloadIdentity %s/%s: %w", wi.UID, wi.Namespace, wi.Name, err)
 		}
 	}
