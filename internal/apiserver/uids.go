@@ -60,15 +60,29 @@ func takeUID(info *request.RequestInfo, contentType string, body []byte) (worklo
 // takeUIDs stores the uids of all identities that have none stored, in the background.
 func takeUIDs(identities *workloadidentity.REST) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
-		go func() {
-			_ = wait.PollUntilContextCancel(hook, 5*time.Second, true, func(ctx context.Context) (bool, error) { // it ends with the server
-				err := identities.TakeUIDs(ctx)
-				if err != nil {
-					klog.FromContext(ctx).Error(err, "The uids of identities are not stored yet: none is taken from a request")
-				}
-				return err == nil, nil
-			})
-		}()
+		go takeTwice(hook, identities.TakeUIDs)
 		return nil
+	}
+}
+
+// takeAgain is longer than a Deployment has to replace its pods: until then those of an earlier version can create identities.
+const takeAgain = 15 * time.Minute
+
+// takeTwice calls take until it succeeds, and once more later. It ends with ctx.
+func takeTwice(ctx context.Context, take func(context.Context) error) {
+	retries := wait.Backoff{Duration: 5 * time.Second, Factor: 2, Steps: 10, Cap: 5 * time.Minute}
+	for _, after := range []time.Duration{0, takeAgain} {
+		select {
+		case <-time.After(after):
+		case <-ctx.Done():
+			return
+		}
+		_ = retries.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) { // it returns the error of ctx alone
+			err := take(ctx)
+			if err != nil {
+				klog.FromContext(ctx).Error(err, "The uids of some identities are not stored yet; before all are once, none is taken from a request")
+			}
+			return err == nil, nil
+		})
 	}
 }

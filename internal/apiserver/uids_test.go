@@ -1,8 +1,13 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -99,6 +104,36 @@ func FuzzTakeUID(f *testing.F) {
 		delete(metadata, "uid")
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// Errors are followed by longer and longer pauses, and success by one more call, when no server of an earlier version is left.
+func TestTakeTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var calls []time.Duration
+		takeTwice(t.Context(), func(context.Context) error {
+			calls = append(calls, time.Since(start))
+			if n := len(calls); n < 4 || n == 5 {
+				return errors.New("away")
+			}
+			return nil
+		})
+		first := 5*time.Second + 10*time.Second + 20*time.Second
+		if want := []time.Duration{0, 5 * time.Second, 15 * time.Second, first, first + takeAgain, first + takeAgain + 5*time.Second}; !slices.Equal(calls, want) {
+			t.Errorf("called after %v, want %v", calls, want)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Hour, cancel)
+		start = time.Now()
+		n, longest, last := 0, time.Duration(0), time.Now()
+		takeTwice(ctx, func(context.Context) error {
+			n, longest, last = n+1, max(longest, time.Since(last)), time.Now()
+			return errors.New("away")
+		})
+		if time.Since(start) != time.Hour || longest != 5*time.Minute {
+			t.Errorf("ended after %s, %d calls, longest pause %s", time.Since(start), n, longest)
 		}
 	})
 }
