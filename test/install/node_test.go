@@ -29,28 +29,36 @@ import (
 
 const issuer = "https://credence-discovery.credence-system.svc"
 
-// The chart on a real node, from the images: all pods run under the Pod Security Standard "restricted", the commands that Helm prints work,
-// helm test issues a token and verifies it, a pod gets its identity, and uninstalling leaves a cluster that works, with the identity and the keys.
-func TestInstallOnANode(t *testing.T) {
+// withNode starts a cluster with a node that has the images of the commit, and returns its folder and their tag. Where no node can run, the test
+// is skipped.
+func withNode(t *testing.T) (cluster *controlplane.ControlPlane, folder, tag string) {
+	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
-	images, tag := imagesOfTheCommit(t)
-	folder := t.TempDir()
+	archive, tag := imagesOfTheCommit(t)
+	folder = t.TempDir()
 	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0", "--node")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Stop)
-	client := kubernetes.NewForConfigOrDie(cluster.Admin)
-	restricted(t, client)
 	eventually(t, func(context.Context) error {
-		out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "import-images", "--dir", folder, images).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "import-images", "--dir", folder, archive).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	})
+	return cluster, folder, tag
+}
+
+// The chart on a real node, from the images: all pods run under the Pod Security Standard "restricted", the commands that Helm prints work,
+// helm test issues a token and verifies it, a pod gets its identity, and uninstalling leaves a cluster that works, with the identity and the keys.
+func TestInstallOnANode(t *testing.T) {
+	cluster, folder, tag := withNode(t)
+	client := kubernetes.NewForConfigOrDie(cluster.Admin)
+	restricted(t, client)
 	file := packaged(t)
 	install := func() (printed string) {
 		t.Helper()

@@ -89,23 +89,7 @@ func (p *partial) runs(t *testing.T, want ...string) {
 // Each part of the chart works alone, on a real node: gMSA beside what windows-gmsa has installed, the agent and webhook of a cluster whose
 // identities are in another one, and the identities.
 func TestPartsOnANode(t *testing.T) {
-	if out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
-		t.Skip(strings.TrimSpace(string(out)))
-	}
-	archive, tag := imagesOfTheCommit(t)
-	folder := t.TempDir()
-	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0", "--node")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(cluster.Stop)
-	eventually(t, func(context.Context) error {
-		out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "import-images", "--dir", folder, archive).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
+	cluster, folder, tag := withNode(t)
 	p := &partial{
 		ControlPlane: cluster, client: kubernetes.NewForConfigOrDie(cluster.Admin), objects: dynamic.NewForConfigOrDie(cluster.Admin),
 		kubeconfig: filepath.Join(folder, "admin.kubeconfig"), chart: packaged(t),
