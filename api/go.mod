@@ -2,7 +2,10 @@ module github.com/credence-id/credence/api
 
 go 1.21.0
 
-require k8s.io/apimachinery v0.25.0
+require (
+	k8s.io/api v0.25.0
+	k8s.io/apimachinery v0.25.0
+)
 
 require (
 	github.com/go-logr/logr v1.2.3 // indirect
