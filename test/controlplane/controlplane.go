@@ -6,10 +6,13 @@ package controlplane
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -105,4 +108,54 @@ func (c *ControlPlane) Kill() { c.end(syscall.SIGKILL) }
 func (c *ControlPlane) end(signal syscall.Signal) {
 	_ = c.cmd.Process.Signal(signal) // of one that has ended: nothing to do
 	<-c.ended
+}
+
+// RestartAPIServer ends kube-apiserver, which was started with --restart-apiserver, as an upgrade of it would, and returns when another
+// process of it is ready.
+func (c *ControlPlane) RestartAPIServer(ctx context.Context) error {
+	pid, err := c.apiServer()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		return fmt.Errorf("end kube-apiserver: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(c.Admin)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := c.apiServer()
+		if err == nil && now != pid {
+			if err = client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err == nil {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("kube-apiserver is not ready again: %w", err)
+		}
+	}
+}
+
+// apiServer finds the process of kube-apiserver. Linux only.
+func (c *ControlPlane) apiServer() (int, error) {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", c.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // of a thread that has ended: nothing
+		for pid := range strings.FieldsSeq(string(text)) {
+			if line, err := os.ReadFile("/proc/" + pid + "/cmdline"); err == nil && bytes.Contains(line, []byte("\x00kube-apiserver\x00")) {
+				return strconv.Atoi(pid)
+			}
+		}
+	}
+	return 0, errors.New("kube-apiserver does not run as a process of its own")
 }

@@ -25,8 +25,12 @@ type Server struct {
 // served, and closed, by Run. There can be one Server in a process: feature
 // gates and logging of Kubernetes are global. ctx ends when the user stops the cluster.
 func New(ctx context.Context, settings Settings, listener *net.TCPListener) (*Server, error) {
+	return newServer(ctx, settings.args(), listener)
+}
+
+func newServer(ctx context.Context, args []string, listener net.Listener) (*Server, error) {
 	opts := options.NewServerRunOptions()
-	if err := parse(opts, settings.args()); err != nil {
+	if err := parse(opts, args); err != nil {
 		return nil, fmt.Errorf("kube-apiserver settings: %w", err)
 	}
 	opts.SecureServing.Listener = listener

@@ -15,6 +15,7 @@ import (
 	etcdversion "go.etcd.io/etcd/api/v3/version"
 	kubeversion "k8s.io/component-base/version"
 
+	"github.com/credence-id/credence/devcluster/internal/apiserver"
 	"github.com/credence-id/credence/devcluster/internal/controllermanager"
 	"github.com/credence-id/credence/devcluster/internal/controlplane"
 	"github.com/credence-id/credence/devcluster/internal/node"
@@ -48,7 +49,7 @@ DIR/admin.kubeconfig is there. Everything listens on 127.0.0.1 only.`,
 	root.SetErr(stderr)
 	root.CompletionOptions.DisableDefaultCmd = true
 	addFlags(root, &config)
-	root.AddCommand(controllerManager(), loadImage(), importImages(), checkNode(), cleanNode())
+	root.AddCommand(supervised(controllermanager.Subcommand, controllermanager.Run), supervised(apiserver.Subcommand, apiserver.RunChild), loadImage(), importImages(), checkNode(), cleanNode())
 	root.AddCommand(children()...)
 	return root
 }
@@ -70,6 +71,8 @@ func addFlags(root *cobra.Command, config *controlplane.Config) {
 	flags.StringVar(&config.AuditPolicyFile, "audit-policy-file", "", "audit Policy file (default: everything at level Metadata)")
 	flags.StringArrayVar(&config.APIServerArgs, "apiserver-arg", nil, "one more flag of kube-apiserver, as --apiserver-arg=--v=2 (repeatable)")
 	flags.StringArrayVar(&config.ControllerManagerArgs, "controller-manager-arg", nil, "one more flag of kube-controller-manager (repeatable)")
+	flags.BoolVar(&config.RestartAPIServer, "restart-apiserver", false, "run kube-apiserver as a process of its own, and again whenever it ends")
+	_ = flags.MarkHidden("restart-apiserver") // for tests of outages
 	// Kubernetes has a global flag of this name and another type, which would win over cobra's own.
 	flags.Bool("version", false, "print the versions of Kubernetes and etcd")
 }
@@ -94,16 +97,16 @@ func run(ctx context.Context, config controlplane.Config) error {
 	return controlplane.Run(ctx, config)
 }
 
-// controllerManager is the child's side of controllermanager.Supervise.
-func controllerManager() *cobra.Command {
+// supervised is the child's side of a part of the control plane.
+func supervised(subcommand string, run func(context.Context, []string) error) *cobra.Command {
 	return &cobra.Command{
-		Use:                controllermanager.Subcommand,
+		Use:                subcommand,
 		Hidden:             true,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
-			return controllermanager.Run(ctx, args)
+			return run(ctx, args)
 		},
 	}
 }

@@ -28,6 +28,9 @@ type Config struct {
 	// APIServerArgs and ControllerManagerArgs are more flags of the two.
 	APIServerArgs, ControllerManagerArgs []string
 
+	// RestartAPIServer runs kube-apiserver as a process of its own, which can be ended and is then started again.
+	RestartAPIServer bool
+
 	// Now is the clock by which certificates are made.
 	Now func() time.Time
 	Log *slog.Logger

@@ -45,11 +45,11 @@ func Run(ctx context.Context, config Config) error {
 	defer store.RemoveSockets()
 	storing := launch(ctx, "etcd", store.Wait)
 
-	server, err := apiserver.New(ctx, ground.apiServerSettings(store.Endpoint()), ground.listener)
+	run, err := ground.apiServer(ctx, store.Endpoint())
 	if err != nil {
 		return err
 	}
-	serving := launch(ctx, "kube-apiserver", server.Run)
+	serving := launch(ctx, "kube-apiserver", run)
 	if err := ground.untilHealthy(ctx, ground.url()+"/readyz", storing, serving); err != nil {
 		// A kube-apiserver that is not up yet takes being stopped for a failure and
 		// ends the process with it. It has nothing to finish: the process just ends.
@@ -77,6 +77,21 @@ func Run(ctx context.Context, config Config) error {
 	hosting := launch(ctx, "node", func(ctx context.Context) error { return node.Supervise(ctx, ground.nodeSettings()) })
 	defer ground.stop(hosting, stopNode)
 	return watch(ctx, storing, serving, managing, hosting)
+}
+
+// apiServer returns what runs kube-apiserver, in this process or in children.
+func (g *ground) apiServer(ctx context.Context, etcd string) (func(context.Context) error, error) {
+	settings := g.apiServerSettings(etcd)
+	if g.config.RestartAPIServer {
+		return func(ctx context.Context) error {
+			return apiserver.Supervise(ctx, settings, g.listener, g.config.Log)
+		}, nil
+	}
+	server, err := apiserver.New(ctx, settings, g.listener)
+	if err != nil {
+		return nil, err
+	}
+	return server.Run, nil
 }
 
 // watch returns when the user wants to stop (nil) or when a part has ended.
