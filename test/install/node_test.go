@@ -29,68 +29,109 @@ import (
 
 const issuer = "https://credence-discovery.credence-system.svc"
 
-// withNode starts a cluster with a node that has the images of the commit, and returns its folder and their tag. Where no node can run, the test
-// is skipped.
-func withNode(t *testing.T) (cluster *controlplane.ControlPlane, folder, tag string) {
+// installation is the chart on a real node.
+type installation struct {
+	cluster    *controlplane.ControlPlane
+	client     kubernetes.Interface
+	identities dynamic.ResourceInterface // of the namespace default
+	kubeconfig string
+	folder     string // of the cluster
+	chart      string
+	archive    string // of the images
+	tag        string
+}
+
+// withNode starts a cluster with a node that has the images of the commit, and no Credence yet. Where no node can run, the test is skipped.
+func withNode(t *testing.T, arguments ...string) *installation {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
-	archive, tag := imagesOfTheCommit(t)
-	folder = t.TempDir()
-	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0", "--node")
-	if err != nil {
+	i := &installation{folder: t.TempDir(), chart: packaged(t)}
+	i.archive, i.tag = imagesOfTheCommit(t)
+	i.kubeconfig = filepath.Join(i.folder, "admin.kubeconfig")
+	var err error
+	if i.cluster, err = controlplane.Start(t.Context(), i.folder, append([]string{"--port", "0", "--node"}, arguments...)...); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(cluster.Stop)
+	t.Cleanup(i.cluster.Stop)
+	i.client = kubernetes.NewForConfigOrDie(i.cluster.Admin)
+	i.identities = dynamic.NewForConfigOrDie(i.cluster.Admin).Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
+	i.load(t, i.archive)
+	return i
+}
+
+// load gives the node the images of an archive.
+func (i *installation) load(t *testing.T, archive string) {
+	t.Helper()
 	eventually(t, func(context.Context) error {
-		out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "import-images", "--dir", folder, archive).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "import-images", "--dir", i.folder, archive).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	})
-	return cluster, folder, tag
+}
+
+// helm installs or upgrades to images with a tag, and waits until all pods are ready.
+func (i *installation) helm(t *testing.T, verb, tag string) (printed string) {
+	t.Helper()
+	stdout, stderr, err := helm(t, i.kubeconfig, verb, "credence", i.chart, "--namespace", "credence-system", "--wait", "--timeout", "10m",
+		"--set", "issuer="+issuer, "--set", "image.registry=localhost", "--set", "image.tag="+tag, "--set", "image.pullPolicy=Never",
+		"--set", "components.certificates.extraArgs={--overlap="+overlap.String()+"}")
+	if err != nil {
+		t.Fatalf("%v\n%s%s\n%s", err, stdout, stderr, state(t, i.client))
+	}
+	return stdout
 }
 
 // The chart on a real node, from the images: all pods run under the Pod Security Standard "restricted", the commands that Helm prints work,
-// helm test issues a token and verifies it, a pod gets its identity, and uninstalling leaves a cluster that works, with the identity and the keys.
+// helm test issues a token and verifies it, a pod gets its identity, all of it goes on while parts are replaced or lost, and uninstalling leaves a cluster that
+// works, with the identity and the keys.
 func TestInstallOnANode(t *testing.T) {
-	cluster, folder, tag := withNode(t)
-	client := kubernetes.NewForConfigOrDie(cluster.Admin)
-	restricted(t, client)
-	file := packaged(t)
-	install := func() (printed string) {
-		t.Helper()
-		stdout, stderr, err := helm(t, filepath.Join(folder, "admin.kubeconfig"), "install", "credence", file, "--namespace", "credence-system", "--wait", "--timeout", "10m",
-			"--set", "issuer="+issuer, "--set", "image.registry=localhost", "--set", "image.tag="+tag, "--set", "image.pullPolicy=Never")
-		if err != nil {
-			t.Fatalf("%v\n%s%s\n%s", err, stdout, stderr, state(t, client))
-		}
-		return stdout
-	}
-	for _, line := range commandsOfNotes(t, install()) {
+	i := withNode(t, "--restart-apiserver")
+	restricted(t, i.client)
+	for _, line := range commandsOfNotes(t, i.helm(t, "install", i.tag)) {
 		command := exec.CommandContext(t.Context(), "bash", "-c", line)
-		command.Env = append(os.Environ(), "PATH="+filepath.Dir(controlplane.Program("helm"))+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(folder, "admin.kubeconfig"), "HOME="+t.TempDir())
+		command.Env = append(os.Environ(), "PATH="+filepath.Dir(controlplane.Program("helm"))+":"+os.Getenv("PATH"), "KUBECONFIG="+i.kubeconfig, "HOME="+t.TempDir())
 		// That clouds can't reach this issuer, credence doctor reports as 1.
 		if output, err := command.CombinedOutput(); err != nil && !(line == "credence doctor" && command.ProcessState.ExitCode() == 1) {
-			t.Errorf("%s: %v\n%s\n%s", line, err, output, state(t, client))
+			t.Errorf("%s: %v\n%s\n%s", line, err, output, state(t, i.client))
 		}
 	}
-	available(t, cluster)
-	if left, err := client.CoreV1().ServiceAccounts("credence-system").Get(t.Context(), "credence-test", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	available(t, i.cluster)
+	if left, err := i.client.CoreV1().ServiceAccounts("credence-system").Get(t.Context(), "credence-test", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("helm test leaves its account: %v %v", left, err)
 	}
 
-	identities := dynamic.NewForConfigOrDie(cluster.Admin).Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
-	made, err := identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
+	made, err := i.identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
 		"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	subject := verified(t, client)
+	subject := verified(t, i.client)
+	i.podHasItsIdentity(t)
+	i.staysAvailable(t)
 
-	// A pod waits for its token.
+	if stdout, stderr, err := helm(t, i.kubeconfig, "uninstall", "credence", "--namespace", "credence-system", "--wait"); err != nil {
+		t.Fatalf("%v\n%s%s", err, stdout, stderr)
+	}
+	worksElsewhere(t, i.client)
+	i.helm(t, "install", i.tag)
+	available(t, i.cluster)
+	again, err := i.identities.Get(t.Context(), "app", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.GetUID() != made.GetUID() || verified(t, i.client) != subject {
+		t.Errorf("the identity is another one after installing again: uid %s, want %s", again.GetUID(), made.GetUID())
+	}
+}
+
+// podHasItsIdentity runs a pod of the namespace default, which waits for its token.
+func (i *installation) podHasItsIdentity(t *testing.T) {
+	t.Helper()
+	client := i.client
 	labels := []byte(`{"metadata": {"labels": {"identity.credence.dev/workload-identities": "enabled"}}}`)
 	if _, err := client.CoreV1().Namespaces().Patch(t.Context(), "default", types.MergePatchType, labels, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
@@ -115,7 +156,7 @@ func TestInstallOnANode(t *testing.T) {
 	})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
-		Containers:    []corev1.Container{{Name: "app", Image: "localhost/credence:" + tag, ImagePullPolicy: corev1.PullNever, Args: []string{"version"}}},
+		Containers:    []corev1.Container{{Name: "app", Image: "localhost/credence:" + i.tag, ImagePullPolicy: corev1.PullNever, Args: []string{"version"}}},
 	}}
 	eventually(t, func(ctx context.Context) error {
 		_, err := client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})
@@ -134,20 +175,6 @@ func TestInstallOnANode(t *testing.T) {
 		}
 		return nil
 	})
-
-	if stdout, stderr, err := helm(t, filepath.Join(folder, "admin.kubeconfig"), "uninstall", "credence", "--namespace", "credence-system", "--wait"); err != nil {
-		t.Fatalf("%v\n%s%s", err, stdout, stderr)
-	}
-	worksElsewhere(t, client)
-	install()
-	available(t, cluster)
-	again, err := identities.Get(t.Context(), "app", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again.GetUID() != made.GetUID() || verified(t, client) != subject {
-		t.Errorf("the identity is another one after installing again: uid %s, want %s", again.GetUID(), made.GetUID())
-	}
 }
 
 // imagesOfTheCommit builds the images of what is committed, and returns the archive and their tag.

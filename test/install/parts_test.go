@@ -89,11 +89,10 @@ func (p *partial) runs(t *testing.T, want ...string) {
 // Each part of the chart works alone, on a real node: gMSA beside what windows-gmsa has installed, the agent and webhook of a cluster whose
 // identities are in another one, and the identities.
 func TestPartsOnANode(t *testing.T) {
-	cluster, folder, tag := withNode(t)
+	i := withNode(t)
 	p := &partial{
-		ControlPlane: cluster, client: kubernetes.NewForConfigOrDie(cluster.Admin), objects: dynamic.NewForConfigOrDie(cluster.Admin),
-		kubeconfig: filepath.Join(folder, "admin.kubeconfig"), chart: packaged(t),
-		images: []string{"image.registry=localhost", "image.tag=" + tag, "image.pullPolicy=Never"},
+		ControlPlane: i.cluster, client: i.client, objects: dynamic.NewForConfigOrDie(i.cluster.Admin), kubeconfig: i.kubeconfig, chart: i.chart,
+		images: []string{"image.registry=localhost", "image.tag=" + i.tag, "image.pullPolicy=Never"},
 	}
 	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-system"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

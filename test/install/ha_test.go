@@ -1,0 +1,125 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	system = "credence-system"
+	// overlap of certificate authorities is long enough for a kubelet that looks at Secrets every few seconds.
+	overlap = 30 * time.Second
+	// failuresEnd is how long after a change that is not planned requests may fail. On a machine that does nothing else it is less than 5
+	// seconds (docs/reference/benchmarks.md).
+	failuresEnd = 20 * time.Second
+)
+
+// staysAvailable replaces and ends parts while tokens are requested, and pods and identities created. Of planned changes no client notices.
+func (i *installation) staysAvailable(t *testing.T) {
+	l, stop := begin(t, i.cluster.Admin)
+	defer stop()
+	renewals := i.renew(t)
+	for _, change := range []struct {
+		name    string
+		planned bool
+		do      func(*testing.T) (moments []time.Time) // after which failures of changes that are not planned must end
+	}{
+		{"delete each pod", true, i.deletePods},
+		{"drain the node", true, i.evictPods},
+		{"upgrade to another image", true, func(t *testing.T) []time.Time { return i.upgrade(t, "another") }},
+		{"upgrade back", true, func(t *testing.T) []time.Time { return i.upgrade(t, i.tag) }},
+		{"new certificates", true, i.replaceCertificates},
+		{"a new authority", true, i.replaceAuthority},
+		{"kill each container", false, i.killContainers},
+		{"restart kube-apiserver", false, i.restartAPIServer},
+	} {
+		begun := time.Now()
+		l.take()
+		moments := change.do(t)
+		l.goesOn(t)
+		took := time.Since(begun)
+		failures, answered, slowest, fatal := l.take()
+		t.Logf("%s: %s, answered %v, %d failures, the slowest request took %s", change.name, took.Round(time.Second), answered, len(failures), slowest.Round(time.Millisecond))
+		for _, each := range fatal {
+			t.Errorf("%s: %s", change.name, each)
+		}
+		failed, last := map[string]int{}, map[string]time.Duration{}
+		for n, f := range failures {
+			failed[f.kind]++
+			var after time.Duration // the latest moment before it
+			for _, moment := range moments {
+				if f.at.After(moment) {
+					after = f.at.Sub(moment).Round(time.Millisecond)
+				}
+			}
+			last[f.kind] = max(last[f.kind], after)
+			if after > failuresEnd {
+				t.Errorf("%s: %s after it: %s", change.name, after, f)
+			}
+			if change.planned && n < 10 {
+				t.Errorf("%s: %s", change.name, f)
+			}
+		}
+		t.Logf("%s: failed %v, the last after %v", change.name, failed, last)
+		if t.Failed() {
+			t.Log(state(t, i.client))
+		}
+	}
+	stop()
+	renewals(t)
+}
+
+// pods returns those of the installation, by component.
+func (i *installation) pods(ctx context.Context) (map[string][]corev1.Pod, error) {
+	list, err := i.client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]corev1.Pod{}
+	for _, pod := range list.Items {
+		component := pod.Labels["app.kubernetes.io/component"]
+		all[component] = append(all[component], pod)
+	}
+	return all, nil
+}
+
+// settled waits until all pods are ready, and those of gone are not there.
+func (i *installation) settled(t *testing.T, gone map[types.UID]bool) map[string][]corev1.Pod {
+	t.Helper()
+	var found map[string][]corev1.Pod
+	eventually(t, func(ctx context.Context) (err error) {
+		if found, err = i.pods(ctx); err != nil {
+			return err
+		}
+		if len(found) != 7 {
+			return fmt.Errorf("pods of %d components", len(found))
+		}
+		for component, pods := range found {
+			if len(pods) != 2 {
+				return fmt.Errorf("%d pods of %s", len(pods), component)
+			}
+			for _, pod := range pods {
+				if gone[pod.UID] || pod.DeletionTimestamp != nil || !ready(pod) {
+					return fmt.Errorf("%s is not gone, or not ready: %+v", pod.Name, pod.Status)
+				}
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+func ready(pod corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
