@@ -22,6 +22,7 @@ const (
 	idleTimeout     = 2 * time.Minute
 	maxHeaderBytes  = 16 << 10
 	shutdownTimeout = 10 * time.Second
+	leaveTimeout    = 2 * time.Second
 )
 
 // Certificate is what a Server shows; it may be another one for each connection.
@@ -34,6 +35,7 @@ type Server struct {
 	name     string
 	listener net.Listener
 	http     *http.Server
+	kept     kept
 	log      *slog.Logger
 }
 
@@ -41,12 +43,11 @@ type Server struct {
 // that a busy port is an error before anything runs.
 func New(name string, listener net.Listener, handler http.Handler, pair Certificate, log *slog.Logger) *Server {
 	log = log.With("server", name)
-	return &Server{
+	s := &Server{
 		name:     name,
 		listener: listener,
 		log:      log,
 		http: &http.Server{
-			Handler:                      handler,
 			DisableGeneralOptionsHandler: true,
 			TLSConfig: &tls.Config{
 				MinVersion:     tls.VersionTLS12,
@@ -62,6 +63,8 @@ func New(name string, listener net.Listener, handler http.Handler, pair Certific
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		},
 	}
+	s.http.Handler, s.http.ConnState = s.kept.leaveBy(handler), s.kept.follow
+	return s
 }
 
 // Patient gives each request and its answer so long instead: for bodies, and for answers that take others' time.
@@ -106,7 +109,7 @@ func (s *Server) Address() net.Addr { return s.listener.Addr() }
 // Close gives up a Server that does not run.
 func (s *Server) Close() { _ = s.listener.Close() }
 
-// Run serves until ctx is done, and then answers what is in flight for at most shutdownTimeout.
+// Run serves until ctx is done, has clients leave for at most leaveTimeout, and then answers what is in flight for at most shutdownTimeout.
 func (s *Server) Run(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.http.ServeTLS(s.listener, "", "") }()
@@ -116,6 +119,10 @@ func (s *Server) Run(ctx context.Context) error {
 	case err := <-stopped:
 		return fmt.Errorf("serve %s on %s: %w", s.name, s.listener.Addr(), err)
 	case <-ctx.Done():
+	}
+	select {
+	case <-s.kept.leave():
+	case <-time.After(leaveTimeout):
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
