@@ -44,13 +44,13 @@ func (i *installation) staysAvailable(t *testing.T) {
 		moments := change.do(t)
 		l.goesOn(t)
 		took := time.Since(begun)
-		failures, answered, slowest, fatal := l.take()
-		t.Logf("%s: %s, answered %v, %d failures, the slowest request took %s", change.name, took.Round(time.Second), answered, len(failures), slowest.Round(time.Millisecond))
-		for _, each := range fatal {
+		taken := l.take()
+		t.Logf("%s: %s, answered %v, %d failures and %d lost by kube-apiserver, the slowest request took %s", change.name, took.Round(time.Second), taken.answered, len(taken.failures), taken.lost, taken.slowest.Round(time.Millisecond))
+		for _, each := range taken.fatal {
 			t.Errorf("%s: %s", change.name, each)
 		}
 		failed, last := map[string]int{}, map[string]time.Duration{}
-		for n, f := range failures {
+		for n, f := range taken.failures {
 			failed[f.kind]++
 			var after time.Duration // the latest moment before it
 			for _, moment := range moments {
