@@ -49,6 +49,9 @@ func (i *installation) staysAvailable(t *testing.T) {
 		for _, each := range taken.fatal {
 			t.Errorf("%s: %s", change.name, each)
 		}
+		if taken.lost > 2 {
+			t.Errorf("%s: %d requests failed: %s", change.name, taken.lost, lostByClient)
+		}
 		failed, last := map[string]int{}, map[string]time.Duration{}
 		for n, f := range taken.failures {
 			failed[f.kind]++
@@ -93,12 +96,16 @@ func (i *installation) pods(ctx context.Context) (map[string][]corev1.Pod, error
 func (i *installation) settled(t *testing.T, gone map[types.UID]bool) map[string][]corev1.Pod {
 	t.Helper()
 	var found map[string][]corev1.Pod
-	eventually(t, func(ctx context.Context) (err error) {
+	eventually(t, func(ctx context.Context) error {
+		deployments, err := i.client.AppsV1().Deployments(system).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
 		if found, err = i.pods(ctx); err != nil {
 			return err
 		}
-		if len(found) != 7 {
-			return fmt.Errorf("pods of %d components", len(found))
+		if len(found) != len(deployments.Items) {
+			return fmt.Errorf("pods of %d components, want %d", len(found), len(deployments.Items))
 		}
 		for component, pods := range found {
 			if len(pods) != 2 {
