@@ -23,5 +23,5 @@ trap 'rm -rf "$made"' EXIT
 tool controller-gen crd paths=$accounts output:crd:dir="$made"
 {
   echo "# Made by make generate from api/accounts/v1alpha1."
-  sed '/controller-gen.kubebuilder.io\/version/s|.*|    helm.sh/resource-policy: keep|' "$made"/*.yaml
+  sed '/controller-gen.kubebuilder.io\/version/s|.*|    helm.sh/resource-policy: keep|' "$made"/*.yaml | tail -n +2 # without the first separator
 } > deploy/base/71-profiles.yaml
