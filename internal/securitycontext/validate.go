@@ -29,11 +29,11 @@ func Validate(spec *corev1.PodSpec, path *field.Path, cluster Cluster) field.Err
 
 	var errs field.ErrorList
 	for _, c := range slices.Concat(regular, initial, ephemeral) {
-		errs = append(errs, validateWindowsOptions(c.windowsOptions(), c.path.Child("securityContext", "windowsOptions"))...)
+		errs = append(errs, ValidateWindowsOptions(c.windowsOptions(), c.path.Child("securityContext", "windowsOptions"))...)
 		errs = append(errs, validateStopSignal(c, spec.OS)...)
 	}
 	errs = append(errs, validateResources(spec, path)...)
-	errs = append(errs, validateWindowsOptions(podWindowsOptions(spec), path.Child("securityContext", "windowsOptions"))...)
+	errs = append(errs, ValidateWindowsOptions(podWindowsOptions(spec), path.Child("securityContext", "windowsOptions"))...)
 
 	started := slices.Concat(initial, regular, ephemeral)
 	errs = append(errs, validateHostProcess(spec, started, path, cluster)...)

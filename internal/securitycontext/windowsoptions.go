@@ -9,11 +9,11 @@ import (
 // The largest gmsaCredentialSpec, in bytes. Real ones have about a thousand.
 const maxCredentialSpec = 64 << 10
 
-// validateWindowsOptions looks at one windowsOptions by itself. An empty string is not an absent one: all three must not be
+// ValidateWindowsOptions looks at one windowsOptions by itself. An empty string is not an absent one: all three must not be
 // empty. That a credential spec is JSON is not checked, as Kubernetes does not.
 //
 // Wrong values are pointers, as Kubernetes' are: an error prints those as JSON ("\u003c" for "<"), and strings otherwise.
-func validateWindowsOptions(options *corev1.WindowsSecurityContextOptions, path *field.Path) field.ErrorList {
+func ValidateWindowsOptions(options *corev1.WindowsSecurityContextOptions, path *field.Path) field.ErrorList {
 	if options == nil {
 		return nil
 	}

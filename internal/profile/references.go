@@ -1,49 +1,20 @@
-package pods
+package profile
 
 import (
 	"fmt"
+	"iter"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/credence-id/credence/internal/decision"
-	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// foreignSecrets refuses a pod that names a token Secret of another service account, in any field.
-func foreignSecrets(r Request) *Denial {
-	var own []string
-	for name, where := range secretReferences(r.Pod, r.Ephemeral) {
-		if !strings.HasPrefix(name, tokensecret.NamePrefix) {
-			continue
-		}
-		if own == nil {
-			own = ownSecrets(r.Account)
-		}
-		if !slices.Contains(own, name) {
-			return decision.Forbidden(fmt.Sprintf("%s of the pod names Secret %q: Secrets with the prefix %s carry tokens for the pods of one service account, and this one is not for service account %s/%s: remove the reference, and give the pod the service account whose identities it needs",
-				where, abbreviate(name), tokensecret.NamePrefix, r.Namespace, r.Account.Name))
-		}
-	}
-	return nil
-}
-
-func ownSecrets(account Account) []string {
-	names := make([]string, 0, len(account.Identities))
-	for _, identity := range account.Identities {
-		names = append(names, tokensecret.NameFor(account.Name, identity.Name))
-	}
-	return names
-}
-
-// secretReferences yields each Secret that a pod names, and the field that does. Of a pod that runs, only the new ephemeral
-// containers are looked at: the rest was, and can't be changed.
-func secretReferences(pod *corev1.Pod, ephemeral []string) func(yield func(name, where string) bool) {
+// References yields each Secret that a pod names, and the field that does, for the names that wanted reports true for. Of a pod that runs,
+// only the new ephemeral containers are looked at: the rest was, and can't be changed.
+func References(pod *corev1.Pod, ephemeral []string, wanted func(name string) bool) iter.Seq2[string, string] {
 	return func(yield func(name, where string) bool) {
 		going := true
 		see := func(name, format string, args ...any) {
-			if going && name != "" && strings.HasPrefix(name, tokensecret.NamePrefix) {
+			if going && name != "" && wanted(name) {
 				going = yield(name, fmt.Sprintf(format, args...))
 			}
 		}

@@ -1,0 +1,12 @@
+package v1alpha1
+
+// Labels and annotations about profiles.
+const (
+	// LabelNamespaceProfiles, with the value NamespaceEnabled, has the profiles of a namespace applied to its pods.
+	LabelNamespaceProfiles = "identity.credence.dev/profiles"
+	// NamespaceEnabled is the value of LabelNamespaceProfiles.
+	NamespaceEnabled = "enabled"
+	// AnnotationFilledIn, on a pod, has the paths of the fields that its profile has filled in, separated by commas. The webhook writes it, so that
+	// the pod can be compared with what its author wrote.
+	AnnotationFilledIn = "accounts.credence.dev/filled-in"
+)

@@ -1,0 +1,35 @@
+package pods
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/credence-id/credence/internal/decision"
+	"github.com/credence-id/credence/internal/profile"
+	"github.com/credence-id/credence/internal/tokensecret"
+)
+
+// foreignSecrets refuses a pod that names a token Secret of another service account, in any field.
+func foreignSecrets(r Request) *Denial {
+	var own []string
+	carriesTokens := func(name string) bool { return strings.HasPrefix(name, tokensecret.NamePrefix) }
+	for name, where := range profile.References(r.Pod, r.Ephemeral, carriesTokens) {
+		if own == nil {
+			own = ownSecrets(r.Account)
+		}
+		if !slices.Contains(own, name) {
+			return decision.Forbidden(fmt.Sprintf("%s of the pod names Secret %q: Secrets with the prefix %s carry tokens for the pods of one service account, and this one is not for service account %s/%s: remove the reference, and give the pod the service account whose identities it needs",
+				where, abbreviate(name), tokensecret.NamePrefix, r.Namespace, r.Account.Name))
+		}
+	}
+	return nil
+}
+
+func ownSecrets(account Account) []string {
+	names := make([]string, 0, len(account.Identities))
+	for _, identity := range account.Identities {
+		names = append(names, tokensecret.NameFor(account.Name, identity.Name))
+	}
+	return names
+}

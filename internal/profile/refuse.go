@@ -1,0 +1,161 @@
+package profile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/internal/decision"
+	"github.com/credence-id/credence/internal/securitycontext"
+	"github.com/credence-id/credence/internal/target"
+)
+
+// Difference is a field of a pod that is not as its profile wants it. Has is empty if the pod leaves it open.
+type Difference struct {
+	Field, Has, Wants string
+	// secret reports whether the field names a Secret.
+	secret bool
+}
+
+// Refuse returns why a pod that Fill has filled in is refused, or nil.
+func (p Profile) Refuse(pod Pod) *decision.Denial {
+	if len(p.Faults) > 0 {
+		return decision.Invalid(fmt.Sprintf("%s can not be applied, so that no pod of the account is admitted: %s. %s", p, p.Faults.ToAggregate(), p.whoMayChange(false)))
+	}
+	differences := p.Secrets(pod)
+	if p.Enforces() {
+		differences = append(p.Weaker(pod), differences...)
+	}
+	var first *decision.Denial
+	for _, d := range differences {
+		denial := decision.Forbidden(p.worded(d)).At(d.Field)
+		if first == nil {
+			first = denial
+		} else {
+			first.Others = append(first.Others, denial)
+		}
+	}
+	if first != nil && len(first.Others) > 0 {
+		first.Message += fmt.Sprintf(" (and %d more: %s)", len(first.Others), otherFields(first.Others))
+	}
+	return first
+}
+
+// otherFields lists fields, the first few of many.
+func otherFields(denials []*decision.Denial) string {
+	const most = 5
+	var fields []string
+	for _, d := range denials[:min(most, len(denials))] {
+		fields = append(fields, d.Field)
+	}
+	if len(denials) > most {
+		fields = append(fields, "…")
+	}
+	return strings.Join(fields, ", ")
+}
+
+// String names the profile.
+func (p Profile) String() string { return "ServiceAccountProfile " + p.Namespace + "/" + p.Name }
+
+func (p Profile) worded(d Difference) string {
+	if d.secret {
+		return fmt.Sprintf("%s: has Secret %q, and %s allows %s: take it off the pod. %s", d.Field, d.Has, p, d.Wants, p.whoMayChange(false))
+	}
+	return fmt.Sprintf("%s: has %s, and %s wants %s: leave the field out of a new pod, and it is filled in, or set it to that. %s", d.Field, cmp.Or(d.Has, "nothing"), p, d.Wants, p.whoMayChange(true))
+}
+
+// whoMayChange words who can change what a pod was compared with: of a security context that is of a template, the template.
+func (p Profile) whoMayChange(context bool) string {
+	if context && p.Template != "" {
+		return fmt.Sprintf("The profile has this of SecurityContextTemplate %s, which a cluster admin changes with: kubectl edit securitycontexttemplate %s", p.Template, p.Template)
+	}
+	return fmt.Sprintf("The profile is changed by a user with ClusterRole admin in namespace %s with: kubectl edit serviceaccountprofile %s -n %s", p.Namespace, p.Name, p.Namespace)
+}
+
+// Secrets are the Secrets that a pod names and its profile does not allow.
+func (p Profile) Secrets(pod Pod) []Difference {
+	if p.Spec.Secrets == nil || p.Spec.Secrets.Allowed == nil {
+		return nil
+	}
+	wants := "no Secret"
+	if allowed := slices.Concat(p.Spec.Secrets.Allowed, p.Spec.Secrets.ImagePull); len(allowed) > 0 {
+		wants = strings.Join(allowed, ", ")
+	}
+	var found []Difference
+	for name, where := range References(pod.Pod, pod.Ephemeral, func(name string) bool {
+		return !slices.Contains(p.Spec.Secrets.Allowed, name) && !slices.Contains(p.Spec.Secrets.ImagePull, name) && !slices.Contains(pod.Tokens, name)
+	}) {
+		found = append(found, Difference{where, name, wants, true})
+	}
+	return found
+}
+
+// Weaker are the fields of a pod's security contexts that are weaker than the profile's, whatever its mode. Those of containers are compared
+// as these have them once their pod's are taken into account.
+func (p Profile) Weaker(pod Pod) []Difference {
+	var found []Difference
+	add := func(d Difference) {
+		if !slices.Contains(found, d) {
+			found = append(found, d)
+		}
+	}
+	own := pod.Spec.SecurityContext
+	if own == nil {
+		own = &corev1.PodSecurityContext{}
+	}
+	if c := p.Contexts.Pod; c != nil && pod.Ephemeral == nil && pod.linux() {
+		for _, r := range podRules {
+			if !inherited(r.name) && r.value(c) != nil && r.weaker(own, c) {
+				add(Difference{Field: "spec.securityContext." + r.name, Has: shown(r.value(own)), Wants: shown(r.value(c))})
+			}
+		}
+	}
+	wants := securitycontext.Effective(p.Contexts.Pod, p.Contexts.Container)
+	if wants.Privileged == nil && confines(wants) {
+		wants.Privileged = new(false)
+	}
+	ofPod := securitycontext.Effective(own, nil)
+	for _, c := range containersOf(pod.Pod, pod.Ephemeral) {
+		ofContainer, has := securitycontext.Effective(nil, *c.context), securitycontext.Effective(own, *c.context)
+		at := fmt.Sprintf("spec.%s[%d].securityContext.", c.list, c.index)
+		for _, r := range containerRules {
+			if (pod.linux() || r.name == runAsNonRoot) && r.value(wants) != nil && r.weaker(has, wants) {
+				add(Difference{Field: place(at, r.value(ofContainer) == nil && r.value(ofPod) != nil) + r.name, Has: shown(r.value(has)), Wants: shown(r.value(wants))})
+			}
+		}
+		if p.Contexts.Windows == nil || pod.OS == target.Linux {
+			continue
+		}
+		ofContainer.WindowsOptions, has.WindowsOptions = orEmpty(ofContainer.WindowsOptions), orEmpty(has.WindowsOptions)
+		for _, r := range windowsRules {
+			// Where nothing determines the operating system, the options of Windows are compared that the pod has.
+			if r.value(p.Contexts.Windows) != nil && (pod.windows() || r.value(has.WindowsOptions) != nil) && r.weaker(has.WindowsOptions, p.Contexts.Windows) {
+				ofPod := r.value(ofContainer.WindowsOptions) == nil && r.value(has.WindowsOptions) != nil
+				add(Difference{Field: place(at, ofPod) + "windowsOptions." + r.name, Has: shown(r.value(has.WindowsOptions)), Wants: shown(r.value(p.Contexts.Windows))})
+			}
+		}
+	}
+	return found
+}
+
+func place(ofContainer string, inherited bool) string {
+	if inherited {
+		return "spec.securityContext."
+	}
+	return ofContainer
+}
+
+func orEmpty(o *corev1.WindowsSecurityContextOptions) *corev1.WindowsSecurityContextOptions {
+	if o == nil {
+		return &corev1.WindowsSecurityContextOptions{}
+	}
+	return o
+}
+
+// confines reports whether a context has what a privileged container is free of, whatever its own context has.
+func confines(c *corev1.SecurityContext) bool {
+	return c.Capabilities != nil || c.SeccompProfile != nil || c.AppArmorProfile != nil || c.SELinuxOptions != nil || c.AllowPrivilegeEscalation != nil || c.ProcMount != nil
+}
