@@ -55,7 +55,7 @@ type ServiceAccountProfileSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
-	WorkloadIdentities []string `json:"workloadIdentities,omitempty"`
+	WorkloadIdentities []string `json:"workloadIdentities,omitzero"`
 	// securityContext is that of pods of the account.
 	// +optional
 	SecurityContext *ProfileSecurityContext `json:"securityContext,omitempty"`
@@ -95,7 +95,7 @@ type ProfileSecrets struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
-	Allowed []string `json:"allowed,omitempty"`
+	Allowed []string `json:"allowed,omitzero"`
 	// imagePull are filled in as imagePullSecrets of pods that have none. They are allowed, too.
 	// +optional
 	// +listType=set

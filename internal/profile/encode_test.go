@@ -1,0 +1,24 @@
+package profile_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+)
+
+// An empty list means none, and no list means any: a program that writes a profile must not turn the one into the other.
+func TestEmptyListsAreEncoded(t *testing.T) {
+	for _, want := range []string{
+		`{"workloadIdentities":[],"secrets":{"allowed":[]}}`,
+		`{"secrets":{}}`,
+	} {
+		var spec accounts.ServiceAccountProfileSpec
+		if err := json.Unmarshal([]byte(want), &spec); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := json.Marshal(spec.DeepCopy()); err != nil || string(got) != want {
+			t.Errorf("%s becomes %s, %v", want, got, err)
+		}
+	}
+}
