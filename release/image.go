@@ -28,7 +28,7 @@ const bin = "/usr/local/bin"
 
 // descriptions are the labels of images, and the list of them.
 var descriptions = map[string]string{
-	"credence-server":    "The servers of Credence: API server, controller, agent, webhook, binder, signer",
+	"credence-server":    "The servers of Credence: API server, controller, agent, webhook, binder, profiles, signer",
 	"credence-discovery": "The server of OIDC discovery documents of Credence",
 	"credence":           "The command line of Credence",
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/app/binder"
 	"github.com/credence-id/credence/internal/app/certificates"
 	"github.com/credence-id/credence/internal/app/controller"
+	"github.com/credence-id/credence/internal/app/profiles"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/app/signer"
 	"github.com/credence-id/credence/internal/app/storage"
@@ -25,6 +26,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "credence-server:", err)
 		os.Exit(1)
 	}
-	root.AddCommand(api, storage.NewCommand(), controller.NewCommand(), agent.NewCommand(), binder.NewCommand(), certificates.NewCommand(), webhook.NewCommand(), signer.NewCommand())
+	root.AddCommand(api, storage.NewCommand(), controller.NewCommand(), agent.NewCommand(), binder.NewCommand(), certificates.NewCommand(), profiles.NewCommand(), webhook.NewCommand(), signer.NewCommand())
 	serving.Main(root)
 }

@@ -33,7 +33,7 @@ var classes = []class{
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
 	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
-		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|registration)$`,
+		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|profiles(/(drift|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},
 	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app"}, "it puts a program together"},
@@ -59,6 +59,7 @@ var beside = map[[2]string]string{
 	{"internal/app/controller", "internal/app/serving/election"}:   "replicas of all servers are elected alike",
 	{"internal/app/controller", "internal/app/serving"}:            "all servers serve health and metrics alike",
 	{"internal/app/discovery", "internal/app/serving"}:             "all servers serve health and metrics alike",
+	{"internal/app/profiles", "internal/app/serving"}:              "all servers serve health and metrics alike",
 	{"internal/app/signer", "internal/app/serving"}:                "all servers serve health and metrics alike",
 	{"internal/app/storage", "internal/app/serving"}:               "all commands of credence-server report wrong flags alike",
 	{"internal/app/webhook", "internal/app/serving"}:               "all servers serve health and metrics alike",

@@ -26,6 +26,7 @@ func TestDocumentsName(t *testing.T) {
 		"reasons of renewals":       {"internal/delivery/renewal/decision.go", `Reason += "(\w+)"`, "metrics-and-audit.md", 9},
 		"metrics of agent":          {"internal/delivery/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 7},
 		"metrics of webhook":        {"internal/admission/webhook/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
+		"profiles: Events":          {"internal/profiles/*.go", `reason\w+ += "(\w+)"`, "events.md", 3},
 		"certificates: Events":      {"internal/certificates/keeper/events.go", `eventReason = "(\w+)"`, "events.md", 4},
 		"certificates: metrics":     {"internal/certificates/keeper/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 3},
 		"certificates: policies":    {"deploy/options/certificates.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 2},

@@ -37,7 +37,7 @@ import (
 )
 
 // followers are the components that are served certificates by their files, by the port that shows each, from the first of the plane.
-var followers = map[string]int{"apiserver": 1, "discovery": 2, "controller": 4, "agent": 5, "webhook": 6, "binder": 8}
+var followers = map[string]int{"apiserver": 1, "discovery": 2, "controller": 4, "agent": 5, "webhook": 6, "binder": 8, "profiles": 10}
 
 // The components of a plane are given the certificates of credence-server certificates, as a kubelet would mount them, while the API and the
 // webhook are used without pause: no request fails, none of them is restarted, and no certificate is shown that a caBundle does not trust.

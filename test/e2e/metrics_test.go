@@ -15,7 +15,7 @@ import (
 )
 
 // healthPorts are those with /livez, /readyz, /version and /metrics, counted from the first port of a plane.
-var healthPorts = map[string]int{"apiserver": 1, "discovery": 3, "controller": 4, "agent": 5, "webhook": 7, "binder": 8}
+var healthPorts = map[string]int{"apiserver": 1, "discovery": 3, "controller": 4, "agent": 5, "webhook": 7, "binder": 8, "profiles": 10}
 
 // onPort returns the configuration for another port of the plane, counted from the first, which is kube-apiserver's.
 func (p plane) onPort(t *testing.T, offset int) *rest.Config {

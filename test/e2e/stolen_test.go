@@ -43,7 +43,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 		rbac     = "/apis/rbac.authorization.k8s.io/v1"
 		admit    = "/apis/admissionregistration.k8s.io/v1"
 		dry      = "?dryRun=All"
-		everyone = "apiserver controller agent webhook binder discovery"
+		everyone = "apiserver controller agent webhook binder profiles discovery"
 	)
 	const pod = `{"metadata":{"generateName":"x-"},"spec":{"serviceAccountName":"default","containers":[{"name":"c","image":"i"}]}}`
 	attacks := map[string]struct{ method, path, contentType, body, parts string }{

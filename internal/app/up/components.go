@@ -67,6 +67,7 @@ const (
 	webhookHealthPort     = 7
 	binderHealthPort      = 8
 	controllerManagerPort = 9
+	profilesHealthPort    = 10
 )
 
 // publishedDocuments is the ConfigMap through which the apiserver hands its public documents to discovery.
@@ -168,6 +169,23 @@ var components = []component{
 		readiness: binderHealthPort,
 		serving:   serving("credence-binder"),
 		client:    serviceAccount("credence-binder"),
+	},
+	{
+		name: "profiles", program: "credence-server", phase: inCluster,
+		arguments: func(i installation) []string {
+			return []string{
+				"profiles",
+				"--bind-address", "127.0.0.1",
+				"--health-port", i.port(profilesHealthPort),
+				"--tls-cert-file", i.certificateFile("profiles"),
+				"--tls-private-key-file", i.keyFile("profiles"),
+				"--kubeconfig", i.kubeconfigFile("profiles"),
+			}
+		},
+		ports:     []port{{profilesHealthPort, "the health of the controllers of profiles"}},
+		readiness: profilesHealthPort,
+		serving:   serving("credence-profiles"),
+		client:    serviceAccount("credence-profiles"),
 	},
 	{
 		name: "webhook", program: "credence-server", phase: inCluster,

@@ -19,7 +19,7 @@ func TestExtraArguments(t *testing.T) {
 		"controller":      "must be COMPONENT=ARGUMENT",
 		"controller=x":    "must be COMPONENT=ARGUMENT",
 		"=--x":            `no component ""`,
-		"conductor=--x":   "the components are devcluster, apiserver, controller, agent, binder, webhook, discovery",
+		"conductor=--x":   "the components are devcluster, apiserver, controller, agent, binder, profiles, webhook, discovery",
 		"--key-leeway=1s": "must be COMPONENT=ARGUMENT",
 	} {
 		if _, err := extraArguments([]string{text}); err == nil || !strings.Contains(err.Error(), complaint) {

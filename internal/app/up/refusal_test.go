@@ -63,7 +63,7 @@ func TestImpossiblePort(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
 	for _, port := range []string{"80", "65530", "-1"} {
-		l.mustFail([]string{"--port " + port, "1024", "65526"}, "up", "--dir", string(l.dir), "--port", port)
+		l.mustFail([]string{"--port " + port, "1024", "65525"}, "up", "--dir", string(l.dir), "--port", port)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestUpInTheForegroundUntilCtrlC(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("endpoints.json (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"devcluster", "apiserver", "controller", "agent", "binder", "webhook", "discovery"}, componentNames(l.dir)); diff != "" {
+	if diff := cmp.Diff([]string{"devcluster", "apiserver", "controller", "agent", "binder", "profiles", "webhook", "discovery"}, componentNames(l.dir)); diff != "" {
 		t.Errorf("components (-want +got):\n%s", diff)
 	}
 	checkModes(t, l)
@@ -58,12 +58,12 @@ func TestUpInTheForegroundUntilCtrlC(t *testing.T) {
 		t.Errorf("endpoints.json has %v after the end", names)
 	}
 	wantEvents := []string{
-		"start devcluster", "start agent", "start apiserver", "start binder", "start controller", "start discovery", "start webhook",
-		"stop discovery", "stop webhook", "stop binder", "stop agent", "stop controller", "stop apiserver", "stop devcluster",
+		"start devcluster", "start agent", "start apiserver", "start binder", "start controller", "start discovery", "start profiles", "start webhook",
+		"stop discovery", "stop webhook", "stop profiles", "stop binder", "stop agent", "stop controller", "stop apiserver", "stop devcluster",
 	}
 	events := l.recordedEvents()
 	// They start side by side.
-	slices.Sort(events[1:7])
+	slices.Sort(events[1:8])
 	if diff := cmp.Diff(wantEvents, events); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
@@ -133,8 +133,8 @@ func TestUpDetachedUntilDown(t *testing.T) {
 	}
 	status := l.mustCall("status", "--dir", string(l.dir), "-o", "json")
 	var said report
-	if err := json.Unmarshal([]byte(status), &said); err != nil || !said.Healthy || len(said.Parts) != 10 {
-		t.Errorf("status prints %s (%v), want ten healthy parts", status, err)
+	if err := json.Unmarshal([]byte(status), &said); err != nil || !said.Healthy || len(said.Parts) != 11 {
+		t.Errorf("status prints %s (%v), want eleven healthy parts", status, err)
 	}
 	l.mustFail([]string{"in use by another credence up (pid ", "credence down"}, l.upArguments("--detach")...)
 	l.mustFail([]string{"in use by another credence up (pid ", "credence down"}, l.upArguments()...)
@@ -164,7 +164,7 @@ func TestTwoInstallationsSideBySide(t *testing.T) {
 
 func TestAComponentThatDiesDuringTheStart(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"devcluster", "apiserver", "controller", "agent", "binder", "webhook", "discovery"} {
+	for _, name := range []string{"devcluster", "apiserver", "controller", "agent", "binder", "profiles", "webhook", "discovery"} {
 		for _, more := range [][]string{nil, {"--detach"}} {
 			t.Run(name+strings.Join(more, ""), func(t *testing.T) {
 				t.Parallel()
@@ -293,7 +293,7 @@ func TestAKilledSupervisorLeavesNothing(t *testing.T) {
 		t.Skip("this system cannot end children with their parent")
 	}
 	l.nothingRuns()
-	l.mustFail([]string{"not everything is healthy", "up, devcluster, apiserver, controller, agent, binder, webhook, discovery"}, "status", "--dir", string(l.dir))
+	l.mustFail([]string{"not everything is healthy", "up, devcluster, apiserver, controller, agent, binder, profiles, webhook, discovery"}, "status", "--dir", string(l.dir))
 	l.mustCall("down", "--dir", string(l.dir))
 	l.mustCall(l.upArguments("--detach")...)
 	if after := l.endpoints(); after.Issuer != before.Issuer {

@@ -115,6 +115,8 @@ capabilities: {drop: [ALL]}
 - base/55-delivery-guards.yaml
 - base/56-annotation-guards.yaml
 - base/70-account-use.yaml
+- base/71-profiles.yaml
+- base/73-profiles-process.yaml
 {{- if not .Values.workloads.identityKubeconfigSecret }}
 - base/57-identities-of-this-cluster.yaml
 {{- end }}
@@ -221,6 +223,14 @@ binder:
   - binder
   - --bind-address=0.0.0.0
   - --health-port=7450
+profiles:
+  program: credence-server
+  ports: {health: 7452}
+  health: health
+  args:
+  - profiles
+  - --bind-address=0.0.0.0
+  - --health-port=7452
 {{- end }}
 {{- if include "credence.webhook" . }}
 webhook:
@@ -262,7 +272,7 @@ certificates:
   {{- $served = concat $served (list "credence-apiserver" "credence-discovery") (ternary (list "credence-controller") list (empty $v.keys.signerSocket)) }}
   {{- end }}
   {{- if $v.workloads.enabled }}
-  {{- $served = concat $served (list "credence-agent" "credence-binder") }}
+  {{- $served = concat $served (list "credence-agent" "credence-binder" "credence-profiles") }}
   {{- end }}
   {{- if include "credence.webhook" . }}
   {{- $served = append $served "credence-webhook" }}

@@ -19,7 +19,7 @@ const DefaultPort = 17443
 
 // DiscoveryOffset, from the first port, is the port of the issuer. portSpan is how many ports an installation may take.
 const (
-	portSpan              = 10
+	portSpan              = 11
 	DiscoveryOffset       = 2
 	issuerPath            = "/workload-identity"
 	configVersion         = 1

@@ -1,0 +1,37 @@
+package profiles
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+)
+
+// ApplyStatus makes the fields of status those that a field manager has in the status of a profile: each controller has one of its own, and
+// leaves alone what the others write. A profile that was deleted, or created again, meanwhile is left alone.
+func ApplyStatus(ctx context.Context, c client.Client, profile *accounts.ServiceAccountProfile, manager string, status accounts.ServiceAccountProfileStatus) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
+	if err != nil {
+		return fmt.Errorf("encode the status of profile %s/%s: %w", profile.Namespace, profile.Name, err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"status": fields}}
+	object.SetGroupVersionKind(accounts.SchemeGroupVersion.WithKind("ServiceAccountProfile"))
+	object.SetNamespace(profile.Namespace)
+	object.SetName(profile.Name)
+	object.SetUID(profile.UID)
+	err = c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager), client.ForceOwnership)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write the status of profile %s/%s: %w", profile.Namespace, profile.Name, err)
+	}
+	return nil
+}
+
+// newAccount is a service account to be read into: only the metadata is read and kept.
+func newAccount() *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}}
+}
