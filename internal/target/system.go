@@ -16,6 +16,8 @@ type System struct {
 	Name string
 	// Adapter is the side of the workload. Without one, identities of other types present their tokens to the system.
 	Adapter Adapter
+	// Short is the short form of its providerConfigs.
+	Short Short
 	// Trust is the side of the system: how it is configured to accept tokens.
 	Trust trust.Side
 	// Errors returns the errors by which the system refuses a token.

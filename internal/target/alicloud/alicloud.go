@@ -20,11 +20,15 @@ const Type = "alicloud"
 // it was set up otherwise, whatever their exp.
 const maxLifetime = 12 * time.Hour
 
+// fields are those of the providerConfig.
+var fields = []string{"roleARN", "oidcProviderARN", "roleSessionName", "region"}
+
 // System is Alibaba Cloud.
 func System() target.System {
 	return target.System{
 		Name:    Type,
 		Adapter: Adapter{},
+		Short:   target.Short{Fields: fields, Audience: "sts.aliyuncs.com"},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors:  refusals,
 		Party:   target.Party{Name: "Alibaba RAM", Code: "alibaba", Algorithms: []string{"RS256"}, Lifetime: maxLifetime, Remark: ", unless the provider is set otherwise"},
@@ -52,18 +56,18 @@ var (
 
 // Parse implements target.Adapter.
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
-	fields := target.Read(providerConfig, Type, path, "roleARN", "oidcProviderARN", "roleSessionName", "region")
+	read := target.Read(providerConfig, Type, path, fields...)
 	c := config{
 		path:    path,
-		role:    fields.Required("roleARN", "must be the ARN of a RAM role, such as acs:ram::1122334455667788:role/gardener-dev", role.MatchString),
-		session: fields.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _.@-", session.MatchString),
-		region:  fields.Optional("region", "must be the ID of a region, such as eu-central-1", region.MatchString),
+		role:    read.Required("roleARN", "must be the ARN of a RAM role, such as acs:ram::1122334455667788:role/gardener-dev", role.MatchString),
+		session: read.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _.@-", session.MatchString),
+		region:  read.Optional("region", "must be the ID of a region, such as eu-central-1", region.MatchString),
 	}
-	c.provider = fields.Required("oidcProviderARN", "must be the ARN of an OIDC identity provider in the role's account, such as acs:ram::1122334455667788:oidc-provider/gardener", func(arn string) bool {
+	c.provider = read.Required("oidcProviderARN", "must be the ARN of an OIDC identity provider in the role's account, such as acs:ram::1122334455667788:oidc-provider/gardener", func(arn string) bool {
 		parts, of := provider.FindStringSubmatch(arn), role.FindStringSubmatch(c.role)
 		return parts != nil && (of == nil || parts[1] == of[1])
 	})
-	if errs := fields.Errors(); len(errs) > 0 {
+	if errs := read.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
 	return c, nil

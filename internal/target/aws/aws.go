@@ -18,11 +18,15 @@ import (
 // Type is the type of target system.
 const Type = "aws"
 
+// fields are those of the providerConfig.
+var fields = []string{"iamRoleARN", "roleSessionName", "region", "endpoint"}
+
 // System is AWS.
 func System() target.System {
 	return target.System{
 		Name:    Type,
 		Adapter: Adapter{},
+		Short:   target.Short{Fields: fields, Audience: "sts.amazonaws.com"},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors:  refusals,
 		Party:   target.Party{Name: "AWS", Code: "aws", Algorithms: []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512"}, MinSubject: 6, MaxSubject: 255},
@@ -44,16 +48,16 @@ var session = regexp.MustCompile(`\A[\w+=,.@-]{2,64}\z`)
 
 // Parse implements target.Adapter.
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
-	fields := target.Read(providerConfig, Type, path, "iamRoleARN", "roleSessionName", "region", "endpoint")
+	read := target.Read(providerConfig, Type, path, fields...)
 	c := config{
 		path:     path,
-		endpoint: fields.Optional("endpoint", "must be the URL of an S3-compatible store, such as https://minio.example.com:9000: https, and nothing after host and port", https.MatchString),
-		session:  fields.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _+=,.@-", session.MatchString),
+		endpoint: read.Optional("endpoint", "must be the URL of an S3-compatible store, such as https://minio.example.com:9000: https, and nothing after host and port", https.MatchString),
+		session:  read.Optional("roleSessionName", "must be 2 to 64 letters, digits and characters of _+=,.@-", session.MatchString),
 	}
 	rules := rulesOf(c.endpoint)
-	c.role = fields.Required("iamRoleARN", rules.whatRole, rules.isRole)
-	c.region = fields.Optional("region", rules.whatRegion, rules.region.MatchString)
-	if errs := fields.Errors(); len(errs) > 0 {
+	c.role = read.Required("iamRoleARN", rules.whatRole, rules.isRole)
+	c.region = read.Optional("region", rules.whatRegion, rules.region.MatchString)
+	if errs := read.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
 	return c, nil

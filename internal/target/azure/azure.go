@@ -28,11 +28,15 @@ const (
 	maxLength = 600
 )
 
+// fields are those of the providerConfig.
+var fields = []string{"clientID", "tenantID", "subscriptionID"}
+
 // System is Azure.
 func System() target.System {
 	return target.System{
 		Name:    Type,
 		Adapter: Adapter{},
+		Short:   target.Short{Fields: fields},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform},
 		Errors:  refusals,
 		Party:   target.Party{Name: "Microsoft Entra", Code: "entra", Algorithms: []string{"RS256"}, MaxSubject: maxLength, Audience: maxLength, Lifetime: maxLifetime, Remark: " (AADSTS70023)"},
@@ -54,15 +58,15 @@ var guid = regexp.MustCompile(`\A[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f
 
 // Parse implements target.Adapter.
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
-	fields := target.Read(providerConfig, Type, path, "clientID", "tenantID", "subscriptionID")
+	read := target.Read(providerConfig, Type, path, fields...)
 	const what = "must be a GUID, such as 1f2e3d4c-5b6a-4798-8897-a6b5c4d3e2f1"
 	c := config{
 		path:         path,
-		client:       fields.Required("clientID", what, guid.MatchString),
-		tenant:       fields.Required("tenantID", what, guid.MatchString),
-		subscription: fields.Optional("subscriptionID", what, guid.MatchString),
+		client:       read.Required("clientID", what, guid.MatchString),
+		tenant:       read.Required("tenantID", what, guid.MatchString),
+		subscription: read.Optional("subscriptionID", what, guid.MatchString),
 	}
-	if errs := fields.Errors(); len(errs) > 0 {
+	if errs := read.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
 	return c, nil

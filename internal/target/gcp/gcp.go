@@ -26,11 +26,15 @@ const (
 	maxAudienceLength = 256
 )
 
+// fields are those of the providerConfig.
+var fields = []string{"workloadIdentityPoolProvider", "projectID", "serviceAccount"}
+
 // System is Google Cloud.
 func System() target.System {
 	return target.System{
 		Name:    Type,
 		Adapter: Adapter{},
+		Short:   target.Short{Fields: fields},
 		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors:  refusals,
 		Party:   target.Party{Name: "Google", Code: "google", Algorithms: []string{"RS256", "ES256"}, MaxSubject: maxSubject, Lifetime: maxLifetime},
@@ -66,14 +70,14 @@ var (
 
 // Parse implements target.Adapter.
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
-	fields := target.Read(providerConfig, Type, path, "projectID", "workloadIdentityPoolProvider", "serviceAccount")
+	read := target.Read(providerConfig, Type, path, fields...)
 	c := config{
 		path:     path,
-		project:  fields.Required("projectID", "must be the ID of a project: 6 to 30 lower-case letters, digits and hyphens, a letter first and no hyphen last", project.MatchString),
-		provider: fields.Required("workloadIdentityPoolProvider", "must be projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER, with the number of the project and nothing before it", provider.MatchString),
-		account:  fields.Optional("serviceAccount", "must be the address of a service account, such as backup@my-project.iam.gserviceaccount.com", account.MatchString),
+		project:  read.Required("projectID", "must be the ID of a project: 6 to 30 lower-case letters, digits and hyphens, a letter first and no hyphen last", project.MatchString),
+		provider: read.Required("workloadIdentityPoolProvider", "must be projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER, with the number of the project and nothing before it", provider.MatchString),
+		account:  read.Optional("serviceAccount", "must be the address of a service account, such as backup@my-project.iam.gserviceaccount.com", account.MatchString),
 	}
-	if errs := fields.Errors(); len(errs) > 0 {
+	if errs := read.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
 	return c, nil

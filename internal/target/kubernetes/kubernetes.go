@@ -19,11 +19,15 @@ import (
 // Type is the type of target system.
 const Type = "kubernetes"
 
+// fields are those of the providerConfig.
+var fields = []string{"server", "certificateAuthorityData", "namespace"}
+
 // System is another Kubernetes cluster.
 func System() target.System {
 	return target.System{
 		Name:    Type,
 		Adapter: Adapter{},
+		Short:   target.Short{Fields: fields},
 		Trust:   trust.Side{Any: true, Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors:  refusals,
 	}
@@ -45,17 +49,17 @@ func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, fi
 	if target.Empty(providerConfig) {
 		return config{}, nil
 	}
-	fields := target.Read(providerConfig, Type, path, "server", "certificateAuthorityData", "namespace")
+	read := target.Read(providerConfig, Type, path, fields...)
 	c := config{
-		server:    fields.Required("server", "must be the URL of an API server, such as https://api.example.com:6443: https, at most 2048 characters, without user, query and fragment", isServer),
-		namespace: fields.Optional("namespace", "must be the name of a namespace", func(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }),
+		server:    read.Required("server", "must be the URL of an API server, such as https://api.example.com:6443: https, at most 2048 characters, without user, query and fragment", isServer),
+		namespace: read.Optional("namespace", "must be the name of a namespace", func(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }),
 	}
-	fields.Optional("certificateAuthorityData", "must be the base64 form, in one line of at most 32 KiB, of one or more certificates in PEM and nothing else", func(data string) bool {
+	read.Optional("certificateAuthorityData", "must be the base64 form, in one line of at most 32 KiB, of one or more certificates in PEM and nothing else", func(data string) bool {
 		var err error
 		c.authorities, err = certificates(data)
 		return err == nil
 	})
-	if errs := fields.Errors(); len(errs) > 0 {
+	if errs := read.Errors(); len(errs) > 0 {
 		return nil, errs
 	}
 	return c, nil
