@@ -80,22 +80,24 @@ func (a Account) Binding(subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
 	}
 }
 
-// CheckRole refuses a stored Role that has the name of an account's Role, and other rules: its users would get more, or less, than the account.
-func (a Account) CheckRole(stored *rbacv1.Role) error {
-	if !reflect.DeepEqual(stored.Rules, a.Role().Rules) {
-		return fmt.Errorf("Role %s of namespace %s exists with other rules than use on service account %s", stored.Name, stored.Namespace, a.Name)
+// CheckRole refuses a stored Role that has the name of a wanted one, and other rules: its users would get more, or less, than is wanted.
+func CheckRole(stored, wanted *rbacv1.Role) error {
+	if !reflect.DeepEqual(stored.Rules, wanted.Rules) {
+		rule := wanted.Rules[0]
+		return fmt.Errorf("Role %s of namespace %s exists with other rules than %s on %s %s", stored.Name, stored.Namespace, rule.Verbs[0], rule.Resources[0], rule.ResourceNames[0])
 	}
 	return nil
 }
 
-// AddTo adds a subject to the stored RoleBinding of the account, and reports whether that was a change.
-func (a Account) AddTo(stored *rbacv1.RoleBinding, subject rbacv1.Subject) (changed bool, err error) {
-	if stored.RoleRef != a.Binding().RoleRef {
+// Merge adds the subjects of a wanted RoleBinding to the stored one of its name, and reports whether that was a change.
+func Merge(stored, wanted *rbacv1.RoleBinding) (changed bool, err error) {
+	if stored.RoleRef != wanted.RoleRef {
 		return false, fmt.Errorf("RoleBinding %s of namespace %s exists for another role, %s %s", stored.Name, stored.Namespace, stored.RoleRef.Kind, stored.RoleRef.Name)
 	}
-	if slices.Contains(stored.Subjects, subject) {
-		return false, nil
+	for _, subject := range wanted.Subjects {
+		if !slices.Contains(stored.Subjects, subject) {
+			stored.Subjects, changed = append(stored.Subjects, subject), true
+		}
 	}
-	stored.Subjects = append(stored.Subjects, subject)
-	return true, nil
+	return changed, nil
 }

@@ -52,7 +52,7 @@ func (r *Rights) each(request Request, source Source, ref rbacv1.RoleRef, subjec
 	if ref.Kind == "Role" {
 		rules = r.Roles[ref.Name]
 	}
-	if !slices.ContainsFunc(rules, request.allowedBy) {
+	if !request.AllowedBy(rules) {
 		return
 	}
 	source.Role = ref.Kind + " " + ref.Name
@@ -90,6 +90,11 @@ func (r Request) allowedBy(rule rbacv1.PolicyRule) bool {
 	return has(rule.Verbs, r.Verb) && has(rule.APIGroups, r.Group) &&
 		(has(rule.Resources, resource) || r.Subresource != "" && slices.Contains(rule.Resources, "*/"+r.Subresource)) &&
 		(len(rule.ResourceNames) == 0 || r.AnyName || slices.Contains(rule.ResourceNames, r.Name))
+}
+
+// AllowedBy reports whether one of the rules gives the right.
+func (r Request) AllowedBy(rules []rbacv1.PolicyRule) bool {
+	return slices.ContainsFunc(rules, r.allowedBy)
 }
 
 // Unknown shows to visit the bindings to roles that Rights lack: what they give is not known.

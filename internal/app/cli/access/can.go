@@ -15,6 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/trust"
@@ -160,7 +161,7 @@ func (c *can) print(answer *canAnswer, program string) {
 	}
 	account := answer.Namespace + "/" + answer.ServiceAccount
 	line := func(key, text string) { fmt.Fprintf(c.Out, "  %-6s  %s\n", key, wording.OneLine(text)) }
-	fmt.Fprintf(c.Out, "%s %s use service account %s\n", wording.OneLine(subjectText(answer.Subject)), verb, account)
+	fmt.Fprintf(c.Out, "%s %s use service account %s\n", wording.OneLine(objects.SubjectText(answer.Subject)), verb, account)
 	for _, source := range answer.By {
 		line("by", source.String())
 	}

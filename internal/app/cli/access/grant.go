@@ -2,22 +2,20 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"math"
-	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
 )
@@ -65,22 +63,13 @@ the subjects of the RoleBinding.`,
 		Annotations:       map[string]string{connection.NeedsCluster: "yes"},
 	}
 	cmd.Flags().BoolVar(&g.group, "group", false, "USER is the name of a group")
-	cmd.Flags().StringVar(&g.dryRun, "dry-run", "none", "none, client (read what is there, and write nothing) or server (have the API server decide, and keep nothing)")
-	command.CompleteFlag(cmd, "dry-run", cobra.FixedCompletions([]string{"none", "client", "server"}, cobra.ShellCompDirectiveNoFileComp))
+	objects.DryRunFlag(cmd, &g.dryRun)
 	command.Output(cmd, &g.output, "What to print: text (what was done), json or yaml (the objects)", "text", "json", "yaml")
 	return cmd
 }
 
-// change is an object to write, and what becomes of it.
-type change struct {
-	object     any
-	at         cluster.Place
-	kind, name string
-	done       string // created, configured or unchanged
-}
-
 func (g *grant) run(cmd *cobra.Command, user string, names []string) error {
-	if err := command.OneOf(cmd, "dry-run", g.dryRun, "none", "client", "server"); err != nil {
+	if err := objects.CheckDryRun(cmd, g.dryRun); err != nil {
 		return err
 	}
 	accounts, err := accountsOf(cmd, g.connection, slices.Compact(slices.Sorted(slices.Values(names))))
@@ -93,116 +82,25 @@ func (g *grant) run(cmd *cobra.Command, user string, names []string) error {
 	if g.api, err = g.connection.Open(g.ErrOut); err != nil {
 		return err
 	}
+	writer := objects.Writer{API: g.api, DryRun: g.dryRun, Program: cmd.Root().DisplayName(),
+		Hint: fmt.Sprintf("an admin of namespace %s (ClusterRole admin) can give the right, or a cluster admin: users may only give rights that they have", accounts[0].Namespace)}
 	stop := g.WaitingFor("the API server " + g.api.Host)
-	changes, err := g.apply(cmd.Context(), cmd.Root().DisplayName(), accounts)
+	written, err := g.apply(cmd.Context(), writer, accounts)
 	stop()
 	if err != nil {
 		return err
 	}
-	return g.print(changes, user, accounts)
+	return g.print(writer, written, accounts)
 }
 
-// apply writes what is missing. All is read before the first write, so that an object in the way leaves nothing half done.
-func (g *grant) apply(ctx context.Context, program string, accounts []access.Account) ([]change, error) {
-	var changes []change
+// apply writes what is missing.
+func (g *grant) apply(ctx context.Context, writer objects.Writer, accounts []access.Account) ([]objects.Object, error) {
+	var all []objects.Object
 	for _, account := range accounts {
-		planned, err := g.plan(ctx, account)
-		if err != nil {
-			return nil, g.failure(program, account, "read the rights to use "+account.String(), err)
-		}
-		changes = append(changes, planned...)
+		all = append(all, objects.Use(account, g.subject)...)
 		g.noteMissing(ctx, account)
 	}
-	for i, c := range changes {
-		if c.done == "unchanged" || g.dryRun == "client" {
-			continue
-		}
-		if err := g.write(ctx, &changes[i]); err != nil {
-			return nil, g.failure(program, accounts[0], fmt.Sprintf("write %s %s", c.kind, c.name), err)
-		}
-	}
-	return changes, nil
-}
-
-// plan reads the Role and the RoleBinding of an account, and returns them as they must be.
-func (g *grant) plan(ctx context.Context, account access.Account) ([]change, error) {
-	var changes []change
-	if role := account.Role(); role != nil {
-		at := cluster.Place{API: rbac, Namespace: account.Namespace, Resource: "roles", Name: role.Name}
-		planned := change{role, at, "role", role.Name, "created"}
-		var stored rbacv1.Role
-		if there, err := g.read(ctx, &stored, at); err != nil {
-			return nil, err
-		} else if there {
-			if err := account.CheckRole(&stored); err != nil {
-				return nil, inTheWay(err)
-			}
-			planned.object, planned.done = &stored, "unchanged"
-		}
-		changes = append(changes, planned)
-	}
-	binding := account.Binding(g.subject)
-	at := cluster.Place{API: rbac, Namespace: account.Namespace, Resource: "rolebindings", Name: binding.Name}
-	planned := change{binding, at, "rolebinding", binding.Name, "created"}
-	var stored rbacv1.RoleBinding
-	if there, err := g.read(ctx, &stored, at); err != nil {
-		return nil, err
-	} else if there {
-		changed, err := account.AddTo(&stored, g.subject)
-		if err != nil {
-			return nil, inTheWay(err)
-		}
-		if planned.object, planned.done = &stored, "unchanged"; changed {
-			planned.done = "configured"
-		}
-	}
-	return append(changes, planned), nil
-}
-
-func (g *grant) read(ctx context.Context, into any, at cluster.Place) (there bool, err error) {
-	err = g.api.Get(ctx, into, at)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func inTheWay(err error) error {
-	return &command.Failure{
-		Line: "error: " + err.Error(), Err: err, Code: command.ExitRefused,
-		Hint: "nothing was written: a user who may write it must rename it, or delete it",
-	}
-}
-
-// write creates or updates an object. Between two writers of one object the API server refuses the second one, which reads again.
-func (g *grant) write(ctx context.Context, c *change) error {
-	var options []cluster.Option
-	if g.dryRun == "server" {
-		options = []cluster.Option{cluster.DryRun}
-	}
-	if c.done == "configured" {
-		return g.api.Update(ctx, c.at, c.object, c.object, options...)
-	}
-	to := c.at
-	to.Name = ""
-	err := g.api.Create(ctx, to, c.object, c.object, options...)
-	if c.kind == "rolebinding" && g.dryRun == "server" && apierrors.IsNotFound(err) {
-		// Its Role was not kept either. That it may be given has been decided with the Role, which has the same rules.
-		return g.mayCreate(ctx, c)
-	}
-	return err
-}
-
-func (g *grant) mayCreate(ctx context.Context, c *change) error {
-	group, resource := rbacv1.GroupName, c.at.Resource
-	review, err := g.api.ReviewSelf(ctx, authorizationv1.ResourceAttributes{Namespace: c.at.Namespace, Verb: "create", Group: group, Resource: resource})
-	if err == nil && !review.Allowed {
-		err = &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
-			Message: fmt.Sprintf("%s.%s is forbidden: you cannot create resource %q in API group %q in the namespace %q", resource, group, resource, group, c.at.Namespace),
-		}}
-	}
-	return err
+	return all, writer.Apply(ctx, all)
 }
 
 // noteMissing notes that an account does not exist: the right to use it may be given before.
@@ -215,43 +113,17 @@ func (g *grant) noteMissing(ctx context.Context, account access.Account) {
 	}
 }
 
-// failure words an error of the API. After a refusal, a user with more rights must run the command.
-func (g *grant) failure(program string, account access.Account, doing string, err error) error {
-	if failed, ok := errors.AsType[*command.Failure](err); ok {
-		return failed
-	}
-	failed, ok := errors.AsType[*command.Failure](connection.Request{Namespace: account.Namespace, Program: program}.ObjectFailure(doing, err))
-	if !ok {
-		return err
-	}
-	switch {
-	case apierrors.IsForbidden(err):
-		failed.Hint = fmt.Sprintf("an admin of namespace %s (ClusterRole admin) can give the right, or a cluster admin: users may only give rights that they have", account.Namespace)
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		failed.Hint = "another user has written it meanwhile: run the command again"
-	}
-	return failed
-}
-
-func (g *grant) print(changes []change, user string, accounts []access.Account) error {
+func (g *grant) print(writer objects.Writer, written []objects.Object, accounts []access.Account) error {
 	if g.output != "text" {
-		objects := make([]any, 0, len(changes))
-		for _, c := range changes {
-			objects = append(objects, c.object)
-		}
-		return printObjects(g.Out, g.output, objects)
+		return objects.Print(g.Out, g.output, objects.Contents(written))
 	}
-	suffix := map[string]string{"client": " (dry run)", "server": " (server dry run)"}[g.dryRun]
-	for _, c := range changes {
-		fmt.Fprintf(g.Out, "%s.%s/%s %s%s\n", c.kind, rbacv1.GroupName, c.name, c.done, suffix)
-	}
-	if suffix != "" {
-		return nil
+	if _, err := io.WriteString(g.Out, writer.Lines(written)); err != nil || g.dryRun != "none" {
+		return err
 	}
 	names := make([]string, 0, len(accounts))
 	for _, account := range accounts {
 		names = append(names, strings.Replace(account.String(), access.All, "* (all)", 1))
 	}
-	_, err := fmt.Fprintf(g.Out, "%s may use service account %s\n", subjectText(g.subject), strings.Join(names, ", "))
+	_, err := fmt.Fprintf(g.Out, "%s may use service account %s\n", objects.SubjectText(g.subject), strings.Join(names, ", "))
 	return err
 }

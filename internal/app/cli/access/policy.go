@@ -6,6 +6,7 @@ import (
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/app/cli/command"
+	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 )
 
@@ -45,7 +46,7 @@ func (p *policy) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	var objects []any
+	var documents []any
 	for _, text := range p.templates {
 		template, err := access.ParseTemplate(text)
 		if err != nil {
@@ -56,8 +57,8 @@ func (p *policy) run(cmd *cobra.Command) error {
 			return err
 		}
 		for _, object := range made {
-			objects = append(objects, object.Object)
+			documents = append(documents, object.Object)
 		}
 	}
-	return printObjects(p.Out, "yaml", objects)
+	return objects.Print(p.Out, "yaml", documents)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	windowsv1 "github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/access"
+	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/wording"
 )
@@ -75,7 +76,7 @@ func (f *facts) rights(ctx context.Context) (*access.Rights, error) {
 	rights.Unknown(func(source access.Source, subjects []rbacv1.Subject) {
 		names := make([]string, 0, len(subjects))
 		for _, subject := range subjects {
-			names = append(names, subjectText(subject))
+			names = append(names, objects.SubjectText(subject))
 		}
 		f.note("what %s gives is not known: %s", source, wording.Some(names))
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/app/cli/command"
+	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/wording"
 )
@@ -109,11 +110,11 @@ func printSuggestions(w io.Writer, suggestions []access.Suggestion) error {
 			wording.Plural(len(each.Binding.Subjects), "user", "users"), wording.Plural(each.Events, "audit event", "audit events")); err != nil {
 			return err
 		}
-		objects := []any{each.Binding}
+		documents := []any{each.Binding}
 		if each.Role != nil {
-			objects = []any{each.Role, each.Binding}
+			documents = []any{each.Role, each.Binding}
 		}
-		if err := printObjects(w, "yaml", objects); err != nil {
+		if err := objects.Print(w, "yaml", documents); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 )
 
@@ -153,7 +154,7 @@ func rowsOf(subject rbacv1.Subject, holders []access.Holder) [][]string {
 			rows[at][1] += ", " + h.Way
 			continue
 		}
-		rows = append(rows, []string{subjectText(subject), h.Way, by})
+		rows = append(rows, []string{objects.SubjectText(subject), h.Way, by})
 	}
 	return rows
 }

@@ -1,4 +1,4 @@
-package access
+package objects
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/screen"
 )
 
-// printObjects prints objects as kubectl apply takes them: YAML documents, or a List in JSON.
-func printObjects(w io.Writer, output string, objects []any) error {
+// Print prints objects as kubectl apply takes them: YAML documents, or a List in JSON.
+func Print(w io.Writer, output string, objects []any) error {
 	for i, object := range objects {
 		manifest, err := manifestOf(object)
 		if err != nil {
@@ -50,11 +50,12 @@ func manifestOf(object any) (map[string]any, error) {
 			delete(metadata, key)
 		}
 	}
+	delete(manifest, "status")
 	return manifest, nil
 }
 
-// subjectText words a subject of RBAC.
-func subjectText(s rbacv1.Subject) string {
+// SubjectText words a subject of RBAC.
+func SubjectText(s rbacv1.Subject) string {
 	switch s.Kind {
 	case rbacv1.GroupKind:
 		return "group " + s.Name
