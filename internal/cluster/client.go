@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
@@ -188,6 +189,16 @@ func (a *API) IdentityNames(ctx context.Context, namespace string) ([]string, er
 // ServiceAccountNames are those of a namespace.
 func (a *API) ServiceAccountNames(ctx context.Context, namespace string) ([]string, error) {
 	return a.names(ctx, Listing{Namespace: namespace, Resource: "serviceaccounts"})
+}
+
+// NamespaceNames are those of the cluster.
+func (a *API) NamespaceNames(ctx context.Context, _ string) ([]string, error) {
+	return a.names(ctx, Listing{Resource: "namespaces"})
+}
+
+// SecurityContextTemplateNames are those of the cluster.
+func (a *API) SecurityContextTemplateNames(ctx context.Context, _ string) ([]string, error) {
+	return a.names(ctx, Listing{API: "/apis/" + accounts.SchemeGroupVersion.String(), Resource: "securitycontexttemplates"})
 }
 
 func (a *API) names(ctx context.Context, l Listing) (names []string, err error) {

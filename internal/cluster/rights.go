@@ -6,6 +6,7 @@ import (
 	"regexp"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -50,4 +51,15 @@ func (a *API) ReviewSelf(ctx context.Context, attributes authorizationv1.Resourc
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 	err := a.Create(ctx, Place{API: "/apis/authorization.k8s.io/v1", Resource: "selfsubjectaccessreviews"}, review, &review)
 	return review.Status, err
+}
+
+// RulesSelf are the rights of the caller in a namespace. incomplete reports that the authorizer can't list them all.
+func (a *API) RulesSelf(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, incomplete bool, err error) {
+	review := authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectRulesReview"
+	err = a.Create(ctx, Place{API: "/apis/authorization.k8s.io/v1", Resource: "selfsubjectrulesreviews"}, review, &review)
+	for _, rule := range review.Status.ResourceRules {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames})
+	}
+	return rules, review.Status.Incomplete, err
 }

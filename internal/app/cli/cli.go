@@ -9,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/credence-id/credence/internal/app/cli/access"
+	"github.com/credence-id/credence/internal/app/cli/account"
 	"github.com/credence-id/credence/internal/app/cli/backup"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
@@ -79,6 +80,8 @@ person must log in first.`,
 		discovery.New(terminal),
 		relyingparty.New(terminal),
 		access.New(terminal, kube),
+		account.New(terminal, kube),
+		account.NewEnable(terminal, kube),
 		gmsa.New(terminal, kube),
 		credential.NewLogin(terminal, kube),
 		credential.NewLogout(terminal),

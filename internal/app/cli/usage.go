@@ -60,7 +60,7 @@ func groupsOf(cmd *cobra.Command) []commandGroup {
 		groups = []commandGroup{
 			{title: "Identities and tokens", names: []string{"get", "explain", "doctor", "trust", "token"}},
 			{title: "Keys and documents", names: []string{"backup", "keys", "discovery", "relying-party"}},
-			{title: "Service accounts", names: []string{"access"}},
+			{title: "Service accounts", names: []string{"enable", "account", "access"}},
 			{title: "Accounts of Windows pods", names: []string{"gmsa"}},
 			{title: "Credentials of clients", names: []string{"login", "logout", "whoami", "kubeconfig", "credential"}},
 			{title: "A local installation, to try it out", names: []string{"up", "status", "down"}},

@@ -116,7 +116,7 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 			request := connection.Request{Namespace: namespace, Name: name, Program: cmd.Root().DisplayName()}
 			return request.Failure(fmt.Sprintf("read WorkloadIdentity %s/%s", namespace, name), err)
 		}
-		identities = append(identities, trustedIdentity(identity))
+		identities = append(identities, Identity(identity))
 	}
 	if system == "" {
 		if system, err = systemOf(cmd, identities[0]); err != nil {
@@ -145,7 +145,8 @@ func systemOf(cmd *cobra.Command, identity trust.Identity) (string, error) {
 		identity.Namespace, identity.Name, identity.Type, strings.Join(systems, ", ")))
 }
 
-func trustedIdentity(identity *v1alpha1.WorkloadIdentity) trust.Identity {
+// Identity has the fields of a WorkloadIdentity that the other side needs.
+func Identity(identity *v1alpha1.WorkloadIdentity) trust.Identity {
 	trusted := trust.Identity{
 		Namespace: identity.Namespace, Name: identity.Name, Type: identity.Spec.TargetSystem.Type,
 		Issuer: identity.Status.Issuer, Subject: identity.Status.Sub, Audiences: identity.Spec.Audiences,
