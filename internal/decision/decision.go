@@ -1,5 +1,5 @@
-// Package decision is the common part of what rules of admission decide: a refusal with its reason, or a patch. In goes
-// nothing, out come plain values; it decides nothing, and makes no requests.
+// Package decision is the common part of what rules of admission decide: a refusal with its reason, or a patch. In go
+// an object and a patch, out come plain values, and the object that the patch makes; it decides nothing, and makes no requests.
 package decision
 
 import (

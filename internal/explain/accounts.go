@@ -88,7 +88,7 @@ func WindowsAccounts(ctx context.Context, facts *Facts, subject Subject) (*Accou
 			specs[name] = gmsa.Spec{Exists: true, Contents: unknownContents}
 		}
 		if filled := gmsa.Expand(gmsa.Request{ServiceAccount: x.ServiceAccount, References: references, Specs: specs, Uses: uses}); filled.Denial == nil {
-			changed, err := applied(pod, filled.Patch)
+			changed, err := decision.Applied(pod, filled.Patch)
 			if err != nil {
 				return nil, err
 			}

@@ -67,16 +67,8 @@ func (f *Facts) AddSpecs(object []byte, source string, depth int) {
 		return
 	}
 	if group, _, _ := strings.Cut(o.APIVersion, "/"); group == windowsv1.GroupName && o.Kind == "GMSACredentialSpec" {
-		f.specs[o.Metadata.Name], f.sources[o.Metadata.Name] = specOf(o), source
+		f.specs[o.Metadata.Name], f.sources[o.Metadata.Name] = gmsa.SpecOf(o.Credspec), source
 	}
-}
-
-func specOf(o credspecObject) gmsa.Spec {
-	contents, err := gmsa.Canonical(o.Credspec)
-	if err != nil {
-		return gmsa.Spec{Exists: true, Fault: err.Error()}
-	}
-	return gmsa.Spec{Exists: true, Contents: contents}
 }
 
 // spec is the GMSACredentialSpec of a name, which names no other place of the API; known is false if it could not be read.
@@ -96,7 +88,7 @@ func (f *Facts) spec(ctx context.Context, name string) (spec gmsa.Spec, known bo
 		f.unreachable(err)
 		return gmsa.Spec{}, false
 	default:
-		f.specs[name] = specOf(o)
+		f.specs[name] = gmsa.SpecOf(o.Credspec)
 	}
 	f.sources[name] = "the cluster"
 	return f.specs[name], true

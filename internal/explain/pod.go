@@ -15,6 +15,8 @@ import (
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/decision"
+	"github.com/credence-id/credence/internal/drift"
 	"github.com/credence-id/credence/internal/inventory"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -54,6 +56,8 @@ type Pod struct {
 	// GMSA is what becomes of the Active Directory accounts that the pod names; absent if it names none.
 	GMSA     *Accounts `json:"gmsa,omitempty"`
 	Warnings []string  `json:"warnings,omitempty"`
+	// Drift is whether the same pod would be made today; absent if there is no such pod yet.
+	Drift *drift.Finding `json:"drift,omitempty"`
 	// Gated is true if the pod is held back until its tokens exist.
 	Gated bool `json:"gated"`
 	// DryRun is true if the API server has tried to create such a pod, without keeping it.
@@ -115,6 +119,11 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 	if err != nil {
 		return nil, err
 	}
+	if subject.exists {
+		if err := x.again(request, denial); err != nil {
+			return nil, err
+		}
+	}
 	for _, known := range request.Account.Identities {
 		x.Identities = append(x.Identities, &Identity{
 			Name: known.Name, Type: known.Type, Use: cmp.Or(uses[known.Name], useUnknown), Secret: tokensecret.NameFor(x.ServiceAccount, known.Name),
@@ -154,6 +163,17 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 	return x, x.start(ctx, both, subject, now)
 }
 
+// again decides again about a pod that exists.
+func (x *Pod) again(request pods.Request, denial *pods.Denial) error {
+	if len(x.open) > 0 {
+		x.Drift = &drift.Finding{State: drift.Unknown, Reason: x.open[0]}
+		return nil
+	}
+	finding, err := drift.Identities(drift.Pod{Request: request, Denial: denial, Enabled: *x.NamespaceLabelled})
+	x.Drift = &finding
+	return err
+}
+
 // outside is the verdict on a pod of a namespace without the label, which the webhook never sees.
 func (x *Pod) outside(request pods.Request, denial *pods.Denial) {
 	x.Verdict = Unaffected
@@ -174,7 +194,7 @@ func (x *Pod) decide(request pods.Request, result pods.Result) (err error) {
 		return nil
 	}
 	x.Verdict = Admitted
-	x.preview, err = applied(request.Pod, result.Patch)
+	x.preview, err = decision.Applied(request.Pod, result.Patch)
 	return err
 }
 
@@ -283,7 +303,7 @@ func (x *Pod) detail(in *Identity, request pods.Request, identity pods.Identity)
 			}
 		}
 		var err error
-		if changed, err = applied(request.Pod, alone.Patch); err != nil {
+		if changed, err = decision.Applied(request.Pod, alone.Patch); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,15 @@ type Spec struct {
 	Fault    string
 }
 
+// SpecOf is what is known of an object that exists, by its credspec.
+func SpecOf(credspec any) Spec {
+	contents, err := Canonical(credspec)
+	if err != nil {
+		return Spec{Exists: true, Fault: err.Error()}
+	}
+	return Spec{Exists: true, Contents: contents}
+}
+
 // Expand fills in the contents of those references of a request that have a name alone; others stay as they are. It refuses names
 // without an object (422), names that the service account may not use (403), and objects of no use (422).
 func Expand(r Request) decision.Result {

@@ -16,7 +16,7 @@ type class struct {
 }
 
 // core decides, and needs nothing but its arguments.
-const core = `^internal/(access|accounts|admission/(facts|pods|secrets|templates)|authority|backup|certificates|clouderror|delivery/(failures|renewal|rights)|discovery|gmsa(/(convert|generate|lint))?|issuer|keyring/keys|profile|` +
+const core = `^internal/(access|accounts|admission/(facts|pods|secrets|templates)|authority|backup|certificates|clouderror|delivery/(failures|renewal|rights)|discovery|drift|gmsa(/(convert|generate|lint))?|issuer|keyring/keys|profile|` +
 	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes|vault))?|targets|tokensecret|trust)$`
 
 // logless is the core without the package of values that hide secrets in logs.
@@ -31,7 +31,7 @@ var classes = []class{
 	{"client", `^internal/(cluster|credential(/(cache|clientcertificate|file|oidc(/settings)?|tokenexchange(/https)?|workloadidentity(/(kubeapi|kubeconfig))?))?|` +
 		`discovery/source|gmsa/credentialspecs|keyring/(keystore|report|settings)|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
-	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
+	{"answer", `^internal/(doctor|drift/survey|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
 	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
 		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|profiles(/(drift|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},

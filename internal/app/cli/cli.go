@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/credential"
 	"github.com/credence-id/credence/internal/app/cli/discovery"
 	"github.com/credence-id/credence/internal/app/cli/doctor"
+	"github.com/credence-id/credence/internal/app/cli/drift"
 	"github.com/credence-id/credence/internal/app/cli/explain"
 	"github.com/credence-id/credence/internal/app/cli/get"
 	"github.com/credence-id/credence/internal/app/cli/gmsa"
@@ -72,6 +73,7 @@ person must log in first.`,
 	root.AddCommand(
 		get.New(terminal, kube),
 		explain.New(terminal, kube),
+		drift.New(terminal, kube),
 		doctor.New(terminal, kube),
 		trust.New(terminal, kube),
 		token.New(terminal, kube),

@@ -143,7 +143,7 @@ func (f *Follower) Read(ctx context.Context, name string) (gmsa.Spec, error) {
 	case err != nil:
 		return gmsa.Spec{}, fmt.Errorf("read GMSACredentialSpec %s: %w", name, err)
 	}
-	return specOf(object), nil
+	return gmsa.SpecOf(object.Object["credspec"]), nil
 }
 
 // known is what is kept of an object.
@@ -157,13 +157,5 @@ func transform(object any) (any, error) {
 	if !ok { // of one that went without a watch, its key is all there is
 		return object, nil
 	}
-	return &known{ObjectMeta: metav1.ObjectMeta{Name: full.GetName(), ResourceVersion: full.GetResourceVersion()}, spec: specOf(full)}, nil
-}
-
-func specOf(object *unstructured.Unstructured) gmsa.Spec {
-	contents, err := gmsa.Canonical(object.Object["credspec"])
-	if err != nil {
-		return gmsa.Spec{Exists: true, Fault: err.Error()}
-	}
-	return gmsa.Spec{Exists: true, Contents: contents}
+	return &known{ObjectMeta: metav1.ObjectMeta{Name: full.GetName(), ResourceVersion: full.GetResourceVersion()}, spec: gmsa.SpecOf(full.Object["credspec"])}, nil
 }

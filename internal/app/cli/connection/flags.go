@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/cluster"
@@ -103,9 +104,16 @@ func (c *Flags) openFile(file string, warnings io.Writer) (*cluster.API, error) 
 	return openConfig(config, warnings)
 }
 
+// A command sends at most fifty requests within a second.
+const (
+	sustained = 40
+	burst     = 10
+)
+
 func openConfig(config *rest.Config, warnings io.Writer) (*cluster.API, error) {
 	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	config.UserAgent = "credence/" + version.Read().Version
+	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(sustained, burst)
 	if config.Timeout == 0 {
 		config.Timeout = timeout(config)
 	}

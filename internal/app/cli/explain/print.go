@@ -58,6 +58,9 @@ func writePod(text *strings.Builder, x *explain.Pod) {
 	if x.LastFailure != nil && (x.Waiting == nil || x.LastFailure.Message != x.Waiting.Message) {
 		fmt.Fprintf(text, "  event       %s\n", warningLine(x.LastFailure))
 	}
+	if x.Drift != nil && x.Drift.Drifted() {
+		fmt.Fprintf(text, "  drift       %s\n", wording.OneLine(x.Drift.String()))
+	}
 	for _, warning := range x.Warnings {
 		fmt.Fprintf(text, "  warning     %s\n", wording.OneLine(warning))
 	}

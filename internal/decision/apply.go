@@ -1,21 +1,16 @@
-package explain
+package decision
 
 import (
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/credence-id/credence/internal/admission/pods"
 )
 
-// applied returns a pod after a patch of the webhook, as the API server would apply it. The patch only adds (RFC 6902,
-// section 4.1).
-func applied(pod *corev1.Pod, patch []pods.Operation) (*corev1.Pod, error) {
+// Applied returns an object after a patch that only adds, as the API server would apply it (RFC 6902, section 4.1).
+func Applied[T any](object *T, patch []Operation) (*T, error) {
 	var document any
-	if err := through(pod, &document); err != nil {
+	if err := through(object, &document); err != nil {
 		return nil, err
 	}
 	for _, operation := range patch {
@@ -26,11 +21,11 @@ func applied(pod *corev1.Pod, patch []pods.Operation) (*corev1.Pod, error) {
 		segments := strings.Split(strings.TrimPrefix(operation.Path, "/"), "/")
 		changed, err := add(document, segments, value)
 		if err != nil {
-			return nil, fmt.Errorf("apply what the webhook adds at %s: %w", operation.Path, err)
+			return nil, fmt.Errorf("apply what is added at %s: %w", operation.Path, err)
 		}
 		document = changed
 	}
-	changed := &corev1.Pod{}
+	changed := new(T)
 	return changed, through(document, changed)
 }
 

@@ -1,0 +1,57 @@
+package drift
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/internal/admission/facts"
+	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/gmsa"
+	"github.com/credence-id/credence/internal/targets"
+)
+
+// Sources read facts, those of admission and two more.
+type Sources struct {
+	facts.Sources
+	// Enabled reports whether service accounts of a namespace give identities.
+	Enabled func(ctx context.Context, namespace string) (bool, error)
+	// Spec reads a GMSACredentialSpec; one that does not exist is not an error.
+	Spec func(ctx context.Context, name string) (gmsa.Spec, error)
+}
+
+// Runs reports whether a pod is decided on: one that has ended, or is about to, is not, nor is one of a kubelet's own files.
+func Runs(pod *corev1.Pod) bool {
+	_, mirrored := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return !mirrored && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// Decide finds out what is known about a pod, and decides. An error is a fact that could not be read.
+func (s Sources) Decide(ctx context.Context, pod *corev1.Pod) (Finding, error) {
+	p := Pod{Request: pods.Request{Namespace: pod.Namespace, Pod: pod, Adapters: targets.For}}
+	var err error
+	if p.Enabled, err = s.Enabled(ctx, pod.Namespace); err != nil {
+		return Finding{}, err
+	}
+	if p.Enabled {
+		if p.Denial, err = s.Gather(ctx, &p.Request); err != nil {
+			return Finding{}, err
+		}
+	}
+	names, denial := gmsa.Names(gmsa.References(pod, false))
+	if denial != nil {
+		return refused(denial, false), nil
+	}
+	p.Specs, p.Uses = map[string]gmsa.Spec{}, map[string]authority.Answer{}
+	for _, name := range names {
+		if p.Specs[name], err = s.Spec(ctx, name); err != nil {
+			return Finding{}, err
+		}
+		question := authority.Use(authority.ServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName, ""), authority.GMSACredentialSpecs, pod.Namespace, name)
+		if p.Uses[name], err = s.Right(ctx, question); err != nil {
+			return Finding{}, err
+		}
+	}
+	return Decide(p)
+}

@@ -1,0 +1,103 @@
+package survey
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	windowsv1 "github.com/credence-id/credence/api/windows/v1"
+	"github.com/credence-id/credence/internal/admission/facts"
+	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/drift"
+	"github.com/credence-id/credence/internal/gmsa"
+)
+
+// sources read as a user. Accounts and identities are read as lists, so that their number makes few requests; one by one where that is not
+// allowed.
+func sources(both cluster.Both, namespace string) drift.Sources {
+	accounts := listed(both.Workload, cluster.Listing{Namespace: namespace, Resource: "serviceaccounts", Metadata: true}, func(o *metav1.PartialObjectMetadata) *corev1.ServiceAccount {
+		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, Annotations: o.Annotations}}
+	})
+	identities := listed(both.Identity, cluster.Identities(namespace), func(i *v1alpha1.WorkloadIdentity) *v1alpha1.WorkloadIdentity { return i })
+	namespaces := listed(both.Workload, cluster.Listing{Resource: "namespaces", Metadata: true}, func(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata { return o })
+	return drift.Sources{
+		Enabled: func(ctx context.Context, name string) (bool, error) {
+			var one *metav1.PartialObjectMetadata
+			var err error
+			if namespace == "" {
+				one, err = namespaces(ctx, "", name)
+			} else {
+				err = both.Workload.Get(ctx, &one, cluster.Place{Resource: "namespaces", Name: name})
+			}
+			if err != nil {
+				return false, err
+			}
+			return one.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled, nil
+		},
+		Spec: func(ctx context.Context, name string) (gmsa.Spec, error) {
+			var object struct {
+				Credspec map[string]any `json:"credspec"`
+			}
+			err := both.Workload.Get(ctx, &object, cluster.Place{API: "/apis/" + windowsv1.SchemeGroupVersion.String(), Resource: windowsv1.ResourceName, Name: name})
+			if apierrors.IsNotFound(err) {
+				return gmsa.Spec{}, nil
+			}
+			if err != nil {
+				return gmsa.Spec{}, err
+			}
+			return gmsa.SpecOf(object.Credspec), nil
+		},
+		Sources: facts.Sources{
+			ServiceAccount: accounts,
+			Identity:       identities,
+			Right: func(ctx context.Context, q authority.Question) (authority.Answer, error) {
+				return authority.Ask(ctx, both.Workload, q)
+			},
+			Nodes: func(ctx context.Context, name string) (map[string]string, error) {
+				var class struct {
+					Scheduling struct {
+						NodeSelector map[string]string `json:"nodeSelector"`
+					} `json:"scheduling"`
+				}
+				err := both.Workload.Get(ctx, &class, cluster.Place{API: "/apis/node.k8s.io/v1", Resource: "runtimeclasses", Name: name})
+				return class.Scheduling.NodeSelector, err
+			},
+		},
+	}
+}
+
+// listed returns a way to read objects of a list by name. The list is read when the first one is needed. Where the list is not allowed, objects are
+// read one by one, which may be.
+func listed[Object any, Kept metav1.Object](api *cluster.API, l cluster.Listing, keep func(*Object) Kept) func(ctx context.Context, namespace, name string) (Kept, error) {
+	var all map[string]Kept
+	var failure error
+	return func(ctx context.Context, namespace, name string) (one Kept, err error) {
+		if all == nil {
+			all = map[string]Kept{}
+			failure = cluster.Each(ctx, api, l, func(object *Object) {
+				kept := keep(object)
+				all[kept.GetNamespace()+"/"+kept.GetName()] = kept
+			})
+		}
+		switch {
+		case apierrors.IsForbidden(failure):
+			var object Object
+			if err := api.Get(ctx, &object, cluster.Place{API: l.API, Namespace: namespace, Resource: l.Resource, Name: name}); err != nil {
+				return one, err
+			}
+			return keep(&object), nil
+		case failure != nil:
+			return one, failure
+		}
+		one, known := all[namespace+"/"+name]
+		if !known {
+			return one, apierrors.NewNotFound(schema.GroupResource{Resource: l.Resource}, name)
+		}
+		return one, nil
+	}
+}
