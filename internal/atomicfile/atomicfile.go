@@ -4,6 +4,7 @@ package atomicfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,7 +22,7 @@ func Unfinished(name string) bool { return strings.HasPrefix(name, prefix) }
 // Replace gives the file of a path its content and mode, and makes both last. Its folder must exist.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	folder := filepath.Dir(path)
-	temporary, err := os.CreateTemp(folder, prefix+"*") // mode 0600
+	temporary, err := os.CreateTemp(folder, prefix+filepath.Base(path)+"-*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, cause(err))
 	}
@@ -33,6 +34,23 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 		return fmt.Errorf("write %s: %w", path, cause(err))
 	}
 	return SyncFolder(folder)
+}
+
+// RemoveUnfinished removes what killed processes left unfinished of the file of a path. Call it only where no process can be writing
+// that file.
+func RemoveUnfinished(path string) error {
+	folder, name := filepath.Split(path)
+	entries, err := os.ReadDir(filepath.Clean(folder))
+	for _, entry := range entries {
+		random, ours := strings.CutPrefix(entry.Name(), prefix+name+"-")
+		if !ours || strings.Trim(random, "0123456789") != "" {
+			continue
+		}
+		if removed := os.Remove(filepath.Join(folder, entry.Name())); err == nil && !errors.Is(removed, fs.ErrNotExist) {
+			err = removed
+		}
+	}
+	return err
 }
 
 // Create is Replace for a file that must not exist: it returns fs.ErrExist if there is one. A crash can leave the new file empty.

@@ -42,6 +42,8 @@ type situation struct {
 	entry  *Entry
 	now    time.Time
 	margin time.Duration
+	// newerThan is Provider.NewerThan.
+	newerThan time.Time
 	// seen reports whether this very client was served the stored credential before.
 	seen bool
 	// interactive reports whether the user may be prompted.
@@ -91,7 +93,7 @@ func (s situation) refusals() Refusals { return s.entry.Refusals[s.cluster] }
 // fresh reports whether the stored credential can be served to a new client. If it was obtained in the future, the clock was set
 // back, and its expiry cannot be judged.
 func (s situation) fresh() bool {
-	return s.entry.valid(s.now.Add(effectiveMargin(s.entry, s.margin))) && !s.inTheFuture()
+	return s.entry.valid(s.now.Add(effectiveMargin(s.entry, s.margin))) && !s.inTheFuture() && !s.entry.Obtained.Before(s.newerThan)
 }
 
 // usable reports whether the stored credential is valid at all.

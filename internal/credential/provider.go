@@ -31,6 +31,9 @@ type Provider struct {
 	// CostsPerson reports whether a new credential takes a person, unless there is a state. A repeated request gets the stored credential
 	// once more then, before it counts as refused: some clients request twice without a refusal.
 	CostsPerson bool
+	// NewerThan is when a credential is replaced early: a stored one that was got before it is served only if no new one can be got.
+	// Zero: any is served.
+	NewerThan time.Time
 	// LockTimeout is how long to wait for another process. 0: DefaultLockTimeout.
 	LockTimeout time.Duration
 	// Patience is the time before a notice of waiting. 0: DefaultPatience; negative: at once.

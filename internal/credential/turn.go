@@ -154,7 +154,7 @@ func (t *turn) withEarlyExpiry(e *Entry) Credential {
 }
 
 func (t *turn) situation() situation {
-	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), interactive: t.info.Interactive, caller: t.caller, cluster: t.info.cluster()}
+	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), newerThan: t.NewerThan, interactive: t.info.Interactive, caller: t.caller, cluster: t.info.cluster()}
 	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.info, t.entry)) >= t.maxServes()
 	return s
 }

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// runScripted is the program as scripts run it: with a clock that stands still, or runs from there if they set so. So it notes what is
+// runScripted is the program as scripts run it: with a clock that stands still, or runs from there or is the real one if they set so. So it notes what is
 // waited for never, however slow the machine is, or at once if they set so.
 func runScripted() {
 	now, err := time.Parse(time.RFC3339, scriptNow)
@@ -45,6 +45,9 @@ func runScripted() {
 	options := Options{Program: os.Args[0], Clock: func() time.Time { return now }}
 	if started := time.Now(); os.Getenv("CLOCK_RUNS") != "" {
 		options.Clock = func() time.Time { return now.Add(time.Since(started)) }
+	}
+	if os.Getenv("CLOCK_RUNS") == "real" {
+		options.Clock = time.Now
 	}
 	impatient := os.Getenv("IMPATIENT") != ""
 	options.After = func(_ time.Duration, f func()) func() bool {

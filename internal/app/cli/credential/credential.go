@@ -36,11 +36,20 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached,
 143 interrupted or terminated.`,
 	}
 	for _, kind := range provider.Kinds() {
-		cmd.AddCommand(newSourceCommand(terminal, kube, kind, sourceUse{
+		kept := &keptFile{}
+		use := sourceUse{
 			long:    "Print one ExecCredential.",
 			example: func(line string) string { return "  credence credential " + line },
-			run:     (*source).print,
-		}))
+			run:     kept.run,
+		}
+		if !kind.Unkept {
+			use.long += keepHelp
+			use.example = func(line string) string {
+				return "  credence credential " + line + "\n  credence credential " + line + " --keep /run/app/credential"
+			}
+			use.flags = kept.addFlags
+		}
+		cmd.AddCommand(newSourceCommand(terminal, kube, kind, use))
 	}
 	cmd.AddCommand(newCredentialStatusCommand(terminal))
 	command.Group(cmd)

@@ -10,6 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/internal/credential/keptfile"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
 	"github.com/credence-id/credence/internal/wording"
 )
@@ -35,6 +36,9 @@ func (s *source) failed(cmd *cobra.Command, args []string, info credential.ExecI
 		failed.Hint = "make the folder one that can be written, with room in it, or choose another by --cache-folder"
 	case errors.Is(err, cache.ErrBusy):
 		failed.Hint = "wait until the other process is done, or end it"
+	case errors.Is(err, keptfile.ErrHeld), errors.Is(err, keptfile.ErrNotAFile):
+		failed.Code = command.ExitUsage
+		failed.Hint = "end the other process, or choose another file by --keep"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, kubeconfig.ErrLeadsBack):
 		failed.Code = command.ExitUsage
 	}

@@ -87,7 +87,7 @@ func (s *source) complete(cmd *cobra.Command) {
 	words := map[string][]string{
 		"present": {"id", "access"}, "flow": {"auto", "browser", "device"}, "authentication": {"none", "basic", "post"},
 	}
-	files := append([]string{"file", "command", "cache-folder"}, s.kind.Files...)
+	files := append([]string{"file", "keep", "command", "cache-folder"}, s.kind.Files...)
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		switch {
 		case cmd.PersistentFlags().Lookup(flag.Name) != nil || slices.Contains(files, flag.Name):
