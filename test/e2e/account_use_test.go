@@ -25,14 +25,15 @@ const (
 // accountUse is a namespace in which users need the right to use service accounts: jane has the role edit, joe besides may use the
 // account cart.
 type accountUse struct {
+	plane
 	namespace, jane, joe string
 }
 
-func newAccountUse(t *testing.T, mode string) accountUse {
+func newAccountUse(t *testing.T, p plane, mode string) accountUse {
 	t.Helper()
-	a := accountUse{namespace: shared.namespace(t)}
+	a := accountUse{plane: p, namespace: p.namespace(t)}
 	a.jane, a.joe = a.namespace+"-jane", a.namespace+"-joe"
-	client := shared.client(t)
+	client := p.client(t)
 	for _, name := range []string{"cart", "till"} {
 		if _, err := client.CoreV1().ServiceAccounts(a.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -41,11 +42,11 @@ func newAccountUse(t *testing.T, mode string) accountUse {
 	all := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers", "replicationcontrollers/status", "podtemplates"}, Verbs: []string{"*"}}
 	revisions := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions", "deployments/status"}, Verbs: []string{"*"}}
 	for _, name := range []string{a.jane, a.joe} {
-		shared.bind(t, a.namespace, "edit", user(name))
-		shared.grant(t, a.namespace, user(name), all)
-		shared.grant(t, a.namespace, user(name), revisions)
+		p.bind(t, a.namespace, "edit", user(name))
+		p.grant(t, a.namespace, user(name), all)
+		p.grant(t, a.namespace, user(name), revisions)
 	}
-	shared.grant(t, a.namespace, user(a.joe), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"cart"}, Verbs: []string{"use"}})
+	p.grant(t, a.namespace, user(a.joe), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"cart"}, Verbs: []string{"use"}})
 	a.label(t, mode)
 	eventually(t, func() error {
 		if code, _ := a.send(t, a.joe, "POST", "pods", jsonBody, podWith("cart")); code != http.StatusCreated {
@@ -62,7 +63,7 @@ func newAccountUse(t *testing.T, mode string) accountUse {
 func (a accountUse) label(t *testing.T, mode string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, useLabel, mode)
-	if _, err := shared.client(t).CoreV1().Namespaces().Patch(t.Context(), a.namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := a.client(t).CoreV1().Namespaces().Patch(t.Context(), a.namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,7 +71,7 @@ func (a accountUse) label(t *testing.T, mode string) {
 // send sends a request about a resource of the namespace, of which nothing is stored.
 func (a accountUse) send(t *testing.T, user, method, resource, contentType, body string) (int, string) {
 	t.Helper()
-	return a.sendAs(t, shared.as(t, user), method, resource, contentType, body)
+	return a.sendAs(t, a.as(t, user), method, resource, contentType, body)
 }
 
 func (a accountUse) sendAs(t *testing.T, config *rest.Config, method, resource, contentType, body string) (int, string) {
@@ -103,7 +104,7 @@ func pathOf(namespace, resource string) string {
 // create has an admin of the cluster make an object, for good.
 func (a accountUse) create(t *testing.T, resource, body string) {
 	t.Helper()
-	if got := do(t, shared.config(t), "POST", pathOf(a.namespace, resource), jsonBody, body); got.Code != http.StatusCreated {
+	if got := do(t, a.config(t), "POST", pathOf(a.namespace, resource), jsonBody, body); got.Code != http.StatusCreated {
 		t.Fatalf("%s: %d %s", resource, got.Code, got.Body)
 	}
 }
@@ -168,7 +169,7 @@ func (a accountUse) want(t *testing.T, what, who string, allowed bool, code int,
 // Each kind that makes pods: creating and changing a template is the user's, who needs the right; scaling and labels need none.
 func TestAccountUseOfEachKind(t *testing.T) {
 	inTurn(t)
-	a := newAccountUse(t, "enforce")
+	a := newAccountUse(t, shared, "enforce")
 	for _, w := range workloads {
 		t.Run(w.resource, func(t *testing.T) {
 			for _, who := range []string{a.jane, a.joe} {
@@ -205,7 +206,11 @@ func TestAccountUseOfEachKind(t *testing.T) {
 // The ways around: each is tried as jane, who may edit all of the namespace and use its account default alone.
 func TestWaysAroundAccountUse(t *testing.T) {
 	inTurn(t)
-	a := newAccountUse(t, "enforce")
+	newAccountUse(t, shared, "enforce").waysAround(t)
+}
+
+func (a accountUse) waysAround(t *testing.T) {
+	t.Helper()
 	a.create(t, "pods", podWith("cart"))
 	a.create(t, "secrets", `{"metadata":{"name":"sa-token.cart","annotations":{"kubernetes.io/service-account.name":"cart"}},"type":"kubernetes.io/service-account-token"}`)
 	a.create(t, "secrets", `{"metadata":{"name":"sa-token.default","annotations":{"kubernetes.io/service-account.name":"default"}},"type":"kubernetes.io/service-account-token"}`)
@@ -267,7 +272,7 @@ func TestWaysAroundAccountUse(t *testing.T) {
 		"a controller of Kubernetes":       {user: "system:serviceaccount:kube-system:replicaset-controller", resource: "pods", body: podWith("cart"), groups: []string{"system:serviceaccounts"}},
 		"the revisions of its controllers": {user: "system:serviceaccount:kube-system:statefulset-controller", resource: "controllerrevisions", body: revision(`{"spec":{"template":{"$patch":"replace","spec":{"serviceAccountName":"cart"}}}}`), groups: []string{"system:serviceaccounts"}},
 	} {
-		if code, answer := a.sendAs(t, shared.as(t, try.user, try.groups...), "POST", try.resource, jsonBody, strings.Replace(try.body, `"name":"p"`, `"name":"of-controller"`, 1)); code >= 300 {
+		if code, answer := a.sendAs(t, a.as(t, try.user, try.groups...), "POST", try.resource, jsonBody, strings.Replace(try.body, `"name":"p"`, `"name":"of-controller"`, 1)); code >= 300 {
 			t.Errorf("%s: refused: %d %s", name, code, answer)
 		}
 	}
@@ -275,7 +280,7 @@ func TestWaysAroundAccountUse(t *testing.T) {
 	account := "system:serviceaccount:" + a.namespace + ":cart"
 	node := "system:node:" + a.jane
 	for _, name := range []string{account, node} {
-		shared.bind(t, a.namespace, "edit", user(name))
+		a.bind(t, a.namespace, "edit", user(name))
 	}
 	eventually(t, func() error {
 		if code, answer := a.send(t, account, "POST", "pods", jsonBody, strings.Replace(podWith("cart"), `"name":"p"`, `"name":"own"`, 1)); code >= 300 {
@@ -295,7 +300,7 @@ func TestWaysAroundAccountUse(t *testing.T) {
 // A user's name is the choice of who names users: the command in a refusal is one argument for it, whatever it holds.
 func TestCommandOfARefusal(t *testing.T) {
 	inTurn(t)
-	a := newAccountUse(t, "enforce")
+	a := newAccountUse(t, shared, "enforce")
 	hostile := `x'; touch /tmp/owned; '`
 	shared.bind(t, a.namespace, "edit", user(hostile))
 	eventually(t, func() error {
@@ -310,7 +315,7 @@ func TestCommandOfARefusal(t *testing.T) {
 // audit admits, and notes in the audit log what was missing; warn shows it, too; a namespace without the label has none of it.
 func TestAccountUseModes(t *testing.T) {
 	inTurn(t)
-	a := newAccountUse(t, "audit")
+	a := newAccountUse(t, shared, "audit")
 	send := func() response {
 		return do(t, shared.as(t, a.jane), "POST", pathOf(a.namespace, "pods")+"?dryRun=All", jsonBody, podWith("cart"))
 	}
@@ -358,7 +363,7 @@ func TestAccountUseModes(t *testing.T) {
 // The label stays, unless a user may do without it: not by any of the ways to write a namespace.
 func TestAccountUseLabel(t *testing.T) {
 	inTurn(t)
-	a := newAccountUse(t, "enforce")
+	a := newAccountUse(t, shared, "enforce")
 	owner, manager := a.namespace+"-owner", a.namespace+"-manager"
 	namespaces := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status", "namespaces/finalize"}, Verbs: []string{"get", "update", "patch"}}
 	shared.grant(t, a.namespace, user(owner), namespaces)

@@ -116,6 +116,7 @@ capabilities: {drop: [ALL]}
 - base/56-annotation-guards.yaml
 - base/70-account-use.yaml
 - base/71-profiles.yaml
+- base/72-profile-guards.yaml
 - base/73-profiles-process.yaml
 {{- if not .Values.workloads.identityKubeconfigSecret }}
 - base/57-identities-of-this-cluster.yaml
