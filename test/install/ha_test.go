@@ -71,7 +71,7 @@ func (i *installation) staysAvailable(t *testing.T) {
 		}
 		t.Logf("%s: failed %v, the last after %v", change.name, failed, last)
 		if t.Failed() {
-			t.Log(state(t, i.client))
+			t.Log(state(t, i.client, system))
 		}
 	}
 	stop()

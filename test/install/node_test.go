@@ -80,7 +80,7 @@ func (i *installation) helm(t *testing.T, verb, tag string) (printed string) {
 		"--set", "issuer="+issuer, "--set", "image.registry=localhost", "--set", "image.tag="+tag, "--set", "image.pullPolicy=Never",
 		"--set", "components.certificates.extraArgs={--overlap="+overlap.String()+"}")
 	if err != nil {
-		t.Fatalf("%v\n%s%s\n%s", err, stdout, stderr, state(t, i.client))
+		t.Fatalf("%v\n%s%s\n%s", err, stdout, stderr, state(t, i.client, system))
 	}
 	return stdout
 }
@@ -96,7 +96,7 @@ func TestInstallOnANode(t *testing.T) {
 		command.Env = append(os.Environ(), "PATH="+filepath.Dir(controlplane.Program("helm"))+":"+os.Getenv("PATH"), "KUBECONFIG="+i.kubeconfig, "HOME="+t.TempDir())
 		// That clouds can't reach this issuer, credence doctor reports as 1.
 		if output, err := command.CombinedOutput(); err != nil && !(line == "credence doctor" && command.ProcessState.ExitCode() == 1) {
-			t.Errorf("%s: %v\n%s\n%s", line, err, output, state(t, i.client))
+			t.Errorf("%s: %v\n%s\n%s", line, err, output, state(t, i.client, system))
 		}
 	}
 	available(t, i.cluster)
@@ -268,8 +268,8 @@ func available(t *testing.T, cluster *controlplane.ControlPlane) {
 }
 
 // state describes the pods of an installation that did not succeed.
-func state(t *testing.T, client kubernetes.Interface) string {
-	pods, err := client.CoreV1().Pods("credence-system").List(t.Context(), metav1.ListOptions{})
+func state(t *testing.T, client kubernetes.Interface, namespace string) string {
+	pods, err := client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		return err.Error()
 	}
@@ -280,7 +280,7 @@ func state(t *testing.T, client kubernetes.Interface) string {
 				continue
 			}
 			lines := int64(5)
-			log, _ := client.CoreV1().Pods("credence-system").GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &lines}).DoRaw(t.Context())
+			log, _ := client.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &lines}).DoRaw(t.Context())
 			fmt.Fprintf(&out, "%s: %+v\n%s\n", pod.Name, container.State, log)
 		}
 	}

@@ -51,7 +51,7 @@ func (p *partial) helm(t *testing.T, arguments ...string) {
 		arguments = append(arguments, "--wait", "--timeout", "5m")
 	}
 	if stdout, stderr, err := helm(t, p.kubeconfig, arguments...); err != nil {
-		t.Fatalf("helm %s: %v\n%s%s\n%s", strings.Join(arguments, " "), err, stdout, stderr, state(t, p.client))
+		t.Fatalf("helm %s: %v\n%s%s\n%s", strings.Join(arguments, " "), err, stdout, stderr, state(t, p.client, system))
 	}
 }
 
@@ -111,6 +111,7 @@ func TestPartsOnANode(t *testing.T) {
 		}
 		worksElsewhere(t, p.client)
 	})
+	t.Run("identities in etcd", func(t *testing.T) { p.identitiesInEtcd(t, i.folder) })
 	worksElsewhere(t, p.client)
 }
 
@@ -388,7 +389,7 @@ func (p *partial) workloadsAlone(t *testing.T) {
 	// Two replicas of a pod with hostNetwork would need two nodes.
 	p.install(t, "identities.enabled=false", "gmsa.enabled=false", "workloads.identityKubeconfigSecret=identities", "pods.replicas=1",
 		"components.agent.hostNetwork=true", "components.webhook.hostNetwork=true")
-	p.runs(t, "agent", "binder", "certificates", "webhook")
+	p.runs(t, "agent", "binder", "certificates", "profiles", "webhook")
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "backup", Labels: map[string]string{"identity.credence.dev/workload-identities": "enabled"}}}
 	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
