@@ -38,7 +38,8 @@ type ServiceAccountProfileList struct {
 	Items           []ServiceAccountProfile `json:"items"`
 }
 
-// ServiceAccountProfileSpec is what pods of an account get, and what they may have.
+// ServiceAccountProfileSpec is what pods of an account get, and what they may have. Lists whose absence differs from an empty one are atomic: of
+// a set, server-side apply drops the empty one.
 type ServiceAccountProfileSpec struct {
 	// username is the name of the account outside of the cluster. Without one it is the name that the cluster's template gives it. To set it needs
 	// the cluster-wide verb "set-username" on serviceaccountprofiles. It is unique in the cluster, and never begins with "system:".
@@ -51,8 +52,9 @@ type ServiceAccountProfileSpec struct {
 	// identity.credence.dev/workload-identities of the account: both at once are refused. Without this field the annotation holds; an empty list
 	// means none.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(name, self.exists_one(other, other == name))",message="must have each name once"
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	WorkloadIdentities []string `json:"workloadIdentities,omitzero"`
@@ -91,7 +93,7 @@ type ProfileSecrets struct {
 	// allowed are the names of those that pods of the account may mount, project, read into variables, or pull images with, beside the token
 	// Secrets of their workload identities. Without this field any; an empty list means none.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253

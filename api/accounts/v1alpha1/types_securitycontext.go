@@ -34,10 +34,10 @@ type SecurityContextTemplateList struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.pod) || !has(self.pod.windowsOptions)",message="windowsOptions of pod are the field windows",fieldPath=".pod.windowsOptions"
 // +kubebuilder:validation:XValidation:rule="!has(self.container) || !has(self.container.windowsOptions)",message="windowsOptions of container are the field windows",fieldPath=".container.windowsOptions"
 type SecurityContexts struct {
-	// pod is for spec.securityContext of Linux pods.
+	// pod is for spec.securityContext of Linux pods. Of it, Windows pods have runAsNonRoot.
 	// +optional
 	Pod *corev1.PodSecurityContext `json:"pod,omitempty"`
-	// container is for securityContext of each container of Linux pods.
+	// container is for securityContext of each container of Linux pods. Of it, Windows pods have runAsNonRoot.
 	// +optional
 	Container *corev1.SecurityContext `json:"container,omitempty"`
 	// windows is for spec.securityContext.windowsOptions of Windows pods.
