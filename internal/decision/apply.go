@@ -3,11 +3,12 @@ package decision
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// Applied returns an object after a patch that only adds, as the API server would apply it (RFC 6902, section 4.1).
+// Applied returns an object after a patch that adds and removes, as the API server would apply it (RFC 6902, sections 4.1 and 4.2).
 func Applied[T any](object *T, patch []Operation) (*T, error) {
 	var document any
 	if err := through(object, &document); err != nil {
@@ -19,9 +20,9 @@ func Applied[T any](object *T, patch []Operation) (*T, error) {
 			return nil, err
 		}
 		segments := strings.Split(strings.TrimPrefix(operation.Path, "/"), "/")
-		changed, err := add(document, segments, value)
+		changed, err := edit(document, segments, value, operation.Op == "remove")
 		if err != nil {
-			return nil, fmt.Errorf("apply what is added at %s: %w", operation.Path, err)
+			return nil, fmt.Errorf("apply the patch at %s: %w", operation.Path, err)
 		}
 		document = changed
 	}
@@ -38,17 +39,21 @@ func through(from, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// add puts a value at a JSON pointer's segments (RFC 6901, section 4).
-func add(at any, segments []string, value any) (any, error) {
+// edit puts a value at a JSON pointer's segments (RFC 6901, section 4), or removes the one that is there.
+func edit(at any, segments []string, value any, remove bool) (any, error) {
 	segment := strings.NewReplacer("~1", "/", "~0", "~").Replace(segments[0])
 	last := len(segments) == 1
 	switch node := at.(type) {
 	case map[string]any:
+		if last && remove {
+			delete(node, segment)
+			return node, nil
+		}
 		if last {
 			node[segment] = value
 			return node, nil
 		}
-		child, err := add(node[segment], segments[1:], value)
+		child, err := edit(node[segment], segments[1:], value, remove)
 		node[segment] = child
 		return node, err
 	case []any:
@@ -56,10 +61,13 @@ func add(at any, segments []string, value any) (any, error) {
 			return append(node, value), nil
 		}
 		i, err := strconv.Atoi(segment)
-		if err != nil || last || i < 0 || i >= len(node) {
+		if err != nil || last && !remove || i < 0 || i >= len(node) {
 			return node, fmt.Errorf("there is no element %s of a list of %d", segment, len(node))
 		}
-		child, err := add(node[i], segments[1:], value)
+		if last {
+			return slices.Delete(node, i, i+1), nil
+		}
+		child, err := edit(node[i], segments[1:], value, remove)
 		node[i] = child
 		return node, err
 	default:

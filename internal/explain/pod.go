@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/facts"
 	"github.com/credence-id/credence/internal/admission/pods"
@@ -18,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/drift"
 	"github.com/credence-id/credence/internal/inventory"
+	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
@@ -53,6 +56,8 @@ type Pod struct {
 	Code       int32       `json:"code,omitempty"`
 	Reason     string      `json:"reason,omitempty"`
 	Identities []*Identity `json:"identities"`
+	// Profile is what the profile of the service account does to the pod; absent if the account has none, or its namespace does not apply it.
+	Profile *Profile `json:"profile,omitempty"`
 	// GMSA is what becomes of the Active Directory accounts that the pod names; absent if it names none.
 	GMSA     *Accounts `json:"gmsa,omitempty"`
 	Warnings []string  `json:"warnings,omitempty"`
@@ -69,11 +74,26 @@ type Pod struct {
 	// Notes are facts that could not be found out, or that the verdict does not cover.
 	Notes []string `json:"notes,omitempty"`
 
+	profiles bool // the namespace has the label that applies profiles
+
 	// NamespaceLabel words what NamespaceLabelled reports.
 	NamespaceLabel string `json:"-"`
 
+	opening sync.Mutex  // of open: facts are gathered at once
 	open    []string    // what decides and could not be read
 	preview *corev1.Pod // the pod after admission
+}
+
+// Profile is what a ServiceAccountProfile does to a pod.
+type Profile struct {
+	Name string `json:"name"`
+	// Mode is that of its security context, or empty.
+	Mode     string `json:"mode,omitempty"`
+	Template string `json:"template,omitempty"`
+	// FilledIn are the fields that it fills in.
+	FilledIn []profile.Field `json:"filledIn"`
+	// ListsIdentities reports whether it lists the identities, in place of the annotation.
+	ListsIdentities bool `json:"listsIdentities,omitempty"`
 }
 
 // Identity is what a pod gets of an identity.
@@ -103,6 +123,8 @@ type Container struct {
 	Kept []string `json:"kept,omitempty"`
 }
 
+const accountsAPI = "/apis/" + accounts.GroupName + "/v1alpha1"
+
 // Identities finds out what concerns a pod, lets the rules of the webhook decide, and tries it out. An error is a fact that
 // could not be read, although the user may.
 func Identities(ctx context.Context, both cluster.Both, subject Subject, now time.Time) (*Pod, error) {
@@ -114,6 +136,7 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 	if err := x.readNamespace(ctx, both.Workload); err != nil {
 		return nil, err
 	}
+	request.NoIdentities = x.NamespaceLabelled != nil && !*x.NamespaceLabelled && x.profiles
 	uses := map[string]string{}
 	denial, err := x.sources(both, uses).Gather(ctx, &request)
 	if err != nil {
@@ -129,13 +152,14 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 			Name: known.Name, Type: known.Type, Use: cmp.Or(uses[known.Name], useUnknown), Secret: tokensecret.NameFor(x.ServiceAccount, known.Name),
 		})
 	}
-	if x.NamespaceLabelled != nil && !*x.NamespaceLabelled {
+	if x.NamespaceLabelled != nil && !*x.NamespaceLabelled && !x.profiles {
 		x.outside(request, denial)
 		return x, nil
 	}
 	if subject.exists {
 		request.Pod = pods.Requested(request)
 	}
+	x.explainProfile(request)
 	result := pods.Result{Denial: denial}
 	if denial == nil {
 		result = pods.Decide(request)
@@ -177,10 +201,26 @@ func (x *Pod) again(request pods.Request, denial *pods.Denial) error {
 // outside is the verdict on a pod of a namespace without the label, which the webhook never sees.
 func (x *Pod) outside(request pods.Request, denial *pods.Denial) {
 	x.Verdict = Unaffected
+	if request.Profile.Exists {
+		x.Notes = append(x.Notes, fmt.Sprintf("%s has no effect, as the namespace has no label %s=%s, which a cluster admin sets with: kubectl label namespace %s %s=%s",
+			request.Profile, accounts.LabelNamespaceProfiles, accounts.NamespaceEnabled, x.Namespace, accounts.LabelNamespaceProfiles, accounts.NamespaceEnabled))
+	}
 	if len(request.Account.Identities) > 0 || denial != nil {
 		x.Verdict = Unserved
 		x.Reason = fmt.Sprintf("namespace %s %s: its pods get no identity, and the annotation of the service account has no effect. A cluster admin sets it with: kubectl label namespace %s --overwrite %s=%s",
 			x.Namespace, x.NamespaceLabel, x.Namespace, v1alpha1.LabelNamespaceIdentities, v1alpha1.NamespaceEnabled)
+	}
+}
+
+// explainProfile lists what the profile fills in.
+func (x *Pod) explainProfile(request pods.Request) {
+	p := request.Profile
+	if !p.Exists {
+		return
+	}
+	x.Profile = &Profile{Name: p.Name, Template: p.Template, FilledIn: append([]profile.Field{}, pods.Fill(request).Fields...), ListsIdentities: p.Spec.WorkloadIdentities != nil}
+	if p.Spec.SecurityContext != nil {
+		x.Profile.Mode = string(cmp.Or(p.Spec.SecurityContext.Mode, accounts.ModeDefault))
 	}
 }
 
@@ -189,7 +229,7 @@ func (x *Pod) decide(request pods.Request, result pods.Result) (err error) {
 	case result.Denial != nil:
 		x.Verdict, x.Code, x.Reason = Refused, result.Denial.Code, result.Denial.Message
 		return nil
-	case len(request.Account.Identities) == 0:
+	case len(request.Account.Identities) == 0 && x.Profile == nil:
 		x.Verdict = Unaffected
 		return nil
 	}
@@ -221,6 +261,7 @@ func (x *Pod) readNamespace(ctx context.Context, workload *cluster.API) error {
 	case err != nil:
 		return err
 	}
+	x.profiles = namespace.Labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled
 	value, present := namespace.Labels[v1alpha1.LabelNamespaceIdentities]
 	labelled := value == v1alpha1.NamespaceEnabled
 	x.NamespaceLabelled = &labelled
@@ -242,6 +283,24 @@ func (x *Pod) sources(both cluster.Both, uses map[string]string) facts.Sources {
 			var account corev1.ServiceAccount
 			err := both.Workload.Get(ctx, &account, cluster.Place{Namespace: namespace, Resource: "serviceaccounts", Name: name})
 			return &account, err
+		},
+		Profile: func(ctx context.Context, namespace, name string) (*accounts.ServiceAccountProfile, error) {
+			var object accounts.ServiceAccountProfile
+			err := both.Workload.Get(ctx, &object, cluster.Place{API: accountsAPI, Namespace: namespace, Resource: "serviceaccountprofiles", Name: name})
+			if apierrors.IsForbidden(err) {
+				x.leaveOpen(fmt.Sprintf("you may not read ServiceAccountProfile %s/%s: whether it fills in or refuses something is not known", namespace, name))
+				return nil, apierrors.NewNotFound(accounts.Resource("serviceaccountprofiles"), name)
+			}
+			return &object, err
+		},
+		Template: func(ctx context.Context, name string) (*accounts.SecurityContextTemplate, error) {
+			var object accounts.SecurityContextTemplate
+			err := both.Workload.Get(ctx, &object, cluster.Place{API: accountsAPI, Resource: "securitycontexttemplates", Name: name})
+			if apierrors.IsForbidden(err) {
+				x.leaveOpen(fmt.Sprintf("you may not read SecurityContextTemplate %s: what it fills in or refuses is not known", name))
+				return &object, nil
+			}
+			return &object, err
 		},
 		Identity: both.Identity.Identity,
 		Right: func(ctx context.Context, question authority.Question) (authority.Answer, error) {
@@ -278,6 +337,8 @@ func (x *Pod) sources(both cluster.Both, uses map[string]string) facts.Sources {
 
 // leaveOpen notes what decides and could not be read, once.
 func (x *Pod) leaveOpen(question string) {
+	x.opening.Lock()
+	defer x.opening.Unlock()
 	if !slices.Contains(x.open, question) {
 		x.open = append(x.open, question)
 	}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/cluster"
 )
@@ -98,6 +99,10 @@ func (x *Pod) compare(admitted *corev1.Pod) {
 		}
 		x.Verdict, x.Code = Unserved, 0
 		x.Reason = fmt.Sprintf("the API server would create the pod without identity %s: Credence's webhook does not see the pods of namespace %s. A cluster admin finds out why with: credence doctor", in.Name, x.Namespace)
+	}
+	if x.Profile != nil && len(x.Profile.FilledIn) > 0 && admitted.Annotations[accounts.AnnotationFilledIn] == "" {
+		x.Verdict, x.Code = Unserved, 0
+		x.Reason = fmt.Sprintf("the API server would create the pod without what its profile fills in: Credence's webhook does not see the pods of namespace %s. A cluster admin finds out why with: credence doctor", x.Namespace)
 	}
 	if x.Verdict == Admitted {
 		x.open, x.preview = nil, admitted

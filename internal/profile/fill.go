@@ -33,7 +33,7 @@ type Field struct {
 // is one field, windowsOptions are not. A value of the pod that is the profile's own counts as filled in. A pod that Fill has filled in is
 // left as it is.
 func (p Profile) Fill(pod Pod) Filled {
-	if !p.Exists {
+	if !p.Exists || len(p.Faults) > 0 {
 		return Filled{Pod: pod.Pod}
 	}
 	f := &filler{Filled: Filled{Pod: pod.DeepCopy()}}

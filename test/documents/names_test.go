@@ -21,6 +21,7 @@ func TestDocumentsName(t *testing.T) {
 		atLeast                 int
 	}{
 		"labels, annotations, keys": {"api/authentication/v1alpha1/wellknown.go", `(?m)^\t\w+ += "(.+)"$`, "labels-and-annotations.md", 15},
+		"profiles: labels":          {"api/accounts/v1alpha1/wellknown.go", `(?m)^\t(?:Label|Annotation)\w+ += "(.+)"$`, "labels-and-annotations.md", 2},
 		"Events":                    {"internal/delivery/*/*.go", `(?:Failure\{Cause: [\w.]+, Reason: |fail\(\w+, [\w.]+, |problem\{\{?|warn\(account, )"(\w+)"`, "events.md", 19},
 		"causes of failures":        {"internal/delivery/failures/failures.go", `Cause += "(\w+)"`, "metrics-and-audit.md", 10},
 		"reasons of renewals":       {"internal/delivery/renewal/decision.go", `Reason += "(\w+)"`, "metrics-and-audit.md", 9},

@@ -9,21 +9,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/profile"
 )
 
 // Sources read facts. An object that does not exist is the error NotFound of the API; any other error ends the gathering.
 type Sources struct {
 	ServiceAccount func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
 	Identity       func(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
-	Right          func(ctx context.Context, question authority.Question) (authority.Answer, error)
+	// Profile is the profile of the service account of the same name, and Template a SecurityContextTemplate.
+	Profile  func(ctx context.Context, namespace, name string) (*accounts.ServiceAccountProfile, error)
+	Template func(ctx context.Context, name string) (*accounts.SecurityContextTemplate, error)
+	Right    func(ctx context.Context, question authority.Question) (authority.Answer, error)
 	// Nodes returns the labels that a RuntimeClass demands of nodes.
 	Nodes func(ctx context.Context, runtimeClass string) (map[string]string, error)
 }
 
-// Gather completes a request of a pod. A denial is of the annotation of its service account, so that nothing else was read.
+// Gather completes a request of a pod. A denial is of the list of identities of its service account, so that nothing else was read.
 func (s Sources) Gather(ctx context.Context, r *pods.Request) (*pods.Denial, error) {
 	if name := r.Pod.Spec.ServiceAccountName; name != "" {
 		denial, err := s.account(ctx, name, r)
@@ -31,7 +36,7 @@ func (s Sources) Gather(ctx context.Context, r *pods.Request) (*pods.Denial, err
 			return denial, err
 		}
 	}
-	if len(r.Account.Identities) == 0 || !pods.NeedsRuntimeClass(r.Pod) {
+	if len(r.Account.Identities) == 0 && !r.Profile.HasContexts() || !pods.NeedsRuntimeClass(r.Pod) {
 		return nil, nil
 	}
 	nodes, err := s.Nodes(ctx, *r.Pod.Spec.RuntimeClassName)
@@ -44,7 +49,16 @@ func (s Sources) Gather(ctx context.Context, r *pods.Request) (*pods.Denial, err
 
 func (s Sources) account(ctx context.Context, name string, r *pods.Request) (*pods.Denial, error) {
 	r.Account.Name = name
+	profiled := make(chan error, 1)
+	go func() { // at the same time, as each read takes as long as all else
+		var err error
+		r.Profile, err = s.profile(ctx, r.Namespace, name)
+		profiled <- err
+	}()
 	account, err := s.ServiceAccount(ctx, r.Namespace, name)
+	if err := <-profiled; err != nil {
+		return nil, err
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -52,7 +66,10 @@ func (s Sources) account(ctx context.Context, name string, r *pods.Request) (*po
 		return nil, err
 	}
 	r.Account.Exists = true
-	names, denial := pods.Names(account)
+	if r.NoIdentities {
+		return nil, nil
+	}
+	names, denial := pods.NamesOf(account, r.Profile)
 	if denial != nil && r.Ephemeral == nil {
 		return denial, nil
 	}
@@ -67,6 +84,29 @@ func (s Sources) account(ctx context.Context, name string, r *pods.Request) (*po
 		r.Account.Identities = append(r.Account.Identities, known)
 	}
 	return nil, nil
+}
+
+// profile is the profile of a service account, or the zero value.
+func (s Sources) profile(ctx context.Context, namespace, name string) (profile.Profile, error) {
+	object, err := s.Profile(ctx, namespace, name)
+	if apierrors.IsNotFound(err) {
+		return profile.Profile{}, nil
+	}
+	if err != nil {
+		return profile.Profile{}, err
+	}
+	template := profile.TemplateOf(object)
+	if template == "" {
+		return profile.Resolve(object, nil), nil
+	}
+	contexts, err := s.Template(ctx, template)
+	if apierrors.IsNotFound(err) {
+		return profile.Resolve(object, nil), nil
+	}
+	if err != nil {
+		return profile.Profile{}, err
+	}
+	return profile.Resolve(object, contexts), nil
 }
 
 func (s Sources) identity(ctx context.Context, namespace, account, name string) (pods.Identity, error) {

@@ -3,6 +3,7 @@ package pods
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -16,6 +17,10 @@ type Request struct {
 	Ephemeral []string
 	// Account is the service account of the pod. A pod that runs may have outlived it.
 	Account Account
+	// Profile is that of the account. Its zero value is that of an account without one.
+	Profile profile.Profile
+	// NoIdentities is true in a namespace whose service accounts give no identities, so that only the profile is applied.
+	NoIdentities bool
 	// RuntimeClassNodes is the node selector of the pod's RuntimeClass; needed only if NeedsRuntimeClass.
 	RuntimeClassNodes map[string]string
 	// Adapters finds the adapter of a type of target system.
@@ -27,7 +32,7 @@ type Account struct {
 	// Name is empty for the pods of a kubelet's own files, which have none.
 	Name   string
 	Exists bool
-	// Identities are those that it gives its pods, in the order of its annotation.
+	// Identities are those that it gives its pods, in the order of its annotation or its profile.
 	Identities []Identity
 }
 
@@ -43,12 +48,40 @@ type Identity struct {
 	Detail  string
 }
 
-// Decide admits a pod. The order is: which token Secrets it mounts, whether it may have its identities, whether they fit
-// into it, and only then what is added.
+// Decide admits a pod. The order is: what its profile fills in and refuses, which token Secrets it mounts, whether it may have its
+// identities, whether they fit into it, and only then what is added.
 func Decide(r Request) Result {
 	if r.Account.Name != "" && !r.Account.Exists && r.Ephemeral == nil {
 		return Result{Denial: accountMissing(r.Namespace, r.Account.Name)}
 	}
+	filled := Fill(r)
+	if denial := r.Profile.Refuse(ofProfile(r, filled.Pod)); denial != nil {
+		return Result{Denial: denial}
+	}
+	r.Pod = filled.Pod
+	result := identities(r)
+	if result.Denial == nil && len(filled.Patch) > 0 {
+		result.Patch = append(filled.Patch, result.Patch...)
+	}
+	if r.NoIdentities && len(r.Profile.Spec.WorkloadIdentities) > 0 && r.Ephemeral == nil {
+		result.Warnings = append(result.Warnings, noIdentities(r))
+	}
+	return result
+}
+
+// Fill returns the pod of a request with what its profile fills in.
+func Fill(r Request) profile.Filled { return r.Profile.Fill(ofProfile(r, r.Pod)) }
+
+// ofProfile is a pod as its profile decides about it.
+func ofProfile(r Request, pod *corev1.Pod) profile.Pod {
+	if !r.Profile.Exists {
+		return profile.Pod{Pod: pod}
+	}
+	return profile.Pod{Pod: pod, OS: OS(pod, r.RuntimeClassNodes), Ephemeral: r.Ephemeral, Tokens: ownSecrets(r.Account)}
+}
+
+// identities decides about the workload identities of a pod.
+func identities(r Request) Result {
 	if denial := foreignSecrets(r); denial != nil {
 		return Result{Denial: denial}
 	}

@@ -23,17 +23,17 @@ func NeedsRuntimeClass(pod *corev1.Pod) bool {
 	return pod.Spec.RuntimeClassName != nil && *pod.Spec.RuntimeClassName != "" && osByPod(pod) == ""
 }
 
-// osOf is the operating system of a pod: Linux, unless the pod or its RuntimeClass determines another.
-func osOf(r Request) target.OS {
-	os := osByPod(r.Pod)
-	if os == "" {
-		os = selected(r.RuntimeClassNodes)
+// OS is the operating system of a pod that the pod or the nodes of its RuntimeClass determine, or empty.
+func OS(pod *corev1.Pod, runtimeClassNodes map[string]string) target.OS {
+	switch os := target.OS(cmp.Or(osByPod(pod), selected(runtimeClassNodes))); os {
+	case target.Linux, target.Windows:
+		return os
 	}
-	if os == string(target.Windows) {
-		return target.Windows
-	}
-	return target.Linux
+	return ""
 }
+
+// osOf is the operating system of a pod: Linux, unless the pod or its RuntimeClass determines another.
+func osOf(r Request) target.OS { return cmp.Or(OS(r.Pod, r.RuntimeClassNodes), target.Linux) }
 
 // osByPod is the operating system by the pod itself, the strongest field first, or "".
 func osByPod(pod *corev1.Pod) string {

@@ -8,15 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// Requested returns the pod of a request as its author wrote it: a copy without what inject has added to a stored pod, so that
+// Requested returns the pod of a request as its author wrote it: a copy without what inject and its profile have added to a stored pod, so that
 // it can be decided on again. Variables are not marked as added: one counts as added if it leads into a mounted folder of an
 // identity, or if an identity of the account sets one of its name and it stands last, or in a row with one that was added.
 func Requested(r Request) *corev1.Pod {
-	pod := r.Pod.DeepCopy()
+	pod := profile.Requested(r.Pod).DeepCopy()
 	added := map[string]bool{}
 	pod.Spec.Volumes = without(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		added[v.Name] = carriesToken(v)

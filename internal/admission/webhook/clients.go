@@ -6,9 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/liveread"
 )
 
@@ -26,6 +30,42 @@ type liveAccounts struct {
 func (l *liveAccounts) Get(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error) {
 	return l.reads.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, func(ctx context.Context) (*corev1.ServiceAccount, error) {
 		return l.client.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+// LiveProfiles reads profiles and their templates likewise.
+func LiveProfiles(config *rest.Config) (Profiles, error) {
+	scheme := runtime.NewScheme()
+	if err := accounts.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/apis", &accounts.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	client, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &liveProfiles{client: client}, nil
+}
+
+type liveProfiles struct {
+	client    rest.Interface
+	profiles  liveread.Reads[types.NamespacedName, *accounts.ServiceAccountProfile]
+	templates liveread.Reads[string, *accounts.SecurityContextTemplate]
+}
+
+func (l *liveProfiles) Profile(ctx context.Context, namespace, name string) (*accounts.ServiceAccountProfile, error) {
+	return l.profiles.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, func(ctx context.Context) (*accounts.ServiceAccountProfile, error) {
+		profile := &accounts.ServiceAccountProfile{}
+		return profile, l.client.Get().Namespace(namespace).Resource("serviceaccountprofiles").Name(name).Do(ctx).Into(profile)
+	})
+}
+
+func (l *liveProfiles) Template(ctx context.Context, name string) (*accounts.SecurityContextTemplate, error) {
+	return l.templates.Get(ctx, name, func(ctx context.Context) (*accounts.SecurityContextTemplate, error) {
+		template := &accounts.SecurityContextTemplate{}
+		return template, l.client.Get().Resource("securitycontexttemplates").Name(name).Do(ctx).Into(template)
 	})
 }
 

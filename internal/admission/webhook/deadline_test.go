@@ -29,7 +29,7 @@ func (hanging) Review(ctx context.Context, _ authorizationv1.SubjectAccessReview
 func TestAnAnswerComesInTime(t *testing.T) {
 	c := newCluster()
 	registry := prometheus.NewRegistry()
-	handler := webhook.New(webhook.Needs{ServiceAccounts: accounts{c}, Identities: identities{c}, RuntimeClasses: classes{c}, CredentialSpecs: specs{c}, Authorizer: hanging{},
+	handler := webhook.New(webhook.Needs{ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, CredentialSpecs: specs{c}, Authorizer: hanging{},
 		Adapters: targets.For, Agent: agent, Log: slog.New(slog.DiscardHandler), Now: time.Now, Recorder: webhook.NewRecorder(registry)})
 	w := post(handler, webhook.PodsPath+"?timeout=100ms", sent{resource: "pods", object: podJSON}.body(t))
 	if w.Code != http.StatusOK {
@@ -39,7 +39,7 @@ func TestAnAnswerComesInTime(t *testing.T) {
 		t.Errorf("%+v, want 500", response)
 	}
 	post(handler, webhook.PodsPath, nil)
-	if got, err := testutil.GatherAndCount(registry, "credence_admission_requests_total"); got != 48 || err != nil {
+	if got, err := testutil.GatherAndCount(registry, "credence_admission_requests_total"); got != 60 || err != nil {
 		t.Errorf("%d series, %v, want one for each handler and outcome", got, err)
 	}
 	if problems, err := testutil.GatherAndLint(registry); len(problems) > 0 || err != nil {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/facts"
 	"github.com/credence-id/credence/internal/admission/pods"
@@ -18,11 +19,13 @@ import (
 type podRules struct {
 	sources  facts.Sources
 	adapters func(string) target.Adapter
+	// noIdentities is that of pods.Request.
+	noIdentities bool
 }
 
 // of decides on a pod. ephemeral is that of pods.Request. An error is a fact that could not be read.
 func (p *podRules) of(ctx context.Context, namespace string, pod *corev1.Pod, ephemeral []string) (pods.Result, error) {
-	r := pods.Request{Namespace: namespace, Pod: pod, Ephemeral: ephemeral, Adapters: p.adapters}
+	r := pods.Request{Namespace: namespace, Pod: pod, Ephemeral: ephemeral, NoIdentities: p.noIdentities, Adapters: p.adapters}
 	denial, err := p.sources.Gather(ctx, &r)
 	if denial != nil || err != nil {
 		return pods.Result{Denial: denial}, err
@@ -40,6 +43,23 @@ func newSources(needs Needs, rights *authority.Live) facts.Sources {
 				return nil, fmt.Errorf("read service account %s/%s: %w", namespace, name, err)
 			}
 			return account, nil
+		},
+		Profile: func(ctx context.Context, namespace, name string) (*accounts.ServiceAccountProfile, error) {
+			profile, err := needs.Profiles.Profile(ctx, namespace, name)
+			switch {
+			case apierrors.IsForbidden(err):
+				return nil, fmt.Errorf("credence-webhook may not read ServiceAccountProfiles: a cluster admin applies the manifests of its version, of which ClusterRole credence:webhook:accounts lets it: %w", err)
+			case err != nil:
+				return nil, fmt.Errorf("read ServiceAccountProfile %s/%s: %w", namespace, name, err)
+			}
+			return profile, nil
+		},
+		Template: func(ctx context.Context, name string) (*accounts.SecurityContextTemplate, error) {
+			template, err := needs.Profiles.Template(ctx, name)
+			if err != nil {
+				return nil, fmt.Errorf("read SecurityContextTemplate %s: %w", name, err)
+			}
+			return template, nil
 		},
 		Identity: func(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
 			wi, err := needs.Identities.Get(ctx, namespace, name)

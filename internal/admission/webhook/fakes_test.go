@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	profiles "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	windowsv1 "github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/admission/webhook"
@@ -36,6 +37,8 @@ type cluster struct {
 	mu         sync.Mutex
 	accounts   map[string]*corev1.ServiceAccount
 	identities map[string]*v1alpha1.WorkloadIdentity
+	profiles   map[string]*profiles.ServiceAccountProfile
+	templates  map[string]*profiles.SecurityContextTemplate
 	classes    map[string]*nodev1.RuntimeClass
 	specs      map[string]gmsa.Spec // those that the watch has shown
 	unseen     map[string]gmsa.Spec // those that the API has, where they are not the same
@@ -68,7 +71,7 @@ func newCluster() *cluster {
 
 func (c *cluster) handler() http.Handler {
 	return webhook.New(webhook.Needs{
-		ServiceAccounts: accounts{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Authorizer: c, Adapters: targets.For, Agent: agent,
+		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Authorizer: c, Adapters: targets.For, Agent: agent,
 		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Now: func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	})
 }
@@ -96,6 +99,16 @@ type identities struct{ *cluster }
 
 func (i identities) Get(_ context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
 	return get(i.cluster, i.identities, "workloadidentities", namespace+"/"+name)
+}
+
+type profiled struct{ *cluster }
+
+func (p profiled) Profile(_ context.Context, namespace, name string) (*profiles.ServiceAccountProfile, error) {
+	return get(p.cluster, p.profiles, "serviceaccountprofiles", namespace+"/"+name)
+}
+
+func (p profiled) Template(_ context.Context, name string) (*profiles.SecurityContextTemplate, error) {
+	return get(p.cluster, p.templates, "securitycontexttemplates", name)
 }
 
 type classes struct{ *cluster }

@@ -18,6 +18,8 @@ const (
 	secretsHandler
 	templatesHandler
 	accountsHandler
+	profilePodsHandler
+	profileTemplatesHandler
 	mutateHandler
 	validateHandler
 	credentialSpecsHandler
@@ -36,7 +38,7 @@ const (
 )
 
 var (
-	handlerNames = [handlers]string{"pods", "secrets", "templates", "serviceaccounts", "gmsa-mutate", "gmsa-validate", "gmsa-credentialspecs", "gmsa-templates"}
+	handlerNames = [handlers]string{"pods", "secrets", "templates", "serviceaccounts", "profile-pods", "profile-templates", "gmsa-mutate", "gmsa-validate", "gmsa-credentialspecs", "gmsa-templates"}
 	outcomeNames = [outcomes]string{"admitted", "patched", "warned", "denied", "failed", "malformed"}
 )
 

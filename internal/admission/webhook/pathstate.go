@@ -16,6 +16,8 @@ var pathsOfWebhooks = map[string]string{
 	"secrets.identity.credence.dev":            SecretsPath,
 	"templates.identity.credence.dev":          TemplatesPath,
 	"serviceaccounts.identity.credence.dev":    ServiceAccountsPath,
+	"profiles.identity.credence.dev":           ProfilePodsPath,
+	"profile-templates.identity.credence.dev":  ProfileTemplatesPath,
 	"expander.gmsa.credence.dev":               MutatePath,
 	"authorizer.gmsa.credence.dev":             ValidatePath,
 	"credentialspecs.gmsa.credence.dev":        CredentialSpecsPath,

@@ -7,12 +7,15 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/pods"
+	"github.com/credence-id/credence/internal/decision"
+	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -42,13 +45,19 @@ func (l livePods) List(ctx context.Context, namespace, account string, limit int
 	return list.Items, list.Continue != "", nil
 }
 
-// accountReviews warns how many pods still have an identity that is taken off their service account. That they keep it, the policy
+// accountReviews refuses identities that the account's profile lists, too, and warns how many pods still have an identity that is taken off their service account. That they keep it, the policy
 // credence-serviceaccount-released warns of in any case: where pods can't be counted, no number is given.
 func accountReviews(needs Needs) decider[metav1.PartialObjectMetadata] {
 	return func(ctx context.Context, r *request[metav1.PartialObjectMetadata]) (answer, error) {
-		if r.Resource.Group != "" || r.Resource.Resource != "serviceaccounts" || r.SubResource != "" ||
-			r.Operation != admissionv1.Update || r.Object == nil || r.OldObject == nil {
-			return wrong("this webhook is for UPDATE of serviceaccounts, not for %s of %s", r.Operation, r.about()), nil
+		if r.Resource.Group != "" || r.Resource.Resource != "serviceaccounts" || r.SubResource != "" || r.Object == nil ||
+			r.Operation != admissionv1.Create && (r.Operation != admissionv1.Update || r.OldObject == nil) {
+			return wrong("this webhook is for CREATE and UPDATE of serviceaccounts, not for %s of %s", r.Operation, r.about()), nil
+		}
+		if denial := listedTwice(ctx, needs, r); denial != nil {
+			return refused(denial), nil
+		}
+		if r.OldObject == nil {
+			return answer{}, nil
 		}
 		released := releasedIdentities(r.OldObject, r.Object)
 		if len(released) == 0 {
@@ -73,6 +82,23 @@ func accountReviews(needs Needs) decider[metav1.PartialObjectMetadata] {
 		}
 		return answer{warnings: warnings}, nil
 	}
+}
+
+// listedTwice refuses an annotation of a service account whose profile lists its identities. Where the profile can't be read, the account's
+// pods are refused later.
+func listedTwice(ctx context.Context, needs Needs, r *request[metav1.PartialObjectMetadata]) *decision.Denial {
+	if r.Object.Annotations[v1alpha1.AnnotationAccountIdentities] == "" {
+		return nil
+	}
+	object, err := needs.Profiles.Profile(ctx, r.Namespace, r.Name)
+	if err != nil {
+		if !apierrors.IsNotFound(err) {
+			needs.Log.WarnContext(ctx, "the profile of a service account can't be read", "namespace", r.Namespace, "serviceAccount", r.Name, "error", err)
+		}
+		return nil
+	}
+	_, denial := pods.NamesOf(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, Annotations: r.Object.Annotations}}, profile.Resolve(object, nil))
+	return denial
 }
 
 // releasedIdentities are those that an account gave its pods, and gives them no more. Of a list that can't be understood nothing is

@@ -9,13 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/target"
 )
 
-// The errors of all four sources are those of the API: a NotFound means that the object does not exist, any other
+// The errors of all sources are those of the API: a NotFound means that the object does not exist, any other
 // that this is unknown.
 
 // ServiceAccounts reads service accounts: as they are, not as they were.
@@ -26,6 +27,12 @@ type ServiceAccounts interface {
 // Identities reads identities, which must not be changed.
 type Identities interface {
 	Get(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
+}
+
+// Profiles reads ServiceAccountProfiles and SecurityContextTemplates, as they are.
+type Profiles interface {
+	Profile(ctx context.Context, namespace, name string) (*accounts.ServiceAccountProfile, error)
+	Template(ctx context.Context, name string) (*accounts.SecurityContextTemplate, error)
 }
 
 // RuntimeClasses reads RuntimeClasses.
@@ -45,6 +52,7 @@ type CredentialSpecs interface {
 // of Active Directory is answered.
 type Needs struct {
 	ServiceAccounts ServiceAccounts
+	Profiles        Profiles
 	Identities      Identities
 	RuntimeClasses  RuntimeClasses
 	Pods            Pods
@@ -60,27 +68,32 @@ type Needs struct {
 	Now      func() time.Time
 }
 
-// Paths of the handlers. MutatePath and ValidatePath are where clusters that had another gMSA webhook know theirs.
+// Paths of the handlers. ProfilePodsPath and ProfileTemplatesPath are for namespaces whose accounts have profiles and give no identities. MutatePath and ValidatePath are where clusters that had another gMSA webhook know theirs.
 const (
-	PodsPath            = "/pods"
-	SecretsPath         = "/secrets"
-	TemplatesPath       = "/templates"
-	ServiceAccountsPath = "/serviceaccounts"
-	MutatePath          = "/mutate"
-	ValidatePath        = "/validate"
-	CredentialSpecsPath = "/credentialspecs"
-	GMSATemplatesPath   = "/gmsa-templates"
+	PodsPath             = "/pods"
+	SecretsPath          = "/secrets"
+	TemplatesPath        = "/templates"
+	ServiceAccountsPath  = "/serviceaccounts"
+	ProfilePodsPath      = "/profile-pods"
+	ProfileTemplatesPath = "/profile-templates"
+	MutatePath           = "/mutate"
+	ValidatePath         = "/validate"
+	CredentialSpecsPath  = "/credentialspecs"
+	GMSATemplatesPath    = "/gmsa-templates"
 )
 
 // New returns the handler of all reviews.
 func New(needs Needs) http.Handler {
 	rights := authority.NewLive(needs.Authorizer, needs.Now)
 	rules := &podRules{sources: newSources(needs, rights), adapters: needs.Adapters}
+	profiles := &podRules{sources: rules.sources, adapters: needs.Adapters, noIdentities: true}
 	mux := http.NewServeMux()
 	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(rules)))
 	mux.Handle(SecretsPath, handler(needs, secretsHandler, secretReviews(needs)))
 	mux.Handle(TemplatesPath, handler(needs, templatesHandler, templateReviews(rules)))
 	mux.Handle(ServiceAccountsPath, handler(needs, accountsHandler, accountReviews(needs)))
+	mux.Handle(ProfilePodsPath, handler(needs, profilePodsHandler, podReviews(profiles)))
+	mux.Handle(ProfileTemplatesPath, handler(needs, profileTemplatesHandler, templateReviews(profiles)))
 	if needs.CredentialSpecs == nil {
 		return mux
 	}

@@ -22,6 +22,9 @@ func NewCommand() *cobra.Command {
   /pods             gives pods the identities of their service account, or refuses them with the reason
   /secrets          puts the keys that a target system needs into Secrets that carry tokens
   /templates        warns of workloads whose pods will be refused
+  /serviceaccounts  warns how many pods have an identity that is taken off their account
+  /profile-pods, /profile-templates
+                    do what the profile of the service account wants, in namespaces without identities
   /mutate           fills in the contents of the GMSACredentialSpecs that Windows pods name
   /validate         refuses pods whose service account may not use them, or whose contents are not theirs
   /credentialspecs  refuses GMSACredentialSpecs that can never work, and warns of those that rarely do

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/admission/webhook"
@@ -61,6 +62,7 @@ func installed(t *testing.T) map[string]hook {
 func TestTheConfigurationIsForThisProgram(t *testing.T) {
 	hooks := installed(t)
 	identities := map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}
+	profiles := map[string]string{accounts.LabelNamespaceProfiles: accounts.NamespaceEnabled}
 	for name, want := range map[string]struct {
 		path               string
 		policy             admissionregistrationv1.FailurePolicyType
@@ -71,6 +73,8 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		"secrets.identity.credence.dev":            {webhook.SecretsPath, admissionregistrationv1.Fail, nil, map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}, []string{"secrets"}},
 		"templates.identity.credence.dev":          {webhook.TemplatesPath, admissionregistrationv1.Ignore, identities, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 		"serviceaccounts.identity.credence.dev":    {webhook.ServiceAccountsPath, admissionregistrationv1.Ignore, identities, nil, []string{"serviceaccounts"}},
+		"profiles.identity.credence.dev":           {webhook.ProfilePodsPath, admissionregistrationv1.Fail, profiles, nil, []string{"pods", "pods/ephemeralcontainers"}},
+		"profile-templates.identity.credence.dev":  {webhook.ProfileTemplatesPath, admissionregistrationv1.Ignore, profiles, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
 		"expander.gmsa.credence.dev":               {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"authorizer.gmsa.credence.dev":             {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"expander.gmsa-annotations.credence.dev":   {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods"}},
@@ -104,8 +108,8 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 			t.Errorf("%s has no match conditions: every pod of the cluster would be sent to it", name)
 		}
 	}
-	if len(hooks) != 15 {
-		t.Errorf("%d webhooks are installed, want 15", len(hooks))
+	if len(hooks) != 17 {
+		t.Errorf("%d webhooks are installed, want 17", len(hooks))
 	}
 }
 

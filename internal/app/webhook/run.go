@@ -66,10 +66,15 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 	}
+	profiles, err := webhook.LiveProfiles(clusters.specs)
+	if err != nil {
+		return nil, err
+	}
 	registry := serving.NewRegistry()
 	p := &program{config: c, identities: identities, pair: pair, traces: traces}
 	needs := webhook.Needs{
 		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
+		Profiles:        profiles,
 		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
 		Pods:            webhook.LivePods(clusters.workload),
 		Authorizer:      authority.Cluster(clusters.workload.AuthorizationV1().SubjectAccessReviews()),

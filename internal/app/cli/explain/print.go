@@ -44,8 +44,13 @@ func writePod(text *strings.Builder, x *explain.Pod) {
 		fmt.Fprintf(text, "  namespace   %s\n", wording.OneLine(x.NamespaceLabel))
 	}
 	if x.ServiceAccount != "" {
-		fmt.Fprintf(text, "  account     %s, which lists %s in its annotation %s\n", wording.OneLine(x.ServiceAccount), wording.Plural(len(x.Identities), "identity", "identities"), v1alpha1.AnnotationAccountIdentities)
+		in := "annotation " + v1alpha1.AnnotationAccountIdentities
+		if x.Profile != nil && x.Profile.ListsIdentities {
+			in = "profile"
+		}
+		fmt.Fprintf(text, "  account     %s, which lists %s in its %s\n", wording.OneLine(x.ServiceAccount), wording.Plural(len(x.Identities), "identity", "identities"), in)
 	}
+	writeProfile(text, x.Profile)
 	if x.Gated {
 		fmt.Fprintf(text, "  gate        %s: it is scheduled once its tokens exist\n", v1alpha1.GateToken)
 	}
@@ -76,11 +81,31 @@ func writePod(text *strings.Builder, x *explain.Pod) {
 	}
 }
 
+func writeProfile(text *strings.Builder, p *explain.Profile) {
+	if p == nil {
+		return
+	}
+	of := ""
+	if p.Mode != "" {
+		of = ", mode " + p.Mode
+	}
+	if p.Template != "" {
+		of += ", of SecurityContextTemplate " + wording.OneLine(p.Template)
+	}
+	fmt.Fprintf(text, "  profile     %s%s\n", wording.OneLine(p.Name), of)
+	for _, field := range p.FilledIn {
+		fmt.Fprintf(text, "    fills in  %s: %s\n", wording.OneLine(field.Path), wording.OneLine(field.Value))
+	}
+}
+
 func podSummary(x *explain.Pod) string {
 	switch x.Verdict {
 	case explain.Refused:
 		return fmt.Sprintf("refused (%d)", x.Code)
 	case explain.Unserved:
+		if len(x.Identities) == 0 {
+			return "its profile is not applied"
+		}
 		return "gets no identity, though its service account lists some"
 	case explain.Blocked:
 		return "admitted, but it does not start"
