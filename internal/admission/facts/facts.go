@@ -20,7 +20,7 @@ import (
 type Sources struct {
 	ServiceAccount func(ctx context.Context, namespace, name string) (*corev1.ServiceAccount, error)
 	Identity       func(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
-	// Profile is the profile of the service account of the same name, and Template a SecurityContextTemplate.
+	// Profile is the profile of the service account of the same name, and Template a SecurityContextTemplate. Without Profile no account has one.
 	Profile  func(ctx context.Context, namespace, name string) (*accounts.ServiceAccountProfile, error)
 	Template func(ctx context.Context, name string) (*accounts.SecurityContextTemplate, error)
 	Right    func(ctx context.Context, question authority.Question) (authority.Answer, error)
@@ -88,6 +88,9 @@ func (s Sources) account(ctx context.Context, name string, r *pods.Request) (*po
 
 // profile is the profile of a service account, or the zero value.
 func (s Sources) profile(ctx context.Context, namespace, name string) (profile.Profile, error) {
+	if s.Profile == nil {
+		return profile.Profile{}, nil
+	}
 	object, err := s.Profile(ctx, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return profile.Profile{}, nil
