@@ -137,7 +137,7 @@ func (w profileWriters) attacks() map[string]profileAttack {
 		"a new profile of a reader":                {w.viewer, "POST", "", jsonBody, profileOf("new", `{}`), "cannot create resource"},
 		"a template of a user of the namespace":    {w.namer, "PATCH", "/../../../securitycontexttemplates/no", mergePatch, `{}`, "cannot patch resource"},
 		"too many identities":                      {w.namer, "POST", "", jsonBody, profileOf("new", identitiesWith(-1, 17)), "Too many"},
-		"an identity twice":                        {w.namer, "POST", "", jsonBody, profileOf("new", `{"workloadIdentities":["i0","i0"]}`), "Duplicate"},
+		"an identity twice":                        {w.namer, "POST", "", jsonBody, profileOf("new", `{"workloadIdentities":["i0","i0"]}`), "must have each name once"},
 		"inline and a template":                    {w.namer, "POST", "", jsonBody, profileOf("new", `{"securityContext":{"templateRef":{"name":"yes"},"windows":{"gmsaCredentialSpecName":"no"}}}`), "either templateRef, or"},
 		"the options of Windows in another place":  {w.namer, "POST", "", jsonBody, profileOf("new", `{"securityContext":{"pod":{"windowsOptions":{"gmsaCredentialSpecName":"no"}}}}`), "are the field windows"},
 		"the options of Windows of the containers": {w.namer, "POST", "", jsonBody, profileOf("new", `{"securityContext":{"container":{"windowsOptions":{"gmsaCredentialSpecName":"no"}}}}`), "are the field windows"},
