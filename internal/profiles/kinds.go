@@ -25,7 +25,7 @@ func scheme() *runtime.Scheme {
 // namespaced and clusterScoped are the kinds that controllers read or write.
 var (
 	namespaced    = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("ServiceAccountProfile"), corev1.SchemeGroupVersion.WithKind("ServiceAccount")}
-	clusterScoped = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("SecurityContextTemplate")}
+	clusterScoped = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("SecurityContextTemplate"), corev1.SchemeGroupVersion.WithKind("Namespace")}
 )
 
 // mapper knows the few resources that are used, so that starting needs no answer of the API.

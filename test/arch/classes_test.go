@@ -33,7 +33,7 @@ var classes = []class{
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|drift/survey|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
 	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
-		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|profiles(/(drift|namespaces))?|registration)$`,
+		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|profiles(/(drift|guards|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},
 	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app"}, "it puts a program together"},

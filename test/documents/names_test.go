@@ -34,6 +34,7 @@ func TestDocumentsName(t *testing.T) {
 		"reserved variables":        {"internal/target/*/*.go", `Name: "([A-Z][A-Z_]+)", Value`, "labels-and-annotations.md", 15},
 		"policies":                  {"deploy/base/5*-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 5},
 		"accounts: policies":        {"deploy/base/70-account-use.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 6},
+		"profiles: label":           {"api/accounts/v1alpha1/wellknown.go", `(?m)^\tLabelGuardedBy += "(.+)"$`, "labels-and-annotations.md", 1},
 		"profiles: policies":        {"deploy/base/72-profile-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 3},
 		"gMSA: policy":              {"deploy/base/62-gmsa-guards.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 1},
 		"gMSA: webhooks":            {"deploy/base/61-gmsa-webhooks.yaml", `(?m)^- name: (\S+)$`, "labels-and-annotations.md", 4},

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"syscall"
@@ -9,6 +10,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 )
 
 // The policies hold without the webhook: it has stopped, and kube-apiserver does not call it. Each of them is seen to be needed.
@@ -186,4 +189,48 @@ func guardedPods(t *testing.T, p plane) {
 			return nil
 		})
 	}
+}
+
+// In a namespace with more profiles than the policy is evaluated with, the process leaves the rest to the webhook, and the condition Enforced of
+// each has it. Profiles that refuse something come before those that only fill in.
+func TestProfilesBeyondThePolicy(t *testing.T) {
+	inTurn(t)
+	namespace := shared.namespace(t)
+	shared.must(t, "", "kubectl", "label", "namespace", namespace, "identity.credence.dev/profiles=enabled")
+	w := profileWriters{plane: shared, namespace: namespace}
+	const more = 3
+	create := func(name, spec string) {
+		if code, answer := w.send(t, "", "POST", "?", jsonBody, profileOf(name, spec)); code != http.StatusCreated {
+			t.Fatalf("%d %s", code, answer)
+		}
+	}
+	for i := range accounts.PolicyProfiles + more - 1 {
+		create(fmt.Sprintf("p%02d", i), `{"secrets":{"allowed":["tls"]}}`)
+	}
+	create("plain", `{}`)
+	wants := func(reasons map[string]int, left int) {
+		t.Helper()
+		eventually(t, func() error {
+			got, labeled := map[string]int{}, 0
+			for line := range strings.Lines(shared.must(t, "", "kubectl", "get", "serviceaccountprofiles", "-n", namespace, "-o",
+				`jsonpath={range .items[*]}{.status.conditions[?(@.type=="Enforced")].reason} {.metadata.labels.accounts\.credence\.dev/guarded-by}{"\n"}{end}`)) {
+				reason, label, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+				got[reason]++
+				if label == "webhook" {
+					labeled++
+				}
+			}
+			if !maps.Equal(got, reasons) || labeled != left {
+				return fmt.Errorf("reasons %v, %d left to the webhook, want %v and %d", got, labeled, reasons, left)
+			}
+			return nil
+		})
+	}
+	wants(map[string]int{"WebhookAndPolicy": accounts.PolicyProfiles, "WebhookAlone": more - 1, "NothingToRefuse": 1}, more)
+	for i := range more {
+		shared.must(t, "", "kubectl", "delete", "serviceaccountprofile", "-n", namespace, fmt.Sprintf("p%02d", i))
+	}
+	wants(map[string]int{"WebhookAndPolicy": accounts.PolicyProfiles - 1, "NothingToRefuse": 1}, 0)
+	shared.must(t, "", "kubectl", "label", "namespace", namespace, "identity.credence.dev/profiles-")
+	wants(map[string]int{"NamespaceNotEnabled": accounts.PolicyProfiles}, 0)
 }

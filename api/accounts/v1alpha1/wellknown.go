@@ -10,3 +10,11 @@ const (
 	// the pod can be compared with what its author wrote.
 	AnnotationFilledIn = "accounts.credence.dev/filled-in"
 )
+
+const (
+	// LabelGuardedBy, on a profile, has the value GuardedByWebhook where the policy credence-profile-pods leaves it to the webhook.
+	LabelGuardedBy   = "accounts.credence.dev/guarded-by"
+	GuardedByWebhook = "webhook"
+	// PolicyProfiles is how many profiles of a namespace the policy is evaluated with at most, for each of its pods.
+	PolicyProfiles = 20
+)

@@ -22,6 +22,7 @@ import (
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/profiles"
+	"github.com/credence-id/credence/internal/profiles/guards"
 )
 
 // Config is what the program needs.
@@ -81,6 +82,7 @@ func Run(ctx context.Context, config Config) error {
 func controllers(events record.EventRecorder, registry prometheus.Registerer, config Config) []profiles.Controller {
 	return []profiles.Controller{
 		&profiles.Statuses{Events: events, Log: config.Log},
+		&guards.Guards{},
 	}
 }
 

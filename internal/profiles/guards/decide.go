@@ -1,0 +1,87 @@
+package guards
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+)
+
+// Reasons of the condition Enforced.
+const (
+	reasonNotEnabled       = "NamespaceNotEnabled"
+	reasonNothingToRefuse  = "NothingToRefuse"
+	reasonWebhookAndPolicy = "WebhookAndPolicy"
+	reasonWebhookAlone     = "WebhookAlone"
+)
+
+// toWebhook returns the names of the profiles that are left to the webhook: those beyond the first PolicyProfiles. Profiles of which the
+// policy can refuse something come first, and then older ones.
+func toWebhook(profiles []accounts.ServiceAccountProfile) sets.Set[string] {
+	left := sets.New[string]()
+	if len(profiles) <= accounts.PolicyProfiles {
+		return left
+	}
+	order := make([]*accounts.ServiceAccountProfile, 0, len(profiles))
+	for i := range profiles {
+		order = append(order, &profiles[i])
+	}
+	slices.SortFunc(order, func(a, b *accounts.ServiceAccountProfile) int {
+		return cmp.Or(compare(seen(b), seen(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	for _, profile := range order[accounts.PolicyProfiles:] {
+		left.Insert(profile.Name)
+	}
+	return left
+}
+
+// compare orders false before true.
+func compare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// seen reports whether the policy can refuse something by a profile.
+func seen(p *accounts.ServiceAccountProfile) bool { return allows(p) || enforces(p) && !refers(p) }
+
+func allows(p *accounts.ServiceAccountProfile) bool {
+	return p.Spec.Secrets != nil && p.Spec.Secrets.Allowed != nil
+}
+
+func enforces(p *accounts.ServiceAccountProfile) bool {
+	return p.Spec.SecurityContext != nil && p.Spec.SecurityContext.Mode == accounts.ModeEnforce
+}
+
+func refers(p *accounts.ServiceAccountProfile) bool {
+	return p.Spec.SecurityContext != nil && p.Spec.SecurityContext.TemplateRef != nil
+}
+
+// enforced decides the condition Enforced: whether pods are refused that a profile does not allow, and by what.
+func enforced(p *accounts.ServiceAccountProfile, enabled, left bool, of int) metav1.Condition {
+	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+		return metav1.Condition{Type: accounts.ConditionEnforced, Status: status, Reason: reason, Message: message, ObservedGeneration: p.Generation}
+	}
+	switch {
+	case !enabled:
+		return is(metav1.ConditionFalse, reasonNotEnabled, fmt.Sprintf("profiles have no effect in namespace %s; a cluster admin enables them with: kubectl label namespace %s %s=%s",
+			p.Namespace, p.Namespace, accounts.LabelNamespaceProfiles, accounts.NamespaceEnabled))
+	case !allows(p) && !enforces(p):
+		return is(metav1.ConditionTrue, reasonNothingToRefuse, "the profile fills in, and refuses no pod")
+	case left:
+		return is(metav1.ConditionTrue, reasonWebhookAlone, fmt.Sprintf("the namespace has %d profiles: the policy credence-profile-pods is evaluated with %d of them, and leaves this one to the webhook", of, accounts.PolicyProfiles))
+	case !seen(p):
+		return is(metav1.ConditionTrue, reasonWebhookAlone, "the policy credence-profile-pods cannot see the SecurityContextTemplate that the profile refers to")
+	case enforces(p) && refers(p):
+		return is(metav1.ConditionTrue, reasonWebhookAndPolicy, "secrets.allowed holds by the policy credence-profile-pods too; the security context, of a SecurityContextTemplate, by the webhook alone")
+	}
+	return is(metav1.ConditionTrue, reasonWebhookAndPolicy, "pods are refused by the webhook, and by the policy credence-profile-pods")
+}
