@@ -44,6 +44,8 @@ type situation struct {
 	margin time.Duration
 	// newerThan is Provider.NewerThan.
 	newerThan time.Time
+	// alternatives is Provider.Alternatives.
+	alternatives int
 	// seen reports whether this very client was served the stored credential before.
 	seen bool
 	// interactive reports whether the user may be prompted.
@@ -87,8 +89,12 @@ func (s situation) renewsEarly() bool {
 	return s.now.After(e.Obtained.Add(served - min(max(life/10, margin), served/2)))
 }
 
-// refusals are those by the server of the client.
-func (s situation) refusals() Refusals { return s.entry.Refusals[s.cluster] }
+// refusals are those by the server of the client, without those that alternatives are there for.
+func (s situation) refusals() Refusals {
+	r := s.entry.Refusals[s.cluster]
+	r.Count = max(0, r.Count-s.alternatives)
+	return r
+}
 
 // fresh reports whether the stored credential can be served to a new client. If it was obtained in the future, the clock was set
 // back, and its expiry cannot be judged.

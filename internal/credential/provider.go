@@ -34,6 +34,9 @@ type Provider struct {
 	// NewerThan is when a credential is replaced early: a stored one that was got before it is served only if no new one can be got.
 	// Zero: any is served.
 	NewerThan time.Time
+	// Alternatives is how many other credentials the source has at hand: so many refusals in a row are each followed by the next one
+	// without a pause.
+	Alternatives int
 	// LockTimeout is how long to wait for another process. 0: DefaultLockTimeout.
 	LockTimeout time.Duration
 	// Patience is the time before a notice of waiting. 0: DefaultPatience; negative: at once.

@@ -136,7 +136,7 @@ func (t *turn) handAgain() Credential {
 		hint = "; the client does not name its cluster, so that this may be because of another one: set provideClusterInfo in the kubeconfig"
 	}
 	t.Terminal.Notice("the server seems to refuse this credential, as it did the one before; it is served until %s, when the next one may be got%s",
-		clock(t.entry.Refusals[t.info.cluster()].until()), hint)
+		clock(t.situation().refusals().until()), hint)
 	return t.hand()
 }
 
@@ -154,7 +154,7 @@ func (t *turn) withEarlyExpiry(e *Entry) Credential {
 }
 
 func (t *turn) situation() situation {
-	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), newerThan: t.NewerThan, interactive: t.info.Interactive, caller: t.caller, cluster: t.info.cluster()}
+	s := situation{entry: t.entry, now: t.Now(), margin: t.margin(), newerThan: t.NewerThan, alternatives: t.Alternatives, interactive: t.info.Interactive, caller: t.caller, cluster: t.info.cluster()}
 	s.seen = t.caller.known() && t.entry.has() && t.folder.Marked(t.name, mark(t.caller, t.info, t.entry)) >= t.maxServes()
 	return s
 }

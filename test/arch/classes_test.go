@@ -28,7 +28,7 @@ var classes = []class{
 	{"api", `^api/`, nil, "importers of the types get the types alone"},
 	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
 	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},
-	{"client", `^internal/(cluster|credential(/(cache|clientcertificate|file|keptfile|oidc(/settings)?|tokenexchange(/https)?|workloadidentity(/(kubeapi|kubeconfig))?))?|` +
+	{"client", `^internal/(cluster|credential(/(cache|clientcertificate|file|inorder|keptfile|oidc(/settings)?|tokenexchange(/https)?|workloadidentity(/(kubeapi|kubeconfig))?))?|` +
 		`discovery/source|gmsa/credentialspecs|keyring/(keystore|report|settings)|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|drift/survey|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},

@@ -23,6 +23,8 @@ type Kind struct {
 	Name string
 	// Argument is the name of the argument that follows; empty: no argument.
 	Argument string
+	// Lines is true if the arguments are command lines of other sources, with -- before each.
+	Lines bool
 	// Kubeconfig is true if the source calls the cluster of a kubeconfig, which is chosen by flags.
 	Kubeconfig bool
 	// Person is true if a person may have to act.
@@ -45,6 +47,7 @@ func Kinds() []Kind {
 		{Name: "client-certificate", Kubeconfig: true, Person: true, Flags: clientCertificateFlags},
 		{Name: "token-exchange", Files: []string{"ca-file", "client-secret-file", "subject-token-file"}, Flags: tokenExchangeFlags},
 		{Name: "file", Unkept: true, Files: []string{"path", "folder"}, Flags: fileFlags},
+		{Name: "in-order", Lines: true, Person: true, Flags: inOrderFlags},
 	}
 }
 
@@ -58,6 +61,8 @@ type Settings interface {
 type Place struct {
 	// Kubeconfig, Context and Namespace are the flags of these names.
 	Kubeconfig, Context, Namespace string
+	// CacheFolder is the flag of that name.
+	CacheFolder string
 	// Environment looks up a variable; required.
 	Environment func(string) string
 	// Home is the user's folder, and Program the path of this program; empty: not known.
@@ -94,9 +99,10 @@ func (p Place) access(info credential.ExecInfo) (kubeconfig.Access, error) {
 // Chosen is a source with what its provider must know.
 type Chosen struct {
 	credential.Source
-	// Margin, LockTimeout and CostsPerson are those of credential.Provider; 0: its defaults.
+	// Margin, LockTimeout, CostsPerson and Alternatives are those of credential.Provider; 0: its defaults.
 	Margin, LockTimeout time.Duration
 	CostsPerson         bool
+	Alternatives        int
 }
 
 // Provider returns the provider for the source and an ask. folder is empty for the default one; without one, nothing is kept.
@@ -110,7 +116,7 @@ func (c Chosen) Provider(folder string, info credential.ExecInfo, now func() tim
 	}
 	return &credential.Provider{
 		Folder: folder, Now: now, Caller: credential.Client(os.Getenv), Terminal: terminal,
-		Margin: c.Margin, LockTimeout: c.LockTimeout, CostsPerson: c.CostsPerson,
+		Margin: c.Margin, LockTimeout: c.LockTimeout, CostsPerson: c.CostsPerson, Alternatives: c.Alternatives,
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -16,6 +17,8 @@ type Line struct {
 	Args     []string
 	// CacheFolder is the flag of that name.
 	CacheFolder string
+	kind        Kind
+	flags       *pflag.FlagSet
 	// kubeconfig, context and namespace are the flags that choose a cluster.
 	kubeconfig, context, namespace string
 }
@@ -51,7 +54,8 @@ func ParseLine(args []string) (*Line, error) {
 		return nil, err
 	}
 	line.Args = flags.Args()
-	if most := map[bool]int{true: 1}[kind.Argument != ""]; len(line.Args) > most {
+	line.kind, line.flags = kind, flags
+	if most := map[bool]int{true: 1}[kind.Argument != ""]; len(line.Args) > most && !kind.Lines {
 		return nil, fmt.Errorf("there are %d arguments", len(line.Args))
 	}
 	return line, nil
@@ -69,5 +73,62 @@ func (l *Line) addKubeconfigFlags(flags *pflag.FlagSet) {
 // Choose returns the source that the command line names.
 func (l *Line) Choose(place Place, info credential.ExecInfo) (Chosen, error) {
 	place.Kubeconfig, place.Context, place.Namespace = l.kubeconfig, l.context, l.namespace
+	if l.CacheFolder != "" {
+		place.CacheFolder = l.CacheFolder
+	}
 	return l.Settings.Choose(l.Args, place, info)
+}
+
+// Words returns the words of a command line that name the same source, with the paths of files absolute.
+func (l *Line) Words() []string { return l.kind.Words(l.Args, l.flags) }
+
+// Words is Line.Words for arguments and flags that were parsed. Flags that are not of the source are left out.
+func (k Kind) Words(args []string, flags *pflag.FlagSet) []string {
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	k.Flags(own)
+	CacheFolderFlag(own, new(string))
+	if k.Kubeconfig {
+		(&Line{}).addKubeconfigFlags(own)
+	}
+	words := []string{k.Name}
+	if !k.Lines {
+		words = append(words, args...)
+	}
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Changed || own.Lookup(flag.Name) == nil {
+			return
+		}
+		values := []string{flag.Value.String()}
+		if slice, ok := flag.Value.(pflag.SliceValue); ok {
+			values = slice.GetSlice()
+		}
+		for _, value := range values {
+			if slices.Contains(append([]string{"cache-folder", "kubeconfig"}, k.Files...), flag.Name) {
+				value = here(value)
+			}
+			words = append(words, "--"+flag.Name+"="+value)
+		}
+	})
+	if !k.Lines {
+		return words
+	}
+	lines, err := parseLines(args)
+	if err != nil {
+		return append(append(words, "--"), args...)
+	}
+	for _, line := range lines {
+		words = append(append(words, "--"), line.Words()...)
+	}
+	return words
+}
+
+// here is the absolute path, for this working directory.
+func here(path string) string {
+	if path == "" {
+		return path
+	}
+	if absolute, err := filepath.Abs(path); err == nil {
+		return absolute
+	}
+	return path
 }

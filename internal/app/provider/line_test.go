@@ -3,6 +3,7 @@ package provider
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +14,48 @@ import (
 func TestLinesThatAreNone(t *testing.T) {
 	for _, line := range []string{
 		"", "credential", "nothing", "--help", "file --help", "file --path", "file --path x y", "file --unknown x", "file --kubeconfig x", "oidc x",
+		"in-order --path x -- file -- file", "in-order --kubeconfig x -- file --path x -- file --path y",
 		"workload-identity a b", "workload-identity a --token x", "status", "credential credential file",
 	} {
 		if _, err := ParseLine(strings.Fields(line)); err == nil {
 			t.Errorf("%q is taken", line)
 		}
+	}
+}
+
+// Lines within a line: each is named by its number where it cannot be used.
+func TestLinesInOrder(t *testing.T) {
+	for line, want := range map[string]string{
+		"in-order":                                                       "source 1: no source is given",
+		"in-order -- file --path /x":                                     "wanted are two sources at least",
+		"in-order -- file --path /x --":                                  "source 2: no source is given",
+		"in-order -- -- file --path /x":                                  "source 1: no source is given",
+		"in-order -- file --path /x -- nothing":                          `source 2: unknown source "nothing"`,
+		"in-order -- file --path /x -- file":                             "source 2 (file): --path is missing",
+		"in-order -- file --path /x -- file -x":                          "source 2: unknown shorthand flag: 'x' in -x",
+		"in-order -- file --path x -- oidc":                              "source 1 (file): --path x is not an absolute path",
+		"in-order -- in-order -- file --path /x":                         "source 1: in-order is not a source of in-order",
+		"in-order -- file --path /x -- file --path /x":                   "sources 1 and 2 are the same",
+		"in-order -- file --path /x -- file --path /y --cache-folder /z": "source 2: --cache-folder is for all sources",
+	} {
+		parsed, err := ParseLine(strings.Fields(line))
+		if err == nil {
+			_, err = parsed.Choose(Here(time.Now), credential.ExecInfo{FromClient: true})
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+	line, err := ParseLine(strings.Fields("in-order --cache-folder c -- file --path x -- workload-identity app -n n --kubeconfig k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := []string{
+		"in-order", "--cache-folder=" + here("c"), "--", "file", "--path=" + here("x"), "--", "workload-identity", "app", "--kubeconfig=" + here("k"), "--namespace=n",
+	}
+	if got := line.Words(); !slices.Equal(got, want) {
+		t.Errorf("words %q, want %q", got, want)
 	}
 }
 

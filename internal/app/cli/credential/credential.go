@@ -45,7 +45,7 @@ Exit codes: 0 done, 1 refused, 2 wrong usage, 3 a server could not be reached,
 		if !kind.Unkept {
 			use.long += keepHelp
 			use.example = func(line string) string {
-				return "  credence credential " + line + "\n  credence credential " + line + " --keep /run/app/credential"
+				return "  credence credential " + line + "\n  credence credential " + withFlags(kind, line, "--keep /run/app/credential")
 			}
 			use.flags = kept.addFlags
 		}

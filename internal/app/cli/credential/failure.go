@@ -10,6 +10,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/cache"
+	"github.com/credence-id/credence/internal/credential/inorder"
 	"github.com/credence-id/credence/internal/credential/keptfile"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
 	"github.com/credence-id/credence/internal/wording"
@@ -22,6 +23,9 @@ func (s *source) failed(cmd *cobra.Command, args []string, info credential.ExecI
 	case errors.Is(err, credential.ErrNeedsPerson):
 		failed.Code = command.ExitNeedsPerson
 		failed.Hint = "in a terminal: " + cmd.Root().DisplayName() + " login " + shellLine(s.line(cmd, args))
+		if all, ok := errors.AsType[*inorder.Error](err); ok {
+			failed.Hint = "in a terminal: " + cmd.Root().DisplayName() + " login " + all.Login()
+		}
 		if info.Cluster != nil && len(info.Cluster.Config) > 0 {
 			// The command line is not all that names the source.
 			failed.Hint = "run the client in a terminal, where it can prompt"

@@ -42,7 +42,8 @@ func TestBothProgramsAgreeOnKeys(t *testing.T) {
 		"client-certificate --user-name jane", "client-certificate --user-name jane --context b --group z --group a,b --duration 2h --signer example.com/x",
 		"client-certificate --user-name joe --usage 'client-auth' --usage client\u00a0auth --renew-before 1h",
 		"token-exchange --endpoint https://e --subject-token-file /t", "token-exchange --endpoint https://e --subject-token-file /t --audience a --audience b,c --scope s --resource https://r --authentication basic --client-id c --client-secret-file /s --ca-file /c --requested-token-type x",
-		"file --path /t",
+		"file --path /t", "in-order -- file --path /t -- oidc --issuer https://i.example.com --client-id c", "in-order -- file --path /t -- file --path /u",
+		"in-order -- oidc --issuer https://i.example.com --client-id c -- file --path /t", "in-order -- workload-identity app -n o -- workload-identity app",
 	} {
 		args := strings.Fields(line)
 		small, err := keyOfSmall(args, info)

@@ -46,7 +46,7 @@ refuses a credential does not count for the others; --provide-cluster-info=false
 leaves that out. If --provide-cluster-info is given, that cluster's configuration may
 name what the other flags do not.`,
 			example: func(line string) string {
-				return "  credence kubeconfig " + line + " --entry me\n  credence kubeconfig " + line + " --file ~/.kube/config --for-context production"
+				return "  credence kubeconfig " + withFlags(kind, line, "--entry me") + "\n  credence kubeconfig " + withFlags(kind, line, "--file ~/.kube/config --for-context production")
 			},
 			flags: entry.addFlags,
 			run:   entry.run,
@@ -144,14 +144,4 @@ func (e *userEntry) print(s *source, entry clientcmdapi.ExecConfig) error {
 	}
 	_, err = s.Out.Write(text)
 	return err
-}
-
-func absolutePath(path string) string {
-	if path == "" {
-		return path
-	}
-	if absolute, err := filepath.Abs(path); err == nil {
-		return absolute
-	}
-	return path
 }

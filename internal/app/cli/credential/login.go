@@ -27,7 +27,7 @@ keep the credential, so that clients get it without a prompt. One that is kept
 already is replaced. Nothing secret is printed.`,
 	}
 	for _, kind := range provider.Kinds() {
-		if kind.Unkept {
+		if kind.Unkept || kind.Lines {
 			continue
 		}
 		use := sourceUse{

@@ -38,6 +38,14 @@ type sourceUse struct {
 	flags func(*pflag.FlagSet)
 }
 
+// withFlags adds flags to the example of a source, which a source that takes command lines has before these.
+func withFlags(kind provider.Kind, line, flags string) string {
+	if kind.Lines {
+		return strings.Replace(line, kind.Name, kind.Name+" "+flags, 1)
+	}
+	return line + " " + flags
+}
+
 // clusterFlags are those that choose the cluster of a source. Others, such as --token, would be another credential.
 var clusterFlags = []string{"kubeconfig", "kube-context", "context", "namespace"}
 
@@ -69,6 +77,11 @@ func newSourceCommand(terminal *screen.Terminal, kube *connection.Flags, kind pr
 		// A cluster's own configuration may name it instead.
 		cmd.Use = fmt.Sprintf("%s [%s]", kind.Name, kind.Argument)
 		cmd.Args = cobra.MaximumNArgs(1)
+	}
+	if kind.Lines {
+		cmd.Use = kind.Name + " -- SOURCE... -- SOURCE..."
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.DisableFlagsInUseLine = true
 	}
 	s.complete(cmd)
 	return cmd
@@ -121,6 +134,7 @@ func (s *source) refuseOthers(cmd *cobra.Command) error {
 func (s *source) choose(cmd *cobra.Command, args []string, info credential.ExecInfo) (provider.Chosen, error) {
 	place := provider.Here(s.Now)
 	place.Kubeconfig, place.Context, place.Namespace = *s.connection.Config.KubeConfig, *s.connection.Config.Context, *s.connection.Config.Namespace
+	place.CacheFolder = s.cacheFolder
 	place.Network = provider.Network{Tokens: kubeapi.Tokens, Certificates: kubeapi.Certificates, Exchange: https.Poster{}, OpenID: openID}
 	chosen, err := s.settings.Choose(args, place, info)
 	if err != nil {
@@ -160,30 +174,5 @@ func (s *source) serve(cmd *cobra.Command, args []string, info credential.ExecIn
 
 // line returns the words of a command line that name the same source, with the paths of files absolute.
 func (s *source) line(cmd *cobra.Command, args []string) []string {
-	line := append([]string{s.kind.Name}, args...)
-	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	s.kind.Flags(own)
-	provider.CacheFolderFlag(own, new(string))
-	add := func(flag *pflag.Flag) {
-		values := []string{flag.Value.String()}
-		if slice, ok := flag.Value.(pflag.SliceValue); ok {
-			values = slice.GetSlice()
-		}
-		for _, value := range values {
-			if slices.Contains(append([]string{"cache-folder", "kubeconfig"}, s.kind.Files...), flag.Name) {
-				value = absolutePath(value)
-			}
-			line = append(line, "--"+flag.Name+"="+value)
-		}
-	}
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		switch {
-		case !flag.Changed:
-		case own.Lookup(flag.Name) != nil:
-			add(flag)
-		case s.kind.Kubeconfig && slices.Contains(clusterFlags, flag.Name):
-			add(flag)
-		}
-	})
-	return line
+	return s.kind.Words(args, cmd.Flags())
 }

@@ -157,6 +157,8 @@ func whom(key map[string]string) string {
 		return fmt.Sprintf("%s at %s", key["commonName"], key["server"])
 	case "token-exchange":
 		return strings.TrimSpace(fmt.Sprintf("%s by %s", strings.ReplaceAll(key["audiences"], "\n", " "), key["endpoint"]))
+	case "in-order":
+		return "several, in their order"
 	}
 	return "-"
 }

@@ -52,4 +52,12 @@ anew each time, and nothing is kept. With --folder, the cluster's own configurat
 names the file in it: {"file": {"name": …}}.`,
 		example: "file --path /var/run/secrets/tokens/token",
 	},
+	"in-order": {
+		short: "The first of several sources whose credential the server takes",
+		long: `The credential of the first of several sources that has one. If the server refuses it,
+so that the client requests another, the next source is tried; a source whose credential
+was refused comes last for a day. Before each source is --, and after it the words of
+"credence credential". If no source has a credential, all reasons are printed.`,
+		example: "in-order -- file --path /var/run/secrets/tokens/token -- workload-identity my-app -n my-team",
+	},
 }
