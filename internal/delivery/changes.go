@@ -2,12 +2,14 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	profilesv1alpha1 "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/workload"
 )
@@ -27,7 +29,7 @@ func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 		return
 	}
 	for i := range list.Items {
-		if names(&list.Items[i], identity.Name) {
+		if names, err := workload.Identities(ctx, a.manager.GetCache(), &list.Items[i]); err == nil && slices.Contains(names, identity.Name) {
 			a.services.add(client.ObjectKeyFromObject(&list.Items[i]), 0)
 		}
 	}
@@ -88,6 +90,15 @@ func (a *Agent) retainNamespaces(ctx context.Context) {
 	for i := range list.Items {
 		if _, ok := list.Items[i].Annotations[v1alpha1.AnnotationAccountIdentities]; ok {
 			wanted[list.Items[i].Namespace] = struct{}{}
+		}
+	}
+	var profiles profilesv1alpha1.ServiceAccountProfileList
+	if err := a.manager.GetCache().List(ctx, &profiles, client.UnsafeDisableDeepCopy); err != nil {
+		return
+	}
+	for i := range profiles.Items {
+		if workload.Lists(&profiles.Items[i]) {
+			wanted[profiles.Items[i].Namespace] = struct{}{}
 		}
 	}
 	a.identities.Retain(func(namespace string) bool { _, ok := wanted[namespace]; return ok })

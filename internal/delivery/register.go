@@ -18,17 +18,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	profilesv1alpha1 "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/accounts"
 	"github.com/credence-id/credence/internal/delivery/bindings"
 	"github.com/credence-id/credence/internal/delivery/gates"
 	"github.com/credence-id/credence/internal/delivery/workload"
-	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // identityIndex is that of cached Secrets by namespace/name of their identity.
@@ -37,13 +38,15 @@ const identityIndex = "identity"
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	_ = corev1.AddToScheme(s) // it only adds types
+	_ = profilesv1alpha1.AddToScheme(s)
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	return s
 }
 
 // mapper knows the few resources that are used, so that starting needs no answer of the API.
 func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, profilesv1alpha1.SchemeGroupVersion})
+	m.Add(profilesv1alpha1.SchemeGroupVersion.WithKind("ServiceAccountProfile"), meta.RESTScopeNamespace)
 	for _, kind := range []string{"Secret", "Pod", "ServiceAccount"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
@@ -58,12 +61,24 @@ func byObject() map[client.Object]cache.ByObject {
 			Field:     fields.OneTermEqualSelector("spec.nodeName", ""),
 			Transform: gatedOnly,
 		},
+		&profilesv1alpha1.ServiceAccountProfile{}: {Transform: identitiesOnly},
 	}
 }
 
 // requestors selects the Secrets that request tokens.
 func requestors() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor})
+}
+
+// identitiesOnly keeps of a profile the list of identities.
+func identitiesOnly(object any) (any, error) {
+	profile, ok := object.(*profilesv1alpha1.ServiceAccountProfile)
+	if !ok {
+		return object, nil
+	}
+	small := &profilesv1alpha1.ServiceAccountProfile{ObjectMeta: metav1.ObjectMeta{Namespace: profile.Namespace, Name: profile.Name, UID: profile.UID, ResourceVersion: profile.ResourceVersion}}
+	small.Spec.WorkloadIdentities = profile.Spec.WorkloadIdentities
+	return small, nil
 }
 
 // gatedOnly keeps of a pod what the gates need.
@@ -86,12 +101,6 @@ func gatedOnly(object any) (any, error) {
 
 func accountList() *metav1.PartialObjectMetadataList {
 	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccountList"}}
-}
-
-// names reports whether a service account gives its pods an identity.
-func names(account metav1.Object, identity string) bool {
-	list, err := tokensecret.ParseIdentities(account.GetAnnotations()[v1alpha1.AnnotationAccountIdentities])
-	return err == nil && slices.Contains(list, identity)
 }
 
 // register connects the controllers with what they watch.
@@ -121,6 +130,12 @@ func (a *Agent) register(config Config) error {
 	}
 	if err := builder.ControllerManagedBy(a.manager).Named("accounts").
 		For(workload.NewAccount(), builder.WithPredicates(predicate.NewPredicateFuncs(a.concerns))).
+		// A profile has the name of its account. The list that it had matters, too.
+		Watches(&profilesv1alpha1.ServiceAccountProfile{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.Funcs{
+			CreateFunc: func(e event.CreateEvent) bool { return workload.Lists(e.Object) },
+			UpdateFunc: func(e event.UpdateEvent) bool { return workload.Lists(e.ObjectOld) || workload.Lists(e.ObjectNew) },
+			DeleteFunc: func(e event.DeleteEvent) bool { return workload.Lists(e.Object) },
+		})).
 		Watches(workload.NewNamespace(), handler.EnqueueRequestsFromMapFunc(a.accountsIn)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(accountRequest)).
 		WatchesRawSource(source.Func(a.services.start)).
@@ -139,6 +154,10 @@ func (a *Agent) register(config Config) error {
 // concerns reports whether a service account has, or may still have, Secrets of the agent.
 func (a *Agent) concerns(object client.Object) bool {
 	if _, ok := object.GetAnnotations()[v1alpha1.AnnotationAccountIdentities]; ok {
+		return true
+	}
+	var profile profilesv1alpha1.ServiceAccountProfile
+	if err := a.manager.GetCache().Get(context.Background(), client.ObjectKeyFromObject(object), &profile); err == nil && workload.Lists(&profile) {
 		return true
 	}
 	var secrets corev1.SecretList

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
 // profiled is a namespace with a service account cart, whose profiles are applied.
@@ -369,4 +371,53 @@ func TestThousandProfiles(t *testing.T) {
 	if pod := p.mustCreate(t, cart("", "")); *pod.Spec.SecurityContext.RunAsUser != 20017 {
 		t.Errorf("the pod has %s", asJSON(t, pod.Spec.SecurityContext))
 	}
+}
+
+// The identities of a profile are delivered as those of the annotation are. Both at once are refused.
+func TestProfileGivesIdentities(t *testing.T) {
+	inTurn(t)
+	p := newProfiled(t, v1alpha1.LabelNamespaceIdentities)
+	p.profile(t, "cart", `{"workloadIdentities":["banana"],"secrets":{"allowed":[]}}`)
+	client := shared.client(t).CoreV1()
+	shared.create(t, p.namespace, "banana", "vault", "sts")
+	shared.bind(t, p.namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: "cart", Namespace: p.namespace})
+	shared.bind(t, p.namespace, "credence:agent:identities", rbacv1.Subject{Kind: "ServiceAccount", Name: "credence-agent", Namespace: "credence-system"})
+	var pod *corev1.Pod
+	eventually(t, func() error {
+		var answer string
+		if pod, answer = p.create(t, cart("", ""), false); pod == nil || len(pod.Spec.SchedulingGates) == 0 {
+			return fmt.Errorf("the pod gets no identity: %s", answer)
+		}
+		return nil
+	})
+	eventually(t, func() error { // the agent has delivered the token
+		found, err := client.Pods(p.namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		if err == nil && len(found.Spec.SchedulingGates) > 0 {
+			return errors.New("the pod waits for its token")
+		}
+		return err
+	})
+	stdout := shared.must(t, "", "credence", "explain", "pod", pod.Name, "-n", p.namespace)
+	if !strings.Contains(stdout, "cart, which lists 1 identity in its profile") || !strings.Contains(stdout, "identity banana") {
+		t.Errorf("explain:\n%s", stdout)
+	}
+	_, err := client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
+	refused(t, "the annotation beside the profile", err, "only one of them may")
+	p.profile(t, "cart", `{}`)
+	_, err = client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
+	allowed(t, "the annotation alone", err)
+	p.profile(t, "cart", `{"workloadIdentities":["banana"]}`)
+	if pod, answer := p.create(t, cart("", ""), true); pod != nil || !strings.Contains(answer, "only one of them may") {
+		t.Errorf("a pod of an account with both: %q", answer)
+	}
+	// An empty list gives none, whatever the annotation was.
+	_, err = client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, []byte(`{"metadata":{"annotations":null}}`), metav1.PatchOptions{})
+	allowed(t, "no annotation", err)
+	p.profile(t, "cart", `{"workloadIdentities":[]}`)
+	eventually(t, func() error { // the service account is read as it is, a moment after its change
+		if pod, answer := p.create(t, cart("", ""), true); pod == nil || len(pod.Spec.SchedulingGates) > 0 {
+			return fmt.Errorf("an empty list: %s", answer)
+		}
+		return nil
+	})
 }

@@ -4,6 +4,7 @@ package accounts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -81,8 +82,12 @@ func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	var wanted []string
 	if on {
-		if wanted, err = tokensecret.ParseIdentities(account.Annotations[v1alpha1.AnnotationAccountIdentities]); err != nil {
-			a.warn(account, problem{"InvalidAnnotation", fmt.Sprintf("annotation %s %v", v1alpha1.AnnotationAccountIdentities, err)})
+		wanted, err = workload.Identities(ctx, a.Client, account)
+		if err != nil && !errors.Is(err, workload.ErrList) {
+			return reconcile.Result{}, err
+		}
+		if err != nil {
+			a.warn(account, problem{"InvalidAnnotation", strings.TrimPrefix(err.Error(), workload.ErrList.Error()+": ")})
 			// The Secrets stay: an annotation that cannot be read is not an order to delete. The account is read again, because no event comes when the annotation goes.
 			return reconcile.Result{RequeueAfter: failures.Again}, nil
 		}

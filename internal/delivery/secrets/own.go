@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,9 +39,12 @@ func own(ctx context.Context, reader client.Reader, secret metav1.Object, reques
 	if secret.GetAnnotations()[v1alpha1.AnnotationReleased] != "" {
 		return "", nil // pods still mount it, or may in a moment
 	}
-	wanted, err := tokensecret.ParseIdentities(found.Annotations[v1alpha1.AnnotationAccountIdentities])
-	if err != nil {
+	wanted, err := workload.Identities(ctx, reader, found)
+	if errors.Is(err, workload.ErrList) {
 		return "", nil // an invalid annotation is not an order to delete; the account gets an Event
+	}
+	if err != nil {
+		return "", err
 	}
 	for _, name := range wanted {
 		if name == request.Identity.Name {
