@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,8 +25,8 @@ func scheme() *runtime.Scheme {
 
 // namespaced and clusterScoped are the kinds that controllers read or write.
 var (
-	namespaced    = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("ServiceAccountProfile"), corev1.SchemeGroupVersion.WithKind("ServiceAccount")}
-	clusterScoped = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("SecurityContextTemplate"), corev1.SchemeGroupVersion.WithKind("Namespace")}
+	namespaced    = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("ServiceAccountProfile"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding")}
+	clusterScoped = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("SecurityContextTemplate"), accounts.SchemeGroupVersion.WithKind("NamespaceTemplate"), corev1.SchemeGroupVersion.WithKind("Namespace")}
 )
 
 // mapper knows the few resources that are used, so that starting needs no answer of the API.

@@ -65,7 +65,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 		"a token of another part":          {"POST", ours + "/serviceaccounts/credence-apiserver/token" + dry, "application/json", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{}}`, ""},
 		"the rights of an administrator":   {"POST", rbac + "/clusterrolebindings" + dry, "application/json", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`, ""},
 		"more in a role of its own":        {"PATCH", rbac + "/clusterroles/credence:webhook" + dry, mergePatch, `{"rules":[]}`, ""},
-		"the label of a namespace":         {"PATCH", core + "/" + namespace + dry, mergePatch, `{"metadata":{"labels":{"` + v1alpha1.LabelNamespaceIdentities + `":"` + v1alpha1.NamespaceEnabled + `"}}}`, ""},
+		"the label of a namespace":         {"PATCH", core + "/" + namespace + dry, mergePatch, `{"metadata":{"labels":{"` + v1alpha1.LabelNamespaceIdentities + `":"` + v1alpha1.NamespaceEnabled + `"}}}`, "profiles"},
 		"the annotation of an account":     {"PATCH", core + "/" + namespace + "/serviceaccounts/default" + dry, mergePatch, `{"metadata":{"annotations":{"` + v1alpha1.AnnotationAccountIdentities + `":"one"}}}`, ""},
 		"a guard that is taken away":       {"DELETE", admit + "/validatingadmissionpolicybindings/credence-agent-secrets" + dry, "", "", ""},
 		"a webhook that is taken away":     {"DELETE", admit + "/mutatingwebhookconfigurations/credence-webhook" + dry, "", "", ""},

@@ -13,7 +13,7 @@ func NewCommand() *cobra.Command {
 		Use:   "profiles",
 		Short: "Look after the profiles of service accounts",
 		Long: `Report in the status of each ServiceAccountProfile of the workload cluster what became of it: whether it can be
-applied, and why not.
+applied, and why not. Make namespaces what the NamespaceTemplates that select them have.
 
 It holds no keys and can read no Secret. Of several replicas the leader alone works.`,
 		Example:      `  credence-server profiles`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,6 +24,7 @@ import (
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/profiles"
 	"github.com/credence-id/credence/internal/profiles/guards"
+	"github.com/credence-id/credence/internal/profiles/namespaces"
 )
 
 // Config is what the program needs.
@@ -51,6 +53,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
+	cluster.QPS, cluster.Burst = 50, 100 // a template of 200 namespaces makes 1,000 objects
 	client, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return fmt.Errorf("make client of the workload cluster: %w", err)
@@ -83,6 +86,7 @@ func controllers(events record.EventRecorder, registry prometheus.Registerer, co
 	return []profiles.Controller{
 		&profiles.Statuses{Events: events, Log: config.Log},
 		&guards.Guards{},
+		&namespaces.Controller{Log: config.Log, Now: time.Now},
 	}
 }
 

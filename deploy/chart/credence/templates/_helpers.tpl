@@ -118,6 +118,7 @@ capabilities: {drop: [ALL]}
 - base/71-profiles.yaml
 - base/72-profile-guards.yaml
 - base/73-profiles-process.yaml
+- base/74-namespace-templates.yaml
 {{- if not .Values.workloads.identityKubeconfigSecret }}
 - base/57-identities-of-this-cluster.yaml
 {{- end }}

@@ -1,0 +1,183 @@
+package namespaces
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+)
+
+func TestMissing(t *testing.T) {
+	for _, test := range []struct{ label, wanted, stored, want string }{
+		{"pod-security.kubernetes.io/enforce", "baseline", "", "baseline"},
+		{"pod-security.kubernetes.io/enforce", "restricted", "baseline", "restricted"},
+		{"pod-security.kubernetes.io/enforce", "baseline", "restricted", ""},
+		{"pod-security.kubernetes.io/enforce", "baseline", "baseline", ""},
+		{"pod-security.kubernetes.io/enforce", "restricted", "custom", ""},
+		{"identity.credence.dev/account-use", "warn", "audit", "warn"},
+		{"identity.credence.dev/account-use", "warn", "enforce", ""},
+		{"identity.credence.dev/workload-identities", "enabled", "", "enabled"},
+	} {
+		got := missing(map[string]string{test.label: test.wanted}, map[string]string{test.label: test.stored})
+		if got[test.label] != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+	for label, want := range map[string]string{"team": "not a label that a template sets", "pod-security.kubernetes.io/enforce-version": "not a label", "identity.credence.dev/account-use": "must be audit or warn or enforce"} {
+		if err := checkLabels(map[string]string{label: "x"}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", label, err)
+		}
+	}
+}
+
+func template(name string, age time.Duration, spec string) *accounts.NamespaceTemplate {
+	t := &accounts.NamespaceTemplate{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(1e9, 0).Add(-age))}}
+	if err := yaml.UnmarshalStrict([]byte(spec), &t.Spec); err != nil {
+		panic(err)
+	}
+	return t
+}
+
+const teams = `
+namespaceSelector: {matchLabels: {team: a}}
+labels: {identity.credence.dev/workload-identities: enabled, identity.credence.dev/account-use: enforce}
+serviceAccounts:
+- name: default
+  automountToken: false
+- name: app
+  annotations: {identity.credence.dev/workload-identities: 'app-{namespace}'}
+  profile: {workloadIdentities: ['app-{namespace}'], securityContext: {pod: {runAsUser: 20017}}}
+roleBindings:
+- {name: app, clusterRole: 'credence:accounts:default', serviceAccounts: [app]}
+- {name: leads, clusterRole: view, groups: ['leads-{namespace}']}
+`
+
+func TestWanted(t *testing.T) {
+	objects, err := wanted(&template("x", 0, teams).Spec, "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, object := range objects {
+		text, err := json.Marshal(object.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(text))
+	}
+	want := []string{
+		`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":"app","namespace":"shop"},"spec":{"securityContext":{"pod":{"runAsUser":20017}},"workloadIdentities":["app-shop"]}}`,
+		`{"apiVersion":"v1","automountServiceAccountToken":false,"kind":"ServiceAccount","metadata":{"name":"default","namespace":"shop"}}`,
+		`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"annotations":{"identity.credence.dev/workload-identities":"app-shop"},"name":"app","namespace":"shop"}}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"app","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"credence:accounts:default"},"subjects":[{"kind":"ServiceAccount","name":"app","namespace":"shop"}]}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"leads","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"leads-shop"}]}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"credence-agent","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"credence:agent:identities"},"subjects":[{"kind":"ServiceAccount","name":"credence-agent","namespace":"credence-system"}]}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for spec, want := range map[string]string{
+		"serviceAccounts: [{name: 'x-{cluster}'}]":                                                                                "{cluster} is not a placeholder",
+		"serviceAccounts: [{name: 'a-{namespace}'}, {name: a-shop}]":                                                              "ServiceAccount a-shop is in the template twice",
+		"labels: {identity.credence.dev/workload-identities: enabled}\nroleBindings: [{name: credence-agent, clusterRole: view}]": "RoleBinding credence-agent is in the template twice",
+	} {
+		if _, err := wanted(&template("x", 0, spec).Spec, "shop"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", spec, err, want)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	old := template("old", time.Hour, teams)
+	for name, test := range map[string]struct {
+		spec           string
+		labels         map[string]string
+		objects        []key
+		contradictions []string
+	}{
+		"the same": {"serviceAccounts: [{name: default, automountToken: false}]", nil, []key{{"ServiceAccount", "default"}}, nil},
+		"otherwise": {
+			"labels: {identity.credence.dev/account-use: audit, pod-security.kubernetes.io/warn: baseline}\nserviceAccounts: [{name: default, automountToken: true}, {name: mail}]",
+			map[string]string{"pod-security.kubernetes.io/warn": "baseline"}, []key{{"ServiceAccount", "mail"}},
+			[]string{"ServiceAccount default differs from the one in the older template old", "label identity.credence.dev/account-use is audit here, and enforce in the older template old"},
+		},
+	} {
+		labels, objects, contradictions, err := split(template("new", 0, test.spec), []*accounts.NamespaceTemplate{old}, "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var keys []key
+		for _, object := range objects {
+			keys = append(keys, keyOf(object))
+		}
+		if diff := cmp.Diff([]any{test.labels, test.objects, test.contradictions}, []any{labels, keys, contradictions}); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+	if byAge(old, template("new", 0, teams)) >= 0 || byAge(template("a", 0, teams), template("b", 0, teams)) >= 0 {
+		t.Error("templates are not in order")
+	}
+}
+
+func TestOwned(t *testing.T) {
+	namespace := newNamespace()
+	namespace.Labels = map[string]string{"mine": "1", "theirs": "2"}
+	entry := func(manager string, operation metav1.ManagedFieldsOperationType, label string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:labels":{"f:%s":{}}}}`, label))}
+	}
+	namespace.ManagedFields = []metav1.ManagedFieldsEntry{
+		entry(fieldManager, metav1.ManagedFieldsOperationApply, "mine"), entry("kubectl", metav1.ManagedFieldsOperationApply, "theirs"), entry(fieldManager, metav1.ManagedFieldsOperationUpdate, "theirs"),
+	}
+	if diff := cmp.Diff(map[string]string{"mine": "1"}, owned(namespace)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	var many []accounts.IncompleteNamespace
+	for i := range 150 {
+		many = append(many, accounts.IncompleteNamespace{Name: fmt.Sprintf("n-%03d", 149-i), Reason: reasonConflict, Message: "label x: is another's"})
+	}
+	for want, r := range map[string]report{
+		"False Invalid":      {invalid: "spec.namespaceSelector: it selects all namespaces: name a label"},
+		"False NoNamespaces": {},
+		"False Incomplete":   {namespaces: 200, incomplete: many},
+		"True Complete":      {namespaces: 200},
+	} {
+		got := status(accounts.NamespaceTemplateStatus{}, 3, r)
+		ready := got.Conditions[0]
+		if string(ready.Status)+" "+ready.Reason != want || ready.Message == "" || ready.ObservedGeneration != 3 || len(got.Incomplete) > 100 || int(got.Namespaces) != r.namespaces {
+			t.Errorf("want %s: %+v", want, ready)
+		}
+	}
+	if got := status(accounts.NamespaceTemplateStatus{}, 1, report{namespaces: 200, incomplete: many}); got.Incomplete[0].Name != "n-000" || len(got.Incomplete) != 100 {
+		t.Errorf("incomplete: %d, %v", len(got.Incomplete), got.Incomplete[0])
+	}
+	if _, err := selectorOf(template("x", 0, "namespaceSelector: {}")); err == nil {
+		t.Error("an empty selector selects all")
+	}
+}
+
+func TestSort(t *testing.T) {
+	resource := schema.GroupResource{Resource: "serviceaccounts"}
+	terminating := apierrors.NewForbidden(resource, "x", fmt.Errorf("it terminates"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "NamespaceTerminating"}}
+	for want, err := range map[string]error{
+		"gone": terminating, reasonForbidden: apierrors.NewForbidden(resource, "x", fmt.Errorf("no")), reasonConflict: apierrors.NewApplyConflict(nil, "x"),
+		reasonInvalid: apierrors.NewInvalid(schema.GroupKind{}, "x", nil), reasonFailed: apierrors.NewTimeoutError("x", 1),
+	} {
+		var found problems
+		if gone := sort(err, "x", &found); gone != (want == "gone") || !gone && found.reason != want {
+			t.Errorf("%s: %v, %+v", want, gone, found)
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+)
+
+// processUser is the user of credence-server profiles.
+const processUser = "system:serviceaccount:credence-system:credence-profiles"
+
+// template applies a NamespaceTemplate for the namespaces with the label team of its name, and deletes it when the test ends.
+func (p plane) template(t *testing.T, name, spec string) {
+	t.Helper()
+	manifest := fmt.Sprintf(`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"NamespaceTemplate","metadata":{"name":%q},"spec":%s}`, name, spec)
+	eventually(t, func() error { // until the authorizer has seen the rights of the process
+		_, stderr, code := p.command(t, manifest, "kubectl", "apply", "-f", "-")
+		if code != 0 {
+			return errors.New(stderr)
+		}
+		return nil
+	})
+	t.Cleanup(func() { p.must(t, "", "kubectl", "delete", "namespacetemplate", name, "--ignore-not-found") })
+}
+
+// ready waits until the condition of a template has a status and a reason, and returns the status of the template.
+func (p plane) ready(t *testing.T, name, want string) accounts.NamespaceTemplateStatus {
+	t.Helper()
+	var template accounts.NamespaceTemplate
+	eventually(t, func() error {
+		template = accounts.NamespaceTemplate{}
+		if err := json.Unmarshal([]byte(p.must(t, "", "kubectl", "get", "namespacetemplate", name, "-o", "json")), &template); err != nil {
+			return fatal{err}
+		}
+		for _, condition := range template.Status.Conditions {
+			if got := string(condition.Status) + " " + condition.Reason; got == want && condition.ObservedGeneration == template.Generation {
+				return nil
+			}
+		}
+		return fmt.Errorf("template %s: want %s: %+v", name, want, template.Status)
+	})
+	return template.Status
+}
+
+// teamNamespace makes a namespace with a label.
+func (p plane) teamNamespace(t *testing.T, team string) string {
+	t.Helper()
+	name := p.namespace(t)
+	p.must(t, "", "kubectl", "label", "namespace", name, "e2e-team="+team)
+	return name
+}
+
+func TestNamespaceTemplates(t *testing.T) {
+	inTurn(t)
+	first := shared.namespace(t)
+	team := first // a name that no other test has
+	selector := `"namespaceSelector":{"matchLabels":{"e2e-team":"` + team + `"}}`
+	shared.template(t, team, `{`+selector+`,
+"labels":{"identity.credence.dev/workload-identities":"enabled","identity.credence.dev/account-use":"warn","pod-security.kubernetes.io/enforce":"baseline"},
+"serviceAccounts":[{"name":"default","automountToken":false},{"name":"app","annotations":{"identity.credence.dev/workload-identities":"app"},"profile":{"securityContext":{"pod":{"runAsNonRoot":true}}}}],
+"roleBindings":[{"name":"app","clusterRole":"credence:accounts:default","serviceAccounts":["app"]},{"name":"leads","clusterRole":"credence:accounts:default","groups":["leads-{namespace}"]}]}`)
+	if got := shared.ready(t, team, "False NoNamespaces"); got.Namespaces != 0 {
+		t.Errorf("%+v", got)
+	}
+
+	// A namespace that gets the label gets all of it.
+	shared.must(t, "", "kubectl", "label", "namespace", first, "e2e-team="+team)
+	if got := shared.ready(t, team, "True Complete"); got.Namespaces != 1 || len(got.Incomplete) != 0 {
+		t.Errorf("%+v", got)
+	}
+	client := shared.client(t)
+	stored, err := client.CoreV1().Namespaces().Get(t.Context(), first, metav1.GetOptions{})
+	if err != nil || stored.Labels["identity.credence.dev/account-use"] != "warn" || stored.Labels["pod-security.kubernetes.io/enforce"] != "baseline" || stored.Labels["identity.credence.dev/workload-identities"] != "enabled" {
+		t.Errorf("labels: %v, %v", stored.Labels, err)
+	}
+	account, err := client.CoreV1().ServiceAccounts(first).Get(t.Context(), "default", metav1.GetOptions{})
+	if err != nil || account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
+		t.Errorf("default: %v, %v", account, err)
+	}
+	shared.must(t, "", "kubectl", "get", "serviceaccountprofile", "app", "-n", first)
+	shared.untilAllowed(t, first, "system:serviceaccount:"+first+":app", "list", "services", "")
+	binding, err := client.RbacV1().RoleBindings(first).Get(t.Context(), "leads", metav1.GetOptions{})
+	if err != nil || len(binding.Subjects) != 1 || binding.Subjects[0].Name != "leads-"+first {
+		t.Errorf("leads: %v, %v", binding, err)
+	}
+
+	// Objects of others are reported, and stay.
+	second := shared.namespace(t)
+	shared.must(t, "", "kubectl", "label", "namespace", second, "pod-security.kubernetes.io/enforce=restricted", "identity.credence.dev/account-use=enforce")
+	shared.must(t, "", "kubectl", "create", "rolebinding", "app", "-n", second, "--clusterrole=view", "--user=x")
+	shared.must(t, "", "kubectl", "label", "namespace", second, "e2e-team="+team)
+	got := shared.ready(t, team, "False Incomplete")
+	if len(got.Incomplete) != 1 || got.Incomplete[0].Name != second || !strings.Contains(got.Incomplete[0].Message, "RoleBinding app") {
+		t.Errorf("%+v", got)
+	}
+	stored, err = client.CoreV1().Namespaces().Get(t.Context(), second, metav1.GetOptions{})
+	if err != nil || stored.Labels["pod-security.kubernetes.io/enforce"] != "restricted" || stored.Labels["identity.credence.dev/account-use"] != "enforce" {
+		t.Errorf("stricter labels: %v, %v", stored.Labels, err)
+	}
+	if binding, err = client.RbacV1().RoleBindings(second).Get(t.Context(), "app", metav1.GetOptions{}); err != nil || binding.RoleRef.Name != "view" {
+		t.Errorf("the binding of others: %v, %v", binding, err)
+	}
+
+	// A second template that contradicts: the older one holds, the newer reports it.
+	shared.template(t, team+"-2", `{`+selector+`,"labels":{"pod-security.kubernetes.io/enforce":"privileged","pod-security.kubernetes.io/warn":"restricted"},"serviceAccounts":[{"name":"default","automountToken":true},{"name":"mail"}]}`)
+	got = shared.ready(t, team+"-2", "False Incomplete")
+	if len(got.Incomplete) != 2 || got.Incomplete[0].Reason != "Contradiction" || !strings.Contains(got.Incomplete[0].Message, "ServiceAccount default differs from the one in the older template "+team) ||
+		!strings.Contains(got.Incomplete[0].Message, "label pod-security.kubernetes.io/enforce is privileged here, and baseline in the older template") {
+		t.Errorf("%+v", got)
+	}
+	shared.must(t, "", "kubectl", "get", "serviceaccount", "mail", "-n", first)
+	if account, err = client.CoreV1().ServiceAccounts(first).Get(t.Context(), "default", metav1.GetOptions{}); err != nil || *account.AutomountServiceAccountToken {
+		t.Errorf("default: %v, %v", account, err)
+	}
+
+	// Without the templates all stays.
+	shared.must(t, "", "kubectl", "delete", "namespacetemplate", team, team+"-2")
+	shared.must(t, "", "kubectl", "get", "serviceaccount/app", "rolebinding/app", "serviceaccountprofile/app", "-n", first)
+	stored, err = client.CoreV1().Namespaces().Get(t.Context(), first, metav1.GetOptions{})
+	if err != nil || stored.Labels["pod-security.kubernetes.io/enforce"] != "baseline" || stored.Labels["pod-security.kubernetes.io/warn"] != "restricted" {
+		t.Errorf("labels: %v, %v", stored.Labels, err)
+	}
+}
+
+// The writer of a template needs the rights that it gives, in all namespaces.
+func TestNamespaceTemplateWriters(t *testing.T) {
+	inTurn(t)
+	name := shared.namespace(t)
+	writer := "wri-" + name
+	template := func(spec string) string {
+		return fmt.Sprintf(`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"NamespaceTemplate","metadata":{"name":%q},"spec":{"namespaceSelector":{"matchLabels":{"e2e-team":%q}},%s}}`, name, name, spec)
+	}
+	try := func(user, spec string) (string, int) {
+		_, stderr, code := shared.command(t, template(spec), "kubectl", "create", "--dry-run=server", "--as", user, "-f", "-")
+		return stderr, code
+	}
+	rule := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
+	}
+	shared.clusterRole(t, "writer-"+name, writer, rule("accounts.credence.dev", "namespacetemplates", "create", "get", "update"))
+	shared.untilAllowed(t, "", writer, "create", "namespacetemplates.accounts.credence.dev", "")
+	bind := rule("rbac.authorization.k8s.io", "clusterroles", "bind")
+	bind.ResourceNames = []string{"view"}
+	var many []string
+	for i := range 15 {
+		many = append(many, fmt.Sprintf(`{"name":"b%d","clusterRole":"view"}`, i))
+	}
+	for i, test := range []struct {
+		spec, refusal string
+		rules         []rbacv1.PolicyRule // with which it is not refused
+	}{
+		{`"labels":{"pod-security.kubernetes.io/warn":"baseline"}`, "may not patch namespaces in all namespaces", []rbacv1.PolicyRule{rule("", "namespaces", "patch")}},
+		{`"labels":{"identity.credence.dev/account-use":"audit"}`, "may not manage-account-use of namespaces", []rbacv1.PolicyRule{rule("", "namespaces", "manage-account-use")}},
+		{`"serviceAccounts":[{"name":"default"}]`, "may not create and patch serviceaccounts", []rbacv1.PolicyRule{rule("", "serviceaccounts", "create", "patch")}},
+		{`"serviceAccounts":[{"name":"x","profile":{}}]`, "may not create serviceaccountprofiles and use serviceaccounts", []rbacv1.PolicyRule{rule("", "serviceaccounts", "use"), rule("accounts.credence.dev", "serviceaccountprofiles", "create")}},
+		{`"serviceAccounts":[{"name":"x","annotations":{"identity.credence.dev/workload-identities":"x"}}]`, "may not use workloadidentities", nil},
+		{`"serviceAccounts":[{"name":"x","profile":{"workloadIdentities":["x"]}}]`, "may not use workloadidentities", []rbacv1.PolicyRule{rule("authentication.gardener.cloud", "workloadidentities", "use")}},
+		{`"serviceAccounts":[{"name":"x","profile":{"securityContext":{"templateRef":{"name":"x"}}}}]`, "may not use securitycontexttemplates", []rbacv1.PolicyRule{rule("accounts.credence.dev", "securitycontexttemplates", "use")}},
+		{`"serviceAccounts":[{"name":"x","profile":{"securityContext":{"windows":{"gmsaCredentialSpecName":"x"}}}}]`, "may not use gmsacredentialspecs", []rbacv1.PolicyRule{rule("windows.k8s.io", "gmsacredentialspecs", "use")}},
+		{`"labels":{"identity.credence.dev/workload-identities":"enabled"}`, "may not bind ClusterRole credence:agent:identities", nil},
+		{`"roleBindings":[{"name":"x","clusterRole":"view"}]`, "may not create rolebindings", []rbacv1.PolicyRule{rule("rbac.authorization.k8s.io", "rolebindings", "create"), bind}},
+		{`"roleBindings":[{"name":"x","clusterRole":"cluster-admin"}]`, "may not bind ClusterRole cluster-admin", nil},
+		{`"roleBindings":[` + strings.Join(many, ",") + `,{"name":"last","clusterRole":"edit"}]`, "may not bind ClusterRole view, or not edit, in all namespaces", nil},
+	} {
+		if stderr, code := try(writer, test.spec); code == 0 || !strings.Contains(stderr, test.refusal) {
+			t.Errorf("%s: %d, %s", test.spec, code, stderr)
+		}
+		if test.rules == nil {
+			continue
+		}
+		shared.clusterRole(t, fmt.Sprintf("writer-%s-%d", name, i), writer, test.rules...)
+		eventually(t, func() error {
+			if stderr, code := try(writer, test.spec); code != 0 {
+				return errors.New(stderr)
+			}
+			return nil
+		})
+	}
+	// These are refused whatever rights the writer has.
+	for spec, refusal := range map[string]string{
+		`"labels":{"team":"a"}`:                                                   "and no others",
+		`"labels":{"identity.credence.dev/account-use":"on"}`:                     "and no others",
+		`"labels":{"pod-security.kubernetes.io/enforce-version":"v1"}`:            "and no others",
+		`"serviceAccounts":[{"name":"x","profile":{"username":"a@example.com"}}]`: "a profile of a template has no username",
+	} {
+		if stderr, code := try("", spec); code == 0 || !strings.Contains(stderr, refusal) {
+			t.Errorf("%s: %d, %s", spec, code, stderr)
+		}
+	}
+	for selector, refusal := range map[string]string{
+		`{}`: "must select by at least one label",
+		`{"matchLabels":{"identity.credence.dev/account-use":"audit"}}`:                                "can't be one that the template sets",
+		`{"matchExpressions":[{"key":"identity.credence.dev/account-use","operator":"DoesNotExist"}]}`: "can't be one that the template sets",
+	} {
+		manifest := fmt.Sprintf(`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"NamespaceTemplate","metadata":{"name":%q},"spec":{"namespaceSelector":%s,"labels":{"identity.credence.dev/account-use":"enforce"}}}`, name, selector)
+		if _, stderr, code := shared.command(t, manifest, "kubectl", "create", "--dry-run=server", "-f", "-"); code == 0 || !strings.Contains(stderr, refusal) {
+			t.Errorf("%s: %d, %s", selector, code, stderr)
+		}
+	}
+}
+
+// A process that was taken over gets no further than templates do.
+func TestNamespaceTemplateGuards(t *testing.T) {
+	inTurn(t)
+	namespace := shared.namespace(t)
+	client := shared.clientAs(t, processUser)
+	admin := shared.client(t)
+	ctx := t.Context()
+	if _, err := admin.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "app"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shared.must(t, "", "kubectl", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=baseline", "team=a")
+	label := func(name, patch string) error {
+		_, err := client.CoreV1().Namespaces().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	account := func(namespace, patch string) error {
+		_, err := client.CoreV1().ServiceAccounts(namespace).Patch(ctx, "app", types.MergePatchType, []byte(patch), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	binding := func(namespace, kind, role string, subjects ...rbacv1.Subject) error {
+		_, err := client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "x"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role}, Subjects: subjects,
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+	own := rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "app"}
+	foreign := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-webhook"}
+	const ready = "credence:accounts:default"
+	for what, err := range map[string]error{
+		"raises a label":       label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`),
+		"annotates an account": account(namespace, `{"metadata":{"annotations":{"x":"y"}},"automountServiceAccountToken":false}`),
+		"binds":                binding(namespace, "ClusterRole", ready, own),
+	} {
+		if err != nil {
+			t.Errorf("the process can't do its work: %s: %v", what, err)
+		}
+	}
+	for what, err := range map[string]error{
+		"another label":             label(namespace, `{"metadata":{"labels":{"x":"y"}}}`),
+		"takes another's label":     label(namespace, `{"metadata":{"labels":{"team":null}}}`),
+		"changes another's label":   label(namespace, `{"metadata":{"labels":{"team":"b"}}}`),
+		"lowers a label":            label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`),
+		"takes a label off":         label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`),
+		"annotates a namespace":     label(namespace, `{"metadata":{"annotations":{"x":"y"}}}`),
+		"labels kube-system":        label("kube-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
+		"labels credence-system":    label("credence-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
+		"labels an account":         account(namespace, `{"metadata":{"labels":{"x":"y"}}}`),
+		"gives an account a secret": account(namespace, `{"imagePullSecrets":[{"name":"x"}]}`),
+		"binds another ClusterRole": binding(namespace, "ClusterRole", "cluster-admin", own),
+		"binds edit":                binding(namespace, "ClusterRole", "edit", own),
+		"binds a foreign account":   binding(namespace, "ClusterRole", ready, foreign),
+		"binds a user":              binding(namespace, "ClusterRole", ready, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "x"}),
+		"binds the agent's role":    binding(namespace, "ClusterRole", "credence:agent:identities", foreign),
+		"binds in kube-system":      binding("kube-system", "ClusterRole", ready, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "x"}),
+		"binds in credence-system":  binding("credence-system", "ClusterRole", ready, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "x"}),
+		"makes a namespace": func() error {
+			_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}(),
+		"reads Secrets": func() error { _, err := client.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{}); return err }(),
+		"makes a pod": func() error {
+			_, err := client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}(),
+		"deletes an account": client.CoreV1().ServiceAccounts(namespace).Delete(ctx, "app", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Two hundred namespaces at once, and the process killed in their midst.
+func TestNamespaceTemplateOfManyNamespaces(t *testing.T) {
+	withPlane(t)
+	p := newPlane(t)
+	const count = 200
+	p.template(t, "many", `{"namespaceSelector":{"matchLabels":{"e2e-team":"many"}},"labels":{"pod-security.kubernetes.io/enforce":"baseline"},
+"serviceAccounts":[{"name":"default","automountToken":false},{"name":"app"}],"roleBindings":[{"name":"app","clusterRole":"credence:accounts:default","serviceAccounts":["app"]}]}`)
+	var manifests strings.Builder
+	for i := range count {
+		fmt.Fprintf(&manifests, "---\n{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"many-%03d\",\"labels\":{\"e2e-team\":\"many\"}}}\n", i)
+	}
+	p.must(t, manifests.String(), "kubectl", "create", "-f", "-")
+	client := p.client(t).RbacV1()
+	bound := func() int {
+		list, err := client.RoleBindings("").List(context.WithoutCancel(t.Context()), metav1.ListOptions{FieldSelector: "metadata.name=app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	eventually(t, func() error {
+		if n := bound(); n < 20 {
+			return fmt.Errorf("%d namespaces", n)
+		}
+		return nil
+	})
+	if err := syscall.Kill(p.part(t, "profiles").PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("killed with %d of %d namespaces", bound(), count)
+	p.must(t, "", "kubectl", "delete", "namespace", "many-199", "--wait=false")
+	eventually(t, func() error {
+		if n := bound(); n < count-1 {
+			return fmt.Errorf("%d namespaces", n)
+		}
+		if got := p.ready(t, "many", "True Complete"); got.Namespaces < count-1 {
+			return fmt.Errorf("%+v", got)
+		}
+		return nil
+	})
+}
