@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,11 +16,14 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/internal/profile"
+	"github.com/credence-id/credence/internal/profile/username"
 )
 
 // statusManager is the field manager of what Statuses writes.
@@ -29,75 +34,103 @@ const templateIndex = "template"
 
 // Statuses is the controller that writes what became of each profile into its status, and Events when that changes.
 type Statuses struct {
-	Events record.EventRecorder
-	Log    *slog.Logger
+	// Usernames is the template of the cluster.
+	Usernames username.Template
+	Events    record.EventRecorder
+	Metrics   prometheus.Registerer
+	Log       *slog.Logger
 
 	client client.Client
+	// given are usernames that were written, by their keys, until the cache shows them. One worker alone gives names.
+	given map[string]*accounts.ServiceAccountProfile
 }
 
 // Register implements Controller.
 func (s *Statuses) Register(m manager.Manager) error {
-	s.client = m.GetClient()
+	if err := s.Metrics.Register(collector{m.GetClient()}); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	s.client, s.given = m.GetClient(), map[string]*accounts.ServiceAccountProfile{}
 	// Replicas that do not lead have seen everything, too.
 	for _, object := range []client.Object{&accounts.ServiceAccountProfile{}, &accounts.SecurityContextTemplate{}, newAccount()} {
 		if _, err := m.GetCache().GetInformer(context.Background(), object); err != nil {
 			return fmt.Errorf("follow %T: %w", object, err)
 		}
 	}
-	if err := m.GetFieldIndexer().IndexField(context.Background(), &accounts.ServiceAccountProfile{}, templateIndex, func(object client.Object) []string {
-		if name := templateOf(object.(*accounts.ServiceAccountProfile)); name != "" {
-			return []string{name}
+	for index, values := range map[string]func(*accounts.ServiceAccountProfile) []string{
+		templateIndex: func(p *accounts.ServiceAccountProfile) []string {
+			return slices.DeleteFunc([]string{profile.TemplateOf(p)}, func(name string) bool { return name == "" })
+		},
+		usernameIndex: s.usernames,
+	} {
+		if err := m.GetFieldIndexer().IndexField(context.Background(), &accounts.ServiceAccountProfile{}, index, func(object client.Object) []string {
+			return values(object.(*accounts.ServiceAccountProfile))
+		}); err != nil {
+			return fmt.Errorf("index profiles by %s: %w", index, err)
 		}
-		return nil
-	}); err != nil {
-		return fmt.Errorf("index profiles by template: %w", err)
 	}
 	return builder.ControllerManagedBy(m).Named("statuses").
 		For(&accounts.ServiceAccountProfile{}).
+		Watches(&accounts.ServiceAccountProfile{}, s.rivals()).
 		WatchesMetadata(newAccount(), handler.EnqueueRequestsFromMapFunc(func(_ context.Context, account client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(account)}}
 		})).
-		Watches(&accounts.SecurityContextTemplate{}, handler.EnqueueRequestsFromMapFunc(s.ofTemplate)).
+		Watches(&accounts.SecurityContextTemplate{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, template client.Object) []reconcile.Request {
+			return s.requests(ctx, templateIndex, template.GetName())
+		})).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
 		Complete(s)
 }
 
-// ofTemplate returns the profiles that name a template.
-func (s *Statuses) ofTemplate(ctx context.Context, template client.Object) []reconcile.Request {
-	profiles := &accounts.ServiceAccountProfileList{}
-	if err := s.client.List(ctx, profiles, client.MatchingFields{templateIndex: template.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
-		s.Log.ErrorContext(ctx, "the profiles of a template can't be listed", "template", template.GetName(), "err", err)
+// requests are for the profiles that an index has under a value.
+func (s *Statuses) requests(ctx context.Context, index, value string) []reconcile.Request {
+	found, err := s.list(ctx, index, value)
+	if err != nil {
+		s.Log.ErrorContext(ctx, "profiles can't be listed", "index", index, "value", value, "err", err)
 		return nil
 	}
-	requests := make([]reconcile.Request, 0, len(profiles.Items))
-	for i := range profiles.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&profiles.Items[i])})
+	requests := make([]reconcile.Request, 0, len(found))
+	for i := range found {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&found[i])})
 	}
 	return requests
 }
 
+// list returns the profiles that an index has under a value, not to be changed.
+func (s *Statuses) list(ctx context.Context, index, value string) ([]accounts.ServiceAccountProfile, error) {
+	list := &accounts.ServiceAccountProfileList{}
+	err := s.client.List(ctx, list, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy)
+	return list.Items, err
+}
+
 // Reconcile looks at one profile.
 func (s *Statuses) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	profile := &accounts.ServiceAccountProfile{}
-	if err := s.client.Get(ctx, request.NamespacedName, profile); err != nil {
+	own := &accounts.ServiceAccountProfile{}
+	if err := s.client.Get(ctx, request.NamespacedName, own); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	known, err := s.facts(ctx, profile)
+	known, err := s.facts(ctx, own)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, s.write(ctx, profile, decide(known))
+	return reconcile.Result{}, s.write(ctx, own, decide(known))
 }
 
 // facts gathers what the status of a profile is decided from.
-func (s *Statuses) facts(ctx context.Context, profile *accounts.ServiceAccountProfile) (facts, error) {
-	known := facts{profile: profile}
-	switch err := s.client.Get(ctx, client.ObjectKeyFromObject(profile), newAccount()); {
+func (s *Statuses) facts(ctx context.Context, own *accounts.ServiceAccountProfile) (facts, error) {
+	known := facts{profile: own}
+	var err error
+	if known.username, err = s.decideUsername(ctx, own); err != nil {
+		return facts{}, err
+	}
+	account := newAccount()
+	switch err := s.client.Get(ctx, client.ObjectKeyFromObject(own), account); {
 	case err == nil:
-		known.account = true
+		known.account = account
 	case !apierrors.IsNotFound(err):
 		return facts{}, err
 	}
-	if name := templateOf(profile); name != "" {
+	if name := profile.TemplateOf(own); name != "" {
 		template := &accounts.SecurityContextTemplate{}
 		switch err := s.client.Get(ctx, types.NamespacedName{Name: name}, template); {
 		case err == nil:
@@ -110,30 +143,32 @@ func (s *Statuses) facts(ctx context.Context, profile *accounts.ServiceAccountPr
 }
 
 // write makes the status of a profile what was decided, unless it is so already.
-func (s *Statuses) write(ctx context.Context, profile *accounts.ServiceAccountProfile, decided outcome) error {
-	before, after := profile.Status.Conditions, profile.DeepCopy().Status.Conditions
-	own := make([]metav1.Condition, 0, len(decided.conditions))
+func (s *Statuses) write(ctx context.Context, own *accounts.ServiceAccountProfile, decided outcome) error {
+	before, after := own.Status.Conditions, own.DeepCopy().Status.Conditions
+	conditions := make([]metav1.Condition, 0, len(decided.conditions))
 	for _, condition := range decided.conditions {
-		condition.ObservedGeneration = profile.Generation
+		condition.ObservedGeneration = own.Generation
 		meta.SetStatusCondition(&after, condition)
-		own = append(own, *meta.FindStatusCondition(after, condition.Type))
+		conditions = append(conditions, *meta.FindStatusCondition(after, condition.Type))
 	}
-	if profile.Status.ObservedGeneration == profile.Generation && equality.Semantic.DeepEqual(before, after) {
+	if own.Status.ObservedGeneration == own.Generation && own.Status.Username == decided.username && equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
-	if err := ApplyStatus(ctx, s.client, profile, statusManager, accounts.ServiceAccountProfileStatus{ObservedGeneration: profile.Generation, Conditions: own}); err != nil {
+	status := accounts.ServiceAccountProfileStatus{ObservedGeneration: own.Generation, Username: decided.username, Conditions: conditions}
+	s.give(own, decided.username)
+	if err := ApplyStatus(ctx, s.client, own, statusManager, status); err != nil {
 		return err
 	}
-	for _, condition := range own {
-		s.event(profile, meta.FindStatusCondition(before, condition.Type), condition)
+	for _, condition := range conditions {
+		s.event(own, meta.FindStatusCondition(before, condition.Type), condition)
 	}
 	return nil
 }
 
-// event writes an Event where a condition has another status or reason than before. A condition that is true from the beginning is not
-// reported.
+// event writes an Event where a condition has another status or reason than before. A condition that is true from the
+// beginning is not reported.
 func (s *Statuses) event(profile *accounts.ServiceAccountProfile, before *metav1.Condition, after metav1.Condition) {
-	good := after.Status == metav1.ConditionTrue
+	good := after.Status == metav1.ConditionTrue && after.Reason != username.Kept
 	if before == nil && good || before != nil && before.Status == after.Status && before.Reason == after.Reason {
 		return
 	}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -22,6 +24,7 @@ import (
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/profile/username"
 	"github.com/credence-id/credence/internal/profiles"
 	"github.com/credence-id/credence/internal/profiles/guards"
 	"github.com/credence-id/credence/internal/profiles/namespaces"
@@ -29,13 +32,18 @@ import (
 
 // Config is what the program needs.
 type Config struct {
-	Kubeconfig     string // of the workload cluster; empty: the pod's own
-	LeaseNamespace string // empty: credence-system
+	Kubeconfig       string // of the workload cluster; empty: the pod's own
+	LeaseNamespace   string // empty: credence-system
+	UsernameTemplate string // empty: username.DefaultTemplate
+	ClusterName      string // empty: the uid of the namespace kube-system
 	serving.Health
 	Log *slog.Logger
 }
 
-const defaultLeaseNamespace = "credence-system"
+const (
+	defaultLeaseNamespace = "credence-system"
+	requestsPerSecond     = 50 // a template of 200 namespaces makes 1,000 objects
+)
 
 // component is the name of the Lease that the leader holds, and the source of Events.
 const component = "credence-profiles"
@@ -53,16 +61,20 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	cluster.QPS, cluster.Burst = 50, 100 // a template of 200 namespaces makes 1,000 objects
+	cluster.QPS, cluster.Burst = requestsPerSecond, 2*requestsPerSecond
 	client, err := kubernetes.NewForConfig(cluster)
 	if err != nil {
 		return fmt.Errorf("make client of the workload cluster: %w", err)
+	}
+	usernames, err := config.usernames(ctx, client.CoreV1())
+	if err != nil {
+		return err
 	}
 	registry := serving.NewRegistry()
 	process, err := profiles.New(profiles.Config{
 		Cluster:     cluster,
 		Lease:       types.NamespacedName{Namespace: cmp.Or(config.LeaseNamespace, defaultLeaseNamespace), Name: component},
-		Controllers: controllers(startEvents(ctx, client), registry, config),
+		Controllers: controllers(startEvents(ctx, client), registry, usernames, config.Log),
 		Log:         config.Log,
 	})
 	if err != nil {
@@ -81,12 +93,35 @@ func Run(ctx context.Context, config Config) error {
 	return nil
 }
 
+// startupTimeout bounds the requests to the cluster before controllers run.
+const startupTimeout = 30 * time.Second
+
+// usernames returns the template that gives accounts their names outside of the cluster.
+func (c Config) usernames(ctx context.Context, client corev1client.NamespacesGetter) (username.Template, error) {
+	text := cmp.Or(c.UsernameTemplate, username.DefaultTemplate)
+	name := c.ClusterName
+	if name == "" && strings.Contains(text, "{cluster}") {
+		ctx, cancel := context.WithTimeout(ctx, startupTimeout)
+		defer cancel()
+		namespace, err := client.Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if err != nil {
+			return username.Template{}, fmt.Errorf("find the name of the cluster, the uid of namespace %s: %w; or set --cluster-name", metav1.NamespaceSystem, err)
+		}
+		name = string(namespace.UID)
+	}
+	template, err := username.Parse(text, name)
+	if err != nil {
+		return template, serving.Usage(fmt.Errorf("--username-template, --cluster-name: %w", err))
+	}
+	return template, nil
+}
+
 // controllers are all that run.
-func controllers(events record.EventRecorder, registry prometheus.Registerer, config Config) []profiles.Controller {
+func controllers(events record.EventRecorder, registry prometheus.Registerer, usernames username.Template, log *slog.Logger) []profiles.Controller {
 	return []profiles.Controller{
-		&profiles.Statuses{Events: events, Log: config.Log},
+		&profiles.Statuses{Usernames: usernames, Events: events, Metrics: registry, Log: log},
 		&guards.Guards{},
-		&namespaces.Controller{Log: config.Log, Now: time.Now},
+		&namespaces.Controller{Log: log, Now: time.Now},
 	}
 }
 

@@ -73,6 +73,9 @@ const (
 // publishedDocuments is the ConfigMap through which the apiserver hands its public documents to discovery.
 const publishedDocuments = cluster.Namespace + "/credence-discovery"
 
+// clusterName is what usernames of service accounts have for the cluster.
+const clusterName = "plane.example"
+
 // webhookCaller is the user that the API server is when it calls admission webhooks; it has no rights.
 const webhookCaller = "credence:webhook-caller"
 
@@ -180,6 +183,7 @@ var components = []component{
 				"--tls-cert-file", i.certificateFile("profiles"),
 				"--tls-private-key-file", i.keyFile("profiles"),
 				"--kubeconfig", i.kubeconfigFile("profiles"),
+				"--cluster-name", clusterName,
 			}
 		},
 		ports:     []port{{profilesHealthPort, "the health of the controllers of profiles"}},

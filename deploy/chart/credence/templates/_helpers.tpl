@@ -233,6 +233,12 @@ profiles:
   - profiles
   - --bind-address=0.0.0.0
   - --health-port=7452
+  {{- with $v.profiles.usernameTemplate }}
+  - {{ printf "--username-template=%s" . | quote }}
+  {{- end }}
+  {{- with $v.profiles.clusterName }}
+  - --cluster-name={{ . }}
+  {{- end }}
 {{- end }}
 {{- if include "credence.webhook" . }}
 webhook:
