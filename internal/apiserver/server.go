@@ -39,7 +39,9 @@ type Config struct {
 	Tokens   tokenrequest.Tokens
 	// ServiceAccounts reads the context objects of kind ServiceAccount, live.
 	ServiceAccounts corev1client.ServiceAccountsGetter
-	Recorder        tokenrequest.Recorder
+	// Usernames has the names of these outside of the cluster.
+	Usernames tokenrequest.Usernames
+	Recorder  tokenrequest.Recorder
 	// Keys carries out commands on the ring of keys; its View is not used.
 	Keys keyring.Operator
 	// Resumed is called after an admin has accepted that keys or the storage were lost.
@@ -108,7 +110,7 @@ func New(config Config) (*Server, error) {
 				Issuer:     config.Issuer,
 				Lifetimes:  config.Lifetime,
 				Authorizer: config.Generic.Authorization.Authorizer,
-				Contexts:   []tokenrequest.ContextKind{tokenrequest.ServiceAccounts(config.ServiceAccounts)},
+				Contexts:   []tokenrequest.ContextKind{tokenrequest.ServiceAccounts(config.ServiceAccounts, config.Usernames)},
 				Recorder:   config.Recorder,
 				Clock:      clock.RealClock{},
 			}),

@@ -20,6 +20,11 @@ type claims struct {
 	ID         string            `json:"jti"`
 	Gardener   gardenerClaims    `json:"gardener.cloud"`
 	Kubernetes *kubernetesClaims `json:"kubernetes.io,omitempty"`
+	Credence   *credenceClaims   `json:"identity.credence.dev,omitempty"`
+}
+
+type credenceClaims struct {
+	Username string `json:"username"`
 }
 
 type gardenerClaims struct {
@@ -52,6 +57,9 @@ type serviceAccountClaims struct {
 func (c *claims) setContext(context *Context) {
 	if context == nil {
 		return
+	}
+	if context.Username != "" {
+		c.Credence = &credenceClaims{Username: context.Username}
 	}
 	if account := context.ServiceAccount; account != nil {
 		c.Kubernetes = &kubernetesClaims{

@@ -33,9 +33,12 @@ type Identity struct {
 	Namespace, Name, UID string
 }
 
-// Context is the object in whose name a token is used: one field for each kind, exactly one of which is set.
+// Context is the object in whose name a token is used: one field for each kind, exactly one of which is set,
+// and its username.
 type Context struct {
 	ServiceAccount *ServiceAccount
+	// Username is the name of the object outside of its cluster; empty: it has none.
+	Username string
 }
 
 // ServiceAccount names a Kubernetes service account. All fields are required.
@@ -79,6 +82,9 @@ func (c Context) check() error {
 		if field.value == "" || !printable(field.value) {
 			return fmt.Errorf("the %s %q of the context's service account is empty or not printable ASCII", field.name, field.value)
 		}
+	}
+	if !printable(c.Username) {
+		return fmt.Errorf("the username %q of the context is not printable ASCII", c.Username)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver"
 	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
+	"github.com/credence-id/credence/internal/apiserver/usernames"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/app/serving/tracing"
 	"github.com/credence-id/credence/internal/discovery"
@@ -37,6 +38,8 @@ type assembly struct {
 	o *Options
 	checked
 	client kubernetes.Interface
+	// usernames has the names of the cluster's service accounts outside of it.
+	usernames *usernames.Follower
 	// stored is the client of the storage in the cluster; nil: the storage is an etcd.
 	stored rest.Interface
 	keySource
@@ -98,6 +101,10 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 			go a.begin(hook, server, publisher.Nudge)
 			return nil
 		},
+		"follow-profiles": func(hook genericapiserver.PostStartHookContext) error {
+			go a.usernames.Run(hook)
+			return nil
+		},
 		"follow-signing-keys": func(hook genericapiserver.PostStartHookContext) error {
 			go a.run(hook, publisher.Nudge)
 			return nil
@@ -117,7 +124,7 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	server, err = apiserver.New(apiserver.Config{
 		Generic: generic, Scheme: a.scheme, Codecs: a.codecs,
 		Issuer: a.issuer, Lifetime: a.lifetimes, Tokens: tokens,
-		ServiceAccounts: a.client.CoreV1(), Recorder: recorder,
+		ServiceAccounts: a.client.CoreV1(), Usernames: a.usernames, Recorder: recorder,
 		Keys:           a.operator(),
 		KeyRingChanged: publisher.Nudge,
 		Resumed:        a.begun.confirmed,

@@ -8,11 +8,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/internal/apiserver/storage"
 	"github.com/credence-id/credence/internal/apiserver/storage/cluster"
+	"github.com/credence-id/credence/internal/apiserver/usernames"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/app/serving/tracing"
 )
@@ -30,7 +32,15 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err != nil {
 		return serving.Usage(err)
 	}
-	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, traces.Trace)
+	config, err := clusterOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, traces.Trace)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	names, err := usernamesOf(config, log)
 	if err != nil {
 		return err
 	}
@@ -62,7 +72,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 			return err
 		}
 	}
-	a := assembly{o: o, stored: stored, checked: c, client: client, keySource: source, traces: traces, scheme: scheme, codecs: codecs, log: log}
+	a := assembly{o: o, stored: stored, checked: c, client: client, usernames: names, keySource: source, traces: traces, scheme: scheme, codecs: codecs, log: log}
 	server, err := a.assemble(ctx)
 	if err != nil {
 		return err
@@ -79,12 +89,16 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 // recordsOf returns a client for what is stored in the cluster, once the cluster serves it. Compression would cost the cluster more than
 // it saves.
 func recordsOf(ctx context.Context, o *Options, traces *tracing.Provider) (rest.Interface, error) {
-	client, err := clientOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, func(config *rest.Config) {
+	config, err := clusterOf(o.Recommended.CoreAPI.CoreAPIKubeconfigPath, func(config *rest.Config) {
 		config.DisableCompression = true
 		traces.Trace(config)
 	})
 	if err != nil {
 		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startupTimeout)
 	defer cancel()
@@ -92,18 +106,23 @@ func recordsOf(ctx context.Context, o *Options, traces *tracing.Provider) (rest.
 	return records, cluster.Await(ctx, records)
 }
 
-// clientOf returns a client of the Kubernetes API without a limit of our own: it would be shared by all callers. Their requests
+// usernamesOf returns what follows the usernames of the cluster's service accounts.
+func usernamesOf(cluster *rest.Config, log *slog.Logger) (*usernames.Follower, error) {
+	client, err := dynamic.NewForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	return usernames.New(client, log)
+}
+
+// clusterOf returns how the Kubernetes API is reached, without a limit of our own: it would be shared by all callers. Their requests
 // are limited where they come in.
-func clientOf(kubeconfig string, change func(*rest.Config)) (kubernetes.Interface, error) {
+func clusterOf(kubeconfig string, change func(*rest.Config)) (*rest.Config, error) {
 	config, err := serving.Cluster("--kubeconfig", kubeconfig, "apiserver")
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1
 	change(config)
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
-	}
-	return client, nil
+	return config, nil
 }

@@ -26,6 +26,8 @@ type ContextKind struct {
 	UserName func(namespace, name string) string
 	// Find reads the object live. Its errors are API errors, as the API server of the object gave them.
 	Find func(ctx context.Context, namespace, name string) (ContextFacts, error)
+	// Username returns the name of an object outside of the cluster; empty if it has none. Its errors are API errors.
+	Username func(ctx context.Context, namespace, name string) (string, error)
 }
 
 // ContextFacts is what is known of a context object.
@@ -38,14 +40,20 @@ type ContextFacts struct {
 	Context *issuer.Context
 }
 
+// Usernames has the names of service accounts outside of the cluster.
+type Usernames interface {
+	Username(ctx context.Context, namespace, name string) (string, error)
+}
+
 // ServiceAccounts is the row for v1 ServiceAccount.
-func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
+func ServiceAccounts(client corev1client.ServiceAccountsGetter, usernames Usernames) ContextKind {
 	return ContextKind{
 		APIVersion: "v1",
 		Kind:       "ServiceAccount",
 		Resource:   schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"},
 		Namespaced: true,
 		UserName:   authority.AccountName,
+		Username:   usernames.Username,
 		Find: func(ctx context.Context, namespace, name string) (ContextFacts, error) {
 			account, err := client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
@@ -65,7 +73,7 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter) ContextKind {
 
 // resolveContext checks, in the order that reveals nothing to a caller without rights: may the caller get the object
 // (403), may it act for the object (403), does the object exist (404), is it the one that was meant (409), may it use the
-// identity (403).
+// identity (403). Its username is looked up last (503 where it is not known).
 func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1alpha1.ContextObject, wi *v1alpha1.WorkloadIdentity) (*issuer.Context, error) {
 	if kind == nil {
 		return nil, nil
@@ -95,7 +103,13 @@ func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1
 		return nil, apierrors.NewConflict(resource, object.Name, fmt.Errorf(
 			"the context object has uid %q, the request names uid %q: perhaps it was deleted and created again", facts.UID, object.UID))
 	}
-	return facts.Context, r.checkUse(ctx, facts.User, wi)
+	if err := r.checkUse(ctx, facts.User, wi); err != nil {
+		return nil, err
+	}
+	if facts.Context.Username, err = kind.Username(ctx, object.Namespace, object.Name); err != nil {
+		return nil, err
+	}
+	return facts.Context, nil
 }
 
 // checkActsFor proves that the caller acts for the context object: it is the object itself, it may name any object as the

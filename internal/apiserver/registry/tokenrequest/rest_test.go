@@ -56,6 +56,11 @@ func (r reviews) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 	return authorizer.DecisionNoOpinion, "", err
 }
 
+// noUsernames has no username of any account.
+type noUsernames struct{}
+
+func (noUsernames) Username(context.Context, string, string) (string, error) { return "", nil }
+
 type counter struct {
 	issued  int
 	signed  int
@@ -88,7 +93,7 @@ func newREST(t testing.TB, reviews reviews, ring func() keys.Ring) (*REST, *coun
 	c := &counter{}
 	return NewREST(Config{
 		Identities: identities{}, Clock: clock.RealClock{}, Tokens: tokens, Issuer: testIssuer, Lifetimes: lifetimes,
-		Authorizer: reviews, Contexts: []ContextKind{ServiceAccounts(client.CoreV1())}, Recorder: c,
+		Authorizer: reviews, Contexts: []ContextKind{ServiceAccounts(client.CoreV1(), noUsernames{})}, Recorder: c,
 	}), c
 }
 
