@@ -25,6 +25,8 @@ type Identity struct {
 	Audiences []string
 	// ProviderConfig is the JSON of spec.targetSystem.providerConfig, or nil.
 	ProviderConfig []byte
+	// Username is that of the service account in whose name the tokens are; empty: the system knows them by their subject.
+	Username string
 }
 
 // Form is how the other side is written.
@@ -64,7 +66,7 @@ func (i Identity) Check() error {
 	if err != nil || address.Scheme != "https" || address.Host == "" {
 		return fmt.Errorf("its issuer %q is not an https URL", i.Issuer)
 	}
-	for what, values := range map[string][]string{"issuer": {i.Issuer}, "subject": {i.Subject}, "name": {i.Namespace, i.Name}, "audience": i.Audiences} {
+	for what, values := range map[string][]string{"issuer": {i.Issuer}, "subject": {i.Subject}, "name": {i.Namespace, i.Name}, "username": {i.Username}, "audience": i.Audiences} {
 		for _, value := range values {
 			if r, ok := invisible(value); ok {
 				return fmt.Errorf("its %s %q holds a character that does not show (%U): the pasted text would differ from the shown one", what, value, r)

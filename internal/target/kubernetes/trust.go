@@ -13,19 +13,43 @@ import (
 // userPrefix keeps identities from being taken for users of the cluster's own.
 const userPrefix = "credence:"
 
+// accountPrefix keeps service accounts from being taken for users of the cluster's own, or for identities.
+const accountPrefix = userPrefix + "account:"
+
+// usernameClaim is the claim with the username of a service account.
+const usernameClaim = `claims["identity.credence.dev"].username`
+
+// userOf is the user that the cluster knows an identity as, or the service account in whose name its tokens are.
+func userOf(i trust.Identity) string {
+	if i.Username != "" {
+		return accountPrefix + i.Username
+	}
+	return userPrefix + i.Subject
+}
+
 // authenticationConfiguration is the file of kube-apiserver's --authentication-config (Kubernetes 1.34 and later).
 func authenticationConfiguration(i trust.Identity) string {
 	issuer := map[string]any{"url": i.Issuer, "audiences": i.Audiences}
 	if len(i.Audiences) > 1 {
 		issuer["audienceMatchPolicy"] = "MatchAny"
 	}
+	jwt := map[string]any{
+		"issuer":        issuer,
+		"claimMappings": map[string]any{"username": map[string]any{"claim": "sub", "prefix": userPrefix}},
+	}
+	if i.Username != "" {
+		jwt["claimMappings"] = map[string]any{"username": map[string]any{"expression": fmt.Sprintf("%q + %s", accountPrefix, usernameClaim)}}
+		jwt["claimValidationRules"] = []any{map[string]any{
+			"expression": `"identity.credence.dev" in claims`, "message": "the token is not in the name of a service account with a username",
+		}}
+		jwt["userValidationRules"] = []any{map[string]any{
+			"expression": `!user.username.startsWith("system:")`, "message": "names that begin with system: are those of the cluster itself",
+		}}
+	}
 	return yamlText(map[string]any{
 		"apiVersion": "apiserver.config.k8s.io/v1",
 		"kind":       "AuthenticationConfiguration",
-		"jwt": []any{map[string]any{
-			"issuer":        issuer,
-			"claimMappings": map[string]any{"username": map[string]any{"claim": "sub", "prefix": userPrefix}},
-		}},
+		"jwt":        []any{jwt},
 	})
 }
 
@@ -36,7 +60,7 @@ func roleBinding(i trust.Identity) string {
 		"kind":       "RoleBinding",
 		"metadata":   map[string]any{"name": bindingName(i), "namespace": bindingNamespace(i)},
 		"roleRef":    map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-		"subjects":   []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": userPrefix + i.Subject}},
+		"subjects":   []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": userOf(i)}},
 	})
 }
 
@@ -88,5 +112,5 @@ func writeTerraform(i trust.Identity) (string, error) {
 		trust.Block("resource", []string{"kubernetes_role_binding_v1", name},
 			trust.Member{"metadata", trust.Nested{{"name", bindingName(i)}, {"namespace", bindingNamespace(i)}}},
 			trust.Member{"role_ref", trust.Nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "ClusterRole"}, {"name", "view"}}},
-			trust.Member{"subject", trust.Nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "User"}, {"name", userPrefix + i.Subject}}}), nil
+			trust.Member{"subject", trust.Nested{{"api_group", "rbac.authorization.k8s.io"}, {"kind", "User"}, {"name", userOf(i)}}}), nil
 }

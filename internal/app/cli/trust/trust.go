@@ -13,6 +13,8 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/profile/username"
+	"github.com/credence-id/credence/internal/target/kubernetes"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/trust"
 )
@@ -24,6 +26,7 @@ type trustCommand struct {
 
 	output   string
 	provider bool
+	username string
 }
 
 // New is "trust".
@@ -48,9 +51,17 @@ The parts that all identities of an issuer share, such as the OIDC provider of a
 account, are among the commands. In Terraform they are apart, as they can be there
 once: --provider prints it, and without that what is of the identity alone. Apply
 the provider first: the identities look it up. It has the audiences of all IDENTITIES
-that are named with --provider; without that, name one.`,
+that are named with --provider; without that, name one.
+
+With --username, a cluster knows the bearers of tokens by the username of the
+service account in whose name a token is, whichever identity it is of, and takes no
+others. Only tokens with a context have one, of accounts with a profile.`,
 		Example: `  credence trust my-app -n my-team
   credence trust vault my-app -n my-team
+
+  # A cluster that knows the service account by its username
+  credence trust kubernetes my-app -n my-team --username \
+    "$(kubectl get saprofile my-app -n my-team -o jsonpath={.status.username})"
 
   # For Terraform
   credence trust my-app other-app -n my-team -o terraform --provider > issuer/main.tf
@@ -66,6 +77,7 @@ that are named with --provider; without that, name one.`,
 	}
 	command.Output(cmd, &c.output, "What to print: commands or terraform", string(trust.Commands), string(trust.Terraform))
 	cmd.Flags().BoolVar(&c.provider, "provider", false, "With -o terraform: print what all identities of the issuer share, instead of the identity's own")
+	cmd.Flags().StringVar(&c.username, "username", "", "For kubernetes: know the bearers of tokens by the username of the service account in whose name the tokens are, and let this one in")
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0:
@@ -86,6 +98,11 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 			return command.Usage(cmd, "--provider needs -o terraform: the commands have what all identities of the issuer share already")
 		}
 		form = trust.Provider
+	}
+	if c.username != "" {
+		if err := username.CheckGiven(c.username); err != nil {
+			return command.Usage(cmd, fmt.Sprintf("invalid --username %q: %v", c.username, err))
+		}
 	}
 	system, names := "", args
 	if len(args) > 1 && (slices.Contains(targets.Trusting(), args[0]) || !c.provider) {
@@ -121,6 +138,14 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	if system == "" {
 		if system, err = systemOf(cmd, identities[0]); err != nil {
 			return err
+		}
+	}
+	if c.username != "" {
+		if system != kubernetes.Type {
+			return command.Usage(cmd, fmt.Sprintf("--username is for kubernetes: %s knows identities by their subject", system))
+		}
+		for i := range identities {
+			identities[i].Username = c.username
 		}
 	}
 	text, err := targets.WriteTrust(system, form, identities[0], identities[1:]...)
