@@ -47,7 +47,7 @@ func decide(known facts) outcome {
 	}}
 }
 
-// ready decides the condition Ready: whether pods of the account get what the profile has.
+// ready decides the condition Ready: whether the profile can be applied to pods of the account.
 func ready(known facts) metav1.Condition {
 	name := known.profile.Name
 	resolved := profile.Resolve(known.profile, known.template)
@@ -74,7 +74,7 @@ func ready(known facts) metav1.Condition {
 		return condition(accounts.ConditionReady, false, reasonIdentitiesTwice,
 			fmt.Sprintf("both spec.workloadIdentities and the annotation %s of service account %s name identities: remove one of them", v1alpha1.AnnotationAccountIdentities, name))
 	}
-	return condition(accounts.ConditionReady, true, reasonApplied, "new pods of the account have what the profile wants")
+	return condition(accounts.ConditionReady, true, reasonApplied, "the profile can be applied to pods of the account")
 }
 
 func condition(kind string, holds bool, reason, message string) metav1.Condition {

@@ -72,11 +72,11 @@ func (s settings) credence(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// freeBase returns the first of ten consecutive free ports.
+// freeBase returns the first of eleven consecutive free ports.
 func freeBase() (string, error) {
-	for base := 28000; base < 31000; base += 10 {
+	for base := 28000; base < 31000; base += 11 {
 		free := true
-		for port := base; port < base+10 && free; port++ {
+		for port := base; port < base+11 && free; port++ {
 			listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 			if free = err == nil; free {
 				_ = listener.Close()
@@ -86,5 +86,5 @@ func freeBase() (string, error) {
 			return strconv.Itoa(base), nil
 		}
 	}
-	return "", fmt.Errorf("there are no ten consecutive free ports between 28000 and 31000")
+	return "", fmt.Errorf("there are no eleven consecutive free ports between 28000 and 31000")
 }

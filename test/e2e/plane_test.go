@@ -27,7 +27,7 @@ import (
 )
 
 // portsPerPlane is how many consecutive ports one plane may use.
-const portsPerPlane = 10
+const portsPerPlane = 11
 
 // plane is a running identity plane, as `credence up` describes it.
 type plane struct {

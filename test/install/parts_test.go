@@ -344,7 +344,7 @@ func (p *partial) workloadsAlone(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { credence("down") })
-	port, err := testkit.FreePorts(10)
+	port, err := testkit.FreePorts(11)
 	if err != nil {
 		t.Fatal(err)
 	}
