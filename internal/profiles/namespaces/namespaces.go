@@ -27,8 +27,9 @@ import (
 const fieldManager = "credence-namespace-templates"
 
 const (
-	// recheck is after how long a namespace is looked at again, in which nothing has changed that is followed.
-	recheck = 10 * time.Minute
+	// recheck is after how long a namespace is looked at again, in which nothing has changed that is followed; retry is that of one that lacks
+	// something.
+	recheck, retry = 10 * time.Minute, time.Minute
 	// atOnce bounds the namespaces of a template that are written at the same time.
 	atOnce = 8
 )
@@ -42,19 +43,19 @@ type Controller struct {
 	live   client.Reader
 
 	mu   sync.Mutex
-	done map[types.UID]map[types.UID]visit // by template and namespace
+	done map[string]map[types.UID]visit // by template and namespace
 }
 
-// visit is when a namespace was last written for a template, what was known then, and what was wrong.
+// visit is when a namespace is to be written again for a template, what was known the last time, and what was wrong.
 type visit struct {
-	at      time.Time
+	again   time.Time
 	of      string
 	problem *accounts.IncompleteNamespace
 }
 
 // Register adds the controller to a manager.
 func (c *Controller) Register(m manager.Manager) error {
-	c.client, c.live, c.done = m.GetClient(), m.GetAPIReader(), map[types.UID]map[types.UID]visit{}
+	c.client, c.live, c.done = m.GetClient(), m.GetAPIReader(), map[string]map[types.UID]visit{}
 	for _, object := range []client.Object{&accounts.NamespaceTemplate{}, newNamespace()} {
 		if _, err := m.GetCache().GetInformer(context.Background(), object); err != nil {
 			return fmt.Errorf("follow %T: %w", object, err)
@@ -109,6 +110,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	at := slices.IndexFunc(templates, func(t *accounts.NamespaceTemplate) bool { return t.Name == request.Name })
 	if at < 0 {
+		c.forget(request.Name, nil)
 		return reconcile.Result{}, nil // deleted: all stays as it is
 	}
 	template := templates[at]
@@ -120,23 +122,21 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	var mu sync.Mutex
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	retry := recheck
+	after := recheck
 	for _, namespace := range namespaces {
 		group.Go(func() error {
 			problem := c.visit(ctx, template, templates[:at], namespace)
 			mu.Lock()
 			defer mu.Unlock()
 			if problem != nil {
-				found.incomplete = append(found.incomplete, *problem)
-				if problem.Reason == reasonFailed {
-					retry = time.Minute
-				}
+				found.incomplete, after = append(found.incomplete, *problem), retry
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // problems are values
-	return reconcile.Result{RequeueAfter: retry}, c.writeStatus(ctx, template, found)
+	c.forget(template.Name, namespaces)
+	return reconcile.Result{RequeueAfter: after}, c.writeStatus(ctx, template, found)
 }
 
 // selected are the namespaces of a template: not those that terminate, and not those of Kubernetes and of Credence itself.
@@ -179,7 +179,7 @@ func reserved(name string) bool {
 // visit writes what a namespace lacks, unless that was done a short time ago and nothing has changed. It returns what is still missing; nil: nothing.
 func (c *Controller) visit(ctx context.Context, template *accounts.NamespaceTemplate, before []*accounts.NamespaceTemplate, namespace *metav1.PartialObjectMetadata) *accounts.IncompleteNamespace {
 	var older []*accounts.NamespaceTemplate
-	known := fmt.Sprintf("%d %v", template.Generation, namespace.Labels)
+	known := fmt.Sprintf("%s %d %v", template.UID, template.Generation, namespace.Labels)
 	for _, other := range before {
 		if selector, err := selectorOf(other); err == nil && selector.Matches(labels.Set(namespace.Labels)) {
 			older = append(older, other)
@@ -187,26 +187,38 @@ func (c *Controller) visit(ctx context.Context, template *accounts.NamespaceTemp
 		}
 	}
 	now := c.Now()
-	if last, ok := c.last(template.UID, namespace.UID); ok && last.of == known && now.Before(last.at.Add(recheck)) && !failed(last.problem) {
+	if last := c.last(template.Name, namespace.UID); last.of == known && now.Before(last.again) {
 		return last.problem
 	}
 	problem := c.write(ctx, template, older, namespace)
+	again := now.Add(recheck)
+	if problem != nil {
+		again = now.Add(retry)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done[template.UID] == nil {
-		c.done[template.UID] = map[types.UID]visit{}
+	if c.done[template.Name] == nil {
+		c.done[template.Name] = map[types.UID]visit{}
 	}
-	c.done[template.UID][namespace.UID] = visit{now, known, problem}
+	c.done[template.Name][namespace.UID] = visit{again, known, problem}
 	return problem
 }
 
-func (c *Controller) last(template, namespace types.UID) (visit, bool) {
+func (c *Controller) last(template string, namespace types.UID) visit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last, ok := c.done[template][namespace]
-	return last, ok
+	return c.done[template][namespace]
 }
 
-func failed(problem *accounts.IncompleteNamespace) bool {
-	return problem != nil && problem.Reason == reasonFailed
+// forget forgets all namespaces of a template but these.
+func (c *Controller) forget(template string, but []*metav1.PartialObjectMetadata) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := map[types.UID]visit{}
+	for _, namespace := range but {
+		kept[namespace.UID] = c.done[template][namespace.UID]
+	}
+	if c.done[template] = kept; len(kept) == 0 {
+		delete(c.done, template)
+	}
 }
