@@ -236,6 +236,14 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	}
+	profile := func(namespace, spec string) error {
+		_, stderr, code := shared.command(t, `{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":"x","namespace":"`+namespace+`"},"spec":`+spec+`}`,
+			"kubectl", "create", "--dry-run=server", "--as", processUser, "-f", "-")
+		if code != 0 && strings.Contains(stderr, "(Forbidden)") {
+			return apierrors.NewForbidden(accounts.Resource("serviceaccountprofiles"), "x", errors.New(stderr))
+		}
+		return errors.New(stderr)
+	}
 	own := rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "app"}
 	foreign := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-webhook"}
 	const ready = "credence:accounts:default"
@@ -249,23 +257,27 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"another label":             label(namespace, `{"metadata":{"labels":{"x":"y"}}}`),
-		"takes another's label":     label(namespace, `{"metadata":{"labels":{"team":null}}}`),
-		"changes another's label":   label(namespace, `{"metadata":{"labels":{"team":"b"}}}`),
-		"lowers a label":            label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`),
-		"takes a label off":         label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`),
-		"annotates a namespace":     label(namespace, `{"metadata":{"annotations":{"x":"y"}}}`),
-		"labels kube-system":        label("kube-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
-		"labels credence-system":    label("credence-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
-		"labels an account":         account(namespace, `{"metadata":{"labels":{"x":"y"}}}`),
-		"gives an account a secret": account(namespace, `{"imagePullSecrets":[{"name":"x"}]}`),
-		"binds another ClusterRole": binding(namespace, "ClusterRole", "cluster-admin", own),
-		"binds edit":                binding(namespace, "ClusterRole", "edit", own),
-		"binds a foreign account":   binding(namespace, "ClusterRole", ready, foreign),
-		"binds a user":              binding(namespace, "ClusterRole", ready, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "x"}),
-		"binds the agent's role":    binding(namespace, "ClusterRole", "credence:agent:identities", foreign),
-		"binds in kube-system":      binding("kube-system", "ClusterRole", ready, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "x"}),
-		"binds in credence-system":  binding("credence-system", "ClusterRole", ready, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "x"}),
+		"another label":              label(namespace, `{"metadata":{"labels":{"x":"y"}}}`),
+		"takes another's label":      label(namespace, `{"metadata":{"labels":{"team":null}}}`),
+		"changes another's label":    label(namespace, `{"metadata":{"labels":{"team":"b"}}}`),
+		"lowers a label":             label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`),
+		"takes a label off":          label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`),
+		"annotates a namespace":      label(namespace, `{"metadata":{"annotations":{"x":"y"}}}`),
+		"labels kube-system":         label("kube-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
+		"labels credence-system":     label("credence-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
+		"labels an account":          account(namespace, `{"metadata":{"labels":{"x":"y"}}}`),
+		"gives an account a secret":  account(namespace, `{"imagePullSecrets":[{"name":"x"}]}`),
+		"binds another ClusterRole":  binding(namespace, "ClusterRole", "cluster-admin", own),
+		"binds edit":                 binding(namespace, "ClusterRole", "edit", own),
+		"binds a foreign account":    binding(namespace, "ClusterRole", ready, foreign),
+		"binds a user":               binding(namespace, "ClusterRole", ready, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "x"}),
+		"binds the agent's role":     binding(namespace, "ClusterRole", "credence:agent:identities", foreign),
+		"binds in kube-system":       binding("kube-system", "ClusterRole", ready, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "x"}),
+		"binds in credence-system":   binding("credence-system", "ClusterRole", ready, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "x"}),
+		"a profile in kube-system":   profile("kube-system", `{}`),
+		"a profile with a username":  profile(namespace, `{"username":"x@example.com"}`),
+		"a profile with an identity": profile(namespace, `{"workloadIdentities":["x"]}`),
+		"a profile of a template":    profile(namespace, `{"securityContext":{"templateRef":{"name":"x"}}}`),
 		"makes a namespace": func() error {
 			_, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
