@@ -55,7 +55,8 @@ use the identity, the rights of users. If a step fails, what is there gives no m
 you wanted; run the command again to complete it.
 
 You need ClusterRole credence:accounts:maker in the namespace, which credence enable
-gives, and for --profile the verb use on the SecurityContextTemplate.`,
+gives, and for --profile the verb use on the SecurityContextTemplate, which ClusterRole
+credence:securitycontexttemplates:user has for all.`,
 		Example: `  credence account create cart -n shop --identity aws:arn:aws:iam::123456789012:role/cart
   credence account create cart -n shop --profile restricted --enforce --for-group payments-team
 
