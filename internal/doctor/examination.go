@@ -43,6 +43,10 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 	checkWebhooks(ctx, found, both.Workload)
 	d.checkAgent(ctx, found, both.Workload)
 	checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
+	if where.Namespace == "" {
+		checkOperators(ctx, found, both.Workload)
+	}
+	checkProfileGuards(ctx, found, both.Workload, where.Namespace)
 	var ring *identityv1alpha1.KeyRing
 	var known *inventory.Report
 	const unavailable = "nothing can be checked while %s is not available"
