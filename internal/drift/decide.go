@@ -81,7 +81,8 @@ func Decide(p Pod) (Finding, error) {
 
 // Identities is Decide without the GMSACredentialSpecs of the pod.
 func Identities(p Pod) (Finding, error) {
-	has := p.Request.Pod
+	has := running(p.Request.Pod)
+	p.Request.Pod = has
 	p.Request.Pod = pods.Requested(p.Request)
 	var result pods.Result
 	if p.Enabled {
@@ -97,7 +98,7 @@ func Identities(p Pod) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	return compare(running(has), running(wants))
+	return compare(has, running(wants))
 }
 
 func refused(denial *decision.Denial, absent bool) Finding {
@@ -108,10 +109,11 @@ func refused(denial *decision.Denial, absent bool) Finding {
 	return Finding{State: state, Reason: denial.Message}
 }
 
-// running returns the parts of a pod that do not come and go while it runs: ephemeral containers are added, and the gate is taken off.
+// running returns the parts of a pod that admission decides on and that do not come and go while it runs: ephemeral containers are added, and the
+// gate is taken off.
 func running(pod *corev1.Pod) *corev1.Pod {
 	part := &corev1.Pod{Spec: pod.Spec}
-	part.Annotations = pod.Annotations
+	part.Namespace, part.Annotations = pod.Namespace, pod.Annotations
 	part.Spec.EphemeralContainers = nil
 	part.Spec.SchedulingGates = slices.DeleteFunc(slices.Clone(pod.Spec.SchedulingGates), func(gate corev1.PodSchedulingGate) bool { return gate.Name == v1alpha1.GateToken })
 	return part

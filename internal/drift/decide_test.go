@@ -24,7 +24,7 @@ func role(name string) []byte {
 }
 
 // store is a pod of an account with one identity, as the API has stored it, and what was known then.
-func store(t *testing.T) drift.Pod {
+func store(t testing.TB) drift.Pod {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}}
 	pod.Spec = corev1.PodSpec{
@@ -39,7 +39,7 @@ func store(t *testing.T) drift.Pod {
 }
 
 // admit makes the pod the one that admission makes of it.
-func admit(t *testing.T, p *drift.Pod) {
+func admit(t testing.TB, p *drift.Pod) {
 	t.Helper()
 	result := pods.Decide(p.Request)
 	if result.Denial != nil {

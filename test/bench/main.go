@@ -39,7 +39,7 @@ var alone = []part{{"execcredential", measureExecCredential}, {"credential", mea
 var parts = []part{
 	{"tokens", measureTokens}, {"discovery", measureDiscovery}, {"webhook", measureWebhook}, {"gmsa", measureGMSA},
 	{"gmsa-pods", measureGMSAPods}, {"gmsa-alone", measureGMSAAlone}, {"pods", measurePods}, {"steady", measureSteady},
-	{"reports", measureReports}, {"secrets", measureSecrets}, {"storage", measureStorage},
+	{"reports", measureReports}, {"drift", measureDrift}, {"secrets", measureSecrets}, {"storage", measureStorage},
 }
 
 type part struct {

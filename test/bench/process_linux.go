@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
@@ -22,3 +23,8 @@ func processClock(pid int) (time.Duration, error) {
 // detach gives a process a session of its own, as `credence up` does. Linux shares out CPUs by session (sched(7), autogroup): in
 // the client's session a server is given its requests in larger batches, and has less to do for each.
 func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+// peakMB is the most memory that a process has held which has ended, files that are mapped included.
+func peakMB(state *os.ProcessState) float64 {
+	return float64(state.SysUsage().(*syscall.Rusage).Maxrss) / 1024
+}

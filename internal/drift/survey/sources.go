@@ -2,6 +2,7 @@ package survey
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,8 +92,8 @@ func listed[Object any, Kept metav1.Object](api *cluster.API, l cluster.Listing,
 				return one, err
 			}
 			return keep(&object), nil
-		case failure != nil:
-			return one, failure
+		case failure != nil: // not even that the list does not exist means that the object does not
+			return one, fmt.Errorf("list %s: %s", l.Resource, failure)
 		}
 		one, known := all[namespace+"/"+name]
 		if !known {

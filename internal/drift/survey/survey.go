@@ -60,12 +60,38 @@ func Read(ctx context.Context, both cluster.Both, namespace, home string, looked
 }
 
 func read(ctx context.Context, both cluster.Both, namespace string, looked func(int)) (*Report, error) {
-	sources := drift.Remember(sources(both, namespace))
 	report := &Report{States: map[string]int{}, Pods: []Pod{}, Notes: []string{}}
 	for _, state := range drift.States() {
 		report.States[state] = 0
 	}
 	missing := map[string]int{}
+	err := Each(ctx, both, namespace, func(pod *corev1.Pod, finding drift.Finding) {
+		report.Total++
+		report.States[finding.State]++
+		if finding.State == drift.Unknown {
+			missing[finding.Reason]++
+		}
+		if finding.State != drift.Current {
+			report.Pods = append(report.Pods, Pod{pod.Namespace, pod.Name, pod.Spec.ServiceAccountName, finding})
+		}
+		looked(report.Total)
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(report.Pods, func(a, b Pod) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	for _, right := range slices.Sorted(maps.Keys(missing)) {
+		report.Notes = append(report.Notes, fmt.Sprintf("%s unknown: %s", wording.Plural(missing[right], "pod is", "pods are"), right))
+	}
+	return report, nil
+}
+
+// Each shows visit each pod that runs in a namespace, or in all (empty), with what was decided about it. Facts are read once, as they are needed.
+// An error is one that the next look may not meet: a right that is missing is none.
+func Each(ctx context.Context, both cluster.Both, namespace string, visit func(*corev1.Pod, drift.Finding)) error {
+	sources := drift.Remember(sources(both, namespace))
 	var failure error
 	err := cluster.Each(ctx, both.Workload, cluster.Listing{Namespace: namespace, Resource: "pods"}, func(pod *corev1.Pod) {
 		if failure != nil || !drift.Runs(pod) {
@@ -78,28 +104,14 @@ func read(ctx context.Context, both cluster.Both, namespace string, looked func(
 				failure = fmt.Errorf("decide about pod %s/%s: %w", pod.Namespace, pod.Name, err)
 				return
 			}
-			missing[right]++
 			finding = drift.Finding{State: drift.Unknown, Reason: right}
 		}
-		report.Total++
-		if report.States[finding.State]++; finding.State != drift.Current {
-			report.Pods = append(report.Pods, Pod{pod.Namespace, pod.Name, pod.Spec.ServiceAccountName, finding})
-		}
-		looked(report.Total)
+		visit(pod, finding)
 	})
-	if err == nil {
-		err = failure
-	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	slices.SortFunc(report.Pods, func(a, b Pod) int {
-		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-	})
-	for _, right := range slices.Sorted(maps.Keys(missing)) {
-		report.Notes = append(report.Notes, fmt.Sprintf("%s unknown: %s", wording.Plural(missing[right], "pod is", "pods are"), right))
-	}
-	return report, nil
+	return failure
 }
 
 // unread words the right that is missing to read a fact; false if an error is another one.
