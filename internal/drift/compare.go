@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -19,11 +20,6 @@ import (
 func compare(has, wants *corev1.Pod) (Finding, error) {
 	if equality.Semantic.DeepEqual(has, wants) {
 		return Finding{State: Current}, nil
-	}
-	for _, key := range sorted(has.Annotations, wants.Annotations) {
-		if has.Annotations[key] != wants.Annotations[key] {
-			return *differs("metadata.annotations["+key+"]", has.Annotations[key], wants.Annotations[key]), nil
-		}
 	}
 	was, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&has.Spec)
 	if err != nil {
@@ -35,6 +31,12 @@ func compare(has, wants *corev1.Pod) (Finding, error) {
 	}
 	if finding := first("spec", was, now); finding != nil {
 		return *finding, nil
+	}
+	for _, key := range sorted(has.Annotations, wants.Annotations) {
+		// Which fields a profile has filled in makes no difference to a pod that has them.
+		if key != accounts.AnnotationFilledIn && has.Annotations[key] != wants.Annotations[key] {
+			return *differs("metadata.annotations["+key+"]", has.Annotations[key], wants.Annotations[key]), nil
+		}
 	}
 	return Finding{State: Current}, nil
 }

@@ -60,8 +60,8 @@ func orNone(value string) string {
 
 // Pod is a pod as it is stored, and what is known about it now.
 type Pod struct {
-	// Request is what facts.Gather has completed, and Denial what it returned. A pod whose namespace lets its service accounts give no identities
-	// is not Enabled.
+	// Request is what facts.Gather has completed, and Denial what it returned. A pod of a namespace in which
+	// neither identities nor profiles are applied is not Enabled.
 	Request pods.Request
 	Denial  *pods.Denial
 	Enabled bool

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/admission/facts"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/authority"
@@ -15,8 +17,8 @@ import (
 // Sources read facts, those of admission and two more.
 type Sources struct {
 	facts.Sources
-	// Enabled reports whether service accounts of a namespace give identities.
-	Enabled func(ctx context.Context, namespace string) (bool, error)
+	// Labels are those of a namespace: whether its service accounts give identities, and whether their profiles are applied.
+	Labels func(ctx context.Context, namespace string) (map[string]string, error)
 	// Spec reads a GMSACredentialSpec; one that does not exist is not an error.
 	Spec func(ctx context.Context, name string) (gmsa.Spec, error)
 }
@@ -30,10 +32,12 @@ func Runs(pod *corev1.Pod) bool {
 // Decide finds out what is known about a pod, and decides. An error is a fact that could not be read.
 func (s Sources) Decide(ctx context.Context, pod *corev1.Pod) (Finding, error) {
 	p := Pod{Request: pods.Request{Namespace: pod.Namespace, Pod: pod, Adapters: targets.For}}
-	var err error
-	if p.Enabled, err = s.Enabled(ctx, pod.Namespace); err != nil {
+	labels, err := s.Labels(ctx, pod.Namespace)
+	if err != nil {
 		return Finding{}, err
 	}
+	p.Request.NoIdentities = labels[v1alpha1.LabelNamespaceIdentities] != v1alpha1.NamespaceEnabled
+	p.Enabled = !p.Request.NoIdentities || labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled
 	if p.Enabled {
 		if p.Denial, err = s.Gather(ctx, &p.Request); err != nil {
 			return Finding{}, err

@@ -193,7 +193,7 @@ func (x *Pod) again(request pods.Request, denial *pods.Denial) error {
 		x.Drift = &drift.Finding{State: drift.Unknown, Reason: x.open[0]}
 		return nil
 	}
-	finding, err := drift.Identities(drift.Pod{Request: request, Denial: denial, Enabled: *x.NamespaceLabelled})
+	finding, err := drift.Identities(drift.Pod{Request: request, Denial: denial, Enabled: *x.NamespaceLabelled || x.profiles})
 	x.Drift = &finding
 	return err
 }

@@ -58,9 +58,9 @@ func Validate(c accounts.SecurityContexts, path *field.Path) field.ErrorList {
 	return append(errs, securitycontext.ValidateWindowsOptions(c.Windows, path.Child("windows"))...)
 }
 
-// Enforces reports whether pods with something weaker are refused.
+// Enforces reports whether pods with something weaker are refused: by its mode, or as new pods with old values are.
 func (p Profile) Enforces() bool {
-	return p.Spec.SecurityContext != nil && p.Spec.SecurityContext.Mode != accounts.ModeDefault && p.Spec.SecurityContext.Mode != ""
+	return p.Spec.SecurityContext != nil && (p.Spec.OnChange == accounts.OnChangeBlockNew || p.Spec.SecurityContext.Mode != accounts.ModeDefault && p.Spec.SecurityContext.Mode != "")
 }
 
 // HasContexts reports whether the profile has a security context, so that the operating system of its pods matters.

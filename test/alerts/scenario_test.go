@@ -18,7 +18,7 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	return slices.Concat(keyScenarios(), tokenScenarios(), discoveryScenarios(), certificateScenarios(), deliveryScenarios(), admissionScenarios(), componentScenarios())
+	return slices.Concat(keyScenarios(), tokenScenarios(), discoveryScenarios(), certificateScenarios(), profileScenarios(), deliveryScenarios(), admissionScenarios(), componentScenarios())
 }
 
 func TestAlerts(t *testing.T) {

@@ -29,9 +29,9 @@ var classes = []class{
 	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
 	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},
 	{"client", `^internal/(cluster|credential(/(cache|clientcertificate|file|inorder|keptfile|oidc(/settings)?|tokenexchange(/https)?|workloadidentity(/(kubeapi|kubeconfig))?))?|` +
-		`discovery/source|gmsa/credentialspecs|keyring/(keystore|report|settings)|relyingparty(/conformance)?|workloadidentities)$`,
+		`discovery/source|drift/survey|gmsa/credentialspecs|keyring/(keystore|report|settings)|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
-	{"answer", `^internal/(doctor|drift/survey|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
+	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
 	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
 		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|profiles(/(drift|guards|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
@@ -48,6 +48,7 @@ var apart = []string{"client", "service", "app"}
 var beside = map[[2]string]string{
 	{"internal/apiserver", "internal/keyring"}:                     "the API server serves the operations of the ring",
 	{"internal/apiserver/registry/keyring", "internal/keyring"}:    "the API server serves the operations of the ring",
+	{"internal/drift/survey", "internal/cluster"}:                  "it reads a cluster as commands do",
 	{"internal/keyring", "internal/discovery/publication"}:         "a key is used when it is published, and no sooner",
 	{"internal/app/agent", "internal/app/serving"}:                 "all servers serve health and metrics alike",
 	{"internal/app/apiserver", "internal/app/serving"}:             "all servers serve health and metrics alike",

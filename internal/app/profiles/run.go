@@ -18,24 +18,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/app/serving"
+	apicluster "github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/profile/username"
 	"github.com/credence-id/credence/internal/profiles"
+	"github.com/credence-id/credence/internal/profiles/drift"
 	"github.com/credence-id/credence/internal/profiles/guards"
 	"github.com/credence-id/credence/internal/profiles/namespaces"
 )
 
 // Config is what the program needs.
 type Config struct {
-	Kubeconfig       string // of the workload cluster; empty: the pod's own
-	LeaseNamespace   string // empty: credence-system
-	UsernameTemplate string // empty: username.DefaultTemplate
-	ClusterName      string // empty: the uid of the namespace kube-system
+	Kubeconfig string // of the workload cluster; empty: the pod's own
+	// IdentityKubeconfig is of the cluster of the workload identities; empty: they are in the workload cluster.
+	IdentityKubeconfig string
+	LeaseNamespace     string // empty: credence-system
+	UsernameTemplate   string // empty: username.DefaultTemplate
+	ClusterName        string // empty: the uid of the namespace kube-system
 	serving.Health
 	Log *slog.Logger
 }
@@ -70,11 +77,15 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
+	both, err := clusters(cluster, config.IdentityKubeconfig)
+	if err != nil {
+		return err
+	}
 	registry := serving.NewRegistry()
 	process, err := profiles.New(profiles.Config{
 		Cluster:     cluster,
 		Lease:       types.NamespacedName{Namespace: cmp.Or(config.LeaseNamespace, defaultLeaseNamespace), Name: component},
-		Controllers: controllers(startEvents(ctx, client), registry, usernames, config.Log),
+		Controllers: controllers(startEvents(ctx, client), registry, both, usernames, config.Log),
 		Log:         config.Log,
 	})
 	if err != nil {
@@ -117,13 +128,40 @@ func (c Config) usernames(ctx context.Context, client corev1client.NamespacesGet
 }
 
 // controllers are all that run.
-func controllers(events record.EventRecorder, registry prometheus.Registerer, usernames username.Template, log *slog.Logger) []profiles.Controller {
+func controllers(events record.EventRecorder, registry prometheus.Registerer, both apicluster.Both, usernames username.Template, log *slog.Logger) []profiles.Controller {
 	return []profiles.Controller{
 		&profiles.Statuses{Usernames: usernames, Events: events, Metrics: registry, Log: log},
 		&guards.Guards{},
 		&namespaces.Controller{Log: log, Now: time.Now},
+		&drift.Controller{Clusters: both, Events: events, Recorder: drift.NewRecorder(registry), Clock: clock.RealClock{}, Log: log},
 	}
 }
+
+// clusters are the two in which pods are looked at, with a bound of requests within a second.
+func clusters(workload *rest.Config, identityKubeconfig string) (apicluster.Both, error) {
+	open := func(config *rest.Config) (*apicluster.API, error) {
+		config = rest.CopyConfig(config)
+		config.RateLimiter, config.Timeout = flowcontrol.NewTokenBucketRateLimiter(lookQPS, lookBurst), lookTimeout
+		return apicluster.New(config)
+	}
+	api, err := open(workload)
+	if err != nil || identityKubeconfig == "" {
+		return apicluster.Both{Workload: api, Identity: api}, err
+	}
+	identity, err := serving.Cluster("--identity-kubeconfig", identityKubeconfig, "profiles")
+	if err != nil {
+		return apicluster.Both{}, err
+	}
+	other, err := open(identity)
+	return apicluster.Both{Workload: api, Identity: other}, err
+}
+
+// A look at pods sends at most fifty requests within a second, and waits for none longer than lookTimeout.
+const (
+	lookQPS     = 40
+	lookBurst   = 10
+	lookTimeout = 30 * time.Second
+)
 
 // startEvents writes Events until ctx is done.
 func startEvents(ctx context.Context, client kubernetes.Interface) record.EventRecorder {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	windowsv1 "github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/admission/facts"
@@ -18,16 +19,19 @@ import (
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
+const accountsAPI = "/apis/" + accounts.GroupName + "/v1alpha1"
+
 // sources read as a user. Accounts and identities are read as lists, so that their number makes few requests; one by one where that is not
 // allowed.
 func sources(both cluster.Both, namespace string) drift.Sources {
-	accounts := listed(both.Workload, cluster.Listing{Namespace: namespace, Resource: "serviceaccounts", Metadata: true}, func(o *metav1.PartialObjectMetadata) *corev1.ServiceAccount {
+	serviceAccounts := listed(both.Workload, cluster.Listing{Namespace: namespace, Resource: "serviceaccounts", Metadata: true}, func(o *metav1.PartialObjectMetadata) *corev1.ServiceAccount {
 		return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, Annotations: o.Annotations}}
-	})
-	identities := listed(both.Identity, cluster.Identities(namespace), func(i *v1alpha1.WorkloadIdentity) *v1alpha1.WorkloadIdentity { return i })
-	namespaces := listed(both.Workload, cluster.Listing{Resource: "namespaces", Metadata: true}, func(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata { return o })
+	}, false)
+	identities := listed(both.Identity, cluster.Identities(namespace), func(i *v1alpha1.WorkloadIdentity) *v1alpha1.WorkloadIdentity { return i }, false)
+	profiles := listed(both.Workload, cluster.Listing{API: accountsAPI, Namespace: namespace, Resource: "serviceaccountprofiles"}, func(p *accounts.ServiceAccountProfile) *accounts.ServiceAccountProfile { return p }, true)
+	namespaces := listed(both.Workload, cluster.Listing{Resource: "namespaces", Metadata: true}, func(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata { return o }, false)
 	return drift.Sources{
-		Enabled: func(ctx context.Context, name string) (bool, error) {
+		Labels: func(ctx context.Context, name string) (map[string]string, error) {
 			var one *metav1.PartialObjectMetadata
 			var err error
 			if namespace == "" {
@@ -36,9 +40,9 @@ func sources(both cluster.Both, namespace string) drift.Sources {
 				err = both.Workload.Get(ctx, &one, cluster.Place{Resource: "namespaces", Name: name})
 			}
 			if err != nil {
-				return false, err
+				return nil, err
 			}
-			return one.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled, nil
+			return one.Labels, nil
 		},
 		Spec: func(ctx context.Context, name string) (gmsa.Spec, error) {
 			var object struct {
@@ -54,8 +58,13 @@ func sources(both cluster.Both, namespace string) drift.Sources {
 			return gmsa.SpecOf(object.Credspec), nil
 		},
 		Sources: facts.Sources{
-			ServiceAccount: accounts,
+			ServiceAccount: serviceAccounts,
 			Identity:       identities,
+			Profile:        profiles,
+			Template: func(ctx context.Context, name string) (*accounts.SecurityContextTemplate, error) {
+				var template accounts.SecurityContextTemplate
+				return &template, both.Workload.Get(ctx, &template, cluster.Place{API: accountsAPI, Resource: "securitycontexttemplates", Name: name})
+			},
 			Right: func(ctx context.Context, q authority.Question) (authority.Answer, error) {
 				return authority.Ask(ctx, both.Workload, q)
 			},
@@ -73,8 +82,8 @@ func sources(both cluster.Both, namespace string) drift.Sources {
 }
 
 // listed returns a way to read objects of a list by name. The list is read when the first one is needed. Where the list is not allowed, objects are
-// read one by one, which may be.
-func listed[Object any, Kept metav1.Object](api *cluster.API, l cluster.Listing, keep func(*Object) Kept) func(ctx context.Context, namespace, name string) (Kept, error) {
+// read one by one, which may be. A list that the cluster does not serve is an error, and not empty, unless its kind is optional.
+func listed[Object any, Kept metav1.Object](api *cluster.API, l cluster.Listing, keep func(*Object) Kept, optional bool) func(ctx context.Context, namespace, name string) (Kept, error) {
 	var all map[string]Kept
 	var failure error
 	return func(ctx context.Context, namespace, name string) (one Kept, err error) {
@@ -92,7 +101,7 @@ func listed[Object any, Kept metav1.Object](api *cluster.API, l cluster.Listing,
 				return one, err
 			}
 			return keep(&object), nil
-		case failure != nil: // not even that the list does not exist means that the object does not
+		case failure != nil && !(optional && apierrors.IsNotFound(failure)):
 			return one, fmt.Errorf("list %s: %s", l.Resource, failure)
 		}
 		one, known := all[namespace+"/"+name]

@@ -89,7 +89,7 @@ func read(ctx context.Context, both cluster.Both, namespace string, looked func(
 }
 
 // Each shows visit each pod that runs in a namespace, or in all (empty), with what was decided about it. Facts are read once, as they are needed.
-// An error is one that the next look may not meet: a right that is missing is none.
+// An error ends the look; a missing right leaves the pod unknown.
 func Each(ctx context.Context, both cluster.Both, namespace string, visit func(*corev1.Pod, drift.Finding)) error {
 	sources := drift.Remember(sources(both, namespace))
 	var failure error

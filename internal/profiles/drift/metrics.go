@@ -1,0 +1,63 @@
+package drift
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/credence-id/credence/internal/drift"
+)
+
+// Recorder counts what looks at pods have found, over all profiles: a series for each of them would be without bounds.
+type Recorder struct {
+	pods    *prometheus.GaugeVec
+	looked  prometheus.Gauge
+	seconds prometheus.Gauge
+	failing prometheus.Gauge
+	evicted *prometheus.CounterVec
+}
+
+// NewRecorder registers the metrics.
+func NewRecorder(registry prometheus.Registerer) *Recorder {
+	r := &Recorder{
+		pods: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "credence_profiles_pods", Help: "Running pods of service accounts with a profile, by what was decided about them again.",
+		}, []string{"state"}),
+		looked: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "credence_profiles_pods_looked_at_timestamp_seconds", Help: "When all of these pods were last decided on.",
+		}),
+		seconds: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "credence_profiles_pods_look_seconds", Help: "How long that took.",
+		}),
+		failing: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "credence_profiles_evictions_stopped", Help: "Profiles whose pods are not evicted any more, as new ones do not become ready.",
+		}),
+		evicted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "credence_profiles_evictions_total", Help: "Evictions of pods that no longer match their profile, by result.",
+		}, []string{"result"}),
+	}
+	for _, result := range []string{evicted, held, failed} {
+		r.evicted.WithLabelValues(result)
+	}
+	registry.MustRegister(r.pods, r.looked, r.seconds, r.failing, r.evicted)
+	return r
+}
+
+// The results of evictions.
+const (
+	evicted = "evicted"
+	held    = "budget"
+	failed  = "error"
+)
+
+// labelOf is a state as the value of a label.
+var labelOf = map[string]string{drift.Current: "current", drift.Unknown: "unknown", drift.Stale: "stale", drift.Missing: "identity-missing", drift.Refused: "refused"}
+
+func (r *Recorder) look(states map[string]int, stopped int, began, ended time.Time) {
+	for _, state := range drift.States() {
+		r.pods.WithLabelValues(labelOf[state]).Set(float64(states[state]))
+	}
+	r.failing.Set(float64(stopped))
+	r.looked.Set(float64(ended.Unix()))
+	r.seconds.Set(ended.Sub(began).Seconds())
+}

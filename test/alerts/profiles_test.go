@@ -1,0 +1,16 @@
+package alerts
+
+import "time"
+
+func profileScenarios() []scenario {
+	const pods = `credence_profiles_pods{instance="a",state=`
+	return []scenario{
+		{"CredencePodsOutOfSpec", "for an hour", []string{pods + `"stale"} 0x4 2x90`, pods + `"refused"} 0x4 1x90`, pods + `"current"} 7x94`},
+			map[string]time.Duration{`{}`: 65 * time.Minute}},
+		{"CredencePodsOutOfSpec", "replaced in time", []string{pods + `"stale"} 0x4 2x50 0x40`, pods + `"unknown"} 3x94`}, nil},
+
+		{"CredenceEvictionsStopped", "five minutes", []string{`credence_profiles_evictions_stopped{instance="a"} 0x4 1x30`, `credence_profiles_evictions_stopped{instance="b"} 0x34`},
+			map[string]time.Duration{`{}`: 10 * time.Minute}},
+		{"CredenceEvictionsStopped", "ready meanwhile", []string{`credence_profiles_evictions_stopped{instance="a"} 0x4 1x4 0x30`}, nil},
+	}
+}
