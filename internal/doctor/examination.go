@@ -47,6 +47,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 		checkOperators(ctx, found, both.Workload)
 	}
 	checkProfileGuards(ctx, found, both.Workload, where.Namespace)
+	checkProfiles(ctx, found, both.Workload, where.Namespace)
 	var ring *identityv1alpha1.KeyRing
 	var known *inventory.Report
 	const unavailable = "nothing can be checked while %s is not available"

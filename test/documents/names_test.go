@@ -31,7 +31,7 @@ func TestDocumentsName(t *testing.T) {
 		"profiles: metrics":         {"internal/profiles/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 1},
 		"profiles: usernames":       {"internal/profile/username/decide.go", `\w+ += "(Username\w+)"`, "events.md", 5},
 		"certificates: Events":      {"internal/certificates/keeper/events.go", `eventReason = "(\w+)"`, "events.md", 4},
-		"profiles: metrics":         {"internal/profiles/drift/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 5},
+		"profiles: pods":            {"internal/profiles/drift/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 5},
 		"profiles: reasons":         {"internal/profiles/drift/status.go", `Reason\w+ += "(\w+)"`, "events.md", 5},
 		"certificates: metrics":     {"internal/certificates/keeper/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 3},
 		"certificates: policies":    {"deploy/options/certificates.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 2},

@@ -239,6 +239,9 @@ profiles:
   {{- with $v.profiles.clusterName }}
   - --cluster-name={{ . }}
   {{- end }}
+  {{- if $v.workloads.identityKubeconfigSecret }}
+  - --identity-kubeconfig=/identities/webhook.kubeconfig
+  {{- end }}
 {{- end }}
 {{- if include "credence.webhook" . }}
 webhook:
