@@ -30,8 +30,7 @@ type Field struct {
 }
 
 // Fill fills in what a pod leaves open. Of the security context this is, field by field, what neither a container nor its pod has; a structure
-// is one field, windowsOptions are not. A value of the pod that is the profile's own counts as filled in. A pod that Fill has filled in is
-// left as it is.
+// is one field, windowsOptions are not. A pod that Fill has filled in is left as it is; containers that were added to it since are filled in.
 func (p Profile) Fill(pod Pod) Filled {
 	if !p.Exists || len(p.Faults) > 0 {
 		return Filled{Pod: pod.Pod}
@@ -61,6 +60,11 @@ type filler struct{ Filled }
 
 func (f *filler) add(pointer string, value any) {
 	f.Patch = append(f.Patch, decision.Operation{Op: "add", Path: pointer, Value: value})
+}
+
+// has reports whether a field was filled in, by this pass or by an earlier one.
+func (f *filler) has(path string) bool {
+	return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Path == path }) || slices.Contains(filledIn(f.Pod), path)
 }
 
 // context is where a security context is: its JSON pointer, and its path for people.
@@ -132,7 +136,7 @@ func (f *filler) containerContexts(c accounts.SecurityContexts, pod Pod) {
 		fill(f, at, containerRules, container.context, wants, func(r rule[corev1.SecurityContext]) bool {
 			said, wanted := r.value(ofPod), r.value(wants)
 			return (pod.linux() || r.name == runAsNonRoot) &&
-				(said == nil || equality.Semantic.DeepEqual(said, r.value(ours)) && !equality.Semantic.DeepEqual(said, wanted)) &&
+				(said == nil || f.has("spec.securityContext."+r.name) && equality.Semantic.DeepEqual(said, r.value(ours)) && !equality.Semantic.DeepEqual(said, wanted)) &&
 				!(r.name == allowPrivilegeEscalation && escalates(own))
 		})
 		if pod.Ephemeral == nil || !pod.windows() || c.Windows == nil {

@@ -4,10 +4,12 @@ go 1.26.0
 
 require (
 	github.com/credence-id/credence v0.0.0-00010101000000-000000000000
+	github.com/credence-id/credence/api v0.0.0
 	github.com/google/go-cmp v0.7.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/kubernetes v1.37.1
+	k8s.io/pod-security-admission v0.37.2
 	sigs.k8s.io/randfill v1.0.0
 )
 
