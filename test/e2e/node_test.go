@@ -147,6 +147,7 @@ func TestNode(t *testing.T) {
 	t.Run("pods wait for their token", func(t *testing.T) { podsWaitForTheirToken(t, p) })
 	t.Run("pod of a program", func(t *testing.T) { podOfAProgram(t, p) })
 	t.Run("pod presents its identity", func(t *testing.T) { podPresentsItsIdentity(t, p) })
+	t.Run("pod is what its profile has", func(t *testing.T) { podIsWhatItsProfileHas(t, p) })
 	t.Run("documents", func(t *testing.T) { documentsOnANode(t, p) })
 	t.Run("parts that die", func(t *testing.T) { nodeSurvivesItsParts(t, p) })
 	sameNetwork(t, "while pods run", network)

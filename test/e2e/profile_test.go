@@ -21,12 +21,15 @@ import (
 )
 
 // profiled is a namespace with a service account cart, whose profiles are applied.
-type profiled struct{ namespace string }
+type profiled struct {
+	plane
+	namespace string
+}
 
-func newProfiled(t *testing.T, labels ...string) profiled {
+func newProfiled(t *testing.T, of plane, labels ...string) profiled {
 	t.Helper()
-	p := profiled{shared.namespace(t)}
-	client := shared.client(t).CoreV1()
+	p := profiled{of, of.namespace(t)}
+	client := p.client(t).CoreV1()
 	if _, err := client.ServiceAccounts(p.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +46,7 @@ func newProfiled(t *testing.T, labels ...string) profiled {
 	}
 	p.profile(t, "default", `{"automountToken":true}`)
 	eventually(t, func() error { // until the API server knows the label
-		pod, answer := p.create(t, `{"serviceAccountName":"default","containers":[{"name":"c","image":"i"}]}`, true)
+		pod, answer := p.pod(t, `{"serviceAccountName":"default","containers":[{"name":"c","image":"i"}]}`, true)
 		if pod == nil || pod.Annotations[accounts.AnnotationFilledIn] == "" {
 			return fmt.Errorf("the profile is not applied yet: %s", answer)
 		}
@@ -59,7 +62,7 @@ func (p profiled) profile(t *testing.T, account, spec string) {
 	t.Helper()
 	path := accountsRoot + "/namespaces/" + p.namespace + "/serviceaccountprofiles/" + account + "?fieldManager=test&force=true"
 	body := fmt.Sprintf(`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":%q},"spec":%s}`, account, spec)
-	if got := do(t, shared.config(t), "PATCH", path, "application/apply-patch+yaml", body); got.Code != http.StatusOK && got.Code != http.StatusCreated {
+	if got := do(t, p.config(t), "PATCH", path, "application/apply-patch+yaml", body); got.Code != http.StatusOK && got.Code != http.StatusCreated {
 		t.Fatalf("profile: %d %s", got.Code, got.Body)
 	}
 }
@@ -69,17 +72,17 @@ func (p profiled) template(t *testing.T, spec string) (name string) {
 	name = p.namespace + "-template"
 	path := accountsRoot + "/securitycontexttemplates/" + name
 	body := fmt.Sprintf(`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"SecurityContextTemplate","metadata":{"name":%q},"spec":%s}`, name, spec)
-	if got := do(t, shared.config(t), "PATCH", path+"?fieldManager=test&force=true", "application/apply-patch+yaml", body); got.Code != http.StatusOK && got.Code != http.StatusCreated {
+	if got := do(t, p.config(t), "PATCH", path+"?fieldManager=test&force=true", "application/apply-patch+yaml", body); got.Code != http.StatusOK && got.Code != http.StatusCreated {
 		t.Fatalf("template: %d %s", got.Code, got.Body)
 	}
 	t.Cleanup(func() {
-		_ = shared.client(t).CoreV1().RESTClient().Delete().AbsPath(path).Do(context.WithoutCancel(t.Context())).Error()
+		_ = p.client(t).CoreV1().RESTClient().Delete().AbsPath(path).Do(context.WithoutCancel(t.Context())).Error()
 	})
 	return name
 }
 
 // create creates a pod with a spec; the answer is why it was refused.
-func (p profiled) create(t *testing.T, spec string, dryRun bool, annotations ...string) (pod *corev1.Pod, answer string) {
+func (p profiled) pod(t *testing.T, spec string, dryRun bool, annotations ...string) (pod *corev1.Pod, answer string) {
 	t.Helper()
 	path := "/api/v1/namespaces/" + p.namespace + "/pods"
 	if dryRun {
@@ -93,7 +96,7 @@ func (p profiled) create(t *testing.T, spec string, dryRun bool, annotations ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := do(t, shared.config(t), "POST", path, jsonBody, fmt.Sprintf(`{"metadata":%s,"spec":%s}`, head, spec))
+	got := do(t, p.config(t), "POST", path, jsonBody, fmt.Sprintf(`{"metadata":%s,"spec":%s}`, head, spec))
 	if got.Code != http.StatusCreated {
 		var status metav1.Status
 		_ = json.Unmarshal(got.Body, &status)
@@ -109,7 +112,7 @@ func (p profiled) create(t *testing.T, spec string, dryRun bool, annotations ...
 // mustCreate creates a pod for good.
 func (p profiled) mustCreate(t *testing.T, spec string) *corev1.Pod {
 	t.Helper()
-	pod, answer := p.create(t, spec, false)
+	pod, answer := p.pod(t, spec, false)
 	if pod == nil {
 		t.Fatalf("refused: %s", answer)
 	}
@@ -119,7 +122,7 @@ func (p profiled) mustCreate(t *testing.T, spec string) *corev1.Pod {
 // debug adds an ephemeral container to a pod.
 func (p profiled) debug(t *testing.T, pod, container string) (*corev1.Pod, string) {
 	t.Helper()
-	got := do(t, shared.config(t), "PATCH", "/api/v1/namespaces/"+p.namespace+"/pods/"+pod+"/ephemeralcontainers", strategic, `{"spec":{"ephemeralContainers":[`+container+`]}}`)
+	got := do(t, p.config(t), "PATCH", "/api/v1/namespaces/"+p.namespace+"/pods/"+pod+"/ephemeralcontainers", strategic, `{"spec":{"ephemeralContainers":[`+container+`]}}`)
 	if got.Code != http.StatusOK {
 		var status metav1.Status
 		_ = json.Unmarshal(got.Body, &status)
@@ -161,7 +164,7 @@ func asJSON(t *testing.T, v any) string {
 // Fields that a pod leaves open are filled in, and those that it has stay.
 func TestProfileFillsIn(t *testing.T) {
 	inTurn(t)
-	p := newProfiled(t)
+	p := newProfiled(t, shared)
 	p.profile(t, "cart", `{"securityContext":{`+restricted+`},"secrets":{"imagePull":["registry"]},"automountToken":false}`)
 	pod := p.mustCreate(t, cart(`"initContainers":[{"name":"i","image":"i","securityContext":{"runAsUser":7,"allowPrivilegeEscalation":true}}]`, ""))
 	contexts := *pod.Spec.SecurityContext
@@ -206,7 +209,7 @@ func TestProfileFillsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		if pod, answer := p.create(t, cart("", ""), true); pod == nil || len(pod.Spec.Volumes) != 1 {
+		if pod, answer := p.pod(t, cart("", ""), true); pod == nil || len(pod.Spec.Volumes) != 1 {
 			return fmt.Errorf("the profile's token is not mounted: %s", answer)
 		}
 		return nil
@@ -215,7 +218,7 @@ func TestProfileFillsIn(t *testing.T) {
 	// A template, and the end of the profile: pods that run stay as they are.
 	name := p.template(t, `{"pod":{"runAsUser":33}}`)
 	p.profile(t, "cart", `{"securityContext":{"templateRef":{"name":"`+name+`"}}}`)
-	if pod, answer := p.create(t, cart("", ""), true); pod == nil || *pod.Spec.SecurityContext.RunAsUser != 33 {
+	if pod, answer := p.pod(t, cart("", ""), true); pod == nil || *pod.Spec.SecurityContext.RunAsUser != 33 {
 		t.Errorf("the template is not applied: %s", answer)
 	}
 	stdout := shared.must(t, "", "credence", "explain", "pod", pod.Name, "-n", p.namespace)
@@ -230,7 +233,7 @@ func TestProfileFillsIn(t *testing.T) {
 	if after, err := shared.client(t).CoreV1().Pods(p.namespace).Get(t.Context(), pod.Name, metav1.GetOptions{}); err != nil || *after.Spec.SecurityContext.RunAsUser != 20017 {
 		t.Errorf("a pod of a deleted profile: %v", err)
 	}
-	if pod, answer := p.create(t, cart("", ""), true); pod == nil || pod.Annotations[accounts.AnnotationFilledIn] != "" {
+	if pod, answer := p.pod(t, cart("", ""), true); pod == nil || pod.Annotations[accounts.AnnotationFilledIn] != "" {
 		t.Errorf("a deleted profile is applied: %s", answer)
 	}
 }
@@ -238,13 +241,13 @@ func TestProfileFillsIn(t *testing.T) {
 // Ways to have something weaker than the profile, or a Secret that it does not allow.
 func TestProfileRefuses(t *testing.T) {
 	inTurn(t)
-	p := newProfiled(t)
+	p := newProfiled(t, shared)
 	p.profile(t, "cart", `{"securityContext":{"mode":"Enforce",`+restricted+`,"windows":{"hostProcess":false,"runAsUserName":"ContainerUser"}},"secrets":{"allowed":["tls"],"imagePull":["registry"]}}`)
-	if pod, answer := p.create(t, cart("", ""), true); pod == nil {
+	if pod, answer := p.pod(t, cart("", ""), true); pod == nil {
 		t.Fatalf("a pod that leaves all open is refused: %s", answer)
 	}
 	stricter := cart(`"securityContext":{"supplementalGroups":[20017]}`, `"securityContext":{"readOnlyRootFilesystem":true,"privileged":false,"capabilities":{"drop":["ALL","KILL"]}},"envFrom":[{"secretRef":{"name":"tls"}}]`)
-	if pod, answer := p.create(t, stricter, true); pod == nil {
+	if pod, answer := p.pod(t, stricter, true); pod == nil {
 		t.Errorf("a stricter pod is refused: %s", answer)
 	}
 	for name, c := range map[string]struct{ spec, field string }{
@@ -275,12 +278,12 @@ func TestProfileRefuses(t *testing.T) {
 		"a registry":                     {cart(`"imagePullSecrets":[{"name":"other"}]`, ""), "spec.imagePullSecrets[0]"},
 		"another account's token":        {cart(`"volumes":[{"name":"v","secret":{"secretName":"credence-token-till-x-0123456789"}}]`, ""), "spec.volumes[0].secret"},
 	} {
-		pod, answer := p.create(t, c.spec, true)
+		pod, answer := p.pod(t, c.spec, true)
 		if pod != nil || !strings.Contains(answer, c.field) || !strings.Contains(answer, "ServiceAccountProfile "+p.namespace+"/cart") || !strings.Contains(answer, "kubectl edit serviceaccountprofile cart -n "+p.namespace) {
 			t.Errorf("%s: admitted %t, answer %q, want one with %q, and how the profile is changed", name, pod != nil, answer, c.field)
 		}
 		// The author cannot pass a value off as one that was filled in.
-		if pod, answer := p.create(t, c.spec, true, accounts.AnnotationFilledIn+"=spec.securityContext.runAsUser,spec.containers[c].securityContext.capabilities"); pod != nil {
+		if pod, answer := p.pod(t, c.spec, true, accounts.AnnotationFilledIn+"=spec.securityContext.runAsUser,spec.containers[c].securityContext.capabilities"); pod != nil {
 			t.Errorf("%s, with the annotation: admitted: %s", name, answer)
 		}
 	}
@@ -306,15 +309,15 @@ func TestProfileRefuses(t *testing.T) {
 
 	// A profile that can't be applied refuses all pods, in the words of Kubernetes.
 	p.profile(t, "cart", `{"securityContext":{"container":{"allowPrivilegeEscalation":false,"privileged":true}}}`)
-	if pod, answer := p.create(t, cart("", ""), true); pod != nil || !strings.Contains(answer, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true") {
+	if pod, answer := p.pod(t, cart("", ""), true); pod != nil || !strings.Contains(answer, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true") {
 		t.Errorf("a context that Kubernetes refuses: %q", answer)
 	}
 	p.profile(t, "cart", `{"securityContext":{"templateRef":{"name":"`+p.namespace+`-nowhere"}}}`)
-	if pod, answer := p.create(t, cart("", ""), true); pod != nil || !strings.Contains(answer, `spec.securityContext.templateRef.name: Not found: "`+p.namespace+`-nowhere"`) {
+	if pod, answer := p.pod(t, cart("", ""), true); pod != nil || !strings.Contains(answer, `spec.securityContext.templateRef.name: Not found: "`+p.namespace+`-nowhere"`) {
 		t.Errorf("a template that does not exist: %q", answer)
 	}
 	p.profile(t, "cart", `{"secrets":{"allowed":[]}}`)
-	if pod, answer := p.create(t, cart(`"imagePullSecrets":[{"name":"tls"}]`, ""), true); pod != nil || !strings.Contains(answer, "allows no Secret") {
+	if pod, answer := p.pod(t, cart(`"imagePullSecrets":[{"name":"tls"}]`, ""), true); pod != nil || !strings.Contains(answer, "allows no Secret") {
 		t.Errorf("no Secret is allowed: %q", answer)
 	}
 }
@@ -322,12 +325,12 @@ func TestProfileRefuses(t *testing.T) {
 // The account of Active Directory that a profile fills in is reviewed, and its contents filled in after it.
 func TestProfileOfWindowsPods(t *testing.T) {
 	inTurn(t)
-	p := newProfiled(t)
+	p := newProfiled(t, shared)
 	spec := p.namespace + "-web"
 	shared.createSpec(t, spec)
 	p.profile(t, "cart", `{"securityContext":{"mode":"Enforce","pod":{"runAsUser":20017,"runAsNonRoot":true},"windows":{"gmsaCredentialSpecName":"`+spec+`"}}}`)
 	windows := cart(`"os":{"name":"windows"}`, "")
-	if pod, answer := p.create(t, windows, true); pod != nil || !strings.Contains(answer, spec) {
+	if pod, answer := p.pod(t, windows, true); pod != nil || !strings.Contains(answer, spec) {
 		t.Errorf("an account that the service account may not use: %q", answer)
 	}
 	shared.grant(t, p.namespace, rbacv1.Subject{Kind: "ServiceAccount", Name: "cart", Namespace: p.namespace},
@@ -335,7 +338,7 @@ func TestProfileOfWindowsPods(t *testing.T) {
 	var pod *corev1.Pod
 	eventually(t, func() error {
 		var answer string
-		if pod, answer = p.create(t, windows, false); pod == nil {
+		if pod, answer = p.pod(t, windows, false); pod == nil {
 			return fmt.Errorf("refused: %s", answer)
 		}
 		return nil
@@ -345,7 +348,7 @@ func TestProfileOfWindowsPods(t *testing.T) {
 		pod.Spec.SecurityContext.RunAsUser != nil || !*pod.Spec.SecurityContext.RunAsNonRoot {
 		t.Errorf("a Windows pod has %s", asJSON(t, pod.Spec.SecurityContext))
 	}
-	if pod, answer := p.create(t, cart(`"os":{"name":"windows"},"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"`+spec+`-other"}}`, ""), true); pod != nil || !strings.Contains(answer, "windowsOptions.gmsaCredentialSpecName: has "+spec+"-other") {
+	if pod, answer := p.pod(t, cart(`"os":{"name":"windows"},"securityContext":{"windowsOptions":{"gmsaCredentialSpecName":"`+spec+`-other"}}`, ""), true); pod != nil || !strings.Contains(answer, "windowsOptions.gmsaCredentialSpecName: has "+spec+"-other") {
 		t.Errorf("another account: %q", answer)
 	}
 }
@@ -353,7 +356,7 @@ func TestProfileOfWindowsPods(t *testing.T) {
 // A namespace of a thousand profiles admits pods as one of two does.
 func TestThousandProfiles(t *testing.T) {
 	inTurn(t)
-	p := newProfiled(t)
+	p := newProfiled(t, shared)
 	p.profile(t, "cart", `{"securityContext":{`+restricted+`}}`)
 	config := shared.config(t)
 	var group sync.WaitGroup
@@ -376,7 +379,7 @@ func TestThousandProfiles(t *testing.T) {
 // The identities of a profile are delivered as those of the annotation are. Both at once are refused.
 func TestProfileGivesIdentities(t *testing.T) {
 	inTurn(t)
-	p := newProfiled(t, v1alpha1.LabelNamespaceIdentities)
+	p := newProfiled(t, shared, v1alpha1.LabelNamespaceIdentities)
 	p.profile(t, "cart", `{"workloadIdentities":["banana"],"secrets":{"allowed":[]}}`)
 	client := shared.client(t).CoreV1()
 	shared.create(t, p.namespace, "banana", "vault", "sts")
@@ -385,7 +388,7 @@ func TestProfileGivesIdentities(t *testing.T) {
 	var pod *corev1.Pod
 	eventually(t, func() error {
 		var answer string
-		if pod, answer = p.create(t, cart("", ""), false); pod == nil || len(pod.Spec.SchedulingGates) == 0 {
+		if pod, answer = p.pod(t, cart("", ""), false); pod == nil || len(pod.Spec.SchedulingGates) == 0 {
 			return fmt.Errorf("the pod gets no identity: %s", answer)
 		}
 		return nil
@@ -407,7 +410,7 @@ func TestProfileGivesIdentities(t *testing.T) {
 	_, err = client.ServiceAccounts(p.namespace).Patch(t.Context(), "cart", types.MergePatchType, annotate(v1alpha1.AnnotationAccountIdentities, "banana"), metav1.PatchOptions{})
 	allowed(t, "the annotation alone", err)
 	p.profile(t, "cart", `{"workloadIdentities":["banana"]}`)
-	if pod, answer := p.create(t, cart("", ""), true); pod != nil || !strings.Contains(answer, "only one of them may") {
+	if pod, answer := p.pod(t, cart("", ""), true); pod != nil || !strings.Contains(answer, "only one of them may") {
 		t.Errorf("a pod of an account with both: %q", answer)
 	}
 	// An empty list gives none, whatever the annotation was.
@@ -415,9 +418,32 @@ func TestProfileGivesIdentities(t *testing.T) {
 	allowed(t, "no annotation", err)
 	p.profile(t, "cart", `{"workloadIdentities":[]}`)
 	eventually(t, func() error { // the service account is read as it is, a moment after its change
-		if pod, answer := p.create(t, cart("", ""), true); pod == nil || len(pod.Spec.SchedulingGates) > 0 {
+		if pod, answer := p.pod(t, cart("", ""), true); pod == nil || len(pod.Spec.SchedulingGates) > 0 {
 			return fmt.Errorf("an empty list: %s", answer)
 		}
 		return nil
 	})
+}
+
+// The processes of a pod whose profile was filled in are what it has.
+func podIsWhatItsProfileHas(t *testing.T, of plane) {
+	p := newProfiled(t, of)
+	p.profile(t, "cart", `{"securityContext":{"mode":"Enforce","pod":{"runAsUser":20017,"runAsGroup":20018,"runAsNonRoot":true,"fsGroup":20019,"supplementalGroups":[20020],"seccompProfile":{"type":"RuntimeDefault"}},
+		"container":{"allowPrivilegeEscalation":false,"readOnlyRootFilesystem":true,"capabilities":{"drop":["ALL"],"add":["NET_BIND_SERVICE"]}}},"automountToken":false}`)
+	pod := p.mustCreate(t, `{"serviceAccountName":"cart","hostNetwork":true,"restartPolicy":"Never","volumes":[{"name":"v","emptyDir":{}}],"containers":[{"name":"c","image":"busybox:e2e","imagePullPolicy":"Never","volumeMounts":[{"name":"v","mountPath":"/v"}],
+		"command":["/busybox","sh","-c","/busybox cat /proc/self/status; /busybox touch /v/file /file; /busybox stat -c 'owner %u %g' /v/file; echo end"]}]}`)
+	p.waitForLog(t, p.namespace, pod.Name, "end")
+	printed := p.must(t, "", "kubectl", "-n", p.namespace, "logs", pod.Name)
+	for _, want := range []string{
+		"Uid:\t20017\t20017\t20017\t20017\n", "Gid:\t20018\t20018\t20018\t20018\n", "Groups:\t20018 20019 20020 \n", "NoNewPrivs:\t1\n", "Seccomp:\t2\n",
+		"CapInh:\t0000000000000000\n", "CapPrm:\t0000000000000000\n", "CapEff:\t0000000000000000\n", "CapBnd:\t0000000000000400\n",
+		"owner 20017 20019\n", "touch: /file: Read-only file system",
+	} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("the process lacks %q:\n%s", want, printed)
+		}
+	}
+	if strings.Contains(asJSON(t, pod.Spec.Volumes), "kube-api-access") {
+		t.Error("the pod has a token")
+	}
 }

@@ -42,7 +42,7 @@ func contexts(seed int64) accounts.SecurityContexts {
 	return c
 }
 
-// What a container has after its pod was filled in is, by Kubernetes' own function, what it had before with the gaps closed by the context
+// The context of a container after its pod was filled in is, by the function of Kubernetes, that of before with its gaps closed by the context
 // that it would have of the profile alone.
 func TestFilledInIsEffective(t *testing.T) {
 	filled := 0
