@@ -21,6 +21,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/get"
 	"github.com/credence-id/credence/internal/app/cli/gmsa"
 	"github.com/credence-id/credence/internal/app/cli/keys"
+	"github.com/credence-id/credence/internal/app/cli/profile"
 	"github.com/credence-id/credence/internal/app/cli/relyingparty"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/app/cli/token"
@@ -84,6 +85,7 @@ person must log in first.`,
 		access.New(terminal, kube),
 		account.New(terminal, kube),
 		account.NewEnable(terminal, kube),
+		profile.New(terminal, kube),
 		gmsa.New(terminal, kube),
 		credential.NewLogin(terminal, kube),
 		credential.NewLogout(terminal),
