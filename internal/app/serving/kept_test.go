@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/credence-id/credence/test/testkit"
 )
@@ -18,6 +19,7 @@ func TestClientsLeaveBeforeTheServerStops(t *testing.T) {
 	certificate := testkit.NewCertificate(t, x509.Certificate{DNSNames: []string{"localhost"}}, nil)
 	listener := testkit.Listen(t)
 	server := New("test", listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {}), shown{certificate.TLS()}, slog.New(slog.DiscardHandler))
+	server.leave = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Run(ctx) }()

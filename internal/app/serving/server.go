@@ -36,6 +36,7 @@ type Server struct {
 	listener net.Listener
 	http     *http.Server
 	kept     kept
+	leave    time.Duration // for clients to leave before the end
 	log      *slog.Logger
 }
 
@@ -46,6 +47,7 @@ func New(name string, listener net.Listener, handler http.Handler, pair Certific
 	s := &Server{
 		name:     name,
 		listener: listener,
+		leave:    leaveTimeout,
 		log:      log,
 		http: &http.Server{
 			DisableGeneralOptionsHandler: true,
@@ -109,7 +111,7 @@ func (s *Server) Address() net.Addr { return s.listener.Addr() }
 // Close gives up a Server that does not run.
 func (s *Server) Close() { _ = s.listener.Close() }
 
-// Run serves until ctx is done, has clients leave for at most leaveTimeout, and then answers what is in flight for at most shutdownTimeout.
+// Run serves until ctx is done, has clients leave for a short time, and then answers what is in flight for at most shutdownTimeout.
 func (s *Server) Run(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.http.ServeTLS(s.listener, "", "") }()
@@ -122,7 +124,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	select {
 	case <-s.kept.leave():
-	case <-time.After(leaveTimeout):
+	case <-time.After(s.leave):
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
