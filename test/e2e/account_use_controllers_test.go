@@ -1,0 +1,89 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The cluster's own controllers make pods of templates whose authors had the right: after a roll-out, a roll-back, a change of scale by a user
+// without it, and a deletion under OnDelete.
+func TestAccountUseByControllers(t *testing.T) {
+	inTurn(t)
+	a := newAccountUse(t, shared, "enforce")
+	kubectl := func(who, stdin string, args ...string) error {
+		t.Helper()
+		_, stderr, code := a.command(t, stdin, "kubectl", append([]string{"--as", who, "-n", a.namespace}, args...)...)
+		if code != 0 {
+			return errors.New(stderr)
+		}
+		return nil
+	}
+	// images are those of the pods with a label, which all run as the account.
+	images := func(app string, want ...string) {
+		t.Helper()
+		eventually(t, func() error {
+			stdout, stderr, code := a.command(t, "", "kubectl", "get", "pods", "-n", a.namespace, "-l", "app="+app, "-o",
+				`jsonpath={range .items[?(@.spec.serviceAccountName=="cart")]}{.spec.containers[0].image} {end}`)
+			if code != 0 {
+				return errors.New(stderr)
+			}
+			got := strings.Fields(stdout)
+			if slices.Sort(got); !slices.Equal(got, want) {
+				return fmt.Errorf("%s: pods of %q, want %q", app, got, want)
+			}
+			return nil
+		})
+	}
+	must := func(who, stdin string, args ...string) {
+		t.Helper()
+		if err := kubectl(who, stdin, args...); err != nil {
+			t.Fatalf("%s as %s: %v", strings.Join(args, " "), who, err)
+		}
+	}
+	refused := func(args ...string) {
+		t.Helper()
+		if err := kubectl(a.jane, "", args...); err == nil || !strings.Contains(err.Error(), "credence access grant -n "+a.namespace+" -- "+a.jane+" cart") {
+			t.Errorf("%s without the right: %v", strings.Join(args, " "), err)
+		}
+	}
+	observed := func(object string) { // the controller makes the next pod of the template as it is now
+		t.Helper()
+		eventually(t, func() error {
+			stdout, stderr, _ := a.command(t, "", "kubectl", "get", object, "-n", a.namespace, "-o", "jsonpath={.metadata.generation} {.status.observedGeneration}")
+			if now, seen, _ := strings.Cut(stdout, " "); now == "" || now != seen {
+				return fmt.Errorf("generation %s, observed is %s %s", now, seen, stderr)
+			}
+			return nil
+		})
+	}
+	manifest := func(kind, name, more string) string {
+		return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":%q},"spec":{"replicas":1,%s"selector":{"matchLabels":{"app":%q}},"template":{"metadata":{"labels":{"app":%q}},"spec":%s}}}`, kind, name, more, name, name, specWith("cart"))
+	}
+	must(a.joe, manifest("Deployment", "web", `"strategy":{"type":"Recreate"},`), "create", "-f", "-")
+	images("web", "one")
+	refused("set", "image", "deployment/web", "c=mine")
+	must(a.joe, "", "set", "image", "deployment/web", "c=two")
+	images("web", "two")
+	refused("rollout", "undo", "deployment/web")
+	refused("rollout", "restart", "deployment/web")
+	must(a.joe, "", "rollout", "undo", "deployment/web")
+	images("web", "one")
+	must(a.jane, "", "scale", "deployment/web", "--replicas=3")
+	images("web", "one", "one", "one")
+
+	must(a.joe, manifest("StatefulSet", "db", `"serviceName":"db","updateStrategy":{"type":"OnDelete"},`), "create", "-f", "-")
+	images("db", "one")
+	must(a.joe, "", "set", "image", "statefulset/db", "c=two")
+	refused("rollout", "undo", "statefulset/db")
+	observed("statefulset/db")
+	must(a.jane, "", "delete", "pod", "db-0", "--now")
+	images("db", "two")
+	must(a.joe, "", "rollout", "undo", "statefulset/db")
+	observed("statefulset/db")
+	must(a.jane, "", "delete", "pod", "db-0", "--now")
+	images("db", "one")
+	must(a.jane, "", "scale", "statefulset/db", "--replicas=2")
+}
