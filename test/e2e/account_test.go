@@ -141,6 +141,19 @@ func TestAccountCreate(t *testing.T) {
 		t.Errorf("an audience that is too long: %d, %s", code, stderr)
 	}
 
+	// An admin of the namespace may not give an identity, and makes accounts without one.
+	admin := "ada-" + namespace
+	shared.admin(t, namespace, admin)
+	if _, stderr, code = create(admin, "mail", "--identity", target); code != 1 || !strings.Contains(stderr, "attempting to grant RBAC permissions not currently held") || !strings.Contains(stderr, "ClusterRole credence:accounts:maker") {
+		t.Errorf("an identity, as admin: %d, %s", code, stderr)
+	}
+	if stdout, stderr, code = create(admin, "mail", "--for", dev); code != 0 || !strings.HasPrefix(stdout, "serviceaccount/mail created\n") {
+		t.Errorf("without an identity, as admin: %d\n%s%s", code, stdout, stderr)
+	}
+	if out := shared.must(t, "", "kubectl", "get", "workloadidentities", "-n", namespace, "-o", "name"); out != "" {
+		t.Errorf("left by refusals: %s", out)
+	}
+
 	stdout, stderr, code = create(lead, whole...)
 	head, trust, _ := strings.Cut(stdout, "\n\n")
 	if want := strings.ReplaceAll(done, "DONE", "created"); code != 0 || head+"\n" != want {

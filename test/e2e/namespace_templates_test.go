@@ -188,6 +188,13 @@ func TestNamespaceTemplateWriters(t *testing.T) {
 			return nil
 		})
 	}
+	// All that a template can have is no more than the API server is willing to check.
+	full := `"labels":{"identity.credence.dev/workload-identities":"enabled","identity.credence.dev/account-use":"warn"},
+"serviceAccounts":[{"name":"x","annotations":{"identity.credence.dev/workload-identities":"x"},"profile":{"securityContext":{"templateRef":{"name":"x"}}}},
+{"name":"y","profile":{"workloadIdentities":["x"],"securityContext":{"windows":{"gmsaCredentialSpecName":"x"}}}}],"roleBindings":[` + strings.Join(many, ",") + `,{"name":"last","clusterRole":"edit"}]`
+	if stderr, code := try("", full); code != 0 {
+		t.Errorf("a full template: %s", stderr)
+	}
 	// These are refused whatever rights the writer has.
 	for spec, refusal := range map[string]string{
 		`"labels":{"team":"a"}`:                                                   "and no others",
