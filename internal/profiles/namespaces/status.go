@@ -34,9 +34,9 @@ func (r report) condition() metav1.Condition {
 		c.Reason, c.Message = "NoNamespaces", "spec.namespaceSelector selects no namespace (kube-* and credence-system are never selected): correct it, or label a namespace"
 	case len(r.incomplete) > 0:
 		first := r.incomplete[0]
-		c.Reason, c.Message = "Incomplete", fmt.Sprintf("%d of %d namespaces are not as the template has them; the first, %s: %s", len(r.incomplete), r.namespaces, first.Name, first.Message)
+		c.Reason, c.Message = "Incomplete", fmt.Sprintf("namespaces that are not as the template has them: %d of %d; the first, %s: %s", len(r.incomplete), r.namespaces, first.Name, first.Message)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Complete", fmt.Sprintf("all %d namespaces are as the template has them", r.namespaces)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Complete", fmt.Sprintf("namespaces that are as the template has them: all %d", r.namespaces)
 	}
 	return c
 }
