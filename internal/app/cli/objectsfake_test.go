@@ -102,7 +102,7 @@ func fakeResource(kind string) string {
 
 // fakeKind is the kind of a resource that is listed.
 func fakeKind(resource string) string {
-	for _, kind := range []string{"WorkloadIdentity", "Secret", "Pod", "Event", "ServiceAccount", "Namespace", "RoleBinding", "ServiceAccountProfile", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+	for _, kind := range []string{"WorkloadIdentity", "Secret", "Pod", "Event", "ServiceAccount", "Namespace", "RoleBinding", "ClusterRoleBinding", "ServiceAccountProfile", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		if fakeResource(kind) == resource {
 			return kind
 		}
