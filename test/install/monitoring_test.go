@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -172,5 +173,31 @@ func TestDashboards(t *testing.T) {
 		if found.Labels["grafana_dashboard"] != "1" || found.Annotations["grafana_folder"] != "Credence" {
 			t.Errorf("the ConfigMap of %s: %v, %v", name, found.Labels, found.Annotations)
 		}
+	}
+}
+
+// The two components that send spans get the file of their ConfigMap, and the others get nothing.
+func TestTracing(t *testing.T) {
+	traced := map[string]bool{}
+	for _, object := range kind(template(t, "issuer=https://id.example.com", "monitoring.tracing.configMap=spans"), "Deployment") {
+		deployment := as[appsv1.Deployment](t, object)
+		container := deployment.Spec.Template.Spec.Containers[0]
+		mounted := slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/tracing" && m.ReadOnly })
+		from := slices.ContainsFunc(deployment.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.ConfigMap != nil && v.ConfigMap.Name == "spans" && v.ConfigMap.Items[0].Path == "tracing.yaml"
+		})
+		argument := slices.Contains(container.Args, "--tracing-config-file=/tracing/tracing.yaml")
+		if mounted != argument || from != argument {
+			t.Errorf("%s: argument %v, mounted %v, volume %v", deployment.Name, argument, mounted, from)
+		}
+		traced[deployment.Name] = argument
+	}
+	for name, argument := range traced {
+		if want := name == "credence-apiserver" || name == "credence-webhook"; argument != want {
+			t.Errorf("%s: traced %v", name, argument)
+		}
+	}
+	if len(traced) < 6 {
+		t.Errorf("Deployments: %v", traced)
 	}
 }
