@@ -38,12 +38,10 @@ func authenticationConfiguration(i trust.Identity) string {
 		"claimMappings": map[string]any{"username": map[string]any{"claim": "sub", "prefix": userPrefix}},
 	}
 	if i.Username != "" {
+		// A token without the claim is refused, as the expression can't be evaluated.
 		jwt["claimMappings"] = map[string]any{"username": map[string]any{"expression": fmt.Sprintf("%q + %s", accountPrefix, usernameClaim)}}
-		jwt["claimValidationRules"] = []any{map[string]any{
-			"expression": `"identity.credence.dev" in claims`, "message": "the token is not in the name of a service account with a username",
-		}}
 		jwt["userValidationRules"] = []any{map[string]any{
-			"expression": `!user.username.startsWith("system:")`, "message": "names that begin with system: are those of the cluster itself",
+			"expression": `!user.username.startsWith("system:")`, "message": "users of the cluster itself have such names",
 		}}
 	}
 	return yamlText(map[string]any{
