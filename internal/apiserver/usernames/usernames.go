@@ -40,7 +40,7 @@ type Follower struct {
 // New returns a Follower. Nothing is read before it runs.
 func New(client dynamic.Interface, log *slog.Logger) (*Follower, error) {
 	f := &Follower{client: client.Resource(accounts.SchemeGroupVersion.WithResource("serviceaccountprofiles")), log: log}
-	f.informer = cache.NewSharedIndexInformer(&cache.ListWatch{
+	f.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := f.client.List(ctx, options)
 			f.unserved.Store(apierrors.IsNotFound(err))
@@ -49,7 +49,7 @@ func New(client dynamic.Interface, log *slog.Logger) (*Follower, error) {
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			return f.client.Watch(ctx, options)
 		},
-	}, &unstructured.Unstructured{}, 0, cache.Indexers{usernameIndex: func(object any) ([]string, error) {
+	}, client), &unstructured.Unstructured{}, 0, cache.Indexers{usernameIndex: func(object any) ([]string, error) {
 		if p, ok := object.(*accounts.ServiceAccountProfile); ok && p.Status.Username != "" {
 			return []string{username.Key(p.Status.Username)}, nil
 		}
