@@ -38,7 +38,7 @@ var alone = []part{{"execcredential", measureExecCredential}, {"credential", mea
 // parts are what is measured of a plane that runs, in this order: the last leave much behind that is still being removed.
 var parts = []part{
 	{"tokens", measureTokens}, {"discovery", measureDiscovery}, {"webhook", measureWebhook}, {"gmsa", measureGMSA},
-	{"gmsa-pods", measureGMSAPods}, {"gmsa-alone", measureGMSAAlone}, {"pods", measurePods}, {"steady", measureSteady},
+	{"gmsa-pods", measureGMSAPods}, {"gmsa-alone", measureGMSAAlone}, {"profiles", measureProfiles}, {"pods", measurePods}, {"steady", measureSteady},
 	{"reports", measureReports}, {"drift", measureDrift}, {"secrets", measureSecrets}, {"storage", measureStorage},
 }
 
