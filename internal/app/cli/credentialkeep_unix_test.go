@@ -23,7 +23,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// shortLived is a cluster that issues tokens which are valid for three seconds, and refuses, or does not answer, while the test wants that.
+// shortLived is a cluster that issues tokens which are valid for five seconds, and refuses, or does not answer, while the test wants that.
 type shortLived struct {
 	issued        atomic.Int64
 	refuses, down atomic.Bool
@@ -39,7 +39,7 @@ func (c *shortLived) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusCreated, v1alpha1.TokenRequest{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
 			Status: v1alpha1.TokenRequestStatus{
-				Token: fmt.Sprintf("token-%d-%s-end", c.issued.Add(1), strings.Repeat("x", 8000)), ExpirationTimestamp: metav1.Time{Time: time.Now().Add(3 * time.Second)},
+				Token: fmt.Sprintf("token-%d-%s-end", c.issued.Add(1), strings.Repeat("x", 8000)), ExpirationTimestamp: metav1.Time{Time: time.Now().Add(5 * time.Second)},
 			},
 		})
 	}
