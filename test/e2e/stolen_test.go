@@ -55,7 +55,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 		"an identity":                      {"POST", identitiesPath(namespace) + dry, "application/json", identityJSON("two", "aws", "a"), ""},
 		"other audiences of an identity":   {"PATCH", identitiesPath(namespace) + "/one" + dry, mergePatch, `{"spec":{"audiences":["evil"]}}`, ""},
 		"another subject":                  {"PATCH", identitiesPath(namespace) + "/one/status" + dry, mergePatch, `{"status":{"sub":"evil"}}`, ""},
-		"read all identities":              {"GET", "/apis/authentication.gardener.cloud/v1alpha1/workloadidentities", "", "", "webhook"},
+		"read all identities":              {"GET", "/apis/authentication.gardener.cloud/v1alpha1/workloadidentities", "", "", "webhook profiles"},
 		"forged documents":                 {"PUT", ours + "/configmaps/credence-discovery" + dry, "application/json", string(forged), "apiserver"},
 		"rotate the keys":                  {"POST", ringPath + "/rotation" + dry, "application/json", commandJSON("KeyRotation", `{"algorithm":"ES256"}`), ""},
 		"revoke a key":                     {"POST", ringPath + "/revocation" + dry, "application/json", commandJSON("KeyRevocation", `{"key":"x","reason":"x"}`), ""},
@@ -72,7 +72,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 		"the API that is served elsewhere": {"PATCH", "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.authentication.gardener.cloud" + dry, mergePatch, `{"spec":{"service":{"name":"evil"}}}`, ""},
 		"the kubelet of a node":            {"GET", "/api/v1/nodes/x/proxy/pods", "", "", ""},
 		"a certificate":                    {"POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests" + dry, "application/json", `{"metadata":{"generateName":"x-"},"spec":{"request":"eA==","signerName":"kubernetes.io/kube-apiserver-client","usages":["client auth"]}}`, ""},
-		"rights of others":                 {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", `{"spec":{"user":"jane","nonResourceAttributes":{"path":"/","verb":"get"}}}`, "apiserver agent webhook"},
+		"rights of others":                 {"POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", "application/json", `{"spec":{"user":"jane","nonResourceAttributes":{"path":"/","verb":"get"}}}`, "apiserver agent webhook profiles"},
 	}
 	for _, part := range strings.Fields(everyone) {
 		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(shared.Dir, "pki", part, "kubeconfig"))
