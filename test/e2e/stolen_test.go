@@ -61,6 +61,8 @@ func TestCredentialsOfAPart(t *testing.T) {
 		"revoke a key":                     {"POST", ringPath + "/revocation" + dry, "application/json", commandJSON("KeyRevocation", `{"key":"x","reason":"x"}`), ""},
 		"other terms of the keys":          {"PATCH", ringPath + dry, mergePatch, `{"spec":{"relyingParties":[]}}`, ""},
 		"a pod":                            {"POST", core + "/" + namespace + "/pods" + dry, "application/json", pod, ""},
+		"the pods of all namespaces":       {"GET", "/api/v1/pods?limit=1", "", "", "agent profiles"},
+		"the end of a pod":                 {"DELETE", core + "/" + namespace + "/pods/x", "", "", ""},
 		"a command in a pod":               {"POST", ours + "/pods/x/exec?command=id", "", "", ""},
 		"a token of another part":          {"POST", ours + "/serviceaccounts/credence-apiserver/token" + dry, "application/json", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{}}`, ""},
 		"the rights of an administrator":   {"POST", rbac + "/clusterrolebindings" + dry, "application/json", `{"metadata":{"name":"x"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`, ""},
