@@ -2,6 +2,7 @@ package username
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -102,6 +103,9 @@ func (t Template) refuse(c Claim) (reason, message string) {
 	}
 	if namespace, name, found := t.Account(c.Explicit); found && (namespace != c.Namespace || name != c.Name) {
 		return Reserved, fmt.Sprintf("spec.username: %s is the default of service account %s of namespace %s, whether it exists or not: set another one", c.Explicit, name, namespace)
+	}
+	if strings.Contains(Key(c.Explicit), "@"+DefaultHost) && Key(c.Explicit) != Key(t.Default(c.Namespace, c.Name)) {
+		return Reserved, fmt.Sprintf("spec.username: %s could be the default of a service account of another cluster: set one without @%s", c.Explicit, DefaultHost)
 	}
 	return "", ""
 }

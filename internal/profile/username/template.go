@@ -12,7 +12,10 @@ import (
 )
 
 // DefaultTemplate is the template of a cluster that has no other.
-const DefaultTemplate = "{name}.{namespace}@serviceaccounts.{cluster}"
+const DefaultTemplate = "{name}.{namespace}@" + DefaultHost + "{cluster}"
+
+// DefaultHost is what is before the name of a cluster in names of the default template.
+const DefaultHost = "serviceaccounts."
 
 const (
 	maxLength = 253

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/credence-id/credence/internal/profile/username"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/trust"
 )
@@ -40,15 +41,23 @@ func authenticationConfiguration(i trust.Identity) string {
 	if i.Username != "" {
 		// A token without the claim is refused, as the expression can't be evaluated.
 		jwt["claimMappings"] = map[string]any{"username": map[string]any{"expression": fmt.Sprintf("%q + %s", accountPrefix, usernameClaim)}}
-		jwt["userValidationRules"] = []any{map[string]any{
-			"expression": `!user.username.startsWith("system:")`, "message": "users of the cluster itself have such names",
-		}}
+		jwt["claimValidationRules"] = []any{usernameRule(i.Username)}
 	}
 	return yamlText(map[string]any{
 		"apiVersion": "apiserver.config.k8s.io/v1",
 		"kind":       "AuthenticationConfiguration",
 		"jwt":        []any{jwt},
 	})
+}
+
+// usernameRule has the cluster take names of one cluster alone: the prefix does not distinguish issuers, and another issuer that is trusted
+// by it could give names of this one. Where a name has no part that stands for its cluster, it is the only one that is taken.
+func usernameRule(name string) map[string]any {
+	const start = "@" + username.DefaultHost
+	if _, cluster, found := strings.Cut(name, start); found {
+		return map[string]any{"expression": fmt.Sprintf("%s.endsWith(%q)", usernameClaim, start+cluster), "message": "only service accounts of cluster " + cluster + " have such tokens"}
+	}
+	return map[string]any{"expression": fmt.Sprintf("%s == %q", usernameClaim, name), "message": "only " + name + " has such tokens"}
 }
 
 // roleBinding grants the ClusterRole view in one namespace to exactly one user.
