@@ -45,6 +45,8 @@ type Controller struct {
 
 	client   client.Client
 	memories map[types.UID]*memory
+	// tried is the namespace in which a pod was to be evicted last. The next look begins after it, so that the bound of a look is for all in turn.
+	tried string
 }
 
 // Register implements profiles.Controller.
@@ -87,8 +89,8 @@ func (c *Controller) look(ctx context.Context) error {
 	c.memories = remembered
 	states := map[string]int{}
 	var failures []error
-	left, stopped := maxAtOnce, 0
-	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+	left, stopped, complete := maxAtOnce, 0, true
+	for _, namespace := range after(slices.Sorted(maps.Keys(byNamespace)), c.tried) {
 		sights := map[string]*sight{}
 		for _, profile := range byNamespace[namespace] {
 			sights[profile.Name] = &sight{}
@@ -100,12 +102,17 @@ func (c *Controller) look(ctx context.Context) error {
 			}
 		})
 		if err != nil {
+			complete = false
 			failures = append(failures, fmt.Errorf("namespace %s: %w", namespace, err))
 			continue
 		}
-		for _, profile := range byNamespace[namespace] {
-			step, err := c.report(ctx, profile, sights[profile.Name], left > 0)
+		tries := 0
+		for _, profile := range longestWaiting(byNamespace[namespace], c.memories) {
+			step, gone, err := c.report(ctx, profile, sights[profile.Name], left > 0 && tries < maxTries)
 			if step.evict != nil {
+				tries, c.tried = tries+1, namespace
+			}
+			if gone {
 				left--
 			}
 			if step.reason == ReasonStopped {
@@ -116,31 +123,49 @@ func (c *Controller) look(ctx context.Context) error {
 			}
 		}
 	}
-	if len(failures) == 0 {
-		c.Recorder.look(states, stopped, began, c.Clock.Now())
-	}
+	c.Recorder.look(states, stopped, complete, began, c.Clock.Now())
 	return errors.Join(failures...)
 }
 
-// report writes what was found about a profile, and evicts a pod of it if that may be done now.
-func (c *Controller) report(ctx context.Context, profile *accounts.ServiceAccountProfile, found *sight, may bool) (step, error) {
+// after turns sorted names round, so that those after one come first.
+func after(names []string, last string) []string {
+	i, found := slices.BinarySearch(names, last)
+	if found {
+		i++
+	}
+	return slices.Concat(names[i:], names[:i])
+}
+
+// longestWaiting sorts profiles of a namespace by when a pod of each was to be evicted last.
+func longestWaiting(profiles []*accounts.ServiceAccountProfile, memories map[types.UID]*memory) []*accounts.ServiceAccountProfile {
+	slices.SortStableFunc(profiles, func(a, b *accounts.ServiceAccountProfile) int {
+		return memories[a.UID].evicted.Compare(memories[b.UID].evicted)
+	})
+	return profiles
+}
+
+// report writes what was found about a profile, and tries to evict a pod of it if that may be done now. gone reports whether one was evicted.
+func (c *Controller) report(ctx context.Context, profile *accounts.ServiceAccountProfile, found *sight, may bool) (decided step, gone bool, err error) {
 	found.sort()
 	now, remembered := c.Clock.Now(), c.memories[profile.UID]
 	remembered.notice(now, profile.Generation, found.drifted)
 	workloads := map[string]workload{}
 	if profile.Spec.OnChange == accounts.OnChangeEvict {
-		var err error
 		if workloads, err = c.workloads(ctx, profile.Namespace, found.drifted); err != nil {
-			return step{}, err
+			return step{}, false, err
 		}
 	}
-	decided := next(now, profile.Spec.OnChange, remembered, found.drifted, workloads)
+	decided = next(now, profile.Spec.OnChange, remembered, found.drifted, workloads)
 	if err := c.write(ctx, profile, found, decided); err != nil || decided.evict == nil || !may {
 		decided.evict = nil
-		return decided, err
+		return decided, false, err
 	}
 	remembered.evicted = now
-	return decided, c.evict(ctx, profile, decided.evict)
+	result, err := c.evict(ctx, profile, decided.evict)
+	if result == held {
+		remembered.hold(now, decided.evict)
+	}
+	return decided, result == evicted, err
 }
 
 // workloads reads the controllers of pods.
@@ -205,26 +230,27 @@ func (c *Controller) write(ctx context.Context, profile *accounts.ServiceAccount
 	return nil
 }
 
-// evict evicts a pod, unless a disruption budget holds it.
-func (c *Controller) evict(ctx context.Context, profile *accounts.ServiceAccountProfile, p *pod) error {
+// evict evicts a pod, unless a disruption budget holds it, and returns the result; empty: the pod is gone, or another one.
+func (c *Controller) evict(ctx context.Context, profile *accounts.ServiceAccountProfile, p *pod) (result string, err error) {
 	uid := types.UID(p.uid)
 	eviction := map[string]any{
 		"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": p.Name, "namespace": profile.Namespace},
 		"deleteOptions": metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
 	}
-	err := c.Clusters.Workload.Create(ctx, cluster.Place{Namespace: profile.Namespace, Resource: "pods", Name: p.Name, Within: "eviction"}, eviction, nil)
+	err = c.Clusters.Workload.Create(ctx, cluster.Place{Namespace: profile.Namespace, Resource: "pods", Name: p.Name, Within: "eviction"}, eviction, nil)
 	switch {
 	case err == nil:
-		c.Recorder.evicted.WithLabelValues(evicted).Inc()
+		result = evicted
 		c.Events.Eventf(profile, corev1.EventTypeNormal, "PodEvicted", "pod %s was evicted: %s", p.Name, p.difference())
 	case apierrors.IsTooManyRequests(err):
-		c.Recorder.evicted.WithLabelValues(held).Inc()
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err): // it is gone, or another one
+		result, err = held, nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return "", nil
 	default:
-		c.Recorder.evicted.WithLabelValues(failed).Inc()
-		return fmt.Errorf("evict pod %s/%s: %w", profile.Namespace, p.Name, err)
+		result, err = failed, fmt.Errorf("evict pod %s/%s: %w", profile.Namespace, p.Name, err)
 	}
-	return nil
+	c.Recorder.evicted.WithLabelValues(result).Inc()
+	return result, err
 }
 
 // difference words why a pod has drifted.

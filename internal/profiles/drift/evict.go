@@ -2,6 +2,7 @@ package drift
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,14 +21,19 @@ const (
 	patience = 5 * time.Minute
 	// maxAtOnce bounds the evictions of one look, of all profiles.
 	maxAtOnce = 10
+	// maxTries bounds what is tried to evict in one namespace in one look.
+	maxTries = 5
 )
 
 // memory is what is remembered of a profile from one look to the next. A process that has just begun to lead remembers nothing, so that it waits as
 // after a change.
 type memory struct {
-	// wants are the differences that were seen, and since when the newest.
-	wants map[string]bool
-	since time.Time
+	// wants are the differences that were seen of a generation, and since when the newest.
+	generation int64
+	wants      map[string]bool
+	since      time.Time
+	// held are the uids of pods that disruption budgets held, and when last: others are tried before them.
+	held map[string]time.Time
 	// evicted is when the last pod was, and waiting since when other pods of the workloads are not ready; zero if they are.
 	evicted, waiting time.Time
 }
@@ -38,14 +44,33 @@ func (m *memory) notice(now time.Time, generation int64, drifted []pod) {
 		*m = memory{evicted: m.evicted}
 		return
 	}
-	if m.wants == nil {
-		m.wants = map[string]bool{}
+	if m.wants == nil || m.generation != generation {
+		m.generation, m.wants = generation, map[string]bool{}
 	}
+	maps.DeleteFunc(m.held, func(uid string, _ time.Time) bool {
+		return !slices.ContainsFunc(drifted, func(p pod) bool { return p.uid == uid })
+	})
 	for _, p := range drifted {
-		if want := fmt.Sprintf("%d %s %s %s", generation, p.Field, p.Wants, p.Refused); !m.wants[want] {
+		if want := fmt.Sprintf("%s %s %s", p.Field, p.Wants, p.Refused); !m.wants[want] {
 			m.wants[want], m.since = true, now
 		}
 	}
+}
+
+// hold remembers that a disruption budget holds a pod.
+func (m *memory) hold(now time.Time, p *pod) {
+	if m.held == nil {
+		m.held = map[string]time.Time{}
+	}
+	m.held[p.uid] = now
+}
+
+// before reports whether a pod is to be evicted before another one: one that no budget held, or held longer ago; of these, one that is not ready.
+func (m *memory) before(p, other *pod) bool {
+	if order := m.held[p.uid].Compare(m.held[other.uid]); order != 0 {
+		return order < 0
+	}
+	return other.ready && !p.ready
 }
 
 // workload is the controller of pods.
@@ -67,11 +92,8 @@ type step struct {
 // its place.
 func next(now time.Time, onChange accounts.OnChange, m *memory, drifted []pod, workloads map[string]workload) step {
 	if onChange != accounts.OnChangeEvict || len(drifted) == 0 {
+		m.waiting = time.Time{}
 		return step{reason: ReasonOutOfSpec}
-	}
-	waits := step{reason: ReasonEvictions, message: "they are evicted, one a minute"}
-	if now.Sub(m.since) < settling || now.Sub(m.evicted) < apart {
-		return waits
 	}
 	unready := map[string]int{}
 	for _, p := range drifted {
@@ -94,11 +116,17 @@ func next(now time.Time, onChange accounts.OnChange, m *memory, drifted []pod, w
 			alone++
 		case w.desired-w.ready > unready[string(w.UID)]:
 			blocked = fmt.Sprintf("%s %s has %d of %d pods ready", w.Kind, w.Name, w.ready, w.desired)
-		case chosen == nil || chosen.ready && !p.ready:
+		case chosen == nil || m.before(p, chosen):
 			chosen = p
 		}
 	}
+	if blocked == "" {
+		m.waiting = time.Time{}
+	}
+	waits := step{reason: ReasonEvictions, message: "they are evicted, one a minute"}
 	switch {
+	case now.Sub(m.since) < settling || now.Sub(m.evicted) < apart:
+		return waits
 	case blocked != "": // one workload whose new pods do not become ready stops the others of the profile
 		if m.waiting.IsZero() {
 			m.waiting = now
@@ -110,7 +138,6 @@ func next(now time.Time, onChange accounts.OnChange, m *memory, drifted []pod, w
 	case chosen == nil:
 		return step{reason: ReasonOutOfSpec, message: leftOut(alone, refused)}
 	}
-	m.waiting = time.Time{}
 	waits.evict = chosen
 	return waits
 }

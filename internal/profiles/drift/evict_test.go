@@ -58,6 +58,8 @@ func TestNext(t *testing.T) {
 		"without a controller":          {onChange: accounts.OnChangeEvict, after: late, drifted: []pod{drifted("a", "", true)}, reason: ReasonOutOfSpec, says: "1 of them are of no ReplicaSet"},
 		"of an unknown controller":      {onChange: accounts.OnChangeEvict, after: late, drifted: []pod{drifted("a", "job", true)}, reason: ReasonOutOfSpec, says: "make them anew"},
 		"its like would be refused":     {onChange: accounts.OnChangeEvict, after: late, drifted: []pod{refused("a", "w")}, workloads: []workload{replicas("w", 1, 1)}, reason: ReasonOutOfSpec, says: "1 of them are not evicted, as pods like them would be refused"},
+		"a budget holds one":            {onChange: accounts.OnChangeEvict, memory: memory{held: map[string]time.Time{"a": begin}}, after: late, drifted: []pod{drifted("a", "w", true), drifted("b", "w", true)}, workloads: []workload{replicas("w", 2, 2)}, evicts: "b", reason: ReasonEvictions},
+		"budgets held all":              {onChange: accounts.OnChangeEvict, memory: memory{held: map[string]time.Time{"a": begin.Add(1), "b": begin}}, after: late, drifted: []pod{drifted("a", "w", true), drifted("b", "w", true)}, workloads: []workload{replicas("w", 2, 2)}, evicts: "b", reason: ReasonEvictions},
 		"a controller, and one without": {onChange: accounts.OnChangeEvict, after: late, drifted: []pod{drifted("a", "", true), drifted("b", "w", true)}, workloads: []workload{replicas("w", 1, 1)}, evicts: "b", reason: ReasonEvictions},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,5 +125,37 @@ func TestEvictionsOfAWorkload(t *testing.T) {
 	}
 	if stale > 0 {
 		t.Errorf("%d pods were never evicted", stale)
+	}
+}
+
+// What is remembered does not grow with the changes of a profile, nor with the pods that budgets hold.
+func TestMemoryIsBounded(t *testing.T) {
+	m, pods := memory{}, []pod{drifted("a", "w", true)}
+	for i := range 100 {
+		now := begin.Add(time.Duration(i) * time.Minute)
+		m.notice(now, int64(i), pods)
+		m.hold(now, &pod{uid: string(rune('a' + i))})
+	}
+	if len(m.wants) != 1 || len(m.held) > 2 {
+		t.Errorf("remembered are %d differences and %d pods", len(m.wants), len(m.held))
+	}
+}
+
+// Five minutes are those since pods were blocked last: not those since they were blocked before.
+func TestWaitingEndsWithWhatBlocks(t *testing.T) {
+	m, pods := memory{waiting: begin}, []pod{refused("a", "w")}
+	m.notice(begin, 1, pods)
+	next(begin.Add(time.Hour), accounts.OnChangeEvict, &m, pods, map[string]workload{"w": replicas("w", 1, 1)})
+	if !m.waiting.IsZero() {
+		t.Errorf("waits since %s, though nothing blocks", m.waiting)
+	}
+}
+
+func TestAfter(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	for last, want := range map[string]string{"": "abc", "a": "bca", "aa": "bca", "b": "cab", "c": "abc", "z": "abc"} {
+		if got := strings.Join(after(names, last), ""); got != want {
+			t.Errorf("after %q: %s, want %s", last, got, want)
+		}
 	}
 }

@@ -53,11 +53,14 @@ const (
 // labelOf is a state as the value of a label.
 var labelOf = map[string]string{drift.Current: "current", drift.Unknown: "unknown", drift.Stale: "stale", drift.Missing: "identity-missing", drift.Refused: "refused"}
 
-func (r *Recorder) look(states map[string]int, stopped int, began, ended time.Time) {
+// look takes over what a look has found: complete, if it could decide on all pods.
+func (r *Recorder) look(states map[string]int, stopped int, complete bool, began, ended time.Time) {
 	for _, state := range drift.States() {
 		r.pods.WithLabelValues(labelOf[state]).Set(float64(states[state]))
 	}
 	r.failing.Set(float64(stopped))
-	r.looked.Set(float64(ended.Unix()))
+	if complete {
+		r.looked.Set(float64(ended.Unix()))
+	}
 	r.seconds.Set(ended.Sub(began).Seconds())
 }
