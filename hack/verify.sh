@@ -44,7 +44,7 @@ go tool -modfile=tools/go.mod staticcheck $ours
 echo "verify: generated code"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-generated=$(git ls-files --cached --others --exclude-standard '*zz_generated*')
+generated=$(git ls-files --cached --others --exclude-standard '*zz_generated*' deploy/base/71-profiles.yaml)
 tar cf "$scratch/before.tar" $generated
 hack/generate.sh
 stale=
