@@ -32,12 +32,20 @@ type Field struct {
 // Fill fills in what a pod leaves open. Of the security context this is, field by field, what neither a container nor its pod has; a structure
 // is one field, windowsOptions are not. A pod that Fill has filled in is left as it is; containers that were added to it since are filled in.
 func (p Profile) Fill(pod Pod) Filled {
-	if !p.Exists || len(p.Faults) > 0 {
+	if !p.Exists || len(p.Faults) > 0 || p.tooMany(pod) != nil {
 		return Filled{Pod: pod.Pod}
 	}
-	f := &filler{Filled: Filled{Pod: pod.DeepCopy()}}
+	f := &filler{Filled: Filled{Pod: pod.DeepCopy()}, has: map[string]bool{}}
+	for _, path := range filledIn(pod.Pod) {
+		f.has[path] = true
+	}
 	if p.HasContexts() {
 		if pod.Ephemeral == nil {
+			if p.needsOS(pod) && !HasWindowsOptions(pod.Pod) {
+				f.Pod.Spec.OS = &corev1.PodOS{Name: corev1.Linux}
+				f.add("/spec/os", f.Pod.Spec.OS)
+				f.filled(pathOS, string(corev1.Linux))
+			}
 			f.podContext(p.Contexts, pod)
 		}
 		f.containerContexts(p.Contexts, pod)
@@ -56,15 +64,19 @@ func (p Profile) Fill(pod Pod) Filled {
 }
 
 // filler changes its pod, and writes down how.
-type filler struct{ Filled }
+type filler struct {
+	Filled
+	// has are the paths of all fields that were filled in, by this pass or by an earlier one.
+	has map[string]bool
+}
 
 func (f *filler) add(pointer string, value any) {
 	f.Patch = append(f.Patch, decision.Operation{Op: "add", Path: pointer, Value: value})
 }
 
-// has reports whether a field was filled in, by this pass or by an earlier one.
-func (f *filler) has(path string) bool {
-	return slices.ContainsFunc(f.Fields, func(field Field) bool { return field.Path == path }) || slices.Contains(filledIn(f.Pod), path)
+func (f *filler) filled(path, value string) {
+	f.Fields = append(f.Fields, Field{path, value})
+	f.has[path] = true
 }
 
 // context is where a security context is: its JSON pointer, and its path for people.
@@ -88,7 +100,7 @@ func fill[C any](f *filler, at context, rules []rule[C], into **C, from *C, open
 		}
 		r.fill(whole, from)
 		some = true
-		f.Fields = append(f.Fields, Field{at.path + "." + r.name, shown(r.value(whole))})
+		f.filled(at.path+"."+r.name, shown(r.value(whole)))
 		if !missing {
 			f.add(at.pointer+"/"+r.name, r.value(whole))
 		}
@@ -136,8 +148,8 @@ func (f *filler) containerContexts(c accounts.SecurityContexts, pod Pod) {
 		fill(f, at, containerRules, container.context, wants, func(r rule[corev1.SecurityContext]) bool {
 			said, wanted := r.value(ofPod), r.value(wants)
 			return (pod.linux() || r.name == runAsNonRoot) &&
-				(said == nil || f.has("spec.securityContext."+r.name) && equality.Semantic.DeepEqual(said, r.value(ours)) && !equality.Semantic.DeepEqual(said, wanted)) &&
-				!(r.name == allowPrivilegeEscalation && escalates(own))
+				(said == nil || f.has["spec.securityContext."+r.name] && equality.Semantic.DeepEqual(said, r.value(ours)) && !equality.Semantic.DeepEqual(said, wanted)) &&
+				!(r.name == allowPrivilegeEscalation && escalates(own)) && !(r.name == appArmorProfile && annotated(f.Pod, container.name) != nil)
 		})
 		if pod.Ephemeral == nil || !pod.windows() || c.Windows == nil {
 			continue
@@ -148,7 +160,7 @@ func (f *filler) containerContexts(c accounts.SecurityContexts, pod Pod) {
 			f.add(at.pointer, &corev1.SecurityContext{})
 		}
 		fill(f, at.child("windowsOptions"), windowsRules, &(*container.context).WindowsOptions, mergedWindows(effective, c.Windows), func(r rule[corev1.WindowsSecurityContextOptions]) bool {
-			return (effective == nil || r.value(effective) == nil) && f.windowsOpen(r)
+			return r.name != hostProcess && (effective == nil || r.value(effective) == nil) // hostProcess is the pod's, or left out
 		})
 	}
 }
@@ -191,6 +203,7 @@ func containersOf(pod *corev1.Pod, ephemeral []string) []container {
 const (
 	pathAutomount   = "spec.automountServiceAccountToken"
 	pathPullSecrets = "spec.imagePullSecrets"
+	pathOS          = "spec.os.name"
 )
 
 // token decides whether a pod gets a token of its account. The API server has added it already where the pod and the account leave it open.
@@ -200,7 +213,7 @@ func (f *filler) token(automount *bool) {
 	}
 	f.Pod.Spec.AutomountServiceAccountToken = new(*automount)
 	f.add("/spec/automountServiceAccountToken", *automount)
-	f.Fields = append(f.Fields, Field{pathAutomount, shown(*automount)})
+	f.filled(pathAutomount, shown(*automount))
 	if *automount {
 		return
 	}
@@ -246,5 +259,5 @@ func (f *filler) pullSecrets(secrets *accounts.ProfileSecrets) {
 		f.Pod.Spec.ImagePullSecrets = append(f.Pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
 	f.add("/spec/imagePullSecrets", f.Pod.Spec.ImagePullSecrets)
-	f.Fields = append(f.Fields, Field{pathPullSecrets, strings.Join(secrets.ImagePull, ", ")})
+	f.filled(pathPullSecrets, strings.Join(secrets.ImagePull, ", "))
 }

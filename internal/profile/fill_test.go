@@ -48,7 +48,7 @@ func TestOperatingSystems(t *testing.T) {
 		Windows:   &corev1.WindowsSecurityContextOptions{HostProcess: new(false), RunAsUserName: new("ContainerUser")},
 	})
 	for os, want := range map[target.OS][]string{
-		"":             {"spec.securityContext.runAsUser", "spec.securityContext.runAsNonRoot", "spec.containers[a].securityContext.privileged"},
+		"":             {"spec.os.name", "spec.securityContext.runAsUser", "spec.securityContext.runAsNonRoot", "spec.containers[a].securityContext.privileged"},
 		target.Linux:   {"spec.securityContext.runAsUser", "spec.securityContext.runAsNonRoot", "spec.containers[a].securityContext.privileged"},
 		target.Windows: {"spec.securityContext.runAsNonRoot", "spec.securityContext.windowsOptions.runAsUserName", "spec.securityContext.windowsOptions.hostProcess"},
 	} {
@@ -69,6 +69,50 @@ func TestOperatingSystems(t *testing.T) {
 		if w := filled.Pod.Spec.SecurityContext.WindowsOptions; w != nil && w.HostProcess != nil || (denial != nil) != refused {
 			t.Errorf("%q: %+v, %+v, want a refusal: %t", os, w, denial, refused)
 		}
+	}
+}
+
+// The API server writes annotations from before Kubernetes 1.30 into containers after the webhooks: their values count as the containers' own.
+func TestAppArmorOfAnnotations(t *testing.T) {
+	runtimeDefault := &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
+	p := profileOf(accounts.SecurityContexts{Container: &corev1.SecurityContext{AppArmorProfile: runtimeDefault}})
+	pod := podOf(corev1.Container{Name: "a"}, corev1.Container{Name: "b"})
+	pod.Annotations = map[string]string{"container.apparmor.security.beta.kubernetes.io/a": "unconfined"}
+	filled := p.Fill(profile.Pod{Pod: pod})
+	if len(filled.Fields) != 1 || filled.Fields[0].Path != "spec.containers[b].securityContext.appArmorProfile" {
+		t.Errorf("filled in %v", filled.Fields)
+	}
+	if denial := p.Refuse(profile.Pod{Pod: filled.Pod}); denial == nil || denial.Field != "spec.containers[0].securityContext.appArmorProfile" || len(denial.Others) > 0 {
+		t.Errorf("refused with %v", denial)
+	}
+	pod.Annotations["container.apparmor.security.beta.kubernetes.io/a"] = "runtime/default"
+	filled = p.Fill(profile.Pod{Pod: pod})
+	if denial := p.Refuse(profile.Pod{Pod: filled.Pod}); denial != nil {
+		t.Errorf("refused with %v", denial)
+	}
+	// What the API server adds beside a field is not the author's.
+	filled.Pod.Annotations["container.apparmor.security.beta.kubernetes.io/b"] = "runtime/default"
+	if again := p.Fill(profile.Pod{Pod: profile.Requested(filled.Pod)}); len(again.Fields) != 1 {
+		t.Errorf("decided on again: filled in %v", again.Fields)
+	}
+}
+
+// A pod that counts as one of Linux cannot be had by Windows where the profile refuses something of Windows: the kubelet refuses another system.
+func TestPodsThatCouldRunOnWindows(t *testing.T) {
+	p := profileOf(accounts.SecurityContexts{Windows: &corev1.WindowsSecurityContextOptions{RunAsUserName: new("ContainerUser")}})
+	filled := p.Fill(profile.Pod{Pod: podOf(corev1.Container{Name: "a"})})
+	if spec := patched(t, podOf(corev1.Container{Name: "a"}), filled).Spec; spec.OS == nil || spec.OS.Name != corev1.Linux {
+		t.Errorf("the system is %v", spec.OS)
+	}
+	if requested := profile.Requested(filled.Pod); requested.Spec.OS != nil {
+		t.Errorf("the author's system is %v", requested.Spec.OS)
+	}
+	if denial := p.Refuse(profile.Pod{Pod: filled.Pod, OS: target.Linux}); denial != nil {
+		t.Errorf("refused with %v", denial)
+	}
+	options := podOf(corev1.Container{Name: "a", SecurityContext: &corev1.SecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{RunAsUserName: new("ContainerUser")}}})
+	if denial := p.Refuse(profile.Pod{Pod: p.Fill(profile.Pod{Pod: options}).Pod}); denial == nil || denial.Field != "spec.os.name" {
+		t.Errorf("refused with %v", denial)
 	}
 }
 

@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -66,6 +68,19 @@ func (p Profile) Enforces() bool {
 // HasContexts reports whether the profile has a security context, so that the operating system of its pods matters.
 func (p Profile) HasContexts() bool {
 	return p.Contexts.Pod != nil || p.Contexts.Container != nil || p.Contexts.Windows != nil
+}
+
+// needsOS reports whether a pod must have an operating system that it does not have: where the profile refuses something of Windows, a pod that
+// counts as one of Linux must not run there.
+func (p Profile) needsOS(pod Pod) bool {
+	return p.Enforces() && p.Contexts.Windows != nil && pod.OS == "" && pod.Spec.OS == nil && pod.Ephemeral == nil
+}
+
+// HasWindowsOptions reports whether a pod has options that Kubernetes refuses in a pod of Linux.
+func HasWindowsOptions(pod *corev1.Pod) bool {
+	return pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.WindowsOptions != nil || slices.ContainsFunc(containersOf(pod, nil), func(c container) bool {
+		return *c.context != nil && (*c.context).WindowsOptions != nil
+	})
 }
 
 // Pod is a pod that a Profile decides about.

@@ -25,12 +25,18 @@ func (p Profile) Refuse(pod Pod) *decision.Denial {
 	if len(p.Faults) > 0 {
 		return decision.Invalid(fmt.Sprintf("%s can not be applied, so that no pod of the account is admitted: %s. %s", p, p.Faults.ToAggregate(), p.whoMayChange(false)))
 	}
+	if denial := p.tooMany(pod); denial != nil {
+		return denial
+	}
 	differences := p.Secrets(pod)
 	if p.Enforces() {
 		differences = append(p.Weaker(pod), differences...)
 	}
+	if p.needsOS(pod) {
+		differences = append([]Difference{{Field: pathOS, Wants: "linux or windows"}}, differences...)
+	}
 	var first *decision.Denial
-	for _, d := range differences {
+	for _, d := range differences[:min(len(differences), maxReasons)] {
 		denial := decision.Forbidden(p.worded(d)).At(d.Field)
 		if first == nil {
 			first = denial
@@ -38,10 +44,24 @@ func (p Profile) Refuse(pod Pod) *decision.Denial {
 			first.Others = append(first.Others, denial)
 		}
 	}
-	if first != nil && len(first.Others) > 0 {
-		first.Message += fmt.Sprintf(" (and %d more: %s)", len(first.Others), otherFields(first.Others))
+	if len(differences) > 1 {
+		first.Message += fmt.Sprintf(" (and %d more: %s)", len(differences)-1, otherFields(first.Others))
 	}
 	return first
+}
+
+// maxReasons is how many differences are worded.
+const maxReasons = 20
+
+// maxContainers is how many containers of all kinds a pod can have for a profile, which is compared with each.
+const maxContainers = 500
+
+func (p Profile) tooMany(pod Pod) *decision.Denial {
+	n := len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + len(pod.Spec.EphemeralContainers)
+	if !p.Exists || n <= maxContainers {
+		return nil
+	}
+	return decision.Invalid(fmt.Sprintf("the pod has %d containers, and %s is applied to pods with %d at most: make several pods of it", n, p, maxContainers))
 }
 
 // otherFields lists fields, the first few of many.
@@ -61,8 +81,13 @@ func otherFields(denials []*decision.Denial) string {
 func (p Profile) String() string { return "ServiceAccountProfile " + p.Namespace + "/" + p.Name }
 
 func (p Profile) worded(d Difference) string {
-	if d.secret {
+	switch {
+	case d.secret && strings.HasPrefix(d.Field, pathPullSecrets):
+		return fmt.Sprintf("%s: has Secret %q, and %s allows %s: take it off the pod or, if the pod has it of its service account, add it to secrets.imagePull of the profile. %s", d.Field, d.Has, p, d.Wants, p.whoMayChange(false))
+	case d.secret:
 		return fmt.Sprintf("%s: has Secret %q, and %s allows %s: take it off the pod. %s", d.Field, d.Has, p, d.Wants, p.whoMayChange(false))
+	case d.Field == pathOS:
+		return fmt.Sprintf("%s: has nothing, and %s wants %s, as it refuses options of Windows, and the pod has some: set it. %s", d.Field, p, d.Wants, p.whoMayChange(true))
 	}
 	return fmt.Sprintf("%s: has %s, and %s wants %s: leave the field out of a new pod, and it is filled in, or set it to that. %s", d.Field, cmp.Or(d.Has, "nothing"), p, d.Wants, p.whoMayChange(true))
 }
@@ -97,8 +122,10 @@ func (p Profile) Secrets(pod Pod) []Difference {
 // as these have them once their pod's are taken into account.
 func (p Profile) Weaker(pod Pod) []Difference {
 	var found []Difference
+	known := map[Difference]bool{}
 	add := func(d Difference) {
-		if !slices.Contains(found, d) {
+		if !known[d] {
+			known[d] = true
 			found = append(found, d)
 		}
 	}
@@ -119,7 +146,7 @@ func (p Profile) Weaker(pod Pod) []Difference {
 	}
 	ofPod := securitycontext.Effective(own, nil)
 	for _, c := range containersOf(pod.Pod, pod.Ephemeral) {
-		ofContainer, has := securitycontext.Effective(nil, *c.context), securitycontext.Effective(own, *c.context)
+		ofContainer, has := securitycontext.Effective(nil, withAnnotated(pod.Pod, c)), securitycontext.Effective(own, withAnnotated(pod.Pod, c))
 		at := fmt.Sprintf("spec.%s[%d].securityContext.", c.list, c.index)
 		for _, r := range containerRules {
 			if (pod.linux() || r.name == runAsNonRoot) && r.value(wants) != nil && r.weaker(has, wants) {

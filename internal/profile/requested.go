@@ -2,7 +2,6 @@ package profile
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,8 +13,13 @@ import (
 // note writes the paths of what was filled in into an annotation of the pod, so that Requested can take it off. Those of an earlier pass stay.
 func (f *filler) note() {
 	paths := filledIn(f.Pod)
+	noted := map[string]bool{}
+	for _, path := range paths {
+		noted[path] = true
+	}
 	for _, field := range f.Fields {
-		if !slices.Contains(paths, field.Path) {
+		if !noted[field.Path] {
+			noted[field.Path] = true
 			paths = append(paths, field.Path)
 		}
 	}
@@ -45,14 +49,20 @@ func Requested(pod *corev1.Pod) *corev1.Pod {
 		return pod
 	}
 	pod = pod.DeepCopy()
+	containers := map[string]container{}
+	for _, c := range containersOf(pod, nil) {
+		containers[c.list+"["+c.name+"]"] = c
+	}
 	for _, path := range paths {
 		switch path {
 		case pathAutomount:
 			pod.Spec.AutomountServiceAccountToken = nil
 		case pathPullSecrets:
 			pod.Spec.ImagePullSecrets = nil
+		case pathOS:
+			pod.Spec.OS = nil
 		default:
-			empty(pod, path)
+			empty(pod, containers, path)
 		}
 	}
 	if delete(pod.Annotations, accounts.AnnotationFilledIn); len(pod.Annotations) == 0 {
@@ -61,19 +71,22 @@ func Requested(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-var contextPath = regexp.MustCompile(`^spec\.(?:(\w+)\[([^\]]*)\]\.)?securityContext\.(windowsOptions\.)?(\w+)$`)
+var contextPath = regexp.MustCompile(`^spec\.(?:(\w+\[[^\]]*\])\.)?securityContext\.(windowsOptions\.)?(\w+)$`)
 
 // empty empties a field of a security context, and contexts that have no other one.
-func empty(pod *corev1.Pod, path string) {
+func empty(pod *corev1.Pod, containers map[string]container, path string) {
 	parts := contextPath.FindStringSubmatch(path)
 	if parts == nil {
 		return
 	}
-	list, name, windows, field := parts[1], parts[2], parts[3] != "", parts[4]
-	if list == "" {
+	of, windows, field := parts[1], parts[2] != "", parts[3]
+	if of == "" {
 		if sc := pod.Spec.SecurityContext; sc != nil && windows {
 			emptied(windowsRules, &sc.WindowsOptions, field)
 		} else if sc != nil {
+			if field == appArmorProfile {
+				unannotate(pod, containers, sc.AppArmorProfile)
+			}
 			emptied(podRules, &pod.Spec.SecurityContext, field)
 		}
 		if pod.Spec.SecurityContext == nil {
@@ -81,15 +94,15 @@ func empty(pod *corev1.Pod, path string) {
 		}
 		return
 	}
-	for _, c := range containersOf(pod, nil) {
-		if c.list != list || c.name != name || *c.context == nil {
-			continue
+	switch c, has := containers[of]; {
+	case !has || *c.context == nil:
+	case windows:
+		emptied(windowsRules, &(*c.context).WindowsOptions, field)
+	default:
+		if field == appArmorProfile {
+			unannotate(pod, map[string]container{of: c}, (*c.context).AppArmorProfile)
 		}
-		if windows {
-			emptied(windowsRules, &(*c.context).WindowsOptions, field)
-		} else {
-			emptied(containerRules, c.context, field)
-		}
+		emptied(containerRules, c.context, field)
 	}
 }
 

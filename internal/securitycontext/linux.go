@@ -141,6 +141,7 @@ var sysctlName = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z
 
 func validateSysctls(sysctls []corev1.Sysctl, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	seen := make(map[string]bool, len(sysctls))
 	for i, s := range sysctls {
 		name := at.Index(i).Child("name")
 		switch {
@@ -148,9 +149,10 @@ func validateSysctls(sysctls []corev1.Sysctl, at *field.Path) field.ErrorList {
 			errs = append(errs, field.Required(name, ""))
 		case len(s.Name) > maxSysctl || !sysctlName.MatchString(s.Name):
 			errs = append(errs, field.Invalid(name, s.Name, fmt.Sprintf("must have at most %d characters and match regex %s", maxSysctl, sysctlName)))
-		case slices.ContainsFunc(sysctls[:i], func(other corev1.Sysctl) bool { return other.Name == s.Name }):
+		case seen[s.Name]:
 			errs = append(errs, field.Duplicate(name, s.Name))
 		}
+		seen[s.Name] = true
 	}
 	return errs
 }

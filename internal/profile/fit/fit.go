@@ -185,8 +185,11 @@ func capabilities(all []*corev1.SecurityContext) *corev1.Capabilities {
 	return merged
 }
 
-// windows returns the options that all containers of Windows have in common.
+// windows returns the options that all containers of Windows have in common. A profile with such options refuses a pod that has some and no operating system.
 func windows(pods []profile.Pod) *corev1.WindowsSecurityContextOptions {
+	if slices.ContainsFunc(pods, func(p profile.Pod) bool { return p.OS == "" && profile.HasWindowsOptions(p.Pod) }) {
+		return nil
+	}
 	var all []*corev1.WindowsSecurityContextOptions
 	for _, c := range effective(slices.DeleteFunc(slices.Clone(pods), func(p profile.Pod) bool { return p.OS == target.Linux })) {
 		if c.WindowsOptions == nil {
