@@ -33,6 +33,9 @@ type SecurityContextTemplateList struct {
 // SecurityContexts are those of pods and containers, of the operating systems that have them.
 // +kubebuilder:validation:XValidation:rule="!has(self.pod) || !has(self.pod.windowsOptions)",message="windowsOptions of pod are the field windows",fieldPath=".pod.windowsOptions"
 // +kubebuilder:validation:XValidation:rule="!has(self.container) || !has(self.container.windowsOptions)",message="windowsOptions of container are the field windows",fieldPath=".container.windowsOptions"
+// +kubebuilder:validation:XValidation:rule="!has(self.pod) || !has(self.pod.supplementalGroups) || size(self.pod.supplementalGroups) > 0 && size(self.pod.supplementalGroups) <= 256",message="must have 1 to 256 groups: to demand nothing of pods, leave the field out",fieldPath=".pod.supplementalGroups"
+// +kubebuilder:validation:XValidation:rule="!has(self.pod) || !has(self.pod.sysctls) || size(self.pod.sysctls) > 0 && size(self.pod.sysctls) <= 256",message="must have 1 to 256 sysctls: to demand nothing of pods, leave the field out",fieldPath=".pod.sysctls"
+// +kubebuilder:validation:XValidation:rule="!has(self.container) || !has(self.container.capabilities) || size(self.container.capabilities.?add.orValue([])) <= 256 && size(self.container.capabilities.?drop.orValue([])) <= 256",message="must have 256 capabilities at most",fieldPath=".container.capabilities"
 type SecurityContexts struct {
 	// pod is for spec.securityContext of Linux pods. Of it, Windows pods have runAsNonRoot.
 	// +optional
