@@ -407,6 +407,13 @@ func TestAccountUseLabel(t *testing.T) {
 	if code, answer := patch(owner, "", `"enforce"`); code != http.StatusOK {
 		t.Errorf("no change: %d %s", code, answer)
 	}
+	shared.must(t, "", "kubectl", "label", "namespace", a.namespace, "identity.credence.dev/profiles=enabled")
+	for _, who := range []string{owner, manager} {
+		got := do(t, shared.as(t, who), "PATCH", "/api/v1/namespaces/"+a.namespace, mergePatch, `{"metadata":{"labels":{"identity.credence.dev/profiles":null}}}`)
+		if got.Code != http.StatusForbidden || !strings.Contains(string(got.Body), "manage-profiles") {
+			t.Errorf("the label of profiles taken off by %s: %d %s", who, got.Code, got.Body)
+		}
+	}
 }
 
 // credence:developer is edit, without rights that are as good as an account of the namespace.
