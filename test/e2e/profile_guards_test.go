@@ -136,6 +136,7 @@ func (w profileWriters) attacks() map[string]profileAttack {
 		"a reader":                                 {w.viewer, "PATCH", "/cart", mergePatch, `{"spec":{"automountToken":true}}`, "cannot patch resource"},
 		"a new profile of a reader":                {w.viewer, "POST", "", jsonBody, profileOf("new", `{}`), "cannot create resource"},
 		"a template of a user of the namespace":    {w.namer, "PATCH", "/../../../securitycontexttemplates/no", mergePatch, `{}`, "cannot patch resource"},
+		"an empty list of groups":                  {w.namer, "POST", "", jsonBody, profileOf("new", `{"securityContext":{"pod":{"supplementalGroups":[]}}}`), "must have 1 to 256 groups"},
 		"too many identities":                      {w.namer, "POST", "", jsonBody, profileOf("new", identitiesWith(-1, 17)), "Too many"},
 		"an identity twice":                        {w.namer, "POST", "", jsonBody, profileOf("new", `{"workloadIdentities":["i0","i0"]}`), "must have each name once"},
 		"inline and a template":                    {w.namer, "POST", "", jsonBody, profileOf("new", `{"securityContext":{"templateRef":{"name":"yes"},"windows":{"gmsaCredentialSpecName":"no"}}}`), "either templateRef, or"},

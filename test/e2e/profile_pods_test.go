@@ -53,6 +53,7 @@ func guardedPods(t *testing.T, p plane) {
 		profileOf("caps", `{"securityContext":{"mode":"Enforce","container":{"capabilities":{"drop":["ALL"]}}}}`),
 		profileOf("none", `{"secrets":{"allowed":[]}}`),
 		profileOf("filled", `{"securityContext":{"pod":{`+enforcedPod+`}}}`),
+		profileOf("blocked", `{"securityContext":{"pod":{"runAsUser":7}},"onChange":"BlockNew"}`),
 		profileOf("win", `{"securityContext":{"mode":"Enforce","windows":{"hostProcess":false,"runAsUserName":"ContainerUser"}}}`),
 		profileOf("local", `{"securityContext":{"mode":"Enforce","pod":{"seccompProfile":{"type":"Localhost","localhostProfile":"cart.json"},"runAsNonRoot":true,"appArmorProfile":{"type":"RuntimeDefault"}},"container":{"privileged":false,"runAsNonRoot":false,"readOnlyRootFilesystem":false,"procMount":"Default","runAsGroup":7}}}`),
 	} {
@@ -60,7 +61,7 @@ func guardedPods(t *testing.T, p plane) {
 			t.Fatalf("%d %s", code, answer)
 		}
 	}
-	for _, account := range []string{"cart", "none", "filled", "win", "local", "caps", "plain"} {
+	for _, account := range []string{"cart", "none", "filled", "win", "local", "caps", "plain", "blocked"} {
 		p.must(t, "", "kubectl", "create", "serviceaccount", account, "-n", namespace)
 	}
 	send := func(method, path, contentType, body string) (int, string) {
@@ -107,6 +108,8 @@ func guardedPods(t *testing.T, p plane) {
 		"another seccomp file":          {pod("local", `"seccompProfile":{"type":"Localhost","localhostProfile":"other.json"},"appArmorProfile":{"type":"RuntimeDefault"},"runAsGroup":7`, "", "", ""), "seccompProfile is Localhost other.json, want Localhost cart.json"},
 		"no AppArmor":                   {pod("local", `"seccompProfile":{"type":"Localhost","localhostProfile":"cart.json"},"runAsGroup":7`, "", "", ""), "appArmorProfile is unset, want RuntimeDefault"},
 		"another group":                 {pod("local", `"seccompProfile":{"type":"Localhost","localhostProfile":"cart.json"},"appArmorProfile":{"type":"RuntimeDefault"}`, `"runAsGroup":8`, "", ""), "runAsGroup is 8, want 7"},
+		"a value that is blocked":       {pod("blocked", `"runAsUser":8`, "", "", ""), "runAsUser is 8, want 7"},
+		"no operating system":           {pod("win", "", "", "", `,"nodeName":"windows-1"`), "spec.os.name is unset, want linux or windows"},
 		"a process of the host":         {pod("win", `"windowsOptions":{"hostProcess":true,"runAsUserName":"ContainerUser"}`, "", "", `,"os":{"name":"windows"},"hostNetwork":true`), "windowsOptions.hostProcess is true, want false"},
 		"another user of Windows":       {strings.Replace(pod("win", `"windowsOptions":{"runAsUserName":"ContainerAdministrator"}`, "", "", ""), `"containers"`, `"nodeSelector":{"kubernetes.io/os":"windows"},"containers"`, 1), "windowsOptions.runAsUserName is ContainerAdministrator, want ContainerUser"},
 		"Windows by affinity":           {pod("win", "", `"windowsOptions":{"runAsUserName":"x"}`, "", `,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"kubernetes.io/os","operator":"In","values":["windows"]}]}]}}}`), "windowsOptions.runAsUserName is x, want ContainerUser"},
@@ -131,7 +134,7 @@ func guardedPods(t *testing.T, p plane) {
 		"what a profile fills in alone":                       pod("filled", "", "", "", volume(`"secret":{"secretName":"db"}`)),
 		"an account without a profile":                        pod("plain", "", `"privileged":true`, "", volume(`"secret":{"secretName":"db"}`)),
 		"Windows, with the fields of Linux open":              pod("win", `"windowsOptions":{"runAsUserName":"ContainerUser"}`, "", "", `,"os":{"name":"windows"}`),
-		"Linux, of an account for Windows":                    pod("win", "", `"privileged":true`, "", ""),
+		"Linux, of an account for Windows":                    pod("win", "", `"privileged":true`, "", `,"os":{"name":"linux"}`),
 		"a file of seccomp that is named":                     pod("local", `"seccompProfile":{"type":"Localhost","localhostProfile":"cart.json"},"appArmorProfile":{"type":"Localhost","localhostProfile":"a"},"runAsGroup":7`, "", "", ""),
 		"a pod of Windows that the profile has nothing about": pod("cart", "", "", "", `,"os":{"name":"windows"}`),
 	}
@@ -157,7 +160,7 @@ func guardedPods(t *testing.T, p plane) {
 			t.Errorf("%s: refused: %d %s", name, code, answer)
 		}
 	}
-	if code, answer := send("POST", "", jsonBody, cart("", "")); code != http.StatusCreated {
+	if code, answer := send("POST", "", jsonBody, strings.Replace(cart("", ""), `"name":"p"`, `"name":"p","annotations":{"`+accounts.AnnotationFilledIn+`":"x"}`, 1)); code != http.StatusCreated {
 		t.Fatalf("%d %s", code, answer)
 	}
 	ephemeral := func(container string) (int, string) {
@@ -175,7 +178,21 @@ func guardedPods(t *testing.T, p plane) {
 	if code, answer := ephemeral(`,"securityContext":{` + enforcedContainer + `}`); code != http.StatusOK {
 		t.Errorf("an ephemeral container as the profile wants it: %d %s", code, answer)
 	}
-	p.must(t, "", "kubectl", "delete", "validatingadmissionpolicybinding", "credence-profile-pods")
+	p.must(t, "", "kubectl", "annotate", "pod", "p", "-n", namespace, "a=b")
+	if _, errors, code := p.command(t, "", "kubectl", "annotate", "pod", "p", "-n", namespace, accounts.AnnotationFilledIn+"-"); code == 0 || !strings.Contains(errors, "leave it as it is") {
+		t.Errorf("what was filled in is not noted any more: %d %s", code, errors)
+	}
+	// In a namespace of the other label, which the webhook goes by too, pods are refused as well.
+	p.must(t, "", "kubectl", "label", "namespace", namespace, "identity.credence.dev/profiles-", "identity.credence.dev/workload-identities=enabled")
+	for name, try := range attacks {
+		eventually(t, func() error {
+			if code, answer := send("POST", "?dryRun=All", jsonBody, try.body); code != http.StatusForbidden || !strings.Contains(answer, try.words) {
+				return fmt.Errorf("%s: %d %s, want a refusal by the other binding", name, code, answer)
+			}
+			return nil
+		})
+	}
+	p.must(t, "", "kubectl", "delete", "validatingadmissionpolicybinding", "credence-profile-pods", "credence-profile-pods-with-identities")
 	for name, try := range attacks {
 		eventually(t, func() error {
 			if code, answer := send("POST", "?dryRun=All", jsonBody, strings.Replace(try.body, `"name":"p"`, `"name":"q"`, 1)); code != http.StatusCreated {
@@ -222,10 +239,15 @@ func TestProfilesBeyondThePolicy(t *testing.T) {
 		})
 	}
 	wants(map[string]int{"WebhookAndPolicy": accounts.PolicyProfiles, "WebhookAlone": more - 1, "NothingToRefuse": 1}, more)
+	if code, answer := w.send(t, "", "PATCH", "/plain", mergePatch, `{"metadata":{"labels":{"accounts.credence.dev/guarded-by":null}}}`); code != http.StatusForbidden || !strings.Contains(answer, "leave it as it is") {
+		t.Errorf("the label taken off: %d %s", code, answer)
+	}
 	for i := range more {
 		shared.must(t, "", "kubectl", "delete", "serviceaccountprofile", "-n", namespace, fmt.Sprintf("p%02d", i))
 	}
 	wants(map[string]int{"WebhookAndPolicy": accounts.PolicyProfiles - 1, "NothingToRefuse": 1}, 0)
 	shared.must(t, "", "kubectl", "label", "namespace", namespace, "identity.credence.dev/profiles-")
 	wants(map[string]int{"NamespaceNotEnabled": accounts.PolicyProfiles}, 0)
+	shared.must(t, "", "kubectl", "label", "namespace", namespace, "identity.credence.dev/workload-identities=enabled")
+	wants(map[string]int{"WebhookAndPolicy": accounts.PolicyProfiles - 1, "NothingToRefuse": 1}, 0)
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/internal/profile"
 )
 
 // Reasons of the condition Enforced.
@@ -33,8 +34,8 @@ func toWebhook(profiles []accounts.ServiceAccountProfile) sets.Set[string] {
 	slices.SortFunc(order, func(a, b *accounts.ServiceAccountProfile) int {
 		return cmp.Or(compare(seen(b), seen(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	for _, profile := range order[accounts.PolicyProfiles:] {
-		left.Insert(profile.Name)
+	for _, p := range order[accounts.PolicyProfiles:] {
+		left.Insert(p.Name)
 	}
 	return left
 }
@@ -58,7 +59,7 @@ func allows(p *accounts.ServiceAccountProfile) bool {
 }
 
 func enforces(p *accounts.ServiceAccountProfile) bool {
-	return p.Spec.SecurityContext != nil && p.Spec.SecurityContext.Mode == accounts.ModeEnforce
+	return profile.Profile{Spec: p.Spec}.Enforces()
 }
 
 func refers(p *accounts.ServiceAccountProfile) bool {
@@ -66,7 +67,7 @@ func refers(p *accounts.ServiceAccountProfile) bool {
 }
 
 // enforced decides the condition Enforced: whether pods are refused that a profile does not allow, and by what.
-func enforced(p *accounts.ServiceAccountProfile, enabled, left bool, of int) metav1.Condition {
+func enforced(p *accounts.ServiceAccountProfile, enabled, left bool) metav1.Condition {
 	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: accounts.ConditionEnforced, Status: status, Reason: reason, Message: message, ObservedGeneration: p.Generation}
 	}
@@ -77,7 +78,7 @@ func enforced(p *accounts.ServiceAccountProfile, enabled, left bool, of int) met
 	case !allows(p) && !enforces(p):
 		return is(metav1.ConditionTrue, reasonNothingToRefuse, "the profile fills in, and refuses no pod")
 	case left:
-		return is(metav1.ConditionTrue, reasonWebhookAlone, fmt.Sprintf("the namespace has %d profiles: the policy credence-profile-pods is evaluated with %d of them, and leaves this one to the webhook", of, accounts.PolicyProfiles))
+		return is(metav1.ConditionTrue, reasonWebhookAlone, fmt.Sprintf("the namespace has more than %d profiles: the policy credence-profile-pods is evaluated with so many of them, and leaves this one to the webhook", accounts.PolicyProfiles))
 	case !seen(p):
 		return is(metav1.ConditionTrue, reasonWebhookAlone, "the policy credence-profile-pods cannot see the SecurityContextTemplate that the profile refers to")
 	case enforces(p) && refers(p):

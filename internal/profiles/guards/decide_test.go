@@ -36,6 +36,7 @@ func TestProfilesLeftToTheWebhook(t *testing.T) {
 func TestEnforced(t *testing.T) {
 	secrets := &accounts.ProfileSecrets{Allowed: []string{"tls"}}
 	enforce := &accounts.ProfileSecurityContext{Mode: accounts.ModeEnforce}
+	blocks := accounts.ServiceAccountProfileSpec{SecurityContext: &accounts.ProfileSecurityContext{Mode: accounts.ModeDefault}, OnChange: accounts.OnChangeBlockNew}
 	template := &accounts.ProfileSecurityContext{Mode: accounts.ModeEnforce, TemplateRef: &accounts.TemplateReference{Name: "x"}}
 	for name, test := range map[string]struct {
 		spec           accounts.ServiceAccountProfileSpec
@@ -48,11 +49,12 @@ func TestEnforced(t *testing.T) {
 		"defaults, and too many":    {left: true, status: "True", reason: reasonNothingToRefuse},
 		"Secrets":                   {spec: accounts.ServiceAccountProfileSpec{Secrets: secrets}, status: "True", reason: reasonWebhookAndPolicy},
 		"a context":                 {spec: accounts.ServiceAccountProfileSpec{SecurityContext: enforce}, status: "True", reason: reasonWebhookAndPolicy},
+		"defaults that block":       {spec: blocks, status: "True", reason: reasonWebhookAndPolicy},
 		"a context, and too many":   {spec: accounts.ServiceAccountProfileSpec{SecurityContext: enforce}, left: true, status: "True", reason: reasonWebhookAlone},
 		"a template":                {spec: accounts.ServiceAccountProfileSpec{SecurityContext: template}, status: "True", reason: reasonWebhookAlone},
 		"a template, and Secrets":   {spec: accounts.ServiceAccountProfileSpec{SecurityContext: template, Secrets: secrets}, status: "True", reason: reasonWebhookAndPolicy},
 	} {
-		got := enforced(&accounts.ServiceAccountProfile{Spec: test.spec}, !test.disabled, test.left, 21)
+		got := enforced(&accounts.ServiceAccountProfile{Spec: test.spec}, !test.disabled, test.left)
 		if got.Status != test.status || got.Reason != test.reason || got.Message == "" {
 			t.Errorf("%s: %s %s %q, want %s %s", name, got.Status, got.Reason, got.Message, test.status, test.reason)
 		}

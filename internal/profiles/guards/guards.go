@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/profiles"
 )
 
@@ -54,11 +55,11 @@ func (g *Guards) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	left := toWebhook(list.Items)
-	enabled := namespace.Labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled
+	enabled := namespace.Labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled || namespace.Labels[v1alpha1.LabelNamespaceIdentities] == accounts.NamespaceEnabled
 	var errs []error
 	for i := range list.Items {
 		profile := &list.Items[i]
-		errs = append(errs, g.label(ctx, profile, left.Has(profile.Name)), g.condition(ctx, profile, enforced(profile, enabled, left.Has(profile.Name), len(list.Items))))
+		errs = append(errs, g.label(ctx, profile, left.Has(profile.Name)), g.condition(ctx, profile, enforced(profile, enabled, left.Has(profile.Name))))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
 }
