@@ -90,7 +90,7 @@ func TestAppArmorOfAnnotations(t *testing.T) {
 	if denial := p.Refuse(profile.Pod{Pod: filled.Pod}); denial != nil {
 		t.Errorf("refused with %v", denial)
 	}
-	// What the API server adds beside a field is not the author's.
+	// An annotation that the API server adds beside a field is not the author's.
 	filled.Pod.Annotations["container.apparmor.security.beta.kubernetes.io/b"] = "runtime/default"
 	if again := p.Fill(profile.Pod{Pod: profile.Requested(filled.Pod)}); len(again.Fields) != 1 {
 		t.Errorf("decided on again: filled in %v", again.Fields)

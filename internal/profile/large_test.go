@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/profile"
 )
 
-// What the author of a pod writes, an annotation of it among that, does not make deciding about it dear: all of it is looked at once.
+// An author cannot make it dear to decide about a pod, by an annotation or otherwise: all of it is looked at once.
 func TestLargePods(t *testing.T) {
 	var containers []corev1.Container
 	for i := range 500 {
