@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -249,15 +250,58 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		if code != 0 && strings.Contains(stderr, "(Forbidden)") {
 			return apierrors.NewForbidden(accounts.Resource("serviceaccountprofiles"), "x", errors.New(stderr))
 		}
+		if code == 0 {
+			return nil
+		}
 		return errors.New(stderr)
 	}
 	own := rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "app"}
 	foreign := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-webhook"}
 	const ready = "credence:accounts:default"
+	stored := func(path, patch string) error {
+		return client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Param("dryRun", metav1.DryRunAll).Body([]byte(patch)).Do(ctx).Error()
+	}
+	evict := func(namespace string) error {
+		return client.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app"}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
+	}
+	enabled := shared.namespace(t)
+	shared.must(t, "", "kubectl", "label", "namespace", enabled, "identity.credence.dev/profiles=enabled")
+	shared.must(t, "", "kubectl", "create", "serviceaccount", "app", "-n", enabled)
+	for _, n := range []string{enabled, namespace, "kube-system"} {
+		if n == "kube-system" {
+			shared.must(t, "", "kubectl", "create", "serviceaccount", "app", "-n", n)
+		}
+		t.Cleanup(func() {
+			shared.must(t, "", "kubectl", "delete", "pod", "app", "-n", n, "--force", "--grace-period=0", "--ignore-not-found")
+		})
+		eventually(t, func() error { // until the policies know the kinds of their parameters
+			_, err := admin.CoreV1().Pods(n).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{ServiceAccountName: "app", Containers: []corev1.Container{{Name: "x", Image: "x"}}}}, metav1.CreateOptions{})
+			return err
+		})
+	}
+	t.Cleanup(func() { shared.must(t, "", "kubectl", "delete", "serviceaccount", "app", "-n", "kube-system") })
+	shared.must(t, "", "kubectl", "create", "rolebinding", "own", "-n", namespace, "--clusterrole=view", "--user=x")
+	shared.must(t, `{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":"app","namespace":"`+namespace+`"},"spec":{"securityContext":{"pod":{"runAsNonRoot":true}}}}`, "kubectl", "create", "-f", "-")
+	bindings := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + namespace + "/rolebindings/own"
+	profiles := "/apis/accounts.credence.dev/v1alpha1/namespaces/" + namespace + "/serviceaccountprofiles/app"
+	const owner = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`
+	forged := `[{"manager":"credence-namespace-templates","operation":"Apply","apiVersion":"accounts.credence.dev/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:securityContext":{}}}}]`
+	forgedByStatus := func() error { // an answer without an effect is as good as a refusal
+		answer, err := client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(profiles+"/status").Param("dryRun", metav1.DryRunAll).Body([]byte(`{"metadata":{"managedFields":` + forged + `}}`)).DoRaw(ctx)
+		if err == nil && !strings.Contains(string(answer), `"manager":"credence-namespace-templates"`) {
+			return apierrors.NewForbidden(accounts.Resource("serviceaccountprofiles"), "app", nil)
+		}
+		return fmt.Errorf("%s: %w", answer, err)
+	}
+	group := rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "x"}
 	for what, err := range map[string]error{
 		"raises a label":       label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`),
 		"annotates an account": account(namespace, `{"metadata":{"annotations":{"x":"y"}},"automountServiceAccountToken":false}`),
 		"binds":                binding(namespace, "ClusterRole", ready, own),
+		"makes a profile":      profile(namespace, `{"securityContext":{"pod":{"runAsNonRoot":true}}}`),
+		"leaves one out":       stored(profiles, `{"metadata":{"labels":{"accounts.credence.dev/guarded-by":"webhook"}}}`),
+		"writes a status":      stored(profiles+"/status", `{"status":{"username":"x"}}`),
+		"evicts":               evict(enabled),
 	} {
 		if err != nil {
 			t.Errorf("the process can't do its work: %s: %v", what, err)
@@ -276,6 +320,16 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		"gives an account a secret":  account(namespace, `{"imagePullSecrets":[{"name":"x"}]}`),
 		"binds another ClusterRole":  binding(namespace, "ClusterRole", "cluster-admin", own),
 		"binds edit":                 binding(namespace, "ClusterRole", "edit", own),
+		"binds users of accounts":    binding(namespace, "ClusterRole", "credence:serviceaccounts:user", group),
+		"binds its own rights":       binding(namespace, "ClusterRole", "credence:profiles", group),
+		"owner of a RoleBinding":     stored(bindings, owner),
+		"owner of a profile":         stored(profiles, owner),
+		"changes a profile":          stored(profiles, `{"spec":{"securityContext":{"pod":{"runAsNonRoot":false}}}}`),
+		"takes a profile's field":    stored(profiles, `{"spec":{"securityContext":null}}`),
+		"forges managers":            stored(profiles, `{"metadata":{"managedFields":`+forged+`}}`),
+		"forges managers by status":  forgedByStatus(),
+		"evicts in another":          evict(namespace),
+		"evicts in kube-system":      evict("kube-system"),
 		"binds a foreign account":    binding(namespace, "ClusterRole", ready, foreign),
 		"binds a user":               binding(namespace, "ClusterRole", ready, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "x"}),
 		"binds the agent's role":     binding(namespace, "ClusterRole", "credence:agent:identities", foreign),
