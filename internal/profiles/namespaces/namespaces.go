@@ -114,9 +114,13 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil // deleted: all stays as it is
 	}
 	template := templates[at]
-	namespaces, err := c.selected(ctx, template)
+	selector, err := selectorOf(template)
 	if err != nil {
 		return reconcile.Result{}, c.writeStatus(ctx, template, report{invalid: err.Error()})
+	}
+	namespaces, err := c.selected(ctx, selector)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("list the namespaces of template %s: %w", template.Name, err)
 	}
 	found := report{namespaces: len(namespaces)}
 	var mu sync.Mutex
@@ -139,12 +143,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: after}, c.writeStatus(ctx, template, found)
 }
 
-// selected are the namespaces of a template: not those that terminate, and not those of Kubernetes and of Credence itself.
-func (c *Controller) selected(ctx context.Context, template *accounts.NamespaceTemplate) ([]*metav1.PartialObjectMetadata, error) {
-	selector, err := selectorOf(template)
-	if err != nil {
-		return nil, err
-	}
+// selected are the namespaces that a selector finds: not those that terminate, and not those of Kubernetes and of Credence itself.
+func (c *Controller) selected(ctx context.Context, selector labels.Selector) ([]*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(newNamespace().GroupVersionKind())
 	if err := c.client.List(ctx, list, client.MatchingLabelsSelector{Selector: selector}); err != nil {

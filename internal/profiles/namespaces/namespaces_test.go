@@ -1,8 +1,12 @@
 package namespaces
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +14,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
@@ -139,6 +148,85 @@ func TestOwned(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"mine": "1"}, owned(namespace)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// writer notes what is applied, and refuses some of it.
+type writer struct {
+	client.Client
+	refuse  string
+	written []string
+}
+
+func (w *writer) Apply(_ context.Context, object runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	content := &unstructured.Unstructured{}
+	if err := json.Unmarshal(text, content); err != nil {
+		return err
+	}
+	what := content.GetKind() + " " + content.GetName()
+	if content.GetKind() == "Namespace" {
+		what = strings.Join(slices.Sorted(maps.Keys(content.GetLabels())), " ")
+	}
+	if w.refuse != "" && strings.Contains(what, w.refuse) {
+		return apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no"))
+	}
+	w.written = append(w.written, what)
+	return nil
+}
+
+// reads answers reads of a namespace without labels.
+type reads struct{ client.Reader }
+
+func (reads) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return nil
+}
+
+// A label that is refused keeps no other from its namespace, and rights are given where all that limits them is there.
+func TestWrite(t *testing.T) {
+	const psa = "pod-security.kubernetes.io/warn"
+	old := template("old", time.Hour, "namespaceSelector: {matchLabels: {team: a}}\nserviceAccounts: [{name: default, automountToken: true}]")
+	for refuse, want := range map[string][]string{
+		"":                      {"identity.credence.dev/account-use", "identity.credence.dev/account-use " + psa, "ServiceAccountProfile app", "ServiceAccount app", "RoleBinding app"},
+		"account-use":           {psa, "ServiceAccountProfile app", "ServiceAccount app"},
+		"ServiceAccountProfile": {"identity.credence.dev/account-use", "identity.credence.dev/account-use " + psa, "ServiceAccount app"},
+		"RoleBinding":           {"identity.credence.dev/account-use", "identity.credence.dev/account-use " + psa, "ServiceAccountProfile app", "ServiceAccount app"},
+	} {
+		w := &writer{refuse: refuse}
+		c := &Controller{client: w, live: reads{}}
+		problem := c.write(t.Context(), template("x", 0, `
+namespaceSelector: {matchLabels: {team: a}}
+labels: {identity.credence.dev/account-use: enforce, pod-security.kubernetes.io/warn: baseline}
+serviceAccounts: [{name: default, automountToken: false}, {name: app, profile: {}}]
+roleBindings: [{name: app, clusterRole: view, serviceAccounts: [app]}]`), []*accounts.NamespaceTemplate{old}, newNamespace())
+		if diff := cmp.Diff(want, w.written); diff != "" {
+			t.Errorf("%s refused:\n%s", refuse, diff)
+		}
+		if problem == nil || strings.Contains(problem.Message, "no") != (refuse != "") || strings.Contains(problem.Message, "RoleBindings are not written") != (refuse != "" && refuse != "RoleBinding") {
+			t.Errorf("%s refused: %+v", refuse, problem)
+		}
+	}
+}
+
+// failing can't list.
+type failing struct{ client.Client }
+
+func (failing) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if list, ok := list.(*accounts.NamespaceTemplateList); ok {
+		list.Items = []accounts.NamespaceTemplate{*template("x", 0, teams)}
+		return nil
+	}
+	return apierrors.NewTimeoutError("x", 1)
+}
+
+// Namespaces that can't be listed are no fault of the template: it is tried again.
+func TestNamespacesCannotBeListed(t *testing.T) {
+	c := &Controller{client: failing{}}
+	if _, err := c.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "x"}}); !apierrors.IsTimeout(err) {
+		t.Error(err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,8 @@ func (p *problems) add(reason, text string) {
 	p.texts = append(p.texts, text)
 }
 
-// write writes all that a template has in a namespace. A refusal keeps nothing else from being written, but an outage keeps rights.
+// write writes all that a template has in a namespace. RoleBindings are given where all else, which limits them, was written. Apart from that, a
+// refusal keeps nothing else from being written.
 func (c *Controller) write(ctx context.Context, template *accounts.NamespaceTemplate, older []*accounts.NamespaceTemplate, namespace *metav1.PartialObjectMetadata) *accounts.IncompleteNamespace {
 	var found problems
 	labels, objects, contradictions, err := split(template, older, namespace.Name)
@@ -48,18 +50,18 @@ func (c *Controller) write(ctx context.Context, template *accounts.NamespaceTemp
 	for _, text := range contradictions {
 		found.add(reasonContradiction, text)
 	}
-	if gone := c.label(ctx, namespace, labels, &found); gone {
+	at := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "RoleBinding" })
+	if at < 0 {
+		at = len(objects)
+	}
+	contradicted := len(found.texts)
+	if c.label(ctx, namespace, labels, &found) || c.apply(ctx, objects[:at], &found) {
 		return nil
 	}
-	for _, object := range objects {
-		if object.GetKind() == "RoleBinding" && found.reason == reasonFailed {
-			break // a limit may not be there yet
-		}
-		if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager)); err != nil {
-			if gone := sort(err, keyOf(object).String(), &found); gone {
-				return nil
-			}
-		}
+	if len(found.texts) > contradicted && at < len(objects) {
+		found.texts = append(found.texts, "RoleBindings are not written until then")
+	} else if c.apply(ctx, objects[at:], &found) {
+		return nil
 	}
 	if found.reason == "" {
 		return nil
@@ -67,7 +69,18 @@ func (c *Controller) write(ctx context.Context, template *accounts.NamespaceTemp
 	return &accounts.IncompleteNamespace{Name: namespace.Name, Reason: found.reason, Message: shorten(strings.Join(found.texts, "; "))}
 }
 
-// label gives a namespace the labels that it lacks. Labels that were given before stay: an application without them would remove them.
+// apply writes objects, each as far as it is not refused.
+func (c *Controller) apply(ctx context.Context, objects []*unstructured.Unstructured, found *problems) (gone bool) {
+	for _, object := range objects {
+		if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager)); err != nil && sort(err, keyOf(object).String(), found) {
+			return true
+		}
+	}
+	return false
+}
+
+// label gives a namespace the labels that it lacks, each by itself, so that one which is refused keeps none from it. Labels that were given before
+// stay: an application without them would remove them.
 func (c *Controller) label(ctx context.Context, namespace *metav1.PartialObjectMetadata, wanted map[string]string, found *problems) (gone bool) {
 	if len(missing(wanted, namespace.Labels)) == 0 {
 		return false
@@ -79,14 +92,19 @@ func (c *Controller) label(ctx context.Context, namespace *metav1.PartialObjectM
 	if !stored.DeletionTimestamp.IsZero() || stored.UID != namespace.UID {
 		return true
 	}
-	labels := owned(stored)
-	maps.Copy(labels, missing(wanted, stored.Labels))
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
-	object.SetName(namespace.Name)
-	object.SetUID(namespace.UID)
-	object.SetLabels(labels)
-	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager)); err != nil {
-		return sort(err, "labels", found)
+	given, lacks := owned(stored), missing(wanted, stored.Labels)
+	for _, label := range slices.Sorted(maps.Keys(lacks)) {
+		labels := maps.Clone(given)
+		labels[label] = lacks[label]
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+		object.SetName(namespace.Name)
+		object.SetUID(namespace.UID)
+		object.SetLabels(labels)
+		if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager)); err == nil {
+			given = labels
+		} else if gone := sort(err, "label "+label, found); gone {
+			return true
+		}
 	}
 	return false
 }
