@@ -55,14 +55,6 @@ func (p plane) ready(t *testing.T, name, want string) accounts.NamespaceTemplate
 	return template.Status
 }
 
-// teamNamespace makes a namespace with a label.
-func (p plane) teamNamespace(t *testing.T, team string) string {
-	t.Helper()
-	name := p.namespace(t)
-	p.must(t, "", "kubectl", "label", "namespace", name, "e2e-team="+team)
-	return name
-}
-
 func TestNamespaceTemplates(t *testing.T) {
 	inTurn(t)
 	first := shared.namespace(t)
