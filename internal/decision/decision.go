@@ -25,6 +25,8 @@ type Denial struct {
 	Message string
 	// Field is the path of the field that is refused; it may be empty.
 	Field string `json:",omitempty"`
+	// Absent reports whether the refusal is that an identity or a credential spec does not exist.
+	Absent bool `json:"-"`
 	// Others are further reasons to refuse the same object, which may be shown with this one.
 	Others []*Denial `json:",omitempty"`
 }
@@ -32,6 +34,12 @@ type Denial struct {
 // At is the Denial of a field.
 func (d *Denial) At(field string) *Denial {
 	d.Field = field
+	return d
+}
+
+// OfAbsent is the Denial of an object that names another one, which does not exist.
+func (d *Denial) OfAbsent() *Denial {
+	d.Absent = true
 	return d
 }
 

@@ -91,8 +91,7 @@ func Identities(p Pod) (Finding, error) {
 		}
 	}
 	if result.Denial != nil {
-		absent := slices.ContainsFunc(p.Request.Account.Identities, func(identity pods.Identity) bool { return !identity.Exists })
-		return refused(result.Denial, absent), nil
+		return refused(result.Denial), nil
 	}
 	wants, err := decision.Applied(p.Request.Pod, result.Patch)
 	if err != nil {
@@ -101,9 +100,9 @@ func Identities(p Pod) (Finding, error) {
 	return compare(has, running(wants))
 }
 
-func refused(denial *decision.Denial, absent bool) Finding {
+func refused(denial *decision.Denial) Finding {
 	state := Refused
-	if absent {
+	if denial.Absent {
 		state = Missing
 	}
 	return Finding{State: state, Reason: denial.Message}

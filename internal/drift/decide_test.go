@@ -89,8 +89,12 @@ func TestDecide(t *testing.T) {
 			`stale spec.containers[main].env[AWS_WEB_IDENTITY_TOKEN_FILE] {"name":"AWS_WEB_IDENTITY_TOKEN_FILE",* → (none)`},
 		"label taken off": {func(p *drift.Pod) { p.Enabled = false },
 			`stale spec.containers[main].env[AWS_ROLE_ARN] {"name":"AWS_ROLE_ARN",* → (none)`},
-		"right taken away":    {func(p *drift.Pod) { identity(p).Allowed = false }, `refused now: service account shop/cart may not use workload identity "store": *`},
-		"deleted":             {func(p *drift.Pod) { *identity(p) = pods.Identity{Name: "store"} }, `identity missing: workload identity "store", named in annotation *`},
+		"right taken away": {func(p *drift.Pod) { identity(p).Allowed = false }, `refused now: service account shop/cart may not use workload identity "store": *`},
+		"deleted":          {func(p *drift.Pod) { *identity(p) = pods.Identity{Name: "store"} }, `identity missing: workload identity "store", named in annotation *`},
+		"another is refused first": {func(p *drift.Pod) {
+			identity(p).Allowed = false
+			p.Request.Account.Identities = append(p.Request.Account.Identities, pods.Identity{Name: "z"})
+		}, `refused now: service account shop/cart may not use workload identity "store": *`},
 		"being deleted":       {func(p *drift.Pod) { identity(p).Deleting = true }, "refused now: workload identity shop/store is being deleted, *"},
 		"account deleted":     {func(p *drift.Pod) { p.Request.Account = pods.Account{Name: "cart"} }, "refused now: service account shop/cart does not exist: *"},
 		"annotation is wrong": {func(p *drift.Pod) { p.Denial = decision.Invalid("it is wrong") }, "refused now: it is wrong"},

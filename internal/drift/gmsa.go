@@ -15,11 +15,10 @@ func Accounts(p Pod) Finding {
 	if len(references) == 0 {
 		return Finding{State: Current}
 	}
-	asked, absent := slices.Clone(references), false
+	asked := slices.Clone(references)
 	for i := range asked {
 		if r := &asked[i]; r.Name != "" {
 			r.Contents = "" // filled in at admission
-			absent = absent || !p.Specs[r.Name].Exists
 		}
 	}
 	denial := gmsa.Authorize(gmsa.Request{
@@ -27,7 +26,7 @@ func Accounts(p Pod) Finding {
 		References: gmsa.Filled(asked, p.Specs), Specs: p.Specs, Uses: p.Uses,
 	}).Denial
 	if denial != nil {
-		return refused(denial, absent)
+		return refused(denial)
 	}
 	for _, r := range references {
 		if spec := p.Specs[r.Name]; gmsa.Same(r.Contents, spec.Contents) != nil {

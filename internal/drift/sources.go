@@ -45,7 +45,7 @@ func (s Sources) Decide(ctx context.Context, pod *corev1.Pod) (Finding, error) {
 	}
 	names, denial := gmsa.Names(gmsa.References(pod, false))
 	if denial != nil {
-		return refused(denial, false), nil
+		return refused(denial), nil
 	}
 	p.Specs, p.Uses = map[string]gmsa.Spec{}, map[string]authority.Answer{}
 	for _, name := range names {

@@ -50,7 +50,7 @@ func Expand(r Request) decision.Result {
 func (s Spec) unusable(r Reference) *decision.Denial {
 	switch {
 	case !s.Exists:
-		return decision.Invalid(fmt.Sprintf("%s: there is no GMSACredentialSpec %q: correct the name, or ask a cluster admin for it", r.NamePath, r.Name)).At(r.NamePath)
+		return decision.Invalid(fmt.Sprintf("%s: there is no GMSACredentialSpec %q: correct the name, or ask a cluster admin for it", r.NamePath, r.Name)).At(r.NamePath).OfAbsent()
 	case s.Fault != "":
 		return decision.Invalid(fmt.Sprintf("%s: GMSACredentialSpec %q can't be used: %s: a cluster admin must correct it", r.NamePath, r.Name, s.Fault)).At(r.NamePath)
 	}

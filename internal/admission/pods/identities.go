@@ -86,7 +86,7 @@ func grantOf(r Request, identity Identity, s settings) (grant, *Denial) {
 	switch {
 	case !identity.Exists:
 		return grant{}, decision.Forbidden(fmt.Sprintf("workload identity %q, named in %s, does not exist in namespace %s: create it, or take its name off the %s",
-			identity.Name, list(r), r.Namespace, kindOfList(r)))
+			identity.Name, list(r), r.Namespace, kindOfList(r))).OfAbsent()
 	case !identity.Allowed:
 		return grant{}, decision.Forbidden(notAllowed(r, identity))
 	case identity.Deleting:

@@ -82,7 +82,8 @@ func sources(both cluster.Both, namespace string) drift.Sources {
 }
 
 // listed returns a way to read objects of a list by name. The list is read when the first one is needed. Where the list is not allowed, objects are
-// read one by one, which may be. A list that the cluster does not serve is an error, and not empty, unless its kind is optional.
+// read one by one, which may be; and those that it does not have, which may have been created since. Of an optional kind most do not exist, and are not
+// read again. A list that the cluster does not serve is an error, and not empty, unless its kind is optional.
 func listed[Object any, Kept metav1.Object](api *cluster.API, l cluster.Listing, keep func(*Object) Kept, optional bool) func(ctx context.Context, namespace, name string) (Kept, error) {
 	var all map[string]Kept
 	var failure error
@@ -94,20 +95,20 @@ func listed[Object any, Kept metav1.Object](api *cluster.API, l cluster.Listing,
 				all[kept.GetNamespace()+"/"+kept.GetName()] = kept
 			})
 		}
-		switch {
-		case apierrors.IsForbidden(failure):
-			var object Object
-			if err := api.Get(ctx, &object, cluster.Place{API: l.API, Namespace: namespace, Resource: l.Resource, Name: name}); err != nil {
-				return one, err
-			}
-			return keep(&object), nil
-		case failure != nil && !(optional && apierrors.IsNotFound(failure)):
-			return one, fmt.Errorf("list %s: %s", l.Resource, failure)
-		}
+		forbidden := apierrors.IsForbidden(failure)
 		one, known := all[namespace+"/"+name]
-		if !known {
+		switch {
+		case failure != nil && !forbidden && !(optional && apierrors.IsNotFound(failure)):
+			return one, fmt.Errorf("list %s: %s", l.Resource, failure)
+		case known && !forbidden:
+			return one, nil
+		case optional && !forbidden:
 			return one, apierrors.NewNotFound(schema.GroupResource{Resource: l.Resource}, name)
 		}
-		return one, nil
+		var object Object
+		if err := api.Get(ctx, &object, cluster.Place{API: l.API, Namespace: namespace, Resource: l.Resource, Name: name}); err != nil {
+			return one, err
+		}
+		return keep(&object), nil
 	}
 }

@@ -23,6 +23,8 @@ type Report struct {
 	// Pods are those that are not current, by namespace and name.
 	Pods  []Pod    `json:"pods"`
 	Notes []string `json:"notes"`
+	// Partial reports whether only one namespace could be looked at, where all were to be.
+	Partial bool `json:"-"`
 }
 
 // Pod is a pod that is not current.
@@ -54,7 +56,7 @@ func Read(ctx context.Context, both cluster.Both, namespace, home string, looked
 	case where.Nowhere:
 		return nil, refusal
 	case where.Note != "":
-		report.Notes = append(report.Notes, where.Note)
+		report.Notes, report.Partial = append(report.Notes, where.Note), true
 	}
 	return report, nil
 }

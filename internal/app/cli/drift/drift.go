@@ -44,8 +44,9 @@ of the webhooks. Nothing is created or changed. A pod is
 
 Current pods are counted, all others are listed. Pods that have ended are left out.
 
-Exit codes: 0 all are current; 1 a pod is not; 2 wrong usage; 3 a pod is unknown and
-none is known to differ, or a server could not be reached.`,
+Exit codes: 0 all are current; 1 a pod is not; 2 wrong usage; 3 none is known to differ,
+and a pod is unknown, -A could look at one namespace alone, or a server could not be
+reached.`,
 		Example: `  credence drift -n my-team
   credence drift -A -o json`,
 		Args:        command.NoArguments,
@@ -86,7 +87,7 @@ func (l *look) run(cmd *cobra.Command) error {
 	switch {
 	case report.Drifted() > 0:
 		return &command.Failure{Code: command.ExitRefused}
-	case report.States[drift.Unknown] > 0:
+	case report.States[drift.Unknown] > 0 || report.Partial:
 		return &command.Failure{Code: command.ExitOutage}
 	}
 	return nil
