@@ -77,7 +77,9 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	both, err := clusters(cluster, config.IdentityKubeconfig)
+	// What is written about pods counts as what is read for it.
+	looks := newLimiter()
+	both, err := clusters(cluster, config.IdentityKubeconfig, looks)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func Run(ctx context.Context, config Config) error {
 	process, err := profiles.New(profiles.Config{
 		Cluster:     cluster,
 		Lease:       types.NamespacedName{Namespace: cmp.Or(config.LeaseNamespace, defaultLeaseNamespace), Name: component},
-		Controllers: controllers(startEvents(ctx, client), registry, both, usernames, config.Log),
+		Controllers: controllers(startEvents(ctx, client), registry, both, looks, usernames, config.Log),
 		Log:         config.Log,
 	})
 	if err != nil {
@@ -128,23 +130,23 @@ func (c Config) usernames(ctx context.Context, client corev1client.NamespacesGet
 }
 
 // controllers are all that run.
-func controllers(events record.EventRecorder, registry prometheus.Registerer, both apicluster.Both, usernames username.Template, log *slog.Logger) []profiles.Controller {
+func controllers(events record.EventRecorder, registry prometheus.Registerer, both apicluster.Both, looks flowcontrol.RateLimiter, usernames username.Template, log *slog.Logger) []profiles.Controller {
 	return []profiles.Controller{
 		&profiles.Statuses{Usernames: usernames, Events: events, Metrics: registry, Log: log},
 		&guards.Guards{},
 		&namespaces.Controller{Log: log, Now: time.Now},
-		&drift.Controller{Clusters: both, Events: events, Recorder: drift.NewRecorder(registry), Clock: clock.RealClock{}, Log: log},
+		&drift.Controller{Clusters: both, Limiter: looks, Events: events, Recorder: drift.NewRecorder(registry), Clock: clock.RealClock{}, Log: log},
 	}
 }
 
 // clusters are the two in which pods are looked at, with a bound of requests within a second.
-func clusters(workload *rest.Config, identityKubeconfig string) (apicluster.Both, error) {
-	open := func(config *rest.Config) (*apicluster.API, error) {
+func clusters(workload *rest.Config, identityKubeconfig string, looks flowcontrol.RateLimiter) (apicluster.Both, error) {
+	open := func(config *rest.Config, limiter flowcontrol.RateLimiter) (*apicluster.API, error) {
 		config = rest.CopyConfig(config)
-		config.RateLimiter, config.Timeout = flowcontrol.NewTokenBucketRateLimiter(lookQPS, lookBurst), lookTimeout
+		config.RateLimiter, config.Timeout = limiter, lookTimeout
 		return apicluster.New(config)
 	}
-	api, err := open(workload)
+	api, err := open(workload, looks)
 	if err != nil || identityKubeconfig == "" {
 		return apicluster.Both{Workload: api, Identity: api}, err
 	}
@@ -152,8 +154,12 @@ func clusters(workload *rest.Config, identityKubeconfig string) (apicluster.Both
 	if err != nil {
 		return apicluster.Both{}, err
 	}
-	other, err := open(identity)
+	other, err := open(identity, newLimiter())
 	return apicluster.Both{Workload: api, Identity: other}, err
+}
+
+func newLimiter() flowcontrol.RateLimiter {
+	return flowcontrol.NewTokenBucketRateLimiter(lookQPS, lookBurst)
 }
 
 // A look at pods sends at most fifty requests within a second, and waits for none longer than lookTimeout.

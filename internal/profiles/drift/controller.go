@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -38,6 +39,8 @@ const (
 type Controller struct {
 	// Clusters are that of the pods, and that of their identities.
 	Clusters cluster.Both
+	// Limiter bounds the requests to the cluster of the pods. Its client waits for it; what is written by others does so here.
+	Limiter  flowcontrol.RateLimiter
 	Events   record.EventRecorder
 	Recorder *Recorder
 	Clock    clock.Clock
@@ -215,6 +218,9 @@ func (c *Controller) write(ctx context.Context, profile *accounts.ServiceAccount
 	if before != nil && equality.Semantic.DeepEqual(*before, after) && equality.Semantic.DeepEqual(profile.Status.Pods, pods) {
 		return nil
 	}
+	if err := c.Limiter.Wait(ctx); err != nil {
+		return err
+	}
 	if err := profiles.ApplyStatus(ctx, c.client, profile, statusManager, accounts.ServiceAccountProfileStatus{Pods: pods, Conditions: []metav1.Condition{after}}); err != nil {
 		return err
 	}
@@ -227,7 +233,7 @@ func (c *Controller) write(ctx context.Context, profile *accounts.ServiceAccount
 		kind = corev1.EventTypeNormal
 	}
 	c.Events.Event(profile, kind, after.Reason, after.Message)
-	return nil
+	return c.Limiter.Wait(ctx)
 }
 
 // evict evicts a pod, unless a disruption budget holds it, and returns the result; empty: the pod is gone, or another one.
@@ -242,6 +248,7 @@ func (c *Controller) evict(ctx context.Context, profile *accounts.ServiceAccount
 	case err == nil:
 		result = evicted
 		c.Events.Eventf(profile, corev1.EventTypeNormal, "PodEvicted", "pod %s was evicted: %s", p.Name, p.difference())
+		err = c.Limiter.Wait(ctx)
 	case apierrors.IsTooManyRequests(err):
 		result, err = held, nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
