@@ -46,7 +46,6 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 	if where.Namespace == "" {
 		checkOperators(ctx, found, both.Workload)
 	}
-	checkProfileGuards(ctx, found, both.Workload, where.Namespace)
 	checkProfiles(ctx, found, both.Workload, where.Namespace)
 	var ring *identityv1alpha1.KeyRing
 	var known *inventory.Report

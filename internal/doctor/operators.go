@@ -2,14 +2,10 @@ package doctor
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/wording"
@@ -92,25 +88,4 @@ func rightsIn(ctx context.Context, workload *cluster.API, all access.Rights, nam
 	}
 	err = cluster.Each(ctx, workload, cluster.Listing{API: rbacAPI, Namespace: namespace, Resource: "rolebindings"}, func(b *rbacv1.RoleBinding) { all.Bindings = append(all.Bindings, *b) })
 	return &all, about.Labels[access.ModeLabel], err
-}
-
-// checkProfileGuards names the namespaces with more profiles than the policy for pods is evaluated with.
-func checkProfileGuards(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace string) {
-	const check = "profiles"
-	left := map[string]int{}
-	all := cluster.Listing{API: "/apis/" + accounts.SchemeGroupVersion.String(), Namespace: namespace, Resource: "serviceaccountprofiles", Labels: accounts.LabelGuardedBy, Metadata: true}
-	err := cluster.Each(ctx, workload, all, func(p *metav1.PartialObjectMetadata) { left[p.Namespace]++ })
-	switch {
-	case apierrors.IsNotFound(err) || skipped(found, check, "list serviceaccountprofiles", err):
-	case err != nil:
-		found.add(check, Fail, "", "list serviceaccountprofiles: %v", err)
-	case len(left) > 0:
-		var names []string
-		for name, n := range left {
-			names = append(names, name+" ("+wording.Plural(n, "profile", "profiles")+")")
-		}
-		slices.Sort(names)
-		found.add(check, Warn, "fewer profiles in a namespace, or a webhook with replicas: docs/reference/profiles.md#what-refuses-a-pod",
-			"the webhook alone guards profiles of namespaces with more than %d: %s", accounts.PolicyProfiles, strings.Join(names[:min(len(names), 10)], ", "))
-	}
 }

@@ -77,7 +77,7 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return err
 	}
-	// What is written about pods counts as what is read for it.
+	// Requests that write about pods count as those that read them do.
 	looks := newLimiter()
 	both, err := clusters(cluster, config.IdentityKubeconfig, looks)
 	if err != nil {

@@ -81,7 +81,7 @@ func (inOrder) Choose(args []string, place Place, info credential.ExecInfo) (Cho
 			return Chosen{}, fmt.Errorf("sources %d and %d are the same", same, i+1)
 		}
 		numbers[id] = i + 1
-		source.Parts = append(source.Parts, inorder.Part{Source: one, Name: name, ID: id, Login: words, Provider: *from})
+		source.Parts = append(source.Parts, inorder.Part{Source: one, Name: name, ID: id, Login: line.Words(), Provider: *from})
 		chosen.LockTimeout += max(one.LockTimeout, credential.DefaultLockTimeout)
 	}
 	chosen.Source = source

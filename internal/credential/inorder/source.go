@@ -30,8 +30,9 @@ var errRefusedBefore = fmt.Errorf("%w: the server refused its credential, and it
 // Part is one of the sources.
 type Part struct {
 	credential.Source
-	// Name is shown, and ID has all that decides which source it is, without secrets. Login is a command line for a person.
-	Name, ID, Login string
+	// Name is shown, and ID has all that decides which source it is, without secrets. Login are the words of a command line for a person.
+	Name, ID string
+	Login    []string
 	// Provider has the settings of its own provider, but for Terminal and NewerThan.
 	Provider credential.Provider
 }
@@ -159,12 +160,12 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// Login is the command line of the first source that needs a person; empty if no source does.
-func (e *Error) Login() string {
+// Login are the words of the command line of the first source that needs a person; none if no source does.
+func (e *Error) Login() []string {
 	for i, err := range e.errs {
 		if errors.Is(err, credential.ErrNeedsPerson) {
 			return e.parts[i].Login
 		}
 	}
-	return ""
+	return nil
 }

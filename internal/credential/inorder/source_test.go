@@ -75,7 +75,7 @@ func (w *world) ask(client int) (string, error) {
 	w.now = w.now.Add(time.Second)
 	source := &inorder.Source{Server: w.server, Now: func() time.Time { return w.now }}
 	for _, o := range w.sources {
-		source.Parts = append(source.Parts, inorder.Part{Source: o, Name: o.name, ID: o.name, Login: "login " + o.name, Provider: credential.Provider{Folder: w.folder, Now: source.Now}})
+		source.Parts = append(source.Parts, inorder.Part{Source: o, Name: o.name, ID: o.name, Login: []string{"login", o.name}, Provider: credential.Provider{Folder: w.folder, Now: source.Now}})
 	}
 	provider := credential.Provider{
 		Folder: w.folder, Now: source.Now, Terminal: w, Margin: -1, Alternatives: len(w.sources) - 1,
@@ -186,7 +186,7 @@ func TestFailures(t *testing.T) {
 				}
 			}
 			var all *inorder.Error
-			if !errors.As(err, &all) || (all.Login() != "") != errors.Is(err, credential.ErrNeedsPerson) {
+			if !errors.As(err, &all) || (all.Login() != nil) != errors.Is(err, credential.ErrNeedsPerson) {
 				t.Errorf("login %q", all.Login())
 			}
 			// It recovers.

@@ -39,7 +39,7 @@ const (
 type Controller struct {
 	// Clusters are that of the pods, and that of their identities.
 	Clusters cluster.Both
-	// Limiter bounds the requests to the cluster of the pods. Its client waits for it; what is written by others does so here.
+	// Limiter bounds the requests to the cluster of the pods. Its client waits for it; requests of other clients do so here.
 	Limiter  flowcontrol.RateLimiter
 	Events   record.EventRecorder
 	Recorder *Recorder

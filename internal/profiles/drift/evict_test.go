@@ -128,7 +128,7 @@ func TestEvictionsOfAWorkload(t *testing.T) {
 	}
 }
 
-// What is remembered does not grow with the changes of a profile, nor with the pods that budgets hold.
+// The memory of a profile does not grow with the changes of its spec, nor with the pods that budgets hold.
 func TestMemoryIsBounded(t *testing.T) {
 	m, pods := memory{}, []pod{drifted("a", "w", true)}
 	for i := range 100 {

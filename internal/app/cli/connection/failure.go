@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/internal/app/cli/command"
@@ -117,12 +119,19 @@ func (r Request) rightHint(message string) string {
 	return hint + fmt.Sprintf(" (workloadidentities are of API group %q)", v1alpha1.GroupName)
 }
 
+// ofAccounts are the resources of accounts.credence.dev: a server that serves none of a path names the resource alone.
+var ofAccounts = []string{"serviceaccountprofiles", "securitycontexttemplates", "namespacetemplates"}
+
 func (r Request) whatIsMissing(status metav1.Status) string {
 	details := status.Details
 	switch {
 	// The API server answers so where nothing serves the path at all.
 	case details == nil || details.Name == "" || strings.Contains(status.Message, "the server could not find the requested resource"):
-		return fmt.Sprintf("Credence's API (%s) is not installed in this cluster: choose another one by --kube-context, or install it", v1alpha1.SchemeGroupVersion)
+		api := v1alpha1.SchemeGroupVersion
+		if details != nil && slices.Contains(ofAccounts, details.Kind) {
+			api = accounts.SchemeGroupVersion
+		}
+		return fmt.Sprintf("Credence's API (%s) is not installed in this cluster: choose another one by --kube-context, or install it", api)
 	case r.Context != nil && details.Name == r.Context.Name && details.Group == "":
 		return fmt.Sprintf("see which there are, if you may list them: kubectl get %s -n %s", r.Context.resource, r.Namespace)
 	default:

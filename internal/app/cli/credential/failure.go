@@ -24,7 +24,7 @@ func (s *source) failed(cmd *cobra.Command, args []string, info credential.ExecI
 		failed.Code = command.ExitNeedsPerson
 		failed.Hint = "in a terminal: " + cmd.Root().DisplayName() + " login " + shellLine(s.line(cmd, args))
 		if all, ok := errors.AsType[*inorder.Error](err); ok {
-			failed.Hint = "in a terminal: " + cmd.Root().DisplayName() + " login " + all.Login()
+			failed.Hint = "in a terminal: " + cmd.Root().DisplayName() + " login " + shellLine(all.Login())
 		}
 		if info.Cluster != nil && len(info.Cluster.Config) > 0 {
 			// The command line is not all that names the source.
@@ -40,9 +40,12 @@ func (s *source) failed(cmd *cobra.Command, args []string, info credential.ExecI
 		failed.Hint = "make the folder one that can be written, with room in it, or choose another by --cache-folder"
 	case errors.Is(err, cache.ErrBusy):
 		failed.Hint = "wait until the other process is done, or end it"
-	case errors.Is(err, keptfile.ErrHeld), errors.Is(err, keptfile.ErrNotAFile):
+	case errors.Is(err, keptfile.ErrHeld):
 		failed.Code = command.ExitUsage
 		failed.Hint = "end the other process, or choose another file by --keep"
+	case errors.Is(err, keptfile.ErrNotAFile):
+		failed.Code = command.ExitUsage
+		failed.Hint = "choose another file by --keep"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, kubeconfig.ErrLeadsBack):
 		failed.Code = command.ExitUsage
 	}
