@@ -30,10 +30,11 @@ func (p Profile) Refuse(pod Pod) *decision.Denial {
 	}
 	differences := p.Secrets(pod)
 	if p.Enforces() {
-		differences = append(p.Weaker(pod), differences...)
-	}
-	if p.needsOS(pod) {
-		differences = append([]Difference{{Field: pathOS, Wants: "linux or windows"}}, differences...)
+		weaker := p.Weaker(pod)
+		if p.needsOS(pod) {
+			weaker = append(weaker, Difference{Field: pathOS, Wants: "linux or windows"})
+		}
+		differences = append(weaker, differences...)
 	}
 	var first *decision.Denial
 	for _, d := range differences[:min(len(differences), maxReasons)] {

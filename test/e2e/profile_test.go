@@ -238,6 +238,27 @@ func TestProfileFillsIn(t *testing.T) {
 	}
 }
 
+// The API server writes annotations of AppArmor into containers after the webhooks, and adds ones of its own. A pod that counts as one of Linux stays one.
+func TestProfileOfAppArmorAndSystems(t *testing.T) {
+	inTurn(t)
+	p := newProfiled(t, shared)
+	p.profile(t, "cart", `{"securityContext":{"mode":"Enforce","container":{"appArmorProfile":{"type":"RuntimeDefault"}},"windows":{"hostProcess":false}}}`)
+	const annotation = "container.apparmor.security.beta.kubernetes.io/c"
+	if pod, answer := p.pod(t, cart("", ""), true, annotation+"=unconfined"); pod != nil || !strings.Contains(answer, `securityContext.appArmorProfile: has {\"type\":\"Unconfined\"}`) && !strings.Contains(answer, `securityContext.appArmorProfile: has {"type":"Unconfined"}`) {
+		t.Errorf("unconfined by an annotation: %q", answer)
+	}
+	if pod, answer := p.pod(t, cart("", ""), true, annotation+"=runtime/default"); pod == nil {
+		t.Errorf("as the profile wants it, by an annotation: %s", answer)
+	}
+	pod := p.mustCreate(t, cart("", ""))
+	if pod.Spec.OS == nil || pod.Spec.OS.Name != corev1.Linux {
+		t.Errorf("the operating system is %v", pod.Spec.OS)
+	}
+	if stdout, stderr, code := shared.command(t, "", "credence", "drift", "-n", p.namespace); code != 0 {
+		t.Errorf("of the pod %s %s: %d %s%s", asJSON(t, pod.Annotations), asJSON(t, pod.Spec.Containers[0].SecurityContext), code, stdout, stderr)
+	}
+}
+
 // Ways to have something weaker than the profile, or a Secret that it does not allow.
 func TestProfileRefuses(t *testing.T) {
 	inTurn(t)
