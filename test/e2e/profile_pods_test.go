@@ -182,17 +182,7 @@ func guardedPods(t *testing.T, p plane) {
 	if _, errors, code := p.command(t, "", "kubectl", "annotate", "pod", "p", "-n", namespace, accounts.AnnotationFilledIn+"-"); code == 0 || !strings.Contains(errors, "leave it as it is") {
 		t.Errorf("what was filled in is not noted any more: %d %s", code, errors)
 	}
-	// In a namespace of the other label, which the webhook goes by too, pods are refused as well.
-	p.must(t, "", "kubectl", "label", "namespace", namespace, "identity.credence.dev/profiles-", "identity.credence.dev/workload-identities=enabled")
-	for name, try := range attacks {
-		eventually(t, func() error {
-			if code, answer := send("POST", "?dryRun=All", jsonBody, try.body); code != http.StatusForbidden || !strings.Contains(answer, try.words) {
-				return fmt.Errorf("%s: %d %s, want a refusal by the other binding", name, code, answer)
-			}
-			return nil
-		})
-	}
-	p.must(t, "", "kubectl", "delete", "validatingadmissionpolicybinding", "credence-profile-pods", "credence-profile-pods-with-identities")
+	p.must(t, "", "kubectl", "delete", "validatingadmissionpolicybinding", "credence-profile-pods")
 	for name, try := range attacks {
 		eventually(t, func() error {
 			if code, answer := send("POST", "?dryRun=All", jsonBody, strings.Replace(try.body, `"name":"p"`, `"name":"q"`, 1)); code != http.StatusCreated {
@@ -249,5 +239,5 @@ func TestProfilesBeyondThePolicy(t *testing.T) {
 	shared.must(t, "", "kubectl", "label", "namespace", namespace, "identity.credence.dev/profiles-")
 	wants(map[string]int{"NamespaceNotEnabled": accounts.PolicyProfiles}, 0)
 	shared.must(t, "", "kubectl", "label", "namespace", namespace, "identity.credence.dev/workload-identities=enabled")
-	wants(map[string]int{"WebhookAndPolicy": accounts.PolicyProfiles - 1, "NothingToRefuse": 1}, 0)
+	wants(map[string]int{"WebhookAlone": accounts.PolicyProfiles - 1, "NothingToRefuse": 1}, 0)
 }

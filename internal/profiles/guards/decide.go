@@ -66,8 +66,9 @@ func refers(p *accounts.ServiceAccountProfile) bool {
 	return p.Spec.SecurityContext != nil && p.Spec.SecurityContext.TemplateRef != nil
 }
 
-// enforced decides the condition Enforced: whether pods are refused that a profile does not allow, and by what.
-func enforced(p *accounts.ServiceAccountProfile, enabled, left bool) metav1.Condition {
+// enforced decides the condition Enforced: whether pods are refused that a profile does not allow, and by what. In namespaces that are enabled the
+// webhook applies profiles, and in some of them the policy is evaluated.
+func enforced(p *accounts.ServiceAccountProfile, enabled, policy, left bool) metav1.Condition {
 	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: accounts.ConditionEnforced, Status: status, Reason: reason, Message: message, ObservedGeneration: p.Generation}
 	}
@@ -77,6 +78,9 @@ func enforced(p *accounts.ServiceAccountProfile, enabled, left bool) metav1.Cond
 			p.Namespace, p.Namespace, accounts.LabelNamespaceProfiles, accounts.NamespaceEnabled))
 	case !allows(p) && !enforces(p):
 		return is(metav1.ConditionTrue, reasonNothingToRefuse, "the profile fills in, and refuses no pod")
+	case !policy:
+		return is(metav1.ConditionTrue, reasonWebhookAlone, fmt.Sprintf("the policy credence-profile-pods is for namespaces with the label %s=%s; a cluster admin sets it with: kubectl label namespace %s %s=%s",
+			accounts.LabelNamespaceProfiles, accounts.NamespaceEnabled, p.Namespace, accounts.LabelNamespaceProfiles, accounts.NamespaceEnabled))
 	case left:
 		return is(metav1.ConditionTrue, reasonWebhookAlone, fmt.Sprintf("the namespace has more than %d profiles: the policy credence-profile-pods is evaluated with so many of them, and leaves this one to the webhook", accounts.PolicyProfiles))
 	case !seen(p):

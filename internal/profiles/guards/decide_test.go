@@ -39,22 +39,23 @@ func TestEnforced(t *testing.T) {
 	blocks := accounts.ServiceAccountProfileSpec{SecurityContext: &accounts.ProfileSecurityContext{Mode: accounts.ModeDefault}, OnChange: accounts.OnChangeBlockNew}
 	template := &accounts.ProfileSecurityContext{Mode: accounts.ModeEnforce, TemplateRef: &accounts.TemplateReference{Name: "x"}}
 	for name, test := range map[string]struct {
-		spec           accounts.ServiceAccountProfileSpec
-		disabled, left bool
-		status         metav1.ConditionStatus
-		reason         string
+		spec                       accounts.ServiceAccountProfileSpec
+		disabled, identities, left bool
+		status                     metav1.ConditionStatus
+		reason                     string
 	}{
 		"no label on the namespace": {spec: accounts.ServiceAccountProfileSpec{Secrets: secrets}, disabled: true, status: "False", reason: reasonNotEnabled},
 		"defaults alone":            {spec: accounts.ServiceAccountProfileSpec{SecurityContext: &accounts.ProfileSecurityContext{Mode: accounts.ModeDefault}}, status: "True", reason: reasonNothingToRefuse},
 		"defaults, and too many":    {left: true, status: "True", reason: reasonNothingToRefuse},
 		"Secrets":                   {spec: accounts.ServiceAccountProfileSpec{Secrets: secrets}, status: "True", reason: reasonWebhookAndPolicy},
 		"a context":                 {spec: accounts.ServiceAccountProfileSpec{SecurityContext: enforce}, status: "True", reason: reasonWebhookAndPolicy},
+		"the label of identities":   {spec: accounts.ServiceAccountProfileSpec{Secrets: secrets}, identities: true, status: "True", reason: reasonWebhookAlone},
 		"defaults that block":       {spec: blocks, status: "True", reason: reasonWebhookAndPolicy},
 		"a context, and too many":   {spec: accounts.ServiceAccountProfileSpec{SecurityContext: enforce}, left: true, status: "True", reason: reasonWebhookAlone},
 		"a template":                {spec: accounts.ServiceAccountProfileSpec{SecurityContext: template}, status: "True", reason: reasonWebhookAlone},
 		"a template, and Secrets":   {spec: accounts.ServiceAccountProfileSpec{SecurityContext: template, Secrets: secrets}, status: "True", reason: reasonWebhookAndPolicy},
 	} {
-		got := enforced(&accounts.ServiceAccountProfile{Spec: test.spec}, !test.disabled, test.left)
+		got := enforced(&accounts.ServiceAccountProfile{Spec: test.spec}, !test.disabled, !test.identities, test.left)
 		if got.Status != test.status || got.Reason != test.reason || got.Message == "" {
 			t.Errorf("%s: %s %s %q, want %s %s", name, got.Status, got.Reason, got.Message, test.status, test.reason)
 		}

@@ -55,11 +55,12 @@ func (g *Guards) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	left := toWebhook(list.Items)
-	enabled := namespace.Labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled || namespace.Labels[v1alpha1.LabelNamespaceIdentities] == accounts.NamespaceEnabled
+	policy := namespace.Labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled
+	enabled := policy || namespace.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled
 	var errs []error
 	for i := range list.Items {
 		profile := &list.Items[i]
-		errs = append(errs, g.label(ctx, profile, left.Has(profile.Name)), g.condition(ctx, profile, enforced(profile, enabled, left.Has(profile.Name))))
+		errs = append(errs, g.label(ctx, profile, left.Has(profile.Name)), g.condition(ctx, profile, enforced(profile, enabled, policy, left.Has(profile.Name))))
 	}
 	return reconcile.Result{}, errors.Join(errs...)
 }
