@@ -40,13 +40,13 @@ func newCan(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 		Long: `Report whether a user has the right to use a service account, by which RoleBindings, and
 whether the namespace requires it.
 
-The cluster decides: about you by your own groups (SelfSubjectAccessReview), about others
-by a LocalSubjectAccessReview, which an admin of the namespace may create. The API server
-does not know in which groups another user is: name them by --in-group. Bindings are
-those that you may read.
+The cluster decides: about you by your own groups (SelfSubjectAccessReview), about
+others by a LocalSubjectAccessReview, which an admin of the namespace may create. The
+API server does not know in which groups another user is: name them by --in-group.
+Bindings are those that you may read.
 
-Exit codes: 0 the user may use the account, 1 may not, or you may not review it, 3 the API
-server could not be reached.`,
+Exit codes: 0 the user may use the account, 1 may not, or you may not review it, 3 the
+API server could not be reached.`,
 		Example: `  credence access can jane@example.com cart -n shop --in-group payments-team
   credence access can --group payments-team cart -n shop`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -22,8 +22,8 @@ func newPolicy(terminal *screen.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy --template GROUP/VERSION,RESOURCE=PATH...",
 		Short: "Print the policy that requires the right for another kind that makes pods",
-		Long: `Print a ValidatingAdmissionPolicy and its three bindings, for audit, warn and enforce, that
-require users to have the right to use the service account in the pod template of a
+		Long: `Print a ValidatingAdmissionPolicy and its three bindings, for audit, warn and enforce,
+that require users to have the right to use the service account in the pod template of a
 custom resource. It is the policy credence-account-use-templates for another kind:
 installing a new version of Credence is a reason to print it anew.
 

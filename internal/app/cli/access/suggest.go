@@ -28,8 +28,8 @@ func newSuggest(terminal *screen.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest --audit-log FILE...",
 		Short: "Print the Roles and RoleBindings that users lacked, from an audit log",
-		Long: `Print the Roles and RoleBindings of users who used service accounts without the right to,
-from the audit log of an API server: of namespaces with the label
+		Long: `Print the Roles and RoleBindings of users who used service accounts without the right
+to, from the audit log of an API server: of namespaces with the label
 identity.credence.dev/account-use=audit or warn. kubectl apply takes them. Read them
 first: who has used an account need not be one who should.
 

@@ -38,7 +38,8 @@ have tokens of the identities in the namespace, and one to ClusterRole
 credence:accounts:maker for the users who make accounts. They may use every account and
 identity of the namespace, and give that right to others.
 
-Labels and users that are there stay, and a second time changes nothing. You need to be a cluster admin.`,
+Labels and users that are there stay, and a second time changes nothing. You need to be
+a cluster admin.`,
 		Example: `  credence enable shop --account-use enforce --maker-group payments-leads
 
   # For Git

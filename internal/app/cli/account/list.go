@@ -37,9 +37,9 @@ func newList(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List service accounts: which of them you may use, and for what",
-		Long: `List the service accounts of a namespace: whether you have the right to use each of them,
-its workload identities, its profile, and its name outside of the cluster. The right
-counts in namespaces with the label identity.credence.dev/account-use.
+		Long: `List the service accounts of a namespace: whether you have the right to use each of
+them, its workload identities, its profile, and its name outside of the cluster. The
+right counts in namespaces with the label identity.credence.dev/account-use.
 
 The cluster decides about you (SelfSubjectRulesReview), which needs no right. If you may
 not list the accounts, those are listed that your rights name.`,

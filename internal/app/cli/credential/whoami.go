@@ -32,9 +32,9 @@ func NewWhoami(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command
 	cmd := &cobra.Command{
 		Use:   "whoami",
 		Short: "Show the user and the groups that the API server takes you for",
-		Long: `Show the user that the API server of the kubeconfig takes you for (SelfSubjectReview), with the
-credential that kubectl would use, and print the user, its groups and what else the
-server knows of it. No right is needed for it.`,
+		Long: `Show the user that the API server of the kubeconfig takes you for (SelfSubjectReview),
+with the credential that kubectl would use, and print the user, its groups and what else
+the server knows of it. No right is needed for it.`,
 		Example: `  credence whoami
   credence whoami --kube-context production -o json`,
 		Args:        command.NoArguments,

@@ -35,9 +35,9 @@ func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 relying parties see them, the keys, labels and annotations that have no effect, what
 target systems take of each identity, and every Secret that carries a token: none
 expired, overdue, or orphaned. With -n, only that namespace is looked at, and with
-IDENTITY only that one of the namespace. Objects that you may not read are skipped, and so
-are checks of an API that is not available. A warning does not change the exit
-code. Nothing is changed.
+IDENTITY only that one of the namespace. Objects that you may not read are skipped, and
+so are checks of an API that is not available. A warning does not change the exit code.
+Nothing is changed.
 
 Without --ca-file the issuer's certificate is checked with the authorities of this
 machine, as clouds do with theirs; one that only the authority in the kubeconfig

@@ -35,11 +35,11 @@ container gets, from which field, whether the service account may use it, and wh
 container runtime gets: through CRI, and in the OCI specification. The rules are
 those of the webhook; nothing is created.
 
-FILE is YAML or JSON, of one or several documents; - is standard input. GMSACredentialSpecs
-in the files are taken as they are there, others are read from the cluster. The cluster
-reviews whether the service account may use them, for which you need the right to
-create subjectaccessreviews. A fact that it does not answer, or that --offline leaves out,
-stays open, and a note reports it.
+FILE is YAML or JSON, of one or several documents; - is standard input.
+GMSACredentialSpecs in the files are taken as they are there, others are read from the
+cluster. The cluster reviews whether the service account may use them, for which you
+need the right to create subjectaccessreviews. A fact that it does not answer, or that
+--offline leaves out, stays open, and a note reports it.
 
 Exit codes: 0 it would be admitted, as far as is known; 1 it would be refused; 2 wrong
 usage, or a file that cannot be used.`,

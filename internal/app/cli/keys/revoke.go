@@ -42,8 +42,8 @@ be undone.
 A spare that relying parties may not know yet does not sign: until it may, requests
 for tokens are answered 503. With --accept-refusals it signs at once.
 
-The command ends when the published documents no longer have the key. Exit code 1:
-they still have it when the time of --wait is over; 3: whether they have it is not known.`,
+The command ends when the published documents no longer have the key. Exit code 1: they
+still have it when the time of --wait is over; 3: whether they have it is not known.`,
 		Example: `  credence keys revoke KID --reason "found in a backup" --dry-run
   credence keys revoke KID --reason "found in a backup"`,
 		Args: command.ExactlyOne("the KID of a key, as credence keys list shows it"),

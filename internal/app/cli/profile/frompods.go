@@ -32,10 +32,10 @@ func newFromPods(terminal *screen.Terminal, kube *connection.Flags) *cobra.Comma
 	return &cobra.Command{
 		Use:   "from-pods ACCOUNT",
 		Short: "Print a profile that all running pods of a service account meet",
-		Long: `Print a ServiceAccountProfile for a service account, as strict as the strictest that all of
-its running pods meet: the security context that they have in common, the Secrets that
-they name, and no token where no pod has one. A field on which pods differ is left open.
-Nothing is written: look at it, and apply it.
+		Long: `Print a ServiceAccountProfile for a service account, as strict as the strictest that all
+of its running pods meet: the security context that they have in common, the Secrets
+that they name, and no token where no pod has one. A field on which pods differ is left
+open. Nothing is written: look at it, and apply it.
 
 Workload identities of the account's annotation stay there, since a profile and the
 annotation must not both name some. Without the annotation the profile has those of the

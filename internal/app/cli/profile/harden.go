@@ -30,16 +30,17 @@ func newHarden(terminal *screen.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "harden FILE... --profile FILE",
 		Short: "Fill in the security context of pods that no admission sees, such as those of a kubelet's own folder",
-		Long: `Do to manifests of pods what admission does to pods of an account with a profile: fill in
-what they leave open, and refuse what is weaker. It is for pods that no admission sees:
-static pods, in the folder of a kubelet. The hardened manifests are printed, or written
-by --write; comments are not kept. Pull secrets are not filled in: static pods have none.
+		Long: `Do to manifests of pods what admission does to pods of an account with a profile: fill
+in what they leave open, and refuse what is weaker. It is for pods that no admission
+sees: static pods, in the folder of a kubelet. The hardened manifests are printed, or
+written by --write; comments are not kept. Pull secrets are not filled in: static pods
+have none.
 
 --profile is a file with a ServiceAccountProfile and the SecurityContextTemplate that it
 names, or with a template alone, which is then enforced.
 
-Exit codes: 0 done; 1 a pod is refused, and nothing is printed or written, or with --check
-something would be filled in; 2 wrong usage, or a file that cannot be used.`,
+Exit codes: 0 done; 1 a pod is refused, and nothing is printed or written, or with
+--check something would be filled in; 2 wrong usage, or a file that cannot be used.`,
 		Example: `  credence profile harden /etc/kubernetes/manifests/*.yaml --profile restricted.yaml --check
   credence profile harden proxy.yaml --profile restricted.yaml --write`,
 		Args: func(cmd *cobra.Command, args []string) error {
