@@ -44,9 +44,10 @@ func (a Account) Profile() *profiles.ServiceAccountProfile {
 	}
 }
 
-// CheckProfile refuses a stored profile that has another security context, or workload identities: these are in the annotation of the account.
+// CheckProfile refuses a stored profile that has another security context than that of a template, or workload identities: these are in the
+// annotation of the account.
 func (a Account) CheckProfile(stored *profiles.ServiceAccountProfile) error {
-	if !reflect.DeepEqual(stored.Spec.SecurityContext, a.Profile().Spec.SecurityContext) {
+	if a.Template != "" && !reflect.DeepEqual(stored.Spec.SecurityContext, a.Profile().Spec.SecurityContext) {
 		return fmt.Errorf("ServiceAccountProfile %s of namespace %s exists with another security context than template %s in mode %s", a.Name, a.Namespace, a.Template, a.Mode)
 	}
 	if a.Target != nil && stored.Spec.WorkloadIdentities != nil {

@@ -69,6 +69,14 @@ func TestInTheWay(t *testing.T) {
 			t.Errorf("%s: not refused", what)
 		}
 	}
+	stored := a.Profile()
+	a.Template = ""
+	if err := a.CheckProfile(stored); err != nil {
+		t.Error(err)
+	}
+	if stored.Spec.WorkloadIdentities = []string{"x"}; a.CheckProfile(stored) == nil {
+		t.Error("an identity by an annotation, too: not refused")
+	}
 }
 
 func TestNamespace(t *testing.T) {

@@ -108,12 +108,15 @@ func TestAccountCreate(t *testing.T) {
 	}
 	const target = "aws:arn:aws:iam::123456789012:role/cart,region=eu-central-1"
 	whole := []string{"cart", "--identity", target, "--profile", "restricted", "--enforce", "--for", dev}
-	const done = "serviceaccountprofile.accounts.credence.dev/cart DONE\nworkloadidentity.authentication.gardener.cloud/cart DONE\nserviceaccount/cart DONE\n" +
-		"role.rbac.authorization.k8s.io/credence:workloadidentities:user:cart DONE\nrolebinding.rbac.authorization.k8s.io/credence:workloadidentities:user:cart DONE\n" +
+	const done = "serviceaccountprofile.accounts.credence.dev/cart DONE\nworkloadidentity.authentication.gardener.cloud/cart DONE\n" +
+		"role.rbac.authorization.k8s.io/credence:workloadidentities:user:cart DONE\nrolebinding.rbac.authorization.k8s.io/credence:workloadidentities:user:cart DONE\nserviceaccount/cart DONE\n" +
 		"role.rbac.authorization.k8s.io/credence:serviceaccounts:user:cart DONE\nrolebinding.rbac.authorization.k8s.io/credence:serviceaccounts:user:cart DONE\n"
 	// The template, and the right of its makers to use it, are an admin's.
 	template := `{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"SecurityContextTemplate","metadata":{"name":"restricted"},"spec":{"pod":{"runAsNonRoot":true}}}`
 	shared.must(t, template, "kubectl", "apply", "-f", "-")
+	t.Cleanup(func() {
+		shared.must(t, "", "kubectl", "delete", "securitycontexttemplate", "restricted", "--ignore-not-found")
+	})
 	shared.clusterRole(t, "template-"+namespace, lead, rbacv1.PolicyRule{Verbs: []string{"use"}, APIGroups: []string{"accounts.credence.dev"}, Resources: []string{"securitycontexttemplates"}, ResourceNames: []string{"restricted"}})
 	shared.untilAllowed(t, "", lead, "use", "securitycontexttemplates.accounts.credence.dev", "restricted")
 
@@ -189,6 +192,15 @@ func TestAccountCreate(t *testing.T) {
 	}
 	if _, stderr, code = create(lead, "cart", "--identity", "aws:arn:aws:iam::123456789012:role/other"); code != 1 || !strings.Contains(stderr, "exists with another target") {
 		t.Errorf("another target: %d, %s", code, stderr)
+	}
+	// A profile with identities of its own: pods would be refused.
+	shared.must(t, `{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":"bill","namespace":"`+namespace+`"},"spec":{"workloadIdentities":["cart"]}}`, "kubectl", "create", "-f", "-")
+	if stdout, stderr, code = create(lead, "bill", "--identity", target); code != 1 || !strings.Contains(stderr, "exists with workloadIdentities") {
+		t.Errorf("a profile in the way: %d\n%s%s", code, stdout, stderr)
+	}
+	shared.must(t, "", "kubectl", "delete", "serviceaccountprofile", "bill", "-n", namespace)
+	if _, stderr, code = shared.command(t, "", "credence", "access", "grant", dev, "*", "-n", "missing-"+namespace, "--dry-run=server"); code != 1 || !strings.Contains(stderr, "not found") {
+		t.Errorf("a grant in a namespace that does not exist: %d, %s", code, stderr)
 	}
 	// A namespace that is not enabled: nothing is written.
 	bare := shared.namespace(t)

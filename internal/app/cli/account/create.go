@@ -50,8 +50,8 @@ a SecurityContextTemplate. --for and --for-group give users the right to run pod
 the account, as credence access grant does.
 
 Before it writes anything, it has the API server try all of it out. Then it writes what limits
-first and what gives rights last: the profile, the identity, the account, the right to
-use the identity, the rights of users. If a step fails, what is there gives no more than
+first and what gives rights last: the profile, the identity, the right to use it, the
+account, the rights of users. If a step fails, what is there gives no more than
 you wanted; run the command again to complete it.
 
 You need ClusterRole credence:accounts:maker in the namespace, which credence enable
@@ -139,11 +139,12 @@ func (c *create) objects(account accounts.Account, users []rbacv1.Subject) []obj
 	at := func(api, resource string) cluster.Place {
 		return cluster.Place{API: api, Namespace: account.Namespace, Resource: resource, Name: account.Name}
 	}
-	if profile := account.Profile(); profile != nil {
+	profile := account.Profile()
+	if profile != nil || account.Target != nil {
 		stored := &profiles.ServiceAccountProfile{}
 		all = append(all, objects.Object{
 			At: at("/apis/"+profiles.SchemeGroupVersion.String(), "serviceaccountprofiles"), Kind: "serviceaccountprofile." + profiles.GroupName,
-			Content: profile, Stored: stored, Fit: func() (bool, error) { return false, account.CheckProfile(stored) },
+			Content: profile, Stored: stored, Fit: func() (bool, error) { return false, account.CheckProfile(stored) }, ReadOnly: profile == nil,
 		})
 	}
 	if identity := account.Identity(); identity != nil {
@@ -153,14 +154,14 @@ func (c *create) objects(account accounts.Account, users []rbacv1.Subject) []obj
 			Content: identity, Stored: stored, Fit: func() (bool, error) { return false, account.CheckIdentity(stored) },
 		})
 	}
+	if account.Target != nil { // a pod that starts once the account names the identity may use it
+		all = append(all, objects.Role(account.IdentityRole()), objects.Binding(account.IdentityBinding()))
+	}
 	stored, created := map[string]any{}, account.ServiceAccount()
 	all = append(all, objects.Object{
 		At: at("", "serviceaccounts"), Kind: "serviceaccount",
 		Content: &created, Stored: &stored, Fit: func() (bool, error) { return account.AddIdentity(stored), nil },
 	})
-	if account.Target != nil {
-		all = append(all, objects.Role(account.IdentityRole()), objects.Binding(account.IdentityBinding()))
-	}
 	if len(users) > 0 {
 		all = append(all, objects.Use(account.Account, users...)...)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,8 @@ type Object struct {
 	Fit    func() (changed bool, err error)
 	// MustExist has an object that is not there be an error.
 	MustExist bool
+	// ReadOnly has a stored object checked, and nothing written.
+	ReadOnly bool
 
 	done string // created, configured or unchanged
 }
@@ -88,9 +91,11 @@ func CheckDryRun(cmd *cobra.Command, value string) error {
 func (w Writer) Plan(ctx context.Context, objects []Object) error {
 	for i := range objects {
 		o := &objects[i]
-		o.done = "created"
+		if o.done = "created"; o.ReadOnly {
+			o.done = "unchanged"
+		}
 		err := w.API.Get(ctx, o.Stored, o.At)
-		if apierrors.IsNotFound(err) && !o.MustExist && !absent(err) {
+		if apierrors.IsNotFound(err) && !o.MustExist && (o.ReadOnly || !absent(err)) {
 			continue
 		}
 		if err != nil {
@@ -115,7 +120,7 @@ func absent(err error) bool {
 func inTheWay(err error) error {
 	return &command.Failure{
 		Line: "error: " + err.Error(), Err: err, Code: command.ExitRefused,
-		Hint: "nothing was written: a user who may write it must rename it, or delete it",
+		Hint: "nothing was written: a user who may write it can change it, or delete it",
 	}
 }
 
@@ -125,7 +130,11 @@ func (w Writer) Apply(ctx context.Context, objects []Object) error {
 		return err
 	}
 	for i, o := range objects {
-		if err := w.write(ctx, o, nil, cluster.DryRun); err != nil {
+		err := w.write(ctx, o, nil, cluster.DryRun)
+		if apierrors.IsNotFound(err) && ofNewRole(o, objects[:i]) {
+			err = w.mayCreate(ctx, o)
+		}
+		if err != nil {
 			return w.failure(objects[i], "write", err)
 		}
 	}
@@ -134,7 +143,7 @@ func (w Writer) Apply(ctx context.Context, objects []Object) error {
 	}
 	for i, o := range objects {
 		if err := w.write(ctx, o, o.Content); err != nil {
-			return w.failure(objects[i], "write", err)
+			return w.incomplete(objects[:i], w.failure(objects[i], "write", err))
 		}
 	}
 	return nil
@@ -151,10 +160,28 @@ func (w Writer) write(ctx context.Context, o Object, into any, options ...cluste
 	}
 	to := o.At
 	to.Name = ""
-	err := w.API.Create(ctx, to, o.Content, into, options...)
-	if o.At.Resource == "rolebindings" && len(options) > 0 && apierrors.IsNotFound(err) {
-		// Its Role was not kept either. That it may be given has been decided with the Role, which has the same rules.
-		return w.mayCreate(ctx, o)
+	return w.API.Create(ctx, to, o.Content, into, options...)
+}
+
+// ofNewRole reports whether an object is a RoleBinding whose Role is made before it, which a dry run has not kept either. That the Role may be
+// given has been decided with it, as it has the same rules.
+func ofNewRole(o Object, before []Object) bool {
+	binding, ok := o.Content.(*rbacv1.RoleBinding)
+	return ok && slices.ContainsFunc(before, func(b Object) bool {
+		return b.done == "created" && b.At.Resource == "roles" && binding.RoleRef.Kind == "Role" && b.At.Name == binding.RoleRef.Name
+	})
+}
+
+// incomplete adds to a failure what was written before it, which stays.
+func (w Writer) incomplete(written []Object, err error) error {
+	var names []string
+	for _, o := range written {
+		if o.done != "unchanged" {
+			names = append(names, fmt.Sprintf("%s/%s %s", o.Kind, o.At.Name, o.done))
+		}
+	}
+	if failed, ok := errors.AsType[*command.Failure](err); ok && len(names) > 0 {
+		failed.Hint = strings.TrimPrefix(failed.Hint+"; ", "; ") + "before that: " + strings.Join(names, ", ") + ". Run the command again to complete it"
 	}
 	return err
 }
@@ -182,7 +209,7 @@ func (w Writer) failure(o Object, doing string, err error) error {
 	case apierrors.IsForbidden(err):
 		failed.Hint = w.Hint
 	case apierrors.IsNotFound(err) && o.MustExist:
-		failed.Hint = "it must exist before"
+		failed.Hint = "it must exist before: a cluster admin makes it with: kubectl create namespace " + o.At.Name
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		failed.Hint = "another user has written it meanwhile: run the command again"
 	}
@@ -194,6 +221,9 @@ func (w Writer) Lines(objects []Object) string {
 	var text strings.Builder
 	suffix := map[string]string{"client": " (dry run)", "server": " (server dry run)"}[w.DryRun]
 	for _, o := range objects {
+		if o.ReadOnly {
+			continue
+		}
 		fmt.Fprintf(&text, "%s/%s %s%s\n", o.Kind, o.At.Name, o.done, suffix)
 	}
 	return text.String()
@@ -203,7 +233,9 @@ func (w Writer) Lines(objects []Object) string {
 func Contents(objects []Object) []any {
 	contents := make([]any, 0, len(objects))
 	for _, o := range objects {
-		contents = append(contents, o.Content)
+		if !o.ReadOnly {
+			contents = append(contents, o.Content)
+		}
 	}
 	return contents
 }
