@@ -224,6 +224,11 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 			return err
 		}
 		type configuration = registrationv1.MutatingWebhookConfiguration
+		secrets := func(c *configuration) int {
+			return slices.IndexFunc(c.Webhooks, func(w registrationv1.MutatingWebhook) bool {
+				return w.ObjectSelector != nil && len(w.MatchConditions) > 0
+			})
+		}
 		allowed(t, "another caBundle", update(func(c *configuration) { c.Webhooks[0].ClientConfig.CABundle = slices.Concat(ca, ca) }))
 		for what, change := range map[string]func(*configuration){
 			"another URL": func(c *configuration) { c.Webhooks[0].ClientConfig.URL = new("https://192.0.2.1/pods") },
@@ -233,8 +238,8 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 			"another rule":      func(c *configuration) { c.Webhooks[0].Rules[0].Resources = []string{"*"} },
 			"another policy":    func(c *configuration) { c.Webhooks[0].FailurePolicy = new(registrationv1.Ignore) },
 			"other namespaces":  func(c *configuration) { c.Webhooks[0].NamespaceSelector = &metav1.LabelSelector{} },
-			"other objects":     func(c *configuration) { c.Webhooks[1].ObjectSelector = &metav1.LabelSelector{} },
-			"another condition": func(c *configuration) { c.Webhooks[1].MatchConditions[0].Expression = "true" },
+			"other objects":     func(c *configuration) { c.Webhooks[secrets(c)].ObjectSelector = &metav1.LabelSelector{} },
+			"another condition": func(c *configuration) { c.Webhooks[secrets(c)].MatchConditions[0].Expression = "true" },
 			"another timeout":   func(c *configuration) { c.Webhooks[0].TimeoutSeconds = new(int32(1)) },
 			"one less":          func(c *configuration) { c.Webhooks = c.Webhooks[:1] },
 			"one more": func(c *configuration) {
