@@ -53,7 +53,7 @@ func TestEnable(t *testing.T) {
 
 	// A user without rights gets nothing written, and learns who can.
 	_, stderr, code := enable("--as", lead, "--maker", lead)
-	if code != 1 || !strings.Contains(stderr, `cannot get resource "namespaces"`) || !strings.Contains(stderr, "a cluster admin sets a namespace up") {
+	if code != 1 || !strings.Contains(stderr, `cannot get resource "namespaces"`) || !strings.Contains(stderr, "a cluster admin sets namespace "+namespace+" up") {
 		t.Errorf("without rights: %d, %s", code, stderr)
 	}
 	// Nor does an admin of the namespace, who may not change its labels.

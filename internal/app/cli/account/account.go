@@ -1,8 +1,6 @@
 package account
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -41,11 +39,4 @@ func subjects(cmd *cobra.Command, users, groups []string) ([]rbacv1.Subject, err
 		}
 	}
 	return all, nil
-}
-
-// dryRunAlone lets --dry-run stand without a value.
-func dryRunAlone(cmd *cobra.Command) {
-	flag := cmd.Flags().Lookup("dry-run")
-	flag.NoOptDefVal = "server"
-	flag.Usage = fmt.Sprintf("%s; without a value server", flag.Usage)
 }

@@ -78,7 +78,6 @@ credence:securitycontexttemplates:user has for all.`,
 	flags.StringArrayVar(&c.users, "for", nil, "A user who may run pods as the account; may be repeated")
 	flags.StringArrayVar(&c.groups, "for-group", nil, "A group whose users may run pods as the account; may be repeated")
 	objects.DryRunFlag(cmd, &c.dryRun)
-	dryRunAlone(cmd)
 	command.Output(cmd, &c.output, "What to print: text (what was done, and how to trust the identity), json or yaml (the objects)", "text", "json", "yaml")
 	command.CompleteFlag(cmd, "identity", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return targets.Types(), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp

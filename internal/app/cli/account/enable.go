@@ -57,7 +57,6 @@ a cluster admin.`,
 	flags.StringVar(&e.agent, "agent", accounts.Agent, "The user that the agent is, for one of another cluster")
 	flags.BoolVar(&e.print, "print", false, "Print the objects as YAML, and talk to no cluster")
 	objects.DryRunFlag(cmd, &e.dryRun)
-	dryRunAlone(cmd)
 	return cmd
 }
 
@@ -110,7 +109,7 @@ func (e *enable) apply(cmd *cobra.Command, name string, all []objects.Object) er
 		return err
 	}
 	writer := objects.Writer{API: api, DryRun: e.dryRun, Program: cmd.Root().DisplayName(),
-		Hint: fmt.Sprintf("a cluster admin sets a namespace up; who is not one can send an admin the objects: %s enable %s --print", cmd.Root().DisplayName(), name)}
+		Hint: fmt.Sprintf("a cluster admin sets namespace %s up: run the command again with --print, and send an admin the objects", name)}
 	stop := e.WaitingFor("the API server " + api.Host)
 	err = writer.Apply(cmd.Context(), all)
 	stop()

@@ -78,7 +78,8 @@ type Writer struct {
 
 // DryRunFlag adds the flag --dry-run to a command.
 func DryRunFlag(cmd *cobra.Command, value *string) {
-	cmd.Flags().StringVar(value, "dry-run", "none", "none, client (read what is there, and write nothing) or server (have the API server decide, and keep nothing)")
+	cmd.Flags().StringVar(value, "dry-run", "none", "none, client (read what is there, and write nothing) or server (have the API server decide, and keep nothing); without a value server")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = "server"
 	command.CompleteFlag(cmd, "dry-run", cobra.FixedCompletions([]string{"none", "client", "server"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
