@@ -48,6 +48,7 @@ type tally struct {
 	slowest  time.Duration // that a request took, with its repetitions
 	lost     int           // by the client
 	fatal    []string      // what no repetition would mend
+	timeouts []string      // of reviews
 }
 
 // request is one of a kind. Of several tries one creates, and others may find that it is there already.
@@ -177,7 +178,7 @@ func (l *load) fail(kind, text string, transient bool, after time.Duration) {
 	case after > patience:
 		l.fatal = append(l.fatal, fmt.Sprintf("%s: repeated for %s", f, after))
 	case (strings.Contains(text, "failed calling webhook") || strings.Contains(text, "could not decide")) && (strings.Contains(text, "deadline exceeded") || strings.Contains(text, "Timeout")):
-		l.fatal = append(l.fatal, f.String()+": a review timed out")
+		l.timeouts = append(l.timeouts, f.String()+": a review timed out")
 	}
 }
 
