@@ -53,7 +53,7 @@ func runFake(program string, arguments []string) error {
 	for _, known := range []string{
 		"dir", "port", "controller-manager-port", "shared-port", "secure-port", "bind-address", "tls-cert-file", "tls-private-key-file",
 		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "etcd-data-dir", "keys-dir", "issuer",
-		"publish-configmap", "audit-log-path", "audit-log-maxsize", "audit-log-maxbackup", "documents-configmap", "documents-cache", "health-port",
+		"publish-configmap", "cluster-name", "audit-log-path", "audit-log-maxsize", "audit-log-maxbackup", "documents-configmap", "documents-cache", "health-port",
 		"apiserver-arg", "client-ca-file", "client-name",
 	} {
 		set[known] = flags.String(known, "", "")
