@@ -1,6 +1,9 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:object:root=true
@@ -118,6 +121,10 @@ type ServiceAccountProfileStatus struct {
 	// pods counts the running pods of the account.
 	// +optional
 	Pods *ProfilePods `json:"pods,omitempty"`
+	// restart is the last restart of a workload for onChange: Restart, until it has ended well: its pods are ready, and as they would be made today.
+	// +optional
+	// +structType=atomic
+	Restart *ProfileRestart `json:"restart,omitempty"`
 	// conditions are Ready, Enforced, InSpec and UsernameUnique.
 	// +optional
 	// +listType=map
@@ -131,6 +138,12 @@ const (
 	ConditionEnforced       = "Enforced"
 	ConditionInSpec         = "InSpec"
 	ConditionUsernameUnique = "UsernameUnique"
+)
+
+// Reasons of ConditionInSpec when pods are not replaced any more.
+const (
+	ReasonEvictionsStopped = "EvictionsStopped"
+	ReasonRestartsStopped  = "RestartsStopped"
 )
 
 // ProfilePods counts the running pods of an account.
@@ -162,4 +175,23 @@ type OutOfSpecPod struct {
 	// refused is why a pod like it would be refused.
 	// +optional
 	Refused string `json:"refused,omitempty"`
+}
+
+// ProfileRestart is the restart of a workload. It is written before the workload is, so that no other process makes two restarts of one.
+type ProfileRestart struct {
+	// kind of the workload: Deployment, StatefulSet or DaemonSet.
+	Kind string `json:"kind"`
+	// name of the workload.
+	Name string `json:"name"`
+	// uid of the workload.
+	UID types.UID `json:"uid"`
+	// wants are the differences that it is restarted for: fields of its pods, and what they would have today.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Wants []string `json:"wants"`
+	// at is the value of the annotation kubectl.kubernetes.io/restartedAt that its template gets.
+	At string `json:"at"`
+	// begun reports whether the template has been seen with it.
+	// +optional
+	Begun bool `json:"begun,omitempty"`
 }

@@ -8,6 +8,8 @@ const (
 	ConditionReady = "Ready"
 	// ConditionDelivered is True if every Secret for the identity's tokens has a valid one, and Unknown if no Secret was reported.
 	ConditionDelivered = "Delivered"
+	// ConditionReferred is True while the identity is being deleted and CredentialsBindings refer to it: its message names them.
+	ConditionReferred = "Referred"
 )
 
 // Delivery is how tokens of an identity are delivered, as one agent has reported it.

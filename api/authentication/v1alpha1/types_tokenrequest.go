@@ -7,7 +7,8 @@ import (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// TokenRequest requests a token of a WorkloadIdentity. It is created on workloadidentities/<name>/token and never stored.
+// TokenRequest requests a token of a WorkloadIdentity. It is created on workloadidentities/<name>/token, or by a pod for itself on
+// workloadidentities/<name>/selftoken, and never stored.
 type TokenRequest struct {
 	metav1.TypeMeta `json:",inline"`
 	// metadata may be empty; a name or namespace given must be that of the WorkloadIdentity.
@@ -24,11 +25,12 @@ type TokenRequest struct {
 // TokenRequestSpec describes the requested token.
 type TokenRequestSpec struct {
 	// contextObject is the object on whose behalf the token is used; it becomes part of the token's claims. The caller
-	// must be it, or be allowed to get and to impersonate it, and it must be allowed to use the WorkloadIdentity.
+	// must be it, or be allowed to get and to impersonate it, and it must be allowed to use the WorkloadIdentity. On selftoken it is the
+	// service account of the pod, which may be left out.
 	// +optional
 	ContextObject *ContextObject `json:"contextObject,omitempty"`
 	// duration is how long the token is to be valid, as a Go duration such as 48h; at least 10m. Defaults to the server's
-	// default (1h). Longer than the server's maximum, it is shortened with a warning.
+	// default (1h). Longer than the server's maximum, it is shortened with a warning; on selftoken longer than the default is refused.
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 }
@@ -60,4 +62,8 @@ type TokenRequestStatus struct {
 	// expirationTimestamp is when the token expires; equal to its exp claim.
 	// +optional
 	ExpirationTimestamp metav1.Time `json:"expirationTimestamp,omitempty"`
+	// targetSystem is that of the identity, for the files beside the token. It is set for selftoken alone: a pod's service account need not
+	// be allowed to read the identity.
+	// +optional
+	TargetSystem *TargetSystem `json:"targetSystem,omitempty"`
 }

@@ -51,7 +51,7 @@ type WorkloadIdentityStatus struct {
 	// issuer is the iss claim of every token: the https URL whose discovery documents carry the public keys.
 	// +optional
 	Issuer string `json:"issuer,omitempty"`
-	// conditions are Ready and Delivered.
+	// conditions are Ready, Delivered, and Referred while a deletion waits.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

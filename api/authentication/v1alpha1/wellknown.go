@@ -45,15 +45,38 @@ const (
 	SecretConfig = "config"
 )
 
+// FinalizerBindings keeps a WorkloadIdentity that is being deleted until no CredentialsBinding refers to it.
+const FinalizerBindings = "identity.credence.dev/credentials-bindings"
+
+// AnnotationBinding, on a Secret that carries tokens, names a CredentialsBinding in place of an identity: it is in the namespace of
+// AnnotationNamespace. On a TokenRequest it is the one by which the token is requested, as namespace/name: it has to refer to the identity,
+// which then may be one that is being deleted.
+const AnnotationBinding = "workloadidentity.authentication.gardener.cloud/binding"
+
 // Labels and annotations by which pods get identities through their service account.
 const (
 	// LabelNamespaceIdentities, with the value NamespaceEnabled, lets service accounts of a namespace give their pods identities.
 	LabelNamespaceIdentities = "identity.credence.dev/workload-identities"
-	// NamespaceEnabled is the value of LabelNamespaceIdentities.
+	// LabelNamespaceContexts, with the value NamespaceEnabled, lets the agent make Secrets in a namespace that context objects of the
+	// identity cluster need.
+	LabelNamespaceContexts = "identity.credence.dev/context-delivery"
+	// LabelNamespaceDelivery is how tokens come to the pods of a namespace: DeliverySecret or DeliveryCSI. Without it, as the installation has it.
+	LabelNamespaceDelivery = "identity.credence.dev/delivery"
+	// DeliverySecret is by Secrets, which the agent fills.
+	DeliverySecret = "secret"
+	// DeliveryCSI is by volumes of CSIDriver, which are not stored.
+	DeliveryCSI = "csi"
+	// NamespaceEnabled is the value of LabelNamespaceIdentities and LabelNamespaceContexts.
 	NamespaceEnabled = "enabled"
+	// AnnotationContextDelivery, on a Secret that the agent has made for a context object, names the ContextDelivery; AnnotationContextRenewal
+	// is the last request for new tokens of that object which the Secret has followed.
+	AnnotationContextDelivery = "identity.credence.dev/context-delivery"
+	AnnotationContextRenewal  = "identity.credence.dev/context-renewal"
 	// AnnotationAccountIdentities, on a service account, lists the identities of its namespace that its pods get: names,
 	// separated by commas.
 	AnnotationAccountIdentities = "identity.credence.dev/workload-identities"
+	// AnnotationImagePullIdentity, on a service account, names the identity of its namespace by which images of its pods are pulled.
+	AnnotationImagePullIdentity = "identity.credence.dev/image-pull-identity"
 	// AnnotationSkipContainers, on a pod, lists the containers that get no identity: names, separated by commas.
 	AnnotationSkipContainers = "identity.credence.dev/skip-containers"
 	// AnnotationMountPath, on a pod, is the folder below which each identity has a folder of its name; without it,
@@ -67,4 +90,18 @@ const (
 	GateToken = "identity.credence.dev/token"
 	// ConditionTokenReady is the condition of a pod that has waited for its tokens: False while it does, with the reason, then True.
 	ConditionTokenReady = "identity.credence.dev/TokenReady"
+)
+
+// Deliveries are the ways in which tokens come to pods.
+func Deliveries() []string { return []string{DeliverySecret, DeliveryCSI} }
+
+// Volumes with tokens of identities that are not stored in Secrets.
+const (
+	// CSIDriver is the name of the driver of ephemeral volumes with tokens.
+	CSIDriver = "csi.identity.credence.dev"
+	// VolumeAttributeIdentity names the WorkloadIdentity, in the pod's namespace, whose token a volume has.
+	VolumeAttributeIdentity = "workloadIdentity"
+	// VolumeAttributeMountPath is the path at which containers mount the volume, for files that have paths in them; without it,
+	// /var/run/secrets/workload-identity/ and the identity's name.
+	VolumeAttributeMountPath = "mountPath"
 )

@@ -11,6 +11,26 @@ func (in ContextObject) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsBinding) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsBinding"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsBindingList) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsBindingList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsProvider) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsProvider"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsReference) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Delivery) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.Delivery"
 }

@@ -15,6 +15,8 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 // AddToScheme registers the kinds of this package in a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &KeyRing{}, &KeyRingList{}, &KeyRotation{}, &KeyRevocation{}, &KeyInitialization{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &WorkloadCluster{}, &WorkloadClusterList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &ContextKind{}, &ContextKindList{}, &ContextDelivery{}, &ContextDeliveryList{}, &ContextReview{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -6,6 +6,76 @@
 package v1alpha1
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextDeliver) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextDeliver"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextDelivery) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextDelivery"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextDeliveryList) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextDeliveryList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextDeliverySpec) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextDeliverySpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextKind) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextKind"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextKindList) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextKindList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextKindSpec) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextKindSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextReference) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextResource) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextResource"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextReview) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextReview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextReviewSpec) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextReviewSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ContextReviewStatus) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ContextReviewStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DeliveredSecret) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.DeliveredSecret"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DeliveryContext) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.DeliveryContext"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Exposure) OpenAPIModelName() string {
 	return "dev.credence.identity.v1alpha1.Exposure"
 }
@@ -91,6 +161,11 @@ func (in KeyStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NamespacedReference) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.NamespacedReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlannedChange) OpenAPIModelName() string {
 	return "dev.credence.identity.v1alpha1.PlannedChange"
 }
@@ -98,6 +173,11 @@ func (in PlannedChange) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PublishedDocuments) OpenAPIModelName() string {
 	return "dev.credence.identity.v1alpha1.PublishedDocuments"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RelatedObject) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.RelatedObject"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -116,6 +196,46 @@ func (in RequestedRotation) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReviewedDelivery) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ReviewedDelivery"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReviewedReference) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ReviewedReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReviewedToken) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.ReviewedToken"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RevokedKey) OpenAPIModelName() string {
 	return "dev.credence.identity.v1alpha1.RevokedKey"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkloadCluster) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.WorkloadCluster"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkloadClusterIdentities) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.WorkloadClusterIdentities"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkloadClusterList) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.WorkloadClusterList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkloadClusterSpec) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.WorkloadClusterSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkloadClusterStatus) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.WorkloadClusterStatus"
 }
