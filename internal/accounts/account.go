@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/targets"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // Account is a service account with what belongs to it. Its workload identity has its name.
@@ -98,28 +99,31 @@ func sameJSON(one, other *runtime.RawExtension) bool {
 // ServiceAccount is the account itself, with its identity in the annotation.
 func (a Account) ServiceAccount() map[string]any {
 	account := map[string]any{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"namespace": a.Namespace, "name": a.Name}}
-	a.AddIdentity(account)
+	_, _ = a.AddIdentity(account) // one name is never refused
 	return account
 }
 
-// AddIdentity adds the identity to the annotation of a stored account, and reports whether that was a change. All else stays as it is.
-func (a Account) AddIdentity(stored map[string]any) (changed bool) {
+// AddIdentity adds the identity to the annotation of a stored account, and reports whether that was a change. All else stays as it is. An
+// annotation by which pods are refused is an error.
+func (a Account) AddIdentity(stored map[string]any) (changed bool, err error) {
 	if a.Target == nil {
-		return false
+		return false, nil
 	}
 	annotations := within(within(stored, "metadata"), "annotations")
 	listed, _ := annotations[v1alpha1.AnnotationAccountIdentities].(string)
-	var names []string
-	for name := range strings.SplitSeq(listed, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			names = append(names, name)
-		}
+	names, err := tokensecret.ParseIdentities(listed)
+	if err == nil && slices.Contains(names, a.Name) {
+		return false, nil
 	}
-	if slices.Contains(names, a.Name) {
-		return false
+	if err == nil {
+		listed = strings.Join(append(names, a.Name), ",")
+		_, err = tokensecret.ParseIdentities(listed)
 	}
-	annotations[v1alpha1.AnnotationAccountIdentities] = strings.Join(append(names, a.Name), ",")
-	return true
+	if err != nil {
+		return false, fmt.Errorf("ServiceAccount %s of namespace %s: its annotation %s, with %[1]s added, %[4]w", a.Name, a.Namespace, v1alpha1.AnnotationAccountIdentities, err)
+	}
+	annotations[v1alpha1.AnnotationAccountIdentities] = listed
+	return true, nil
 }
 
 // within is the object of a member, which is made if it is missing.

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,16 +24,23 @@ func cart(t *testing.T) Account {
 }
 
 func TestAddIdentity(t *testing.T) {
-	for before, want := range map[string]string{"": "cart", "mail": "mail,cart", " mail , cart": " mail , cart", "cart": "cart"} {
+	for before, want := range map[string]string{"": "cart", "mail": "mail,cart", " mail , cart": " mail , cart", "cart": "cart", " mail ": "mail,cart"} {
 		stored := map[string]any{"metadata": map[string]any{"uid": "x", "annotations": map[string]any{v1alpha1.AnnotationAccountIdentities: before, "other": "y"}}, "secrets": []any{"z"}}
-		changed := cart(t).AddIdentity(stored)
+		changed, err := cart(t).AddIdentity(stored)
 		wanted := map[string]any{"metadata": map[string]any{"uid": "x", "annotations": map[string]any{v1alpha1.AnnotationAccountIdentities: want, "other": "y"}}, "secrets": []any{"z"}}
-		if diff := cmp.Diff(wanted, stored); diff != "" || changed != (before != want) {
-			t.Errorf("%q: %v\n%s", before, changed, diff)
+		if diff := cmp.Diff(wanted, stored); diff != "" || changed != (before != want) || err != nil {
+			t.Errorf("%q: %v, %v\n%s", before, changed, err, diff)
 		}
 	}
-	if (Account{}).AddIdentity(map[string]any{}) {
-		t.Error("an account without an identity gets one")
+	if changed, err := (Account{}).AddIdentity(map[string]any{}); changed || err != nil {
+		t.Errorf("an account without an identity gets one: %v", err)
+	}
+	// Pods of such accounts are refused: more names mend nothing.
+	for before, want := range map[string]string{"mail,,till": "with cart added, has an empty name", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p": "with cart added, lists 17 identities"} {
+		stored := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationAccountIdentities: before}}}
+		if changed, err := cart(t).AddIdentity(stored); changed || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v", before, changed, err)
+		}
 	}
 }
 
@@ -80,9 +88,9 @@ func TestInTheWay(t *testing.T) {
 }
 
 func TestNamespace(t *testing.T) {
-	n := Namespace{Name: "shop", AccountUse: access.Enforce, Makers: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "team"}}}
+	n := Namespace{Name: "shop", AccountUse: access.Enforce, Profiles: true, Makers: []rbacv1.Subject{{Kind: rbacv1.GroupKind, Name: "team"}}}
 	stored := map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "a", access.ModeLabel: "audit"}}}
-	want := map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "a", access.ModeLabel: "enforce", v1alpha1.LabelNamespaceIdentities: "enabled"}}}
+	want := map[string]any{"metadata": map[string]any{"labels": map[string]any{"team": "a", access.ModeLabel: "enforce", v1alpha1.LabelNamespaceIdentities: "enabled", profiles.LabelNamespaceProfiles: "enabled"}}}
 	changed := n.SetLabels(stored)
 	if diff := cmp.Diff(want, stored); diff != "" || !changed {
 		t.Errorf("changed: %v\n%s", changed, diff)
@@ -90,9 +98,9 @@ func TestNamespace(t *testing.T) {
 	if n.SetLabels(stored) {
 		t.Error("a second time changes something")
 	}
-	// Without a mode the stored one stays.
-	if n.AccountUse = ""; n.SetLabels(stored) {
-		t.Error("the mode is changed")
+	// Labels that are not wanted stay.
+	if n.AccountUse, n.Profiles = "", false; n.SetLabels(stored) {
+		t.Error("labels are changed")
 	}
 	if got := n.Bindings(); len(got) != 2 || got[1].RoleRef.Name != MakerRole {
 		t.Errorf("bindings: %v", got)

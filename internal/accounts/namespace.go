@@ -4,20 +4,20 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	profiles "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/access"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 // MakerRole is the ClusterRole of users who make accounts in a namespace: they may use its accounts and identities, and so may give that right.
 const MakerRole = "credence:accounts:maker"
 
-// Agent is the agent of this cluster.
-const Agent = "system:serviceaccount:credence-system:credence-agent"
-
 // Namespace is what an admin sets up once, so that a team can make accounts.
 type Namespace struct {
 	Name       string
 	AccountUse string // audit, warn or enforce; empty: as it is
+	Profiles   bool   // with the label of profiles; false: as it is
 	Agent      rbacv1.Subject
 	Makers     []rbacv1.Subject
 }
@@ -28,6 +28,9 @@ func (n Namespace) SetLabels(stored map[string]any) (changed bool) {
 	wanted := map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}
 	if n.AccountUse != "" {
 		wanted[access.ModeLabel] = n.AccountUse
+	}
+	if n.Profiles {
+		wanted[profiles.LabelNamespaceProfiles] = profiles.NamespaceEnabled
 	}
 	for name, value := range wanted {
 		if labels[name] != value {
@@ -47,7 +50,7 @@ func (n Namespace) Manifest() map[string]any {
 // Bindings let the agent have tokens of the identities, and the makers make accounts.
 func (n Namespace) Bindings() []*rbacv1.RoleBinding {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: n.Name, Name: name} }
-	bindings := []*rbacv1.RoleBinding{binding(meta("credence-agent"), "ClusterRole", "credence:agent:identities", n.Agent)}
+	bindings := []*rbacv1.RoleBinding{binding(meta(rights.AgentAccount), "ClusterRole", rights.AgentIdentities, n.Agent)}
 	if len(n.Makers) > 0 {
 		bindings = append(bindings, binding(meta(MakerRole), "ClusterRole", MakerRole, n.Makers...))
 	}

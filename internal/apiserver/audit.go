@@ -19,7 +19,7 @@ rules:
 - level: None
   nonResourceURLs: ["/healthz*", "/livez*", "/readyz*", "/openapi/*", "/apis", "/apis/*"]
 - level: Metadata
-  resources: [{group: authentication.gardener.cloud, resources: [workloadidentities/token]}]
+  resources: [{group: authentication.gardener.cloud, resources: [workloadidentities/token, workloadidentities/selftoken]}]
 - level: Request
   verbs: [create, update, patch, delete, deletecollection]
   resources: [{group: authentication.gardener.cloud}, {group: identity.credence.dev}]
@@ -63,8 +63,13 @@ type cappedPolicy struct{ audit.PolicyRuleEvaluator }
 // EvaluatePolicyRule implements audit.PolicyRuleEvaluator.
 func (p cappedPolicy) EvaluatePolicyRule(attributes authorizer.Attributes) audit.RequestAuditConfig {
 	config := p.PolicyRuleEvaluator.EvaluatePolicyRule(attributes)
-	if attributes.GetAPIGroup() == v1alpha1.GroupName && attributes.GetSubresource() == "token" && auditinternal.LevelMetadata.Less(config.Level) {
+	if attributes.GetAPIGroup() == v1alpha1.GroupName && givesTokens(attributes.GetSubresource()) && auditinternal.LevelMetadata.Less(config.Level) {
 		config.Level = auditinternal.LevelMetadata
 	}
 	return config
+}
+
+// givesTokens reports whether answers of a subresource of identities hold tokens.
+func givesTokens(subresource string) bool {
+	return subresource == "token" || subresource == "selftoken"
 }

@@ -6,10 +6,12 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+
+	"github.com/credence-id/credence/internal/apiserver/clusters"
 )
 
 func buildHandlerChain(apiHandler http.Handler, config *genericapiserver.Config) http.Handler {
-	chain := genericapiserver.DefaultBuildHandlerChain(noStore(checkBodies(apiHandler, config.Serializer)), config)
+	chain := genericapiserver.DefaultBuildHandlerChain(noStore(clusters.WithAgentVersion(checkBodies(apiHandler, config.Serializer))), config)
 	if proxy := config.Authentication.RequestHeaderConfig; proxy != nil {
 		chain = untilTrusted(proxy.CAContentProvider, chain)
 	}
@@ -32,7 +34,7 @@ func untilTrusted(ca dynamiccertificates.CAContentProvider, next http.Handler) h
 // noStore keeps answers that hold a token out of every cache (RFC 6749, section 5.1).
 func noStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.Resource == "workloadidentities" && info.Subresource == "token" {
+		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.Resource == "workloadidentities" && givesTokens(info.Subresource) {
 			w.Header().Set("Cache-Control", "no-store")
 		}
 		next.ServeHTTP(w, r)

@@ -1,5 +1,5 @@
-// Package apiserver is the aggregated API server: it serves WorkloadIdentity and workloadidentities/token, and KeyRing with
-// its rotation and revocation. In go a generic server configuration, an issuer and an operator of its keys, out comes a
+// Package apiserver is the aggregated API server: it serves WorkloadIdentity, workloadidentities/token and CredentialsBinding,
+// KeyRing with its rotation and revocation, ContextKind and WorkloadCluster. In go a generic server configuration, an issuer and an operator of its keys, out comes a
 // server that can be run. It never decides the claims of a token, and never reads a key.
 package apiserver
 
@@ -22,7 +22,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, version := range []string{v1alpha1.SchemeGroupVersion.Version, runtime.APIVersionInternal} {
 		group := schema.GroupVersion{Group: v1alpha1.GroupName, Version: version}
-		scheme.AddKnownTypes(group, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{})
+		scheme.AddKnownTypes(group, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{}, &v1alpha1.CredentialsBinding{}, &v1alpha1.CredentialsBindingList{})
 		scheme.AddKnownTypeWithName(group.WithKind("TokenRequest"), &tokenrequest.Object{})
 	}
 	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &v1alpha1.DeliveryReport{})
@@ -31,7 +31,8 @@ func NewScheme() (*runtime.Scheme, error) {
 		return nil, fmt.Errorf("register %s: %w", identityv1alpha1.SchemeGroupVersion, err)
 	}
 	scheme.AddKnownTypes(schema.GroupVersion{Group: identityv1alpha1.GroupName, Version: runtime.APIVersionInternal},
-		&identityv1alpha1.KeyRing{}, &identityv1alpha1.KeyRingList{}, &identityv1alpha1.KeyRotation{}, &identityv1alpha1.KeyRevocation{})
+		&identityv1alpha1.KeyRing{}, &identityv1alpha1.KeyRingList{}, &identityv1alpha1.KeyRotation{}, &identityv1alpha1.KeyRevocation{},
+		&identityv1alpha1.WorkloadCluster{}, &identityv1alpha1.WorkloadClusterList{}, &identityv1alpha1.ContextKind{}, &identityv1alpha1.ContextKindList{})
 	identityuid.AddToScheme(scheme)
 	for _, version := range GroupVersions() {
 		if err := scheme.SetVersionPriority(version); err != nil {

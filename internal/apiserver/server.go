@@ -7,9 +7,15 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/clusters"
+	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/apiserver/openapi"
+	"github.com/credence-id/credence/internal/apiserver/registry/contextdelivery"
+	"github.com/credence-id/credence/internal/apiserver/registry/contextkind"
+	"github.com/credence-id/credence/internal/apiserver/registry/credentialsbinding"
 	keyringregistry "github.com/credence-id/credence/internal/apiserver/registry/keyring"
 	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
+	"github.com/credence-id/credence/internal/apiserver/registry/workloadcluster"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/keyring"
@@ -18,11 +24,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
 	apiopenapi "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -37,9 +46,11 @@ type Config struct {
 	Issuer   identity.Issuer
 	Lifetime identity.Lifetimes
 	Tokens   tokenrequest.Tokens
-	// ServiceAccounts reads the context objects of kind ServiceAccount, live.
-	ServiceAccounts corev1client.ServiceAccountsGetter
-	// Usernames has the names of these outside of the cluster.
+	// Core reads service accounts, and the pods of callers, live.
+	Core Core
+	// Objects reads the context objects of ContextKinds.
+	Objects dynamic.Interface
+	// Usernames has the names of service accounts outside of the cluster.
 	Usernames tokenrequest.Usernames
 	Recorder  tokenrequest.Recorder
 	// Keys carries out commands on the ring of keys; its View is not used.
@@ -48,6 +59,12 @@ type Config struct {
 	Resumed func()
 	// KeyRingChanged is called after the status of the KeyRing was written here.
 	KeyRingChanged func()
+}
+
+// Core reads objects of the cluster.
+type Core interface {
+	corev1client.ServiceAccountsGetter
+	corev1client.PodsGetter
 }
 
 // Server is the API server, with what else is made of its storage.
@@ -82,6 +99,29 @@ func Prepare(generic *genericapiserver.RecommendedConfig, scheme *runtime.Scheme
 	generic.ShutdownWatchTerminationGracePeriod = watchTerminationGracePeriod
 }
 
+// releaseEvery is how often identities that are being deleted are looked at.
+const releaseEvery = 2 * time.Second
+
+// reholdEvery is how often those are looked at to which bindings refer.
+const reholdEvery = time.Minute
+
+// releaseIdentities releases identities that are being deleted, once no CredentialsBinding refers to them, and holds those to which one refers.
+func releaseIdentities(bindings *credentialsbinding.REST, identities *workloadidentity.REST) genericapiserver.PostStartHookFunc {
+	return func(hook genericapiserver.PostStartHookContext) error {
+		go wait.UntilWithContext(hook, func(ctx context.Context) {
+			if err := bindings.Release(ctx, identities, time.Now()); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Identities that are being deleted could not be released, which is tried again")
+			}
+		}, releaseEvery)
+		go wait.UntilWithContext(hook, func(ctx context.Context) {
+			if err := bindings.Rehold(ctx); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Identities to which CredentialsBindings refer could not be held, which is tried again")
+			}
+		}, reholdEvery)
+		return nil
+	}
+}
+
 // New returns the server, ready to run.
 func New(config Config) (*Server, error) {
 	server, err := config.Generic.Complete().New("credence-apiserver", genericapiserver.NewEmptyDelegate())
@@ -92,35 +132,69 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	rings, ringStatus, err := keyringregistry.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, config.KeyRingChanged)
+	bindings, err := credentialsbinding.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, identities, config.Generic.Authorization.Authorizer)
 	if err != nil {
 		return nil, err
 	}
+	rings, ringStatus, err := keyringregistry.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, config.Issuer, config.KeyRingChanged)
+	if err != nil {
+		return nil, err
+	}
+	workloadClusters, err := workloadcluster.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, config.Generic.Authorization.Authorizer)
+	if err != nil {
+		return nil, err
+	}
+	index, sightings := clusters.New(workloadClusters), clusters.NewSightings(workloadClusters, clock.RealClock{})
+	kinds, err := contextkind.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, config.Generic.Authorization.Authorizer)
+	if err != nil {
+		return nil, err
+	}
+	delivered := contextdelivery.NewIndex(time.Now())
+	objects := contexts.New(kinds, config.Objects, delivered)
+	deliveries, err := contextdelivery.NewREST(contextdelivery.Config{
+		Index: delivered, Identities: identities, Bindings: bindings, Clusters: index, Objects: objects, Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	accounts := tokenrequest.ServiceAccounts(config.Core, config.Usernames)
+	tokens := tokenrequest.NewREST(tokenrequest.Config{
+		Identities: identities,
+		Bindings:   bindings,
+		Tokens:     config.Tokens,
+		Issuer:     config.Issuer,
+		Lifetimes:  config.Lifetime,
+		Authorizer: config.Generic.Authorization.Authorizer,
+		Clusters:   index,
+		Sightings:  sightings,
+		Contexts:   []tokenrequest.ContextKind{accounts},
+		Objects:    objects,
+		Recorder:   config.Recorder,
+		Clock:      clock.RealClock{},
+	})
+	reviews := tokenrequest.NewReviewREST(tokens, tokenrequest.Landscape{Bindings: bindings, Cluster: index.Named, Kind: objects.KindOf, Deliveries: deliveries.Needed})
 	commands := keyringregistry.Commands{KeyRings: rings, Operator: config.Keys}
 	for _, served := range []struct {
 		version schema.GroupVersion
 		storage map[string]rest.Storage
 	}{
 		{v1alpha1.SchemeGroupVersion, map[string]rest.Storage{
-			"workloadidentities":          identities,
-			"workloadidentities/delivery": workloadidentity.NewDeliveryREST(identities, clock.RealClock{}),
-			"workloadidentities/token": tokenrequest.NewREST(tokenrequest.Config{
-				Identities: identities,
-				Tokens:     config.Tokens,
-				Issuer:     config.Issuer,
-				Lifetimes:  config.Lifetime,
-				Authorizer: config.Generic.Authorization.Authorizer,
-				Contexts:   []tokenrequest.ContextKind{tokenrequest.ServiceAccounts(config.ServiceAccounts, config.Usernames)},
-				Recorder:   config.Recorder,
-				Clock:      clock.RealClock{},
-			}),
+			"credentialsbindings":          bindings,
+			"workloadidentities":           identities,
+			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities, index, sightings, clock.RealClock{}),
+			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core),
+			"workloadidentities/token":     tokens,
 		}},
 		{identityv1alpha1.SchemeGroupVersion, map[string]rest.Storage{
+			"contextdeliveries":       deliveries,
+			"contextkinds":            kinds,
+			"contextreviews":          reviews,
 			"keyrings":                rings,
 			"keyrings/status":         ringStatus,
 			"keyrings/rotation":       &keyringregistry.RotationREST{Commands: commands},
 			"keyrings/revocation":     &keyringregistry.RevocationREST{Commands: commands},
 			"keyrings/initialization": &keyringregistry.InitializationREST{Commands: commands, Resumed: config.Resumed},
+			"workloadclusters":        workloadClusters,
 		}},
 	} {
 		group := genericapiserver.NewDefaultAPIGroupInfo(served.version.Group, config.Scheme, runtime.NewParameterCodec(config.Scheme), config.Codecs)
@@ -130,8 +204,23 @@ func New(config Config) (*Server, error) {
 			return nil, fmt.Errorf("install API group %s: %w", served.version.Group, err)
 		}
 	}
-	if err := server.AddPostStartHook("take-uids", takeUIDs(identities)); err != nil {
-		return nil, fmt.Errorf("add hook take-uids: %w", err)
+	for name, hook := range map[string]genericapiserver.PostStartHookFunc{
+		"take-uids":          takeUIDs(identities),
+		"release-identities": releaseIdentities(bindings, identities),
+		"follow-workload-clusters": func(hook genericapiserver.PostStartHookContext) error {
+			go index.Run(hook)
+			go sightings.Run(hook)
+			return nil
+		},
+		"follow-context-objects": func(hook genericapiserver.PostStartHookContext) error {
+			go objects.Run(hook)
+			deliveries.Run(hook)
+			return nil
+		},
+	} {
+		if err := server.AddPostStartHook(name, hook); err != nil {
+			return nil, fmt.Errorf("add hook %s: %w", name, err)
+		}
 	}
 	return &Server{GenericAPIServer: server, KeyRings: rings, identities: identities}, nil
 }

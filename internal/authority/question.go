@@ -16,6 +16,7 @@ type Kind struct{ Group, Resource, Subresource string }
 var (
 	WorkloadIdentities     = Kind{Group: v1alpha1.GroupName, Resource: "workloadidentities"}
 	WorkloadIdentityTokens = Kind{Group: v1alpha1.GroupName, Resource: "workloadidentities", Subresource: "token"}
+	CredentialsBindings    = Kind{Group: v1alpha1.GroupName, Resource: "credentialsbindings"}
 	GMSACredentialSpecs    = Kind{Group: windowsv1.GroupName, Resource: windowsv1.ResourceName}
 )
 

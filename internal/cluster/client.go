@@ -20,6 +20,7 @@ import (
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 )
 
 // API is the API of a cluster, for one user.
@@ -27,6 +28,8 @@ type API struct {
 	client rest.Interface
 	Host   string
 	HTTP   *http.Client // with the credentials of the user
+
+	TokenFile string // that of the kubeconfig; empty without one
 
 	Authorities *x509.CertPool // those that the kubeconfig has for the server, and of this machine; nil if it has none
 }
@@ -46,7 +49,7 @@ func New(config *rest.Config) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
-	opened := &API{client: client, Host: config.Host, HTTP: transport}
+	opened := &API{client: client, Host: config.Host, HTTP: transport, TokenFile: config.BearerTokenFile}
 	if err := rest.LoadTLSFiles(config); err == nil && len(config.CAData) > 0 {
 		if opened.Authorities, err = x509.SystemCertPool(); err != nil {
 			opened.Authorities = x509.NewCertPool()
@@ -80,6 +83,11 @@ type Option func(*rest.Request)
 // DryRun has nothing kept.
 func DryRun(request *rest.Request) { request.Param("dryRun", metav1.DryRunAll) }
 
+// FieldManager has the objects record a name for what is written.
+func FieldManager(name string) Option {
+	return func(request *rest.Request) { request.Param("fieldManager", name) }
+}
+
 // Warnings hands the warnings of the server to a handler of this request.
 func Warnings(handler rest.WarningHandler) Option {
 	return func(request *rest.Request) { request.WarningHandler(handler) }
@@ -93,7 +101,7 @@ func (a *API) Get(ctx context.Context, into any, at Place) error {
 // Create posts an object, and reads the answer. It is not tried again: the client would do so on 503 until its deadline, and hide the
 // reason of the failure.
 func (a *API) Create(ctx context.Context, at Place, object, into any, options ...Option) error {
-	request := at.in(a.client.Post())
+	request := at.in(a.client.Post()).SetHeader("Content-Type", "application/json")
 	for _, change := range options {
 		change(request)
 	}
@@ -102,11 +110,25 @@ func (a *API) Create(ctx context.Context, at Place, object, into any, options ..
 
 // Update replaces an object, and reads the answer.
 func (a *API) Update(ctx context.Context, at Place, object, into any, options ...Option) error {
-	request := at.in(a.client.Put())
+	request := at.in(a.client.Put()).SetHeader("Content-Type", "application/json")
 	for _, change := range options {
 		change(request)
 	}
 	return send(ctx, request, object, into)
+}
+
+// Patch merges a patch into an object, and reads the answer.
+func (a *API) Patch(ctx context.Context, at Place, patch, into any, options ...Option) error {
+	request := at.in(a.client.Patch(types.MergePatchType))
+	for _, change := range options {
+		change(request)
+	}
+	return send(ctx, request, patch, into)
+}
+
+// Delete deletes an object.
+func (a *API) Delete(ctx context.Context, at Place) error {
+	return send(ctx, at.in(a.client.Delete()), nil, nil)
 }
 
 // send makes a request. An object that is nil is not sent, and nil reads no answer.
@@ -116,7 +138,7 @@ func send(ctx context.Context, request *rest.Request, object, into any) error {
 		if err != nil {
 			return err
 		}
-		request.SetHeader("Content-Type", "application/json").Body(append(body, '\n'))
+		request.Body(append(body, '\n'))
 	}
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil || into == nil {
@@ -194,6 +216,11 @@ func (a *API) ServiceAccountNames(ctx context.Context, namespace string) ([]stri
 // NamespaceNames are those of the cluster.
 func (a *API) NamespaceNames(ctx context.Context, _ string) ([]string, error) {
 	return a.names(ctx, Listing{Resource: "namespaces"})
+}
+
+// WorkloadClusterNames are those that the cluster has as the identity cluster.
+func (a *API) WorkloadClusterNames(ctx context.Context, _ string) ([]string, error) {
+	return a.names(ctx, Listing{API: "/apis/" + identityv1alpha1.SchemeGroupVersion.String(), Resource: "workloadclusters"})
 }
 
 // SecurityContextTemplateNames are those of the cluster.

@@ -293,10 +293,14 @@ func TestLedgerJSON(t *testing.T) {
 	if diff := cmp.Diff(ledger, read); diff != "" {
 		t.Errorf("read again (-want +got):\n%s", diff)
 	}
-	// One that a person edited, with a field in another case and one that stands twice.
-	edited := bytes.Replace(data, []byte(`"startedAt":`), []byte(`"startedAt": "2001-01-01T00:00:00Z", "STARTEDAT":`), 1)
+	// One that a person edited, with a field that stands twice, and one in another case.
+	edited := bytes.Replace(data, []byte(`"startedAt":`), []byte(`"startedAt": "2001-01-01T00:00:00Z", "startedAt":`), 1)
 	if read, err := externalsigner.DecodeLedger(edited); err != nil || !cmp.Equal(ledger, read) || bytes.Equal(data, edited) {
 		t.Errorf("%v, read again (-want +got):\n%s", err, cmp.Diff(ledger, read))
+	}
+	edited = bytes.Replace(data, []byte(`"startedAt":`), []byte(`"STARTEDAT":`), 1)
+	if _, err := externalsigner.DecodeLedger(edited); err == nil || !strings.Contains(err.Error(), `has the field "STARTEDAT", which is spelt "startedAt"`) {
+		t.Errorf("a field in another case: %v", err)
 	}
 	if empty, err := (externalsigner.Ledger{}).Encode(); err != nil || string(empty) != "{}\n" {
 		t.Errorf("the zero ledger is %q, %v", empty, err)

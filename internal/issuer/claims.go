@@ -28,8 +28,50 @@ type credenceClaims struct {
 }
 
 type gardenerClaims struct {
-	WorkloadIdentity objectClaims  `json:"workloadIdentity"`
-	Garden           *gardenClaims `json:"garden,omitempty"`
+	WorkloadIdentity objectClaims   `json:"workloadIdentity"`
+	Seed             *clusterClaims `json:"seed,omitempty"`
+	Garden           *gardenClaims  `json:"garden,omitempty"`
+}
+
+// clusterClaims name a workload cluster.
+type clusterClaims struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
+// The members of gardener.cloud that are not objects of a context.
+const (
+	workloadIdentityClaim = "workloadIdentity"
+	seedClaim             = "seed"
+	gardenClaim           = "garden"
+)
+
+// claimsOfObjects are claims whose member gardener.cloud names the objects of a context, too: the outer member counts.
+type claimsOfObjects struct {
+	claims
+	Gardener map[string]any `json:"gardener.cloud"`
+}
+
+// contextClaims name an object of a context.
+type contextClaims struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	UID       string `json:"uid"`
+}
+
+// withObjects returns the claims with those of objects.
+func (c claims) withObjects(objects []Object) claimsOfObjects {
+	members := map[string]any{workloadIdentityClaim: c.Gardener.WorkloadIdentity}
+	if c.Gardener.Seed != nil {
+		members[seedClaim] = c.Gardener.Seed
+	}
+	if c.Gardener.Garden != nil {
+		members[gardenClaim] = c.Gardener.Garden
+	}
+	for _, object := range objects {
+		members[object.Claim] = contextClaims{Name: object.Name, Namespace: object.Namespace, UID: object.UID}
+	}
+	return claimsOfObjects{claims: c, Gardener: members}
 }
 
 type objectClaims struct {
@@ -42,10 +84,24 @@ type gardenClaims struct {
 	ID string `json:"id"`
 }
 
-// kubernetesClaims has the shape of Kubernetes' own service-account tokens, so that what reads those reads these.
+// kubernetesClaims has the shape of Kubernetes' own service-account tokens, so that what reads those reads these. An account of a workload
+// cluster has its cluster beside it.
 type kubernetesClaims struct {
 	Namespace      string               `json:"namespace"`
 	ServiceAccount serviceAccountClaims `json:"serviceaccount"`
+	Cluster        *clusterClaims       `json:"cluster,omitempty"`
+	Pod            *podClaims           `json:"pod,omitempty"`
+	Node           *nodeClaims          `json:"node,omitempty"`
+}
+
+type podClaims struct {
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+}
+
+type nodeClaims struct {
+	Name string `json:"name"`
+	UID  string `json:"uid,omitempty"`
 }
 
 type serviceAccountClaims struct {
@@ -53,8 +109,11 @@ type serviceAccountClaims struct {
 	UID  string `json:"uid"`
 }
 
-// setContext adds the claim of the context; each kind has its own.
-func (c *claims) setContext(context *Context) {
+// setContext adds the claims of the caller's cluster, if it is another one, and of the context; each kind has its own.
+func (c *claims) setContext(cluster *Cluster, context *Context) {
+	if cluster != nil {
+		c.Gardener.Seed = &clusterClaims{Name: cluster.Name, UID: cluster.UID}
+	}
 	if context == nil {
 		return
 	}
@@ -65,6 +124,11 @@ func (c *claims) setContext(context *Context) {
 		c.Kubernetes = &kubernetesClaims{
 			Namespace:      account.Namespace,
 			ServiceAccount: serviceAccountClaims{Name: account.Name, UID: account.UID},
+			Cluster:        c.Gardener.Seed,
+		}
+		if pod := context.Pod; pod != nil {
+			c.Kubernetes.Pod = &podClaims{Name: pod.Name, UID: pod.UID}
+			c.Kubernetes.Node = &nodeClaims{Name: pod.Node.Name, UID: pod.Node.UID}
 		}
 	}
 }

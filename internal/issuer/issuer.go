@@ -43,7 +43,7 @@ func New(config Config) (*Issuer, error) {
 	if _, err := identity.ParseIssuer(string(config.Issuer)); err != nil {
 		return nil, err
 	}
-	if !printable(config.GardenID) {
+	if !identity.Printable(config.GardenID) {
 		return nil, fmt.Errorf("garden ID %q has a space or a character outside printable ASCII", config.GardenID)
 	}
 	lifetimes, err := config.Lifetimes.Complete()

@@ -74,6 +74,13 @@ func withServiceAccount(r Request) Request {
 	return r
 }
 
+// withPod has a pod of the service account as the context, on a node whose uid is not known.
+func withPod(r Request) Request {
+	r = withServiceAccount(r)
+	r.Context.Pod = &Pod{Name: "cart-0", UID: "7a0b9f3e-1c52-4c0e-9f6d-0d6a3a4f8e11", Node: Node{Name: "worker-1"}}
+	return r
+}
+
 // parts returns the three decoded parts of a token.
 func parts(t testing.TB, token identity.Token) (header, payload, signature []byte) {
 	t.Helper()
@@ -134,6 +141,47 @@ func TestClaims(t *testing.T) {
 			"jti":"00010203-0405-4607-8809-0a0b0c0d0e0f",
 			"gardener.cloud":{
 				"workloadIdentity":{"name":"banana-testing","namespace":"garden-local","uid":"12b580fe-1f74-4195-852b-e1a74b03496a"}
+			}
+		}`},
+		{"of a workload cluster", "garden-1", func() Request {
+			r := withServiceAccount(testRequest())
+			r.Cluster = &Cluster{Name: "east", UID: "96e2a2d7-0a2c-4a43-8c3d-04c1bb9b1a57"}
+			return r
+		}(), `{
+			"iss":"https://identity.example.com",
+			"sub":"gardener.cloud:workloadidentity:garden-local:banana-testing:12b580fe-1f74-4195-852b-e1a74b03496a",
+			"aud":["team-foo"],
+			"iat":1772366400,
+			"nbf":1772366400,
+			"exp":1772370000,
+			"jti":"00010203-0405-4607-8809-0a0b0c0d0e0f",
+			"gardener.cloud":{
+				"workloadIdentity":{"name":"banana-testing","namespace":"garden-local","uid":"12b580fe-1f74-4195-852b-e1a74b03496a"},
+				"seed":{"name":"east","uid":"96e2a2d7-0a2c-4a43-8c3d-04c1bb9b1a57"},
+				"garden":{"id":"garden-1"}
+			},
+			"kubernetes.io":{
+				"namespace":"shop",
+				"serviceaccount":{"name":"cart","uid":"54d09554-6a68-4f46-a23a-e3592385d820"},
+				"cluster":{"name":"east","uid":"96e2a2d7-0a2c-4a43-8c3d-04c1bb9b1a57"}
+			}
+		}`},
+		{"of a pod", "", func() Request { return withPod(testRequest()) }(), `{
+			"iss":"https://identity.example.com",
+			"sub":"gardener.cloud:workloadidentity:garden-local:banana-testing:12b580fe-1f74-4195-852b-e1a74b03496a",
+			"aud":["team-foo"],
+			"iat":1772366400,
+			"nbf":1772366400,
+			"exp":1772370000,
+			"jti":"00010203-0405-4607-8809-0a0b0c0d0e0f",
+			"gardener.cloud":{
+				"workloadIdentity":{"name":"banana-testing","namespace":"garden-local","uid":"12b580fe-1f74-4195-852b-e1a74b03496a"}
+			},
+			"kubernetes.io":{
+				"namespace":"shop",
+				"serviceaccount":{"name":"cart","uid":"54d09554-6a68-4f46-a23a-e3592385d820"},
+				"pod":{"name":"cart-0","uid":"7a0b9f3e-1c52-4c0e-9f6d-0d6a3a4f8e11"},
+				"node":{"name":"worker-1"}
 			}
 		}`},
 		{"with a service account, two audiences and a lifetime", "garden-1", func() Request {
@@ -303,11 +351,17 @@ func TestPrepareSaysWhatIsMissing(t *testing.T) {
 		{"context without name", func(r *Request) { r.Context.ServiceAccount.Name = "" }, "name"},
 		{"context without uid", func(r *Request) { r.Context.ServiceAccount.UID = "" }, "uid"},
 		{"context that is not text", func(r *Request) { r.Context.ServiceAccount.UID = "a\xff" }, "uid"},
+		{"pod without an account", func(r *Request) { r.Context.ServiceAccount = nil }, "names no object"},
+		{"pod without name", func(r *Request) { r.Context.Pod.Name = "" }, "name"},
+		{"pod without uid", func(r *Request) { r.Context.Pod.UID = "" }, "uid"},
+		{"pod without node", func(r *Request) { r.Context.Pod.Node.Name = "" }, "node"},
+		{"node that is not text", func(r *Request) { r.Context.Pod.Node.UID = "a b" }, "uid"},
+		{"pod of another object", func(r *Request) { r.Context = &Context{Pod: r.Context.Pod, Objects: []Object{shoot}} }, "and another object"},
 	}
 	issuer := newIssuer(t, testConfig())
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			request := withServiceAccount(testRequest())
+			request := withPod(testRequest())
 			c.change(&request)
 			prepared, err := issuer.Prepare(request)
 			if prepared != nil || err == nil || !strings.Contains(err.Error(), c.want) {

@@ -86,7 +86,7 @@ func (i *Issuer) Prepare(request Request) (*Prepared, error) {
 		accepted:  slices.Clone(request.AcceptedAlgorithms),
 	}
 	p.self = p
-	p.payload, err = json.Marshal(i.claims(p, request))
+	p.payload, err = i.payload(p, request)
 	if err != nil {
 		return nil, fmt.Errorf("encode claims: %w", err)
 	}
@@ -101,6 +101,14 @@ func (i *Issuer) mayPrepare(algorithm identity.Algorithm) (now time.Time, longes
 	}
 	permit, err := i.permit(algorithm)
 	return permit.now, permit.longest, err
+}
+
+func (i *Issuer) payload(p *Prepared, request Request) ([]byte, error) {
+	c := i.claims(p, request)
+	if request.Context != nil && len(request.Context.Objects) > 0 {
+		return json.Marshal(c.withObjects(request.Context.Objects))
+	}
+	return json.Marshal(c)
 }
 
 func (i *Issuer) claims(p *Prepared, request Request) claims {
@@ -119,8 +127,20 @@ func (i *Issuer) claims(p *Prepared, request Request) claims {
 	if i.config.GardenID != "" {
 		c.Gardener.Garden = &gardenClaims{ID: i.config.GardenID}
 	}
-	c.setContext(request.Context)
+	c.setContext(request.Cluster, request.Context)
 	return c
+}
+
+// Claims are those that every token of the request has, as JSON: without times and ID.
+func (p *Prepared) Claims() ([]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(p.payload, &members); err != nil {
+		return nil, fmt.Errorf("read claims: %w", err)
+	}
+	for _, own := range []string{"iat", "nbf", "exp", "jti"} {
+		delete(members, own)
+	}
+	return json.Marshal(members)
 }
 
 // JTI is the ID of the token, a random UUID.

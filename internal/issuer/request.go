@@ -3,6 +3,7 @@ package issuer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -24,8 +25,15 @@ type Request struct {
 	// LongestAccepted is the longest lifetime that the target system accepts; 0 stands for any. The token is shortened to it,
 	// also below the issuer's own minimum: a longer one would be of no use.
 	LongestAccepted time.Duration
+	// Cluster is the workload cluster that the token is for; nil: the issuer's own. A service account as the context is of this cluster.
+	Cluster *Cluster
 	// Context is the object in whose name the token is used, or nil.
 	Context *Context
+}
+
+// Cluster names a workload cluster. Both fields are required.
+type Cluster struct {
+	Name, UID string
 }
 
 // Identity names a workload identity. All fields are required.
@@ -33,10 +41,13 @@ type Identity struct {
 	Namespace, Name, UID string
 }
 
-// Context is the object in whose name a token is used: one field for each kind, exactly one of which is set,
-// and its username.
+// Context is the object in whose name a token is used: a service account and its username, or another object.
 type Context struct {
 	ServiceAccount *ServiceAccount
+	// Pod is the one pod of the service account that the token is for; nil: it is for the account.
+	Pod *Pod
+	// Objects are the object, and those that follow from it, each under a claim of its own.
+	Objects []Object
 	// Username is the name of the object outside of its cluster; empty: it has none.
 	Username string
 }
@@ -44,6 +55,22 @@ type Context struct {
 // ServiceAccount names a Kubernetes service account. All fields are required.
 type ServiceAccount struct {
 	Namespace, Name, UID string
+}
+
+// Pod names a pod, and the node that it runs on. Both have a name, and the pod has a uid.
+type Pod struct {
+	Name, UID string
+	Node      Node
+}
+
+// Node names a node. Its uid may be empty, as not every token of a pod has it.
+type Node struct {
+	Name, UID string
+}
+
+// Object names an object of the API under a claim. All fields are required, but for the namespace of an object without one.
+type Object struct {
+	Claim, Namespace, Name, UID string
 }
 
 func (r Request) check() error {
@@ -65,6 +92,9 @@ func (r Request) check() error {
 			return fmt.Errorf("audiences[%d] is not valid UTF-8", i)
 		}
 	}
+	if r.Cluster != nil && (r.Cluster.Name == "" || r.Cluster.UID == "") {
+		return errors.New("the workload cluster needs a name and a uid")
+	}
 	if r.Context != nil {
 		return r.Context.check()
 	}
@@ -73,27 +103,61 @@ func (r Request) check() error {
 
 // check refuses a context that names nothing: a token without the requested context is worth more than it should be.
 func (c Context) check() error {
+	if len(c.Objects) > 0 {
+		return c.checkObjects()
+	}
 	if c.ServiceAccount == nil {
 		return errors.New("the context names no object")
 	}
 	for _, field := range []struct{ name, value string }{
 		{"namespace", c.ServiceAccount.Namespace}, {"name", c.ServiceAccount.Name}, {"uid", c.ServiceAccount.UID},
 	} {
-		if field.value == "" || !printable(field.value) {
+		if field.value == "" || !identity.Printable(field.value) {
 			return fmt.Errorf("the %s %q of the context's service account is empty or not printable ASCII", field.name, field.value)
 		}
 	}
-	if !printable(c.Username) {
+	if !identity.Printable(c.Username) {
 		return fmt.Errorf("the username %q of the context is not printable ASCII", c.Username)
+	}
+	if c.Pod != nil {
+		return c.Pod.check()
 	}
 	return nil
 }
 
-func printable(s string) bool {
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
+func (p Pod) check() error {
+	for _, field := range []struct{ name, value string }{
+		{"name", p.Name}, {"uid", p.UID}, {"node", p.Node.Name},
+	} {
+		if field.value == "" || !identity.Printable(field.value) {
+			return fmt.Errorf("the %s %q of the context's pod is empty or not printable ASCII", field.name, field.value)
 		}
 	}
-	return true
+	if !identity.Printable(p.Node.UID) {
+		return fmt.Errorf("the uid %q of the node of the context's pod is not printable ASCII", p.Node.UID)
+	}
+	return nil
+}
+
+// checkObjects refuses claims that would replace others.
+func (c Context) checkObjects() error {
+	if c.ServiceAccount != nil || c.Pod != nil || c.Username != "" {
+		return errors.New("the context names a service account and another object")
+	}
+	taken := []string{workloadIdentityClaim, seedClaim, gardenClaim}
+	for _, object := range c.Objects {
+		if slices.Contains(taken, object.Claim) {
+			return fmt.Errorf("the claim %q of the context stands for something else", object.Claim)
+		}
+		taken = append(taken, object.Claim)
+		for _, value := range []string{object.Claim, object.Name, object.UID} {
+			if value == "" || !identity.Printable(value) {
+				return fmt.Errorf("the claim, the name or the uid of the context's object %+v is empty or not printable ASCII", object)
+			}
+		}
+		if !identity.Printable(object.Namespace) {
+			return fmt.Errorf("the namespace %q of the context's object is not printable ASCII", object.Namespace)
+		}
+	}
+	return nil
 }

@@ -5,10 +5,13 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -106,8 +109,8 @@ func Texts(value json.RawMessage) (texts []string, ok bool) {
 	return texts, true
 }
 
-// Known decodes one JSON value into a struct; fields that the struct does not have, and data after the value, are errors. It is
-// for what people or earlier versions stored: of equal keys the last counts, in any case, as with encoding/json.
+// Known decodes one JSON value into a struct; fields that the struct does not have, or has in another case, and data after the value, are
+// errors. It is for what people or earlier versions stored: of equal keys the last counts, as with encoding/json.
 func Known(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -117,7 +120,57 @@ func Known(data []byte, into any) error {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return &Error{Trailing, int(decoder.InputOffset()), "has data after the end"}
 	}
+	return spelling(data, reflect.TypeOf(into))
+}
+
+// spelling refuses names of fields in another case, which encoding/json accepts and the decoders of Kubernetes do not.
+func spelling(data []byte, t reflect.Type) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return nil // it reads itself
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		var items []json.RawMessage
+		_ = json.Unmarshal(data, &items) // fails for bytes, which are a string
+		for _, item := range items {
+			if err := spelling(item, t.Elem()); err != nil {
+				return err
+			}
+		}
+	case reflect.Struct, reflect.Map:
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(data, &members) // fails for other values, which have no fields
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			of, err := member(t, name)
+			if err == nil {
+				err = spelling(members[name], of)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// member is the type of a member of an object, which is known but for its case.
+func member(t reflect.Type, name string) (of reflect.Type, err error) {
+	if t.Kind() == reflect.Map {
+		return t.Elem(), nil
+	}
+	for _, field := range reflect.VisibleFields(t) {
+		known, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch known = cmp.Or(known, field.Name); {
+		case known == name:
+			return field.Type, nil
+		case strings.EqualFold(known, name):
+			err = fmt.Errorf("has the field %.64q, which is spelt %q", name, known)
+		}
+	}
+	return t, err
 }
 
 // reader walks through a text by its tokens.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -68,7 +69,7 @@ func TestWhatReadersJudgedDifferently(t *testing.T) {
 			[]string{"repeats"}},
 		{"a key in another case", `{"A":1}`,
 			"accepted for the field by the ledger and credential; another key for the others",
-			[]string{"strict", "repeats", "any bytes", "known"}},
+			[]string{"strict", "repeats", "any bytes"}},
 		{"17 levels", nested(17),
 			"refused by discovery, whose limit was 16",
 			[]string{"strict", "repeats", "any bytes", "known"}},
@@ -89,6 +90,45 @@ func TestWhatReadersJudgedDifferently(t *testing.T) {
 			if err := r.read(c.text); (err == nil) != slices.Contains(c.accept, r.name) {
 				t.Errorf("%s, read as %s by %s: %v (before: %s)", c.name, r.name, r.users, err, c.before)
 			}
+		}
+	}
+}
+
+// Names count in their case, on every level, as they do for the decoders of Kubernetes.
+func TestKnownSpelling(t *testing.T) {
+	type inner struct {
+		Audience string `json:"audience"`
+	}
+	type Embedded struct {
+		Issuer string `json:"issuer,omitempty"`
+	}
+	type outer struct {
+		Embedded
+		Plain  string
+		Bytes  []byte           `json:"bytes"`
+		One    *inner           `json:"one"`
+		List   []inner          `json:"list"`
+		ByName map[string]inner `json:"byName"`
+		Raw    json.RawMessage  `json:"raw"`
+		At     time.Time        `json:"at"`
+	}
+	for text, want := range map[string]string{
+		`{"Plain":"a","bytes":"YQ==","issuer":"i","one":{"audience":"a"},"list":[{"audience":"a"}],"byName":{"AUDIENCE":{"audience":"a"}},"raw":{"Audience":1},"at":"2026-01-02T03:04:05Z"}`: "",
+		`{"one":null,"list":null,"byName":null}`: "",
+		`{"plain":"a"}`:                          `has the field "plain", which is spelt "Plain"`,
+		`{"Issuer":"a"}`:                         `has the field "Issuer", which is spelt "issuer"`,
+		`{"one":{"Audience":"a"}}`:               `has the field "Audience", which is spelt "audience"`,
+		`{"list":[{},{"AUDIENCE":"a"}]}`:         `has the field "AUDIENCE", which is spelt "audience"`,
+		`{"byName":{"x":{"audiencE":"a"}}}`:      `has the field "audiencE", which is spelt "audience"`,
+		`{"issuer":"a","ISSUER":"b"}`:            `has the field "ISSUER", which is spelt "issuer"`,
+		`{"unheard":1}`:                          `json: unknown field "unheard"`,
+	} {
+		got := ""
+		if err := strictjson.Known([]byte(text), &outer{}); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
 }

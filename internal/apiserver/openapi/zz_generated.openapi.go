@@ -17,96 +17,124 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.ContextObject{}.OpenAPIModelName():                   schema_credence_api_authentication_v1alpha1_ContextObject(ref),
-		v1alpha1.Delivery{}.OpenAPIModelName():                        schema_credence_api_authentication_v1alpha1_Delivery(ref),
-		v1alpha1.DeliveryFailure{}.OpenAPIModelName():                 schema_credence_api_authentication_v1alpha1_DeliveryFailure(ref),
-		v1alpha1.DeliveryReport{}.OpenAPIModelName():                  schema_credence_api_authentication_v1alpha1_DeliveryReport(ref),
-		v1alpha1.DeliveryReportSpec{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_DeliveryReportSpec(ref),
-		v1alpha1.TargetSystem{}.OpenAPIModelName():                    schema_credence_api_authentication_v1alpha1_TargetSystem(ref),
-		v1alpha1.TokenRequest{}.OpenAPIModelName():                    schema_credence_api_authentication_v1alpha1_TokenRequest(ref),
-		v1alpha1.TokenRequestSpec{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref),
-		v1alpha1.TokenRequestStatus{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_TokenRequestStatus(ref),
-		v1alpha1.WorkloadIdentity{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_WorkloadIdentity(ref),
-		v1alpha1.WorkloadIdentityList{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_WorkloadIdentityList(ref),
-		v1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_WorkloadIdentitySpec(ref),
-		v1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName():          schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref),
-		identityv1alpha1.Exposure{}.OpenAPIModelName():                schema_credence_api_identity_v1alpha1_Exposure(ref),
-		identityv1alpha1.KeyEvent{}.OpenAPIModelName():                schema_credence_api_identity_v1alpha1_KeyEvent(ref),
-		identityv1alpha1.KeyInitialization{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyInitialization(ref),
-		identityv1alpha1.KeyInitializationSpec{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_KeyInitializationSpec(ref),
-		identityv1alpha1.KeyInitializationStatus{}.OpenAPIModelName(): schema_credence_api_identity_v1alpha1_KeyInitializationStatus(ref),
-		identityv1alpha1.KeyRevocation{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_KeyRevocation(ref),
-		identityv1alpha1.KeyRevocationSpec{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRevocationSpec(ref),
-		identityv1alpha1.KeyRevocationStatus{}.OpenAPIModelName():     schema_credence_api_identity_v1alpha1_KeyRevocationStatus(ref),
-		identityv1alpha1.KeyRing{}.OpenAPIModelName():                 schema_credence_api_identity_v1alpha1_KeyRing(ref),
-		identityv1alpha1.KeyRingList{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRingList(ref),
-		identityv1alpha1.KeyRingSettings{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRingSettings(ref),
-		identityv1alpha1.KeyRingSpec{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRingSpec(ref),
-		identityv1alpha1.KeyRingStatus{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_KeyRingStatus(ref),
-		identityv1alpha1.KeyRotation{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRotation(ref),
-		identityv1alpha1.KeyRotationSpec{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRotationSpec(ref),
-		identityv1alpha1.KeyRotationStatus{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRotationStatus(ref),
-		identityv1alpha1.KeyStatus{}.OpenAPIModelName():               schema_credence_api_identity_v1alpha1_KeyStatus(ref),
-		identityv1alpha1.PlannedChange{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_PlannedChange(ref),
-		identityv1alpha1.PublishedDocuments{}.OpenAPIModelName():      schema_credence_api_identity_v1alpha1_PublishedDocuments(ref),
-		identityv1alpha1.RelyingParty{}.OpenAPIModelName():            schema_credence_api_identity_v1alpha1_RelyingParty(ref),
-		identityv1alpha1.RelyingPartyStatus{}.OpenAPIModelName():      schema_credence_api_identity_v1alpha1_RelyingPartyStatus(ref),
-		identityv1alpha1.RequestedRotation{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_RequestedRotation(ref),
-		identityv1alpha1.RevokedKey{}.OpenAPIModelName():              schema_credence_api_identity_v1alpha1_RevokedKey(ref),
-		v1.APIGroup{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                                 schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():                     schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():                         schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                          schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
-		version.Info{}.OpenAPIModelName():                             schema_k8sio_apimachinery_pkg_version_Info(ref),
+		v1alpha1.ContextObject{}.OpenAPIModelName():                     schema_credence_api_authentication_v1alpha1_ContextObject(ref),
+		v1alpha1.CredentialsBinding{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_CredentialsBinding(ref),
+		v1alpha1.CredentialsBindingList{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_CredentialsBindingList(ref),
+		v1alpha1.CredentialsProvider{}.OpenAPIModelName():               schema_credence_api_authentication_v1alpha1_CredentialsProvider(ref),
+		v1alpha1.CredentialsReference{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_CredentialsReference(ref),
+		v1alpha1.Delivery{}.OpenAPIModelName():                          schema_credence_api_authentication_v1alpha1_Delivery(ref),
+		v1alpha1.DeliveryFailure{}.OpenAPIModelName():                   schema_credence_api_authentication_v1alpha1_DeliveryFailure(ref),
+		v1alpha1.DeliveryReport{}.OpenAPIModelName():                    schema_credence_api_authentication_v1alpha1_DeliveryReport(ref),
+		v1alpha1.DeliveryReportSpec{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_DeliveryReportSpec(ref),
+		v1alpha1.TargetSystem{}.OpenAPIModelName():                      schema_credence_api_authentication_v1alpha1_TargetSystem(ref),
+		v1alpha1.TokenRequest{}.OpenAPIModelName():                      schema_credence_api_authentication_v1alpha1_TokenRequest(ref),
+		v1alpha1.TokenRequestSpec{}.OpenAPIModelName():                  schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref),
+		v1alpha1.TokenRequestStatus{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_TokenRequestStatus(ref),
+		v1alpha1.WorkloadIdentity{}.OpenAPIModelName():                  schema_credence_api_authentication_v1alpha1_WorkloadIdentity(ref),
+		v1alpha1.WorkloadIdentityList{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_WorkloadIdentityList(ref),
+		v1alpha1.WorkloadIdentitySpec{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_WorkloadIdentitySpec(ref),
+		v1alpha1.WorkloadIdentityStatus{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref),
+		identityv1alpha1.ContextDeliver{}.OpenAPIModelName():            schema_credence_api_identity_v1alpha1_ContextDeliver(ref),
+		identityv1alpha1.ContextDelivery{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_ContextDelivery(ref),
+		identityv1alpha1.ContextDeliveryList{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_ContextDeliveryList(ref),
+		identityv1alpha1.ContextDeliverySpec{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_ContextDeliverySpec(ref),
+		identityv1alpha1.ContextKind{}.OpenAPIModelName():               schema_credence_api_identity_v1alpha1_ContextKind(ref),
+		identityv1alpha1.ContextKindList{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_ContextKindList(ref),
+		identityv1alpha1.ContextKindSpec{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_ContextKindSpec(ref),
+		identityv1alpha1.ContextReference{}.OpenAPIModelName():          schema_credence_api_identity_v1alpha1_ContextReference(ref),
+		identityv1alpha1.ContextResource{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_ContextResource(ref),
+		identityv1alpha1.ContextReview{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_ContextReview(ref),
+		identityv1alpha1.ContextReviewSpec{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_ContextReviewSpec(ref),
+		identityv1alpha1.ContextReviewStatus{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_ContextReviewStatus(ref),
+		identityv1alpha1.DeliveredSecret{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_DeliveredSecret(ref),
+		identityv1alpha1.DeliveryContext{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_DeliveryContext(ref),
+		identityv1alpha1.Exposure{}.OpenAPIModelName():                  schema_credence_api_identity_v1alpha1_Exposure(ref),
+		identityv1alpha1.KeyEvent{}.OpenAPIModelName():                  schema_credence_api_identity_v1alpha1_KeyEvent(ref),
+		identityv1alpha1.KeyInitialization{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyInitialization(ref),
+		identityv1alpha1.KeyInitializationSpec{}.OpenAPIModelName():     schema_credence_api_identity_v1alpha1_KeyInitializationSpec(ref),
+		identityv1alpha1.KeyInitializationStatus{}.OpenAPIModelName():   schema_credence_api_identity_v1alpha1_KeyInitializationStatus(ref),
+		identityv1alpha1.KeyRevocation{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRevocation(ref),
+		identityv1alpha1.KeyRevocationSpec{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRevocationSpec(ref),
+		identityv1alpha1.KeyRevocationStatus{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_KeyRevocationStatus(ref),
+		identityv1alpha1.KeyRing{}.OpenAPIModelName():                   schema_credence_api_identity_v1alpha1_KeyRing(ref),
+		identityv1alpha1.KeyRingList{}.OpenAPIModelName():               schema_credence_api_identity_v1alpha1_KeyRingList(ref),
+		identityv1alpha1.KeyRingSettings{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_KeyRingSettings(ref),
+		identityv1alpha1.KeyRingSpec{}.OpenAPIModelName():               schema_credence_api_identity_v1alpha1_KeyRingSpec(ref),
+		identityv1alpha1.KeyRingStatus{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_KeyRingStatus(ref),
+		identityv1alpha1.KeyRotation{}.OpenAPIModelName():               schema_credence_api_identity_v1alpha1_KeyRotation(ref),
+		identityv1alpha1.KeyRotationSpec{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_KeyRotationSpec(ref),
+		identityv1alpha1.KeyRotationStatus{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRotationStatus(ref),
+		identityv1alpha1.KeyStatus{}.OpenAPIModelName():                 schema_credence_api_identity_v1alpha1_KeyStatus(ref),
+		identityv1alpha1.NamespacedReference{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_NamespacedReference(ref),
+		identityv1alpha1.PlannedChange{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_PlannedChange(ref),
+		identityv1alpha1.PublishedDocuments{}.OpenAPIModelName():        schema_credence_api_identity_v1alpha1_PublishedDocuments(ref),
+		identityv1alpha1.RelatedObject{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_RelatedObject(ref),
+		identityv1alpha1.RelyingParty{}.OpenAPIModelName():              schema_credence_api_identity_v1alpha1_RelyingParty(ref),
+		identityv1alpha1.RelyingPartyStatus{}.OpenAPIModelName():        schema_credence_api_identity_v1alpha1_RelyingPartyStatus(ref),
+		identityv1alpha1.RequestedRotation{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_RequestedRotation(ref),
+		identityv1alpha1.ReviewedDelivery{}.OpenAPIModelName():          schema_credence_api_identity_v1alpha1_ReviewedDelivery(ref),
+		identityv1alpha1.ReviewedReference{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_ReviewedReference(ref),
+		identityv1alpha1.ReviewedToken{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_ReviewedToken(ref),
+		identityv1alpha1.RevokedKey{}.OpenAPIModelName():                schema_credence_api_identity_v1alpha1_RevokedKey(ref),
+		identityv1alpha1.WorkloadCluster{}.OpenAPIModelName():           schema_credence_api_identity_v1alpha1_WorkloadCluster(ref),
+		identityv1alpha1.WorkloadClusterIdentities{}.OpenAPIModelName(): schema_credence_api_identity_v1alpha1_WorkloadClusterIdentities(ref),
+		identityv1alpha1.WorkloadClusterList{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_WorkloadClusterList(ref),
+		identityv1alpha1.WorkloadClusterSpec{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_WorkloadClusterSpec(ref),
+		identityv1alpha1.WorkloadClusterStatus{}.OpenAPIModelName():     schema_credence_api_identity_v1alpha1_WorkloadClusterStatus(ref),
+		v1.APIGroup{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                                  schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                             schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                                   schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                            schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                                    schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                               schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                                schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                              schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():                       schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                           schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                            schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		version.Info{}.OpenAPIModelName():                               schema_k8sio_apimachinery_pkg_version_Info(ref),
 	}
 }
 
@@ -158,6 +186,186 @@ func schema_credence_api_authentication_v1alpha1_ContextObject(ref common.Refere
 					},
 				},
 				Required: []string{"apiVersion", "kind", "name", "uid"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsBinding(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsBinding names the credentials that a consumer uses for a provider: those in a Secret, or a WorkloadIdentity. Its consumers name the binding, so that the credentials behind it can be replaced.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is the provider that the credentials are for. Required.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CredentialsProvider{}.OpenAPIModelName()),
+						},
+					},
+					"secretRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretRef names a Secret with static credentials. Exactly one of secretRef and workloadIdentityRef is set; its writer must be allowed to get the Secret.",
+							Ref:         ref(v1alpha1.CredentialsReference{}.OpenAPIModelName()),
+						},
+					},
+					"workloadIdentityRef": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloadIdentityRef names a WorkloadIdentity for the same provider. Its writer must be allowed to use the identity.",
+							Ref:         ref(v1alpha1.CredentialsReference{}.OpenAPIModelName()),
+						},
+					},
+					"quotas": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "quotas would bound what the credentials are used for. They are not enforced yet: the list must be empty.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.CredentialsReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"provider"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CredentialsProvider{}.OpenAPIModelName(), v1alpha1.CredentialsReference{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsBindingList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsBindingList is a list of CredentialsBinding objects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the bindings.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.CredentialsBinding{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CredentialsBinding{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsProvider(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsProvider is a provider of infrastructure.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "type names the kind of provider, such as aws, azure, gcp or alicloud: a DNS label, that of the target system of an identity. Required, immutable.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"type"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsReference names an object, in any namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is the name of the object. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is the namespace of the object; the server sets it to that of the binding if it is empty.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
 			},
 		},
 	}
@@ -372,7 +580,7 @@ func schema_credence_api_authentication_v1alpha1_TokenRequest(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "TokenRequest requests a token of a WorkloadIdentity. It is created on workloadidentities/<name>/token and never stored.",
+				Description: "TokenRequest requests a token of a WorkloadIdentity. It is created on workloadidentities/<name>/token, or by a pod for itself on workloadidentities/<name>/selftoken, and never stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -427,13 +635,13 @@ func schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref common.Ref
 				Properties: map[string]spec.Schema{
 					"contextObject": {
 						SchemaProps: spec.SchemaProps{
-							Description: "contextObject is the object on whose behalf the token is used; it becomes part of the token's claims. The caller must be it, or be allowed to get and to impersonate it, and it must be allowed to use the WorkloadIdentity.",
+							Description: "contextObject is the object on whose behalf the token is used; it becomes part of the token's claims. The caller must be it, or be allowed to get and to impersonate it, and it must be allowed to use the WorkloadIdentity. On selftoken it is the service account of the pod, which may be left out.",
 							Ref:         ref(v1alpha1.ContextObject{}.OpenAPIModelName()),
 						},
 					},
 					"duration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "duration is how long the token is to be valid, as a Go duration such as 48h; at least 10m. Defaults to the server's default (1h). Longer than the server's maximum, it is shortened with a warning.",
+							Description: "duration is how long the token is to be valid, as a Go duration such as 48h; at least 10m. Defaults to the server's default (1h). Longer than the server's maximum, it is shortened with a warning; on selftoken longer than the default is refused.",
 							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
 						},
 					},
@@ -465,11 +673,17 @@ func schema_credence_api_authentication_v1alpha1_TokenRequestStatus(ref common.R
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"targetSystem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "targetSystem is that of the identity, for the files beside the token. It is set for selftoken alone: a pod's service account need not be allowed to read the identity.",
+							Ref:         ref(v1alpha1.TargetSystem{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1.Time{}.OpenAPIModelName()},
+			v1alpha1.TargetSystem{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -647,7 +861,7 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref comm
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "conditions are Ready and Delivered.",
+							Description: "conditions are Ready, Delivered, and Referred while a deletion waits.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -684,6 +898,734 @@ func schema_credence_api_authentication_v1alpha1_WorkloadIdentityStatus(ref comm
 		},
 		Dependencies: []string{
 			v1alpha1.Delivery{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextDeliver(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextDeliver names the Secrets in which the tokens of a reference are delivered: one for each identity or binding that it yields.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is an expression whose value is the namespace of the Secrets in the workload cluster. Its variable is object. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secretName": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secretName is an expression whose value is the name of the Secret of one identity or binding. Its variables are object and reference: the name of the identity or binding, or if there are references, the entry of those in the same place. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"references": {
+						SchemaProps: spec.SchemaProps{
+							Description: "references is an expression whose value is a list of strings, as long as that of the reference and in the same order, such as types of providers. Its variable is object. Without it, names of Secrets follow from those of identities or bindings.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "secretName"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextDelivery(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextDelivery is a Secret with tokens that a context object needs in the workload clusters that it is on, by the deliver of its ContextKind. It is not stored: the server finds out what is to be delivered, and has for each user of a WorkloadCluster what is for that cluster. Its name is a digest of the Secret and of the uid of the object.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. There is a resourceVersion of one process of the server: another one answers 410 to it.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the Secret.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.ContextDeliverySpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.ContextDeliverySpec{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextDeliveryList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextDeliveryList is a list of ContextDelivery objects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the deliveries.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.ContextDelivery{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.ContextDelivery{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextDeliverySpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextDeliverySpec is a Secret that is to be delivered.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"secret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secret is where it is delivered in the workload cluster. Both of its members are empty if that is not known: then problem has the cause, and the object may have any of the Secrets that it had before.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.DeliveredSecret{}.OpenAPIModelName()),
+						},
+					},
+					"workloadIdentity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloadIdentity is the identity whose tokens are delivered, as it is now. Absent if it is not known.",
+							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
+					"credentialsBinding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialsBinding is the binding by which the object refers to the identity. Absent if it refers to it directly.",
+							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
+					"contextObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contextObject is the object on whose behalf tokens are requested.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.DeliveryContext{}.OpenAPIModelName()),
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "provider is spec.targetSystem.type of the identity.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"config": {
+						SchemaProps: spec.SchemaProps{
+							Description: "config is the content of the Secret's key config: the providerConfig of the identity in YAML. Empty if it has none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"renewal": {
+						SchemaProps: spec.SchemaProps{
+							Description: "renewal changes to another value that is not empty each time the object's annotation gardener.cloud/operation requests new tokens.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "problem is why nothing can be delivered now: then there is no config, a Secret that exists stays as it is, and none is made.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"secret", "contextObject"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.DeliveredSecret{}.OpenAPIModelName(), identityv1alpha1.DeliveryContext{}.OpenAPIModelName(), identityv1alpha1.NamespacedReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextKind(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextKind makes the objects of a resource contexts of tokens: what a token for such an object claims, and which identities the object uses. Its name is RESOURCE.GROUP.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is about the objects. Required.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.ContextKindSpec{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.ContextKindSpec{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextKindList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextKindList is a list of ContextKind objects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the kinds.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.ContextKind{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.ContextKind{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextKindSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextKindSpec is about the objects of a resource. Its expressions are in CEL, of at most 4096 characters each.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"object": {
+						SchemaProps: spec.SchemaProps{
+							Description: "object is the resource. It cannot be changed. Required.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.ContextResource{}.OpenAPIModelName()),
+						},
+					},
+					"claim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "claim is the member of gardener.cloud in a token that names the object, such as shoot: a letter in lower case, then letters and digits, at most 63. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters is an expression whose value is the list of the names of the WorkloadClusters that an object is on: more than one while it moves. Their agents may have tokens for the object. Its variable is object. Without it only persons have tokens for such objects.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"references": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "references are what of an object names the identities that it uses. At least one, unless a related object lends, and at most 20.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.ContextReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"related": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"claim",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "related are other objects that follow from the object, and are claimed beside it. At most 5.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.RelatedObject{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"object", "claim"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.ContextReference{}.OpenAPIModelName(), identityv1alpha1.ContextResource{}.OpenAPIModelName(), identityv1alpha1.RelatedObject{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextReference is one way in which objects refer to identities.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name distinguishes it from the others: a DNS label. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"workloadIdentities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloadIdentities is an expression whose value is the list of the identities that an object uses: names in the namespace of the object, or of an object without namespace, NAMESPACE/NAME. Its variable is object. Exactly one of workloadIdentities and credentialsBindings is set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"credentialsBindings": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialsBindings is an expression whose value is the list of the CredentialsBindings that an object uses, named in the same way.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deliver": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deliver has the agents of the clusters that an object is on make Secrets with the tokens. Without it Secrets are made by others.",
+							Ref:         ref(identityv1alpha1.ContextDeliver{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.ContextDeliver{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextResource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextResource names a resource of the API of the cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"group": {
+						SchemaProps: spec.SchemaProps{
+							Description: "group is the API group of the resource, not of Credence. Required, but for Kubernetes' own group without a name.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is that in which objects are read, and named in token requests. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resource is the name of the resource in URLs, such as shoots. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is that of the objects, such as Shoot. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"scope": {
+						SchemaProps: spec.SchemaProps{
+							Description: "scope is Namespaced (the default) or Cluster.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"version", "resource", "kind"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextReview is what the server knows of a context object: what it uses, on which clusters it is, what is delivered there, and which tokens there would be. It is created and not stored, as a SelfSubjectAccessReview is. It holds no token, and nothing that its creator may not get.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.ContextReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what is known of it; the server fills it in.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.ContextReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.ContextReviewSpec{}.OpenAPIModelName(), identityv1alpha1.ContextReviewStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextReviewSpec names an object.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"contextObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contextObject is the object. Its version may be any that the API serves.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.DeliveryContext{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"contextObject"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.DeliveryContext{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ContextReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ContextReviewStatus is what is known of an object.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"contextKind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contextKind is the name of the ContextKind of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"contextObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contextObject is the object as requests for tokens must name it.",
+							Ref:         ref(identityv1alpha1.DeliveryContext{}.OpenAPIModelName()),
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clusters are the names of the WorkloadClusters that the object is on.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"clustersProblem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "clustersProblem is why it is not known on which clusters the object is: then it is on none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"references": {
+						SchemaProps: spec.SchemaProps{
+							Description: "references are the identities and bindings that the object uses.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.ReviewedReference{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "problem is why others are not known that the object refers to.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"deliveries": {
+						SchemaProps: spec.SchemaProps{
+							Description: "deliveries are the Secrets that the object needs in its clusters.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.ReviewedDelivery{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"renewal": {
+						SchemaProps: spec.SchemaProps{
+							Description: "renewal is the request for new tokens by the object's annotation gardener.cloud/operation, as the deliveries have it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"unknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unknown is what is left out, each with the right that the creator of the review lacks, or the cause.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.DeliveryContext{}.OpenAPIModelName(), identityv1alpha1.ReviewedDelivery{}.OpenAPIModelName(), identityv1alpha1.ReviewedReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_DeliveredSecret(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeliveredSecret names a Secret of the workload cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is that of the Secret.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the Secret.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_DeliveryContext(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DeliveryContext names a context object, as a request for a token does.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "apiVersion is the group and version of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "kind is that of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is that of the object, empty for one without.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is that of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"apiVersion", "kind", "name", "uid"},
+			},
+		},
 	}
 }
 
@@ -1730,6 +2672,36 @@ func schema_credence_api_identity_v1alpha1_KeyStatus(ref common.ReferenceCallbac
 	}
 }
 
+func schema_credence_api_identity_v1alpha1_NamespacedReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NamespacedReference names an object of the identity cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is that of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the object.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "name"},
+			},
+		},
+	}
+}
+
 func schema_credence_api_identity_v1alpha1_PlannedChange(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1838,6 +2810,59 @@ func schema_credence_api_identity_v1alpha1_PublishedDocuments(ref common.Referen
 					},
 				},
 				Required: []string{"from"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_RelatedObject(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RelatedObject is an object of the same API group and version that follows from the context object: the one whose key is equal.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"claim": {
+						SchemaProps: spec.SchemaProps{
+							Description: "claim is the member of gardener.cloud in a token that names the related object, such as project. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "resource is the name of its resource in URLs, such as projects. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key is an expression whose value is the key of a candidate, a string; an empty one is the key of nothing. Its variable is candidate. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"of": {
+						SchemaProps: spec.SchemaProps{
+							Description: "of is an expression whose value is the key that the related object has. Its variable is object. Required.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"lends": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lends is whether the object uses what the related object uses by a ContextKind of its own, too, as a BackupEntry does what its BackupBucket does.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"claim", "resource", "key", "of"},
 			},
 		},
 	}
@@ -1970,6 +2995,166 @@ func schema_credence_api_identity_v1alpha1_RequestedRotation(ref common.Referenc
 	}
 }
 
+func schema_credence_api_identity_v1alpha1_ReviewedDelivery(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReviewedDelivery is a Secret that an object needs in a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the WorkloadCluster.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secret is the Secret in it. Both of its members are empty if it is not known: then problem has the cause.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.DeliveredSecret{}.OpenAPIModelName()),
+						},
+					},
+					"workloadIdentity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloadIdentity is the identity whose tokens are delivered. Absent if it is not known.",
+							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
+					"credentialsBinding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialsBinding is the binding by which the object refers to it.",
+							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "problem is why nothing is delivered now.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"unknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unknown is the right that the creator of the review lacks to know more.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"cluster", "secret"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.DeliveredSecret{}.OpenAPIModelName(), identityv1alpha1.NamespacedReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ReviewedReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReviewedReference is an identity that an object uses, or a binding.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"workloadIdentity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "workloadIdentity is the identity. Absent if it is that of a binding which the creator of the review may not get.",
+							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
+					"credentialsBinding": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialsBinding is the binding by which the object refers to it. Absent if it refers to it directly.",
+							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "problem is why there are no tokens by it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"unknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unknown is the right that the creator of the review lacks to know more.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"tokens": {
+						SchemaProps: spec.SchemaProps{
+							Description: "tokens are what each caller would get.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.ReviewedToken{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.NamespacedReference{}.OpenAPIModelName(), identityv1alpha1.ReviewedToken{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_ReviewedToken(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReviewedToken is what a request for a token would be answered with.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "cluster is the WorkloadCluster whose agent requests it; empty: the creator of the review does.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"claims": {
+						SchemaProps: spec.SchemaProps{
+							Description: "claims are those that each token has, without times and jti. Absent if the request is refused.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"code": {
+						SchemaProps: spec.SchemaProps{
+							Description: "code is the status code of a refusal.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"refused": {
+						SchemaProps: spec.SchemaProps{
+							Description: "refused is why there is no token.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"unknown": {
+						SchemaProps: spec.SchemaProps{
+							Description: "unknown is the right that the creator of the review lacks to know the answer.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
 func schema_credence_api_identity_v1alpha1_RevokedKey(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2023,6 +3208,214 @@ func schema_credence_api_identity_v1alpha1_RevokedKey(ref common.ReferenceCallba
 					},
 				},
 				Required: []string{"id", "algorithm", "time", "by", "reason"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_WorkloadCluster(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadCluster is another cluster, whose agent gets tokens of the identities of this one (GEP-26 names it a seed). Each token has the name and the uid of this object in its claim gardener.cloud.seed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata. The name is a DNS label.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec lists the users of the cluster, and the identities that they may have.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.WorkloadClusterSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the server knows of the cluster by the requests of its users. It is never written by others.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.WorkloadClusterStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.WorkloadClusterSpec{}.OpenAPIModelName(), identityv1alpha1.WorkloadClusterStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_WorkloadClusterIdentities(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadClusterIdentities are the identities whose tokens the users of a cluster may get.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespaces": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "namespaces are those whose identities the cluster may have, all of them: at most 1000.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"fromContexts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "fromContexts lets the cluster have identities of other namespaces, too, as contexts of tokens: those that an object on the cluster uses, by its ContextKind. Objects without a namespace, and what one object lends another, give it none of those.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_WorkloadClusterList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadClusterList is a list of WorkloadCluster objects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard list metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Description: "items are the clusters.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(identityv1alpha1.WorkloadCluster{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.WorkloadCluster{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_WorkloadClusterSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadClusterSpec lists the users of a cluster, and the identities that they may have.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"users": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "users are the names of the users who get tokens for the cluster, mostly its agent: at most 10. No two clusters have one in common.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"identities": {
+						SchemaProps: spec.SchemaProps{
+							Description: "identities are those whose tokens the users may get, as far as RBAC allows it, too.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.WorkloadClusterIdentities{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.WorkloadClusterIdentities{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_WorkloadClusterStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkloadClusterStatus is what is known of a cluster by the requests of its users.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"lastSeenTime": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastSeenTime is when one of the users last was given a token, or reported a delivery, give or take some minutes.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"agentVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "agentVersion is the version of Credence that the cluster's agent had when it last reported a delivery.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 		Dependencies: []string{

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,14 +18,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/profile/username"
 )
 
 // usernameIndex is that of profiles by the key of the username that they have.
 const usernameIndex = "username"
-
-// retryAfterSeconds is when a caller may try again while usernames are not known.
-const retryAfterSeconds = 5
 
 // Follower follows the profiles of a cluster.
 type Follower struct {
@@ -102,11 +99,11 @@ func (f *Follower) Username(ctx context.Context, namespace, name string) (string
 		if f.unserved.Load() {
 			return "", nil
 		}
-		return "", unavailable(namespace, name, "the profiles of the cluster have not been read yet")
+		return "", unknown(namespace, name, "the profiles of the cluster have not been read yet")
 	}
 	cached, found, err := f.informer.GetIndexer().GetByKey(namespace + "/" + name)
 	if err != nil {
-		return "", unavailable(namespace, name, err.Error())
+		return "", unknown(namespace, name, err.Error())
 	}
 	if p, ok := cached.(*accounts.ServiceAccountProfile); !found || !ok || p.Status.Username == "" {
 		return "", nil
@@ -115,18 +112,18 @@ func (f *Follower) Username(ctx context.Context, namespace, name string) (string
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	} else if err != nil {
-		return "", unavailable(namespace, name, err.Error())
+		return "", unknown(namespace, name, err.Error())
 	}
 	p, err := decode(content)
 	if err != nil {
-		return "", unavailable(namespace, name, err.Error())
+		return "", unknown(namespace, name, err.Error())
 	}
 	if p.Status.Username == "" || p.DeletionTimestamp != nil {
 		return "", nil
 	}
 	others, err := f.others(p)
 	if err != nil {
-		return "", unavailable(namespace, name, err.Error())
+		return "", unknown(namespace, name, err.Error())
 	}
 	if !claimOf(p).Holds(others) {
 		return "", nil
@@ -153,12 +150,6 @@ func claimOf(p *accounts.ServiceAccountProfile) username.Claim {
 	return username.Claim{Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Created: p.CreationTimestamp.Time, Has: p.Status.Username}
 }
 
-func unavailable(namespace, name, why string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status:  metav1.StatusFailure,
-		Code:    http.StatusServiceUnavailable,
-		Reason:  metav1.StatusReasonServiceUnavailable,
-		Message: fmt.Sprintf("whether service account %s/%s has a username is not known: %s", namespace, name, why),
-		Details: &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds},
-	}}
+func unknown(namespace, name, why string) error {
+	return unavailable.New("whether service account %s/%s has a username is not known: %s", namespace, name, why)
 }

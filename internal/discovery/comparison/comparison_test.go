@@ -239,27 +239,6 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func TestKnown(t *testing.T) {
-	a, b := named("a", keys()[0].Key), named("b", keys()[1].Key)
-	other := named("b", keys()[2].Key)
-	algorithm := named("a", keys()[0].Key)
-	algorithm.Algorithm = identity.RS256
-	for name, test := range map[string]struct {
-		shown []identity.PublicKey
-		want  []identity.KeyID
-	}{
-		"both":              {shown: []identity.PublicKey{b, a}, want: []identity.KeyID{"a", "b"}},
-		"one":               {shown: []identity.PublicKey{a}, want: []identity.KeyID{"a"}},
-		"another key":       {shown: []identity.PublicKey{a, other}, want: []identity.KeyID{"a"}},
-		"another algorithm": {shown: []identity.PublicKey{algorithm}},
-		"none":              {},
-	} {
-		if diff := cmp.Diff(test.want, Known([]identity.PublicKey{a, b}, test.shown)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
 func FuzzCompare(f *testing.F) {
 	want := documents(f, "https://id.example.com", keys()...)
 	f.Add(want.Configuration, want.JWKS)

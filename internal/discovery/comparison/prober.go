@@ -72,24 +72,3 @@ func (p *Prober) Probe(ctx context.Context) ([]identity.KeyID, error) {
 	}
 	return known, nil
 }
-
-// Known returns which of the expected keys are among the shown ones, with the same kid, algorithm and key. It is for keys
-// whose kid is chosen elsewhere, such as those of an external signer.
-func Known(expected, shown []identity.PublicKey) []identity.KeyID {
-	var known []identity.KeyID
-	for _, want := range expected {
-		for _, key := range shown {
-			if key.ID == want.ID && key.Algorithm == want.Algorithm && sameKey(key, want) {
-				known = append(known, want.ID)
-				break
-			}
-		}
-	}
-	return known
-}
-
-func sameKey(a, b identity.PublicKey) bool {
-	one, errA := identity.KeyIDOf(a.Key)
-	other, errB := identity.KeyIDOf(b.Key)
-	return errA == nil && errB == nil && one == other
-}

@@ -5,23 +5,22 @@ import (
 	"fmt"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/stored"
+	"github.com/credence-id/credence/internal/identity"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/names"
 )
 
 // REST serves the resource keyrings: to be read, and its spec to be changed. The one object is made by the server; clients
 // cannot make one, or delete it, since its relying parties must not be forgotten.
 type REST struct {
-	store *genericregistry.Store
+	store, owner *genericregistry.Store
+	issuer       string
 }
 
 var (
@@ -32,35 +31,60 @@ var (
 	_ rest.ShortNamesProvider = &REST{}
 )
 
-// NewREST returns the storage of KeyRings, and that of their status; changed is called after a status was written.
-func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, changed func()) (*REST, *StatusREST, error) {
-	s := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator}
-	store := &genericregistry.Store{
-		NewFunc:                   func() runtime.Object { return &v1alpha1.KeyRing{} },
-		NewListFunc:               func() runtime.Object { return &v1alpha1.KeyRingList{} },
-		DefaultQualifiedResource:  v1alpha1.Resource("keyrings"),
-		SingularQualifiedResource: v1alpha1.Resource("keyring"),
-		PredicateFunc:             predicate,
-		CreateStrategy:            s,
-		UpdateStrategy:            s,
-		DeleteStrategy:            s,
-		ResetFieldsStrategy:       s,
-		TableConvertor:            table{},
-		StorageVersioner:          v1alpha1.SchemeGroupVersion,
+// NewREST returns the storage of KeyRings of an issuer, and that of their status; changed is called after a status was written.
+func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer identity.Issuer, changed func()) (*REST, *StatusREST, error) {
+	s := strategy{Strategy: stored.NewStrategy(scheme, false), issuer: string(issuer)}
+	store, err := stored.NewStore(stored.Kind{
+		Version: v1alpha1.SchemeGroupVersion, Resource: "keyrings", Singular: "keyring",
+		Object: &v1alpha1.KeyRing{}, List: &v1alpha1.KeyRingList{}, Strategy: s, Table: table,
+	}, &generic.StoreOptions{RESTOptions: options})
+	if err != nil {
+		return nil, nil, err
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
-		return nil, nil, fmt.Errorf("set up storage of keyrings: %w", err)
-	}
-	status := *store
+	status, owner := *store, *store
 	status.UpdateStrategy, status.ResetFieldsStrategy = statusStrategy{s}, statusStrategy{s}
-	return &REST{store: store}, &StatusREST{store: &status, changed: changed}, nil
+	owner.UpdateStrategy = ownerStrategy{statusStrategy{s}}
+	return &REST{store: store, owner: &owner, issuer: s.issuer}, &StatusREST{store: &status, changed: changed}, nil
 }
 
-// Ensure makes the KeyRing of a name if it does not exist.
+// Ensure makes the KeyRing of a name if it does not exist. One of another issuer is an error, *Foreign.
 func (r *REST) Ensure(ctx context.Context, name string) error {
 	_, err := r.store.Create(request.WithNamespace(ctx, ""), &v1alpha1.KeyRing{ObjectMeta: metav1.ObjectMeta{Name: name}}, nil, &metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if apierrors.IsAlreadyExists(err) {
+		return r.Own(ctx, name, "")
+	}
+	if err != nil {
 		return fmt.Errorf("make KeyRing %s: %w", name, err)
+	}
+	return nil
+}
+
+// Foreign is the error where the KeyRing is that of another installation: one has one issuer for life.
+type Foreign struct{ Issuer string }
+
+// Error implements error.
+func (f *Foreign) Error() string {
+	return "the storage is that of another installation, whose issuer is " + f.Issuer
+}
+
+// Own records the issuer of this server in the KeyRing of a name, if it has none, or that of a former installation. It returns *Foreign if
+// the KeyRing has yet another one, and nil if there is no KeyRing.
+func (r *REST) Own(ctx context.Context, name string, former identity.Issuer) error {
+	ctx = request.WithNamespace(ctx, "")
+	ring, err := r.KeyRing(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read KeyRing %s: %w", name, err)
+	case ring.Status.Issuer == r.issuer:
+		return nil
+	case ring.Status.Issuer != "" && ring.Status.Issuer != string(former):
+		return &Foreign{ring.Status.Issuer}
+	}
+	ring.Status.Issuer = r.issuer
+	if _, _, err := r.owner.Update(ctx, name, rest.DefaultUpdatedObjectInfo(ring), rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, false, &metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("record the issuer in KeyRing %s: %w", name, err)
 	}
 	return nil
 }
@@ -95,15 +119,3 @@ func (*REST) GetSingularName() string { return "keyring" }
 
 // ShortNames implements rest.ShortNamesProvider.
 func (*REST) ShortNames() []string { return []string{"kr"} }
-
-func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
-	ring, ok := obj.(*v1alpha1.KeyRing)
-	if !ok {
-		return nil, nil, fmt.Errorf("a %T is not a KeyRing", obj)
-	}
-	return ring.Labels, fields.Set{"metadata.name": ring.Name}, nil
-}
-
-func predicate(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
-	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: attributes}
-}

@@ -5,36 +5,30 @@ package keyring
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/stored"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 type strategy struct {
-	runtime.ObjectTyper
-	names.NameGenerator
+	stored.Strategy
+	issuer string
 }
 
 var (
-	_ rest.RESTCreateStrategy  = strategy{}
-	_ rest.RESTUpdateStrategy  = strategy{}
-	_ rest.RESTDeleteStrategy  = strategy{}
 	_ rest.ResetFieldsStrategy = strategy{}
 	_ rest.RESTUpdateStrategy  = statusStrategy{}
 )
 
-func (strategy) NamespaceScoped() bool                         { return false }
-func (strategy) AllowCreateOnUpdate(context.Context) bool      { return false }
-func (strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
-func (strategy) Canonicalize(runtime.Object)                   {}
-
-func (strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
-	obj.(*v1alpha1.KeyRing).Generation = 1
+func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	s.Strategy.PrepareForCreate(ctx, obj)
+	obj.(*v1alpha1.KeyRing).Status.Issuer = s.issuer
 }
 
 func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
@@ -45,17 +39,12 @@ func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList 
 func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	after, before := obj.(*v1alpha1.KeyRing), old.(*v1alpha1.KeyRing)
 	after.Status = before.Status
-	after.Generation = before.Generation
-	if !equality.Semantic.DeepEqual(after.Spec, before.Spec) {
-		after.Generation++
-	}
+	stored.SetGeneration(after, before, !equality.Semantic.DeepEqual(after.Spec, before.Spec))
 }
 
 func (strategy) ValidateUpdate(_ context.Context, obj, _ runtime.Object) field.ErrorList {
 	return validate(obj.(*v1alpha1.KeyRing))
 }
-
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
 
 // WarningsOnUpdate names unknown keys: a relying party that knows only those holds up every rotation.
 func (strategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []string {
@@ -64,20 +53,29 @@ func (strategy) WarningsOnUpdate(_ context.Context, obj, _ runtime.Object) []str
 
 // GetResetFields keeps server-side apply from owning what the server sets.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetting("status")
+	return stored.ResetField(v1alpha1.SchemeGroupVersion, "status")
 }
 
 // statusStrategy is that of the subresource status: nothing else changes.
 type statusStrategy struct{ strategy }
 
-func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	after, before := obj.(*v1alpha1.KeyRing), old.(*v1alpha1.KeyRing)
 	status, fields, version := after.Status, after.ManagedFields, after.ResourceVersion
 	*after = *before.DeepCopy()
 	after.Status, after.ManagedFields, after.ResourceVersion = status, fields, version
+	if after.Status.Issuer == "" {
+		after.Status.Issuer = s.issuer
+	}
 }
 
-func (statusStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+// ValidateUpdate keeps the issuer: by it an API server knows its storage. Another installation may have taken the storage over.
+func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	for _, ring := range []runtime.Object{old, obj} {
+		if issuer := ring.(*v1alpha1.KeyRing).Status.Issuer; issuer != "" && issuer != s.issuer {
+			return field.ErrorList{field.Invalid(field.NewPath("status", "issuer"), issuer, fmt.Sprintf("must be %s, the issuer of this API server: each installation needs a storage of its own", s.issuer))}
+		}
+	}
 	return nil
 }
 
@@ -86,11 +84,12 @@ func (statusStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.
 }
 
 func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetting("spec")
+	return stored.ResetField(v1alpha1.SchemeGroupVersion, "spec")
 }
 
-func resetting(fieldName string) map[fieldpath.APIVersion]*fieldpath.Set {
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie(fieldName)),
-	}
+// ownerStrategy is that of an API server which records its issuer.
+type ownerStrategy struct{ statusStrategy }
+
+func (ownerStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/clusters"
+	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/apiserver/registry/rights"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/issuer"
@@ -26,8 +28,15 @@ type ContextKind struct {
 	UserName func(namespace, name string) string
 	// Find reads the object live. Its errors are API errors, as the API server of the object gave them.
 	Find func(ctx context.Context, namespace, name string) (ContextFacts, error)
+	// Asserted returns the context for an object of another cluster, which users of that cluster assert; nil for a kind that they can't
+	// assert.
+	Asserted func(object *v1alpha1.ContextObject) *issuer.Context
 	// Username returns the name of an object outside of the cluster; empty if it has none. Its errors are API errors.
 	Username func(ctx context.Context, namespace, name string) (string, error)
+
+	// objects replaces all these functions, in the row of a ContextKind, of which find finds an object.
+	objects *contexts.Kind
+	find    func(namespace, name string) (contexts.Object, error)
 }
 
 // ContextFacts is what is known of a context object.
@@ -54,6 +63,9 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter, usernames Userna
 		Namespaced: true,
 		UserName:   authority.AccountName,
 		Username:   usernames.Username,
+		Asserted: func(object *v1alpha1.ContextObject) *issuer.Context {
+			return &issuer.Context{ServiceAccount: &issuer.ServiceAccount{Namespace: object.Namespace, Name: object.Name, UID: string(object.UID)}}
+		},
 		Find: func(ctx context.Context, namespace, name string) (ContextFacts, error) {
 			account, err := client.ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
@@ -73,14 +85,21 @@ func ServiceAccounts(client corev1client.ServiceAccountsGetter, usernames Userna
 
 // resolveContext checks, in the order that reveals nothing to a caller without rights: may the caller get the object
 // (403), may it act for the object (403), does the object exist (404), is it the one that was meant (409), may it use the
-// identity (403). Its username is looked up last (503 where it is not known).
-func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1alpha1.ContextObject, wi *v1alpha1.WorkloadIdentity) (*issuer.Context, error) {
+// identity (403). Its username is looked up last (503 where it is not known). Users of a workload cluster assert the accounts of their own.
+func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, tr *v1alpha1.TokenRequest, wi *v1alpha1.WorkloadIdentity, cluster *clusters.Cluster) (*issuer.Context, error) {
 	if kind == nil {
 		return nil, nil
 	}
+	object := tr.Spec.ContextObject
 	caller, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewUnauthorized("a token with a context object is issued to authenticated callers only")
+	}
+	if cluster != nil && kind.Asserted != nil {
+		return r.assertedContext(ctx, caller, kind, object, wi)
+	}
+	if kind.objects != nil {
+		return r.resolvePersons(ctx, caller, kind, tr)
 	}
 	resource := kind.Resource.GroupResource()
 	if allowed, err := r.authorized(ctx, caller, "get", kind.object(object)); err != nil {
@@ -100,16 +119,20 @@ func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, object *v1
 		return nil, apierrors.NewInternalError(fmt.Errorf("look up context object %s %s/%s: %w", kind.Kind, object.Namespace, object.Name, err))
 	}
 	if facts.UID != object.UID {
-		return nil, apierrors.NewConflict(resource, object.Name, fmt.Errorf(
-			"the context object has uid %q, the request names uid %q: perhaps it was deleted and created again", facts.UID, object.UID))
+		return nil, otherUID(resource, object, facts.UID)
 	}
-	if err := r.checkUse(ctx, facts.User, wi); err != nil {
+	if err := r.checkUse(ctx, facts.User, identityObject(wi)); err != nil {
 		return nil, err
 	}
 	if facts.Context.Username, err = kind.Username(ctx, object.Namespace, object.Name); err != nil {
 		return nil, err
 	}
 	return facts.Context, nil
+}
+
+func otherUID(resource schema.GroupResource, object *v1alpha1.ContextObject, uid types.UID) error {
+	return apierrors.NewConflict(resource, object.Name, fmt.Errorf(
+		"the context object has uid %q, the request names uid %q: perhaps it was deleted and created again", uid, object.UID))
 }
 
 // checkActsFor proves that the caller acts for the context object: it is the object itself, it may name any object as the
@@ -144,14 +167,13 @@ func identityObject(wi *v1alpha1.WorkloadIdentity) authority.Object {
 	return authority.Object{Kind: authority.WorkloadIdentities, Namespace: wi.Namespace, Name: wi.Name}
 }
 
-func (r *REST) checkUse(ctx context.Context, info user.Info, wi *v1alpha1.WorkloadIdentity) error {
-	resource := v1alpha1.Resource("workloadidentities")
-	if allowed, err := r.authorized(ctx, info, "use", identityObject(wi)); err != nil {
+func (r *REST) checkUse(ctx context.Context, info user.Info, wi authority.Object) error {
+	if allowed, err := r.authorized(ctx, info, "use", wi); err != nil {
 		return err
 	} else if !allowed {
-		return apierrors.NewForbidden(resource, wi.Name, fmt.Errorf(
+		return apierrors.NewForbidden(v1alpha1.Resource(wi.Resource), wi.Name, fmt.Errorf(
 			"context object %q cannot use resource %q in API group %q in the namespace %q: grant it the verb use",
-			info.GetName(), resource.Resource, resource.Group, wi.Namespace))
+			info.GetName(), wi.Resource, wi.Group, wi.Namespace))
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/keyring/keys"
@@ -20,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -45,6 +48,16 @@ func (i identities) Identity(_ context.Context, name string) (*v1alpha1.Workload
 	}, nil
 }
 
+// bindings has one that refers to each identity, elsewhere/bound, and one that cannot be read.
+type bindings struct{}
+
+func (bindings) Refers(_ context.Context, binding, _ types.NamespacedName) (bool, error) {
+	if binding.Name == "unreadable" {
+		return false, apierrors.NewTooManyRequestsError("the storage is busy")
+	}
+	return binding == types.NamespacedName{Namespace: "elsewhere", Name: "bound"}, nil
+}
+
 // reviews is an authorizer that allows what its function does.
 type reviews func(authorizer.Attributes) (bool, error)
 
@@ -60,6 +73,18 @@ func (r reviews) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 type noUsernames struct{}
 
 func (noUsernames) Username(context.Context, string, string) (string, error) { return "", nil }
+
+// noClusters has no cluster of any user.
+type noClusters struct{}
+
+func (noClusters) Of(string) (*identityv1alpha1.WorkloadCluster, error) { return nil, nil }
+
+// noObjects has no ContextKind.
+type noObjects struct{}
+
+func (noObjects) Kind(string, string) (*contexts.Kind, error) { return nil, nil }
+func (noObjects) Supported() []string                         { return nil }
+func (noObjects) ClusterUID(string) (types.UID, error)        { return "", nil }
 
 type counter struct {
 	issued  int
@@ -92,8 +117,8 @@ func newREST(t testing.TB, reviews reviews, ring func() keys.Ring) (*REST, *coun
 	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "account", UID: "uid-of-account"}})
 	c := &counter{}
 	return NewREST(Config{
-		Identities: identities{}, Clock: clock.RealClock{}, Tokens: tokens, Issuer: testIssuer, Lifetimes: lifetimes,
-		Authorizer: reviews, Contexts: []ContextKind{ServiceAccounts(client.CoreV1(), noUsernames{})}, Recorder: c,
+		Identities: identities{}, Bindings: bindings{}, Clock: clock.RealClock{}, Tokens: tokens, Issuer: testIssuer, Lifetimes: lifetimes,
+		Authorizer: reviews, Clusters: noClusters{}, Contexts: []ContextKind{ServiceAccounts(client.CoreV1(), noUsernames{})}, Objects: noObjects{}, Recorder: c,
 	}), c
 }
 

@@ -2,11 +2,13 @@ package tokenrequest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/wording"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -16,25 +18,34 @@ const maxFieldLength = 253
 // validate returns the row of the table that the context object belongs to, nil without one, or all faults
 // of the request as one 422.
 func (r *REST) validate(tr *v1alpha1.TokenRequest) (*ContextKind, error) {
-	var errs field.ErrorList
 	spec := field.NewPath("spec")
-	if d := tr.Spec.Duration; d != nil {
-		if d.Duration == 0 {
-			errs = append(errs, field.Invalid(spec.Child("duration"), d.Duration.String(), fmt.Sprintf("must not be shorter than %s", r.Lifetimes.Min)))
-		} else if _, _, err := r.Lifetimes.Grant(d.Duration); err != nil {
-			errs = append(errs, field.Invalid(spec.Child("duration"), d.Duration.String(), err.Error()))
-		}
+	errs := r.validateDuration(tr.Spec.Duration, spec.Child("duration"))
+	kind, contextErrs, err := r.validateContext(tr.Spec.ContextObject, spec.Child("contextObject"))
+	if err != nil {
+		return nil, err
 	}
-	kind, contextErrs := r.validateContext(tr.Spec.ContextObject, spec.Child("contextObject"))
 	if errs = append(errs, contextErrs...); len(errs) > 0 {
 		return nil, invalid(tr.Name, errs)
 	}
 	return kind, nil
 }
 
-func (r *REST) validateContext(object *v1alpha1.ContextObject, path *field.Path) (*ContextKind, field.ErrorList) {
+func (r *REST) validateDuration(d *metav1.Duration, path *field.Path) field.ErrorList {
+	if d == nil {
+		return nil
+	}
+	if d.Duration == 0 {
+		return field.ErrorList{field.Invalid(path, d.Duration.String(), fmt.Sprintf("must not be shorter than %s", r.Lifetimes.Min))}
+	}
+	if _, _, err := r.Lifetimes.Grant(d.Duration); err != nil {
+		return field.ErrorList{field.Invalid(path, d.Duration.String(), err.Error())}
+	}
+	return nil
+}
+
+func (r *REST) validateContext(object *v1alpha1.ContextObject, path *field.Path) (*ContextKind, field.ErrorList, error) {
 	if object == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var errs field.ErrorList
 	for _, required := range []struct{ name, value string }{
@@ -46,22 +57,39 @@ func (r *REST) validateContext(object *v1alpha1.ContextObject, path *field.Path)
 			errs = append(errs, field.TooLong(path.Child(required.name), "", maxFieldLength))
 		}
 	}
+	if uid := string(object.UID); !identity.Printable(uid) {
+		errs = append(errs, field.Invalid(path.Child("uid"), wording.Abbreviate(uid), "must be printable ASCII without spaces"))
+	}
 	if object.Name != "" && len(object.Name) <= maxFieldLength {
 		for _, message := range validation.NameIsDNSSubdomain(object.Name, false) {
 			errs = append(errs, field.Invalid(path.Child("name"), object.Name, message))
 		}
 	}
 	if len(errs) > 0 {
-		return nil, errs
+		return nil, errs, nil
 	}
-	i := slices.IndexFunc(r.Contexts, func(k ContextKind) bool {
-		return k.APIVersion == object.APIVersion && k.Kind == object.Kind
-	})
-	if i < 0 {
-		return nil, field.ErrorList{field.NotSupported(path.Child("kind"), object.APIVersion+" "+object.Kind, r.supportedContexts())}
+	kind, err := r.kindOf(object)
+	if err != nil {
+		return nil, nil, err
 	}
-	kind := &r.Contexts[i]
-	return kind, validateNamespace(kind, object, path.Child("namespace"))
+	if kind == nil {
+		return nil, field.ErrorList{field.NotSupported(path.Child("kind"), object.APIVersion+" "+object.Kind, r.supportedContexts())}, nil
+	}
+	return kind, validateNamespace(kind, object, path.Child("namespace")), nil
+}
+
+// kindOf is the row of a context object; nil without one.
+func (r *REST) kindOf(object *v1alpha1.ContextObject) (*ContextKind, error) {
+	for i, row := range r.Contexts {
+		if row.APIVersion == object.APIVersion && row.Kind == object.Kind {
+			return &r.Contexts[i], nil
+		}
+	}
+	kind, err := r.Objects.Kind(object.APIVersion, object.Kind)
+	if kind == nil || err != nil {
+		return nil, err
+	}
+	return rowOf(kind), nil
 }
 
 func validateNamespace(kind *ContextKind, object *v1alpha1.ContextObject, path *field.Path) field.ErrorList {
@@ -85,5 +113,5 @@ func (r *REST) supportedContexts() []string {
 	for _, k := range r.Contexts {
 		supported = append(supported, k.APIVersion+" "+k.Kind)
 	}
-	return supported
+	return append(supported, r.Objects.Supported()...)
 }

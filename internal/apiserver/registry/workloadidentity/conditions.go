@@ -56,6 +56,8 @@ func ready(wi *v1alpha1.WorkloadIdentity, now time.Time) metav1.Condition {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, message
 	}
 	switch d, tokens := sum(wi, now), delivered(wi, now); {
+	case Held(wi):
+		no("Deleting", "the identity is being deleted: tokens are issued by its CredentialsBindings alone")
 	case wi.DeletionTimestamp != nil:
 		no("Deleting", "the identity is being deleted: no tokens are issued")
 	case d.Failure != nil:

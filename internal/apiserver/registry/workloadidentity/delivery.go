@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -38,8 +39,10 @@ const (
 // DeliveryREST serves the subresource workloadidentities/delivery: reports that change the caller's own entry in the status of an
 // identity, and nothing else of it.
 type DeliveryREST struct {
-	store *genericregistry.Store
-	clock clock.PassiveClock
+	store     *genericregistry.Store
+	clusters  clusters.Users
+	sightings *clusters.Sightings
+	clock     clock.PassiveClock
 }
 
 var (
@@ -48,11 +51,9 @@ var (
 	_ rest.SubresourceObjectMetaPreserver = &DeliveryREST{}
 )
 
-// NewDeliveryREST returns the subresource of identities.
-func NewDeliveryREST(identities *REST, clock clock.PassiveClock) *DeliveryREST {
-	store := *identities.Store
-	store.UpdateStrategy = deliveryStrategy{store.UpdateStrategy}
-	return &DeliveryREST{store: &store, clock: clock}
+// NewDeliveryREST returns the subresource of identities. Users of clusters report on identities that their cluster may have.
+func NewDeliveryREST(identities *REST, users clusters.Users, sightings *clusters.Sightings, clock clock.PassiveClock) *DeliveryREST {
+	return &DeliveryREST{store: identities.marks, clusters: users, sightings: sightings, clock: clock}
 }
 
 // New implements rest.Storage.
@@ -80,6 +81,11 @@ func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Obje
 	if !ok || user.GetName() == "" || len(user.GetName()) > maxReporter || !utf8.ValidString(user.GetName()) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("deliveries are reported by users whose name is 1 to %d bytes long", maxReporter))
 	}
+	// An identity that objects on a cluster use may be of any namespace: for such a cluster RBAC alone decides.
+	cluster, err := clusters.Narrow(r.clusters, user, request.NamespaceValue(ctx), name, true)
+	if err != nil {
+		return nil, err
+	}
 	if report.Name != "" && report.Name != name {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name %q is not the name in the URL, %q", report.Name, name))
 	}
@@ -104,6 +110,7 @@ func (r *DeliveryREST) Create(ctx context.Context, name string, obj runtime.Obje
 	if err != nil {
 		return nil, err
 	}
+	r.sightings.Saw(cluster, clusters.AgentVersion(ctx))
 	report.UID = updated.(*v1alpha1.WorkloadIdentity).UID
 	return report, nil
 }
@@ -168,23 +175,23 @@ func validateReport(report v1alpha1.DeliveryReportSpec) field.ErrorList {
 	return errs
 }
 
-// deliveryStrategy lets conditions and deliveries change, and nothing else.
-type deliveryStrategy struct{ rest.RESTUpdateStrategy }
+// marksStrategy lets conditions, deliveries and finalizers change, and nothing else.
+type marksStrategy struct{ rest.RESTUpdateStrategy }
 
 // PrepareForUpdate implements rest.RESTUpdateStrategy.
-func (deliveryStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (marksStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newWI, oldWI := obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity)
-	status := newWI.Status
+	status, finalizers := newWI.Status, newWI.Finalizers
 	oldWI.DeepCopyInto(newWI)
-	newWI.Status.Conditions, newWI.Status.Deliveries = status.Conditions, status.Deliveries
+	newWI.Status.Conditions, newWI.Status.Deliveries, newWI.Finalizers = status.Conditions, status.Deliveries, finalizers
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy: reports are validated, and identities from before a rule are reported like others.
-func (deliveryStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+func (marksStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
 	return nil
 }
 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.
-func (deliveryStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+func (marksStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }

@@ -48,7 +48,7 @@ func shown(wi *v1alpha1.WorkloadIdentity, minutes int) string {
 		c := meta.FindStatusCondition(read.Status.Conditions, name)
 		parts = append(parts, fmt.Sprintf("%s=%s %s %s", name, c.Status, c.Reason, c.LastTransitionTime.Sub(start)))
 	}
-	t := table{clocktesting.NewFakePassiveClock(now)}
+	t := newTable(clocktesting.NewFakePassiveClock(now))
 	rows, err := t.ConvertToTable(context.Background(), read, nil)
 	if err != nil {
 		return err.Error()
@@ -171,7 +171,7 @@ func TestReportsChangeNothingElse(t *testing.T) {
 	changed := old.DeepCopy()
 	changed.Labels, changed.Spec.Audiences, changed.Status.Sub, changed.Status.Issuer = map[string]string{"a": "b"}, []string{"x"}, "s", "i"
 	changed.Status.Deliveries = []v1alpha1.Delivery{{Reporter: "a"}}
-	deliveryStrategy{}.PrepareForUpdate(t.Context(), changed, old)
+	marksStrategy{}.PrepareForUpdate(t.Context(), changed, old)
 	want := old.DeepCopy()
 	want.Status.Deliveries = changed.Status.Deliveries
 	if diff := cmp.Diff(want, changed); diff != "" {

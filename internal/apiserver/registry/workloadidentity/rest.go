@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
+	"github.com/credence-id/credence/internal/apiserver/registry/stored"
 	"github.com/credence-id/credence/internal/identity"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -19,8 +20,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/utils/clock"
 )
@@ -28,6 +27,8 @@ import (
 // REST serves the resource workloadidentities.
 type REST struct {
 	*genericregistry.Store
+	// marks is the store for what the server writes into identities that exist.
+	marks      *genericregistry.Store
 	clock      clock.PassiveClock
 	authorizer authorizer.UnconditionalAuthorizer
 	uids       *identityuid.Store
@@ -44,19 +45,13 @@ var (
 // NewREST returns the storage of WorkloadIdentity objects, all of whose tokens are issued under one issuer. The authorizer reviews who may
 // choose a uid.
 func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer identity.Issuer, authorizer authorizer.UnconditionalAuthorizer) (*REST, error) {
-	s := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, issuer: issuer}
-	store := &genericregistry.Store{
-		NewFunc:                   newObject,
-		NewListFunc:               newList,
-		DefaultQualifiedResource:  v1alpha1.Resource("workloadidentities"),
-		SingularQualifiedResource: v1alpha1.Resource("workloadidentity"),
-		PredicateFunc:             predicate,
-		CreateStrategy:            s,
-		UpdateStrategy:            s,
-		DeleteStrategy:            s,
-		ResetFieldsStrategy:       s,
-		TableConvertor:            table{clock.RealClock{}},
-		StorageVersioner:          v1alpha1.SchemeGroupVersion,
+	s := strategy{Strategy: stored.NewStrategy(scheme, true), issuer: issuer}
+	store, err := stored.NewStore(stored.Kind{
+		Version: v1alpha1.SchemeGroupVersion, Resource: "workloadidentities", Singular: "workloadidentity",
+		Object: &v1alpha1.WorkloadIdentity{}, List: &v1alpha1.WorkloadIdentityList{}, Strategy: s, Table: newTable(clock.RealClock{}),
+	}, &generic.StoreOptions{RESTOptions: options, AttrFunc: attributes})
+	if err != nil {
+		return nil, err
 	}
 	uids, err := identityuid.New(options)
 	if err != nil {
@@ -64,9 +59,9 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer i
 	}
 	r := &REST{Store: store, clock: clock.RealClock{}, authorizer: authorizer, uids: uids}
 	store.BeginCreate = r.adopt
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options, AttrFunc: attributes}); err != nil {
-		return nil, fmt.Errorf("set up storage of workloadidentities: %w", err)
-	}
+	marks := *store
+	marks.UpdateStrategy = marksStrategy{s}
+	r.marks = &marks
 	return r, nil
 }
 
@@ -110,14 +105,26 @@ func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjec
 // warning warns about each identity in use before it is validated.
 func (r *REST) warning(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if text := inUse(obj.(*v1alpha1.WorkloadIdentity), r.clock.Now()); text != "" {
-			warning.AddWarning(ctx, "", text)
+		wi := obj.(*v1alpha1.WorkloadIdentity)
+		for _, text := range []string{inUse(wi, r.clock.Now()), stays(wi)} {
+			if text != "" {
+				warning.AddWarning(ctx, "", text)
+			}
 		}
 		if validate == nil {
 			return nil
 		}
 		return validate(ctx, obj)
 	}
+}
+
+// stays returns a warning that the deletion of an identity waits, or an empty text.
+func stays(wi *v1alpha1.WorkloadIdentity) string {
+	if !holds(wi) {
+		return ""
+	}
+	return fmt.Sprintf("WorkloadIdentity %s/%s stays while CredentialsBindings refer to it, of other namespaces as well, and for at least 90 seconds; a user who may update it ends that with: credence identity release %s -n %s --force",
+		wi.Namespace, wi.Name, wi.Name, wi.Namespace)
 }
 
 // inUse is a warning for a user who deletes an identity; empty if no Secret is known to request its tokens.
@@ -157,8 +164,4 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 		return nil, nil, fmt.Errorf("a %T is not a WorkloadIdentity", obj)
 	}
 	return wi.Labels, selectableFields(wi), nil
-}
-
-func predicate(label labels.Selector, field fields.Selector) storage.SelectionPredicate {
-	return storage.SelectionPredicate{Label: label, Field: field, GetAttrs: attributes}
 }

@@ -5,9 +5,11 @@ package workloadidentity
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/stored"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/targets"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,33 +17,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
-	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 type strategy struct {
-	runtime.ObjectTyper
-	names.NameGenerator
+	stored.Strategy
 	issuer identity.Issuer
 }
 
-var (
-	_ rest.RESTCreateStrategy  = strategy{}
-	_ rest.RESTUpdateStrategy  = strategy{}
-	_ rest.RESTDeleteStrategy  = strategy{}
-	_ rest.ResetFieldsStrategy = strategy{}
-)
-
-func (strategy) NamespaceScoped() bool                         { return true }
-func (strategy) AllowCreateOnUpdate(context.Context) bool      { return false }
-func (strategy) AllowUnconditionalUpdate(context.Context) bool { return true }
-func (strategy) Canonicalize(runtime.Object)                   {}
+var _ rest.ResetFieldsStrategy = strategy{}
 
 // PrepareForCreate sets the status, whatever the client sent: by now the server has assigned name, namespace and uid.
 // A subject that is not allowed stays empty; Validate reports it.
-func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	s.Strategy.PrepareForCreate(ctx, obj)
 	wi := obj.(*v1alpha1.WorkloadIdentity)
-	wi.Generation = 1
 	wi.Spec.TargetSystem.ProviderConfig = canonical(wi.Spec.TargetSystem.ProviderConfig)
 	wi.Status = v1alpha1.WorkloadIdentityStatus{Issuer: string(s.issuer)}
 	if subject, err := identity.NewSubject(wi.Namespace, wi.Name, string(wi.UID)); err == nil {
@@ -54,15 +44,16 @@ func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList 
 	return validate(obj.(*v1alpha1.WorkloadIdentity))
 }
 
-// PrepareForUpdate keeps the status: subject and issuer never change, and the rest is reported.
+// PrepareForUpdate keeps the status: subject and issuer never change, and the rest is reported. The finalizer for bindings is taken off only
+// once the identity is being deleted: a manifest lacks it.
 func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	newWI, oldWI := obj.(*v1alpha1.WorkloadIdentity), old.(*v1alpha1.WorkloadIdentity)
 	newWI.Status = oldWI.Status
-	newWI.Spec.TargetSystem.ProviderConfig = canonical(newWI.Spec.TargetSystem.ProviderConfig)
-	newWI.Generation = oldWI.Generation
-	if !equality.Semantic.DeepEqual(newWI.Spec, oldWI.Spec) {
-		newWI.Generation++
+	if holds(oldWI) && oldWI.DeletionTimestamp == nil && !holds(newWI) {
+		newWI.Finalizers = append(newWI.Finalizers, v1alpha1.FinalizerBindings)
 	}
+	newWI.Spec.TargetSystem.ProviderConfig = canonical(newWI.Spec.TargetSystem.ProviderConfig)
+	stored.SetGeneration(newWI, oldWI, !equality.Semantic.DeepEqual(newWI.Spec, oldWI.Spec))
 }
 
 func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
@@ -91,24 +82,20 @@ func (strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []s
 
 // GetResetFields keeps server-side apply from owning what the server sets.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): fieldpath.NewSet(fieldpath.MakePathOrDie("status")),
-	}
+	return stored.ResetField(v1alpha1.SchemeGroupVersion, "status")
 }
 
 // TargetTypeField is the field by which identities can be selected, besides name and namespace.
 const TargetTypeField = "spec.targetSystem.type"
+
+// deletingField selects those that are being deleted. Requests cannot name it.
+const deletingField = "deleting"
 
 func selectableFields(wi *v1alpha1.WorkloadIdentity) fields.Set {
 	return fields.Set{
 		"metadata.name":      wi.Name,
 		"metadata.namespace": wi.Namespace,
 		TargetTypeField:      wi.Spec.TargetSystem.Type,
+		deletingField:        strconv.FormatBool(wi.DeletionTimestamp != nil),
 	}
-}
-
-func newObject() runtime.Object { return &v1alpha1.WorkloadIdentity{} }
-
-func newList() runtime.Object {
-	return &v1alpha1.WorkloadIdentityList{}
 }

@@ -1,56 +1,36 @@
 package workloadidentity
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metatable "k8s.io/apimachinery/pkg/api/meta/table"
+	"github.com/credence-id/credence/internal/apiserver/registry/stored"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
 )
 
-// table is what kubectl get prints.
-type table struct{ clock clock.PassiveClock }
-
-var columns = []metav1.TableColumnDefinition{
-	{Name: "Name", Type: "string", Format: "name", Description: "Name of the identity."},
-	{Name: "Ready", Type: "string", Description: "Whether tokens can be issued, and no delivery is known to fail."},
-	{Name: "Delivered", Type: "string", Description: "How many of the Secrets that ask for tokens have one."},
-	{Name: "Expires", Type: "string", Description: "Time until the first of these tokens expires."},
-	{Name: "Target", Type: "string", Description: "Kind of system that the tokens are presented to."},
-	{Name: "Age", Type: "string", Description: "Time since the identity was created."},
-	{Name: "Last Failure", Type: "string", Priority: 1, Description: "Why a Secret has no new token."},
-	{Name: "Subject", Type: "string", Priority: 1, Description: "The sub claim of the identity's tokens."},
-	{Name: "Audiences", Type: "string", Priority: 1, Description: "The aud claim of the identity's tokens."},
-}
-
-// ConvertToTable implements rest.TableConvertor.
-func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
-	out := &metav1.Table{}
-	if list, err := meta.ListAccessor(obj); err == nil {
-		out.ResourceVersion = list.GetResourceVersion()
-		out.Continue = list.GetContinue()
-		out.RemainingItemCount = list.GetRemainingItemCount()
-	} else if single, err := meta.CommonAccessor(obj); err == nil {
-		out.ResourceVersion = single.GetResourceVersion()
+// newTable is what kubectl get prints, with times as they are at that moment.
+func newTable(clock clock.PassiveClock) stored.Table[*v1alpha1.WorkloadIdentity] {
+	return stored.Table[*v1alpha1.WorkloadIdentity]{
+		Columns: []metav1.TableColumnDefinition{
+			{Name: "Name", Type: "string", Format: "name", Description: "Name of the identity."},
+			{Name: "Ready", Type: "string", Description: "Whether tokens can be issued, and no delivery is known to fail."},
+			{Name: "Delivered", Type: "string", Description: "How many of the Secrets that ask for tokens have one."},
+			{Name: "Expires", Type: "string", Description: "Time until the first of these tokens expires."},
+			{Name: "Target", Type: "string", Description: "Kind of system that the tokens are presented to."},
+			{Name: "Age", Type: "string", Description: "Time since the identity was created."},
+			{Name: "Last Failure", Type: "string", Priority: 1, Description: "Why a Secret has no new token."},
+			{Name: "Subject", Type: "string", Priority: 1, Description: "The sub claim of the identity's tokens."},
+			{Name: "Audiences", Type: "string", Priority: 1, Description: "The aud claim of the identity's tokens."},
+		},
+		Cells: func(wi *v1alpha1.WorkloadIdentity, name, age string) []any {
+			cells := append([]any{name}, deliveryCells(wi, clock.Now())...)
+			return append(cells, wi.Spec.TargetSystem.Type, age, lastFailure(wi, clock.Now()), wi.Status.Sub, strings.Join(wi.Spec.Audiences, ","))
+		},
 	}
-	if opts, ok := options.(*metav1.TableOptions); !ok || !opts.NoHeaders {
-		out.ColumnDefinitions = columns
-	}
-	rows, err := metatable.MetaToTableRow(obj, func(obj runtime.Object, _ metav1.Object, name, age string) ([]any, error) {
-		wi := obj.(*v1alpha1.WorkloadIdentity)
-		cells := append([]any{name}, deliveryCells(wi, t.clock.Now())...)
-		cells = append(cells, wi.Spec.TargetSystem.Type, age, lastFailure(wi, t.clock.Now()), wi.Status.Sub, strings.Join(wi.Spec.Audiences, ","))
-		return cells, nil
-	})
-	out.Rows = rows
-	return out, err
 }
 
 // deliveryCells are Ready, Delivered and Expires.

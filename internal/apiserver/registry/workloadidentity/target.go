@@ -65,21 +65,9 @@ func parse(system v1alpha1.TargetSystem) (target.Config, field.ErrorList) {
 // validateAccount checks that the new configuration is of the same account as the old one: a tenant, a subscription and a
 // project never change, nor do they go away, once they are set.
 func validateAccount(config, old target.Config) field.ErrorList {
-	if old == nil {
-		return nil
-	}
 	var errs field.ErrorList
-	for _, was := range old.Account() {
-		var is string
-		if config != nil {
-			account := config.Account()
-			if i := slices.IndexFunc(account, func(f target.Fixed) bool { return f.Path.String() == was.Path.String() }); i >= 0 {
-				is = account[i].Value
-			}
-		}
-		if was.Value != "" && is != was.Value {
-			errs = append(errs, field.Invalid(was.Path, is, fmt.Sprintf("is immutable once set: it was %s; another account is another identity", was.Value)))
-		}
+	for _, moved := range target.Moved(old, config) {
+		errs = append(errs, field.Invalid(moved.Path, moved.Is, fmt.Sprintf("is immutable once set: it was %s; another account is another identity", moved.Was)))
 	}
 	return errs
 }

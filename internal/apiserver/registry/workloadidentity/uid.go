@@ -22,6 +22,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 	"github.com/credence-id/credence/internal/apiserver/registry/rights"
+	"github.com/credence-id/credence/internal/apiserver/registry/stored"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/wording"
 )
@@ -120,12 +121,7 @@ func expectGivenUID(ctx context.Context, obj, old runtime.Object) (runtime.Objec
 // takingUID takes the uid of a new object once it is valid. As that is for good, it comes when nothing is left that could refuse the
 // object but another one of its name: with lookUp, that is looked for first.
 func (r *REST) takingUID(validate rest.ValidateObjectFunc, dryRun []string, lookUp bool) rest.ValidateObjectFunc {
-	return func(ctx context.Context, obj runtime.Object) error {
-		if validate != nil {
-			if err := validate(ctx, obj); err != nil {
-				return err
-			}
-		}
+	return stored.Then(validate, func(ctx context.Context, obj runtime.Object) error {
 		wi := obj.(*v1alpha1.WorkloadIdentity)
 		if lookUp {
 			if err := r.checkFree(ctx, wi.Name); err != nil {
@@ -140,7 +136,7 @@ func (r *REST) takingUID(validate rest.ValidateObjectFunc, dryRun []string, look
 			return invalidField(wi, field.Invalid(uidPath, wi.UID, "is, or was, the uid of another identity: leave it out"))
 		}
 		return storeerr.InterpretCreateError(err, v1alpha1.Resource("workloadidentities"), wi.Name)
-	}
+	})
 }
 
 // checkFree returns an error if there is an object of the name. Only one that the watch cache has is looked for in the storage.

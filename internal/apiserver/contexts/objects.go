@@ -1,0 +1,183 @@
+package contexts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/credence-id/credence/internal/apiserver/contextkind"
+)
+
+// view states what is kept of the objects of a resource: what objects of a kind use, and the keys of candidates by the text of the
+// expression.
+type view struct {
+	kind *contextkind.Kind
+	// spec distinguishes the kind from an earlier version of it.
+	spec string
+	keys map[string]contextkind.CandidateKey
+}
+
+// same reports whether two views keep the same.
+func (v view) same(other view) bool {
+	return v.spec == other.spec && slices.Equal(slices.Sorted(maps.Keys(v.keys)), slices.Sorted(maps.Keys(other.keys)))
+}
+
+// object is what is kept of one object.
+type object struct {
+	metav1.ObjectMeta
+	kind string
+	uses contextkind.Uses
+	keys map[string]string
+	// renewal is when new tokens were requested, by an annotation of the object; empty without it.
+	renewal string
+}
+
+// objects follows the objects of a resource, which are listed once.
+type objects struct {
+	resource schema.GroupVersionResource
+	view     view
+	// number distinguishes it from other readers of a Follower.
+	number   uint64
+	informer cache.SharedIndexInformer
+	stop     context.CancelFunc
+	// failed is why the last list or watch could not be started, and nil after a complete list. While the API does not answer, objects may
+	// have changed, so none counts until all are listed again.
+	failed atomic.Pointer[error]
+}
+
+func newObjects(client dynamic.Interface, resource schema.GroupVersionResource, v view) (*objects, error) {
+	o := &objects{resource: resource, view: v}
+	reader := client.Resource(resource)
+	indexers := cache.Indexers{}
+	for text := range v.keys {
+		indexers[text] = func(found any) ([]string, error) {
+			if key := found.(*object).keys[text]; key != "" {
+				return []string{key}, nil
+			}
+			return nil, nil
+		}
+	}
+	o.informer = cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := reader.List(ctx, options)
+			if err != nil {
+				o.failed.Store(&err) // until a watch has begun: there may be more pages
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			events, err := reader.Watch(ctx, options)
+			switch {
+			case err != nil:
+				o.failed.Store(&err)
+				return nil, err
+			case options.SendInitialEvents == nil || !*options.SendInitialEvents:
+				o.failed.Store(nil) // it begins at a list that was read to its end
+				return events, nil
+			}
+			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+				if mark, ok := event.Object.(metav1.Object); ok && event.Type == watch.Bookmark && mark.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+					o.failed.Store(nil)
+				}
+				return event, true
+			}), nil
+		},
+	}, client), &unstructured.Unstructured{}, 0, indexers)
+	if err := o.informer.SetTransform(o.keep); err != nil {
+		return nil, fmt.Errorf("follow %s: %w", resource.GroupResource(), err)
+	}
+	return o, nil
+}
+
+// keep is what is kept of an object that was read.
+func (o *objects) keep(read any) (any, error) {
+	content, ok := read.(*unstructured.Unstructured)
+	if !ok {
+		return read, nil
+	}
+	// Expressions are bounded by their cost.
+	ctx := context.Background()
+	kept := &object{
+		ObjectMeta: metav1.ObjectMeta{Namespace: content.GetNamespace(), Name: content.GetName(), UID: content.GetUID(), ResourceVersion: content.GetResourceVersion(), CreationTimestamp: content.GetCreationTimestamp()},
+		kind:       content.GetKind(),
+	}
+	if o.view.kind != nil {
+		kept.uses = o.view.kind.Uses(ctx, content.Object, content.GetNamespace())
+		kept.renewal = renewal(content)
+	}
+	for text, key := range o.view.keys {
+		// A candidate without a key is related to nothing.
+		if found, err := key.Of(ctx, content.Object); err == nil && found != "" {
+			if kept.keys == nil {
+				kept.keys = map[string]string{}
+			}
+			kept.keys[text] = found
+		}
+	}
+	return kept, nil
+}
+
+// ready returns an API error while the objects are not known.
+func (o *objects) ready() error {
+	name := o.resource.GroupResource().String()
+	if failed := o.failed.Load(); failed != nil {
+		return unknown("%s cannot be read: %v", name, *failed)
+	}
+	if !o.informer.HasSynced() {
+		return unknown("%s have not been read yet", name)
+	}
+	return nil
+}
+
+// get returns the object of a name, or nil.
+func (o *objects) get(namespace, name string) (*object, error) {
+	if err := o.ready(); err != nil {
+		return nil, err
+	}
+	found, exists, err := o.informer.GetStore().GetByKey(cache.NewObjectName(namespace, name).String())
+	if err != nil || !exists {
+		return nil, err
+	}
+	return found.(*object), nil
+}
+
+// related returns the one object that has a key, and an error unless there is exactly one.
+func (o *objects) related(text, key string) (*object, error) {
+	if err := o.ready(); err != nil {
+		return nil, err
+	}
+	var found []any
+	if key != "" {
+		var err error
+		if found, err = o.informer.GetIndexer().ByIndex(text, key); err != nil {
+			return nil, err
+		}
+	}
+	if len(found) == 1 {
+		return found[0].(*object), nil
+	}
+	var names []string
+	for _, each := range found {
+		names = append(names, each.(*object).Name)
+	}
+	slices.Sort(names)
+	return nil, fmt.Errorf("%d %s have the key %q%s, and one is needed", len(found), o.resource.Resource, key, listed(names))
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(names[:min(len(names), 3)], ", ") + ")"
+}

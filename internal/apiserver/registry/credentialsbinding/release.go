@@ -1,0 +1,112 @@
+package credentialsbinding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+// Holds keeps identities that are being deleted while bindings refer to them.
+type Holds interface {
+	Held(ctx context.Context) ([]v1alpha1.WorkloadIdentity, error)
+	// Refer is called with the names of the bindings that refer to an identity; without any it is released.
+	Refer(ctx context.Context, held *v1alpha1.WorkloadIdentity, bindings []string) error
+}
+
+// settled is how long after its deletion an identity is not released. A binding that was checked before the deletion is stored by then: no
+// request takes longer than a minute, and the clocks of replicas may differ by half of one.
+const settled = 90 * time.Second
+
+// Release releases the identities to which no binding refers any more, and writes into the others which bindings refer to them. Each
+// replica may call it.
+func (r *REST) Release(ctx context.Context, holds Holds, now time.Time) error {
+	held, err := holds.Held(ctx)
+	if err != nil || len(held) == 0 {
+		return err
+	}
+	obj, err := r.Store.List(request.WithNamespace(ctx, ""), &metainternalversion.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list bindings: %w", err)
+	}
+	return release(ctx, holds, held, obj.(*v1alpha1.CredentialsBindingList).Items, now)
+}
+
+func release(ctx context.Context, holds Holds, held []v1alpha1.WorkloadIdentity, items []v1alpha1.CredentialsBinding, now time.Time) error {
+	referrers := map[v1alpha1.CredentialsReference][]string{}
+	for _, binding := range items {
+		if to := binding.WorkloadIdentityRef; to != nil {
+			referrers[*to] = append(referrers[*to], binding.Namespace+"/"+binding.Name)
+		}
+	}
+	var errs []error
+	for i := range held {
+		wi := &held[i]
+		bindings := referrers[v1alpha1.CredentialsReference{Namespace: wi.Namespace, Name: wi.Name}]
+		if len(bindings) == 0 && now.Sub(wi.DeletionTimestamp.Time) < settled {
+			continue
+		}
+		slices.Sort(bindings)
+		if err := holds.Refer(ctx, wi, bindings); err != nil {
+			errs = append(errs, fmt.Errorf("release WorkloadIdentity %s/%s: %w", wi.Namespace, wi.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Rehold holds the identities to which bindings refer, and that are not held: after a restore, or made anew under their bindings.
+func (r *REST) Rehold(ctx context.Context) error {
+	obj, err := r.Store.List(request.WithNamespace(ctx, ""), &metainternalversion.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return fmt.Errorf("list bindings: %w", err)
+	}
+	return r.references.rehold(ctx, obj.(*v1alpha1.CredentialsBindingList).Items)
+}
+
+func (r references) rehold(ctx context.Context, bindings []v1alpha1.CredentialsBinding) error {
+	seen := map[v1alpha1.CredentialsReference]bool{}
+	var errs []error
+	for _, binding := range bindings {
+		to := binding.WorkloadIdentityRef
+		if to == nil || seen[*to] {
+			continue
+		}
+		seen[*to] = true
+		wi, err := r.find(ctx, to)
+		if err == nil && wi.DeletionTimestamp == nil && !slices.Contains(wi.Finalizers, v1alpha1.FinalizerBindings) {
+			err = r.identities.Hold(request.WithNamespace(ctx, to.Namespace), to.Name, false)
+		}
+		// One that is deleted meanwhile is not held any more.
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			errs = append(errs, fmt.Errorf("hold WorkloadIdentity %s: %w", nameOf(to), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Refers reports whether a binding refers to an identity. A binding that does not, as far as the watch cache knows, is read from the storage.
+func (r *REST) Refers(ctx context.Context, binding, identity types.NamespacedName) (bool, error) {
+	ctx = request.WithNamespace(ctx, binding.Namespace)
+	for _, version := range []string{"0", ""} {
+		obj, err := r.Store.Get(ctx, binding.Name, &metav1.GetOptions{ResourceVersion: version})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return false, err
+		}
+		if to := obj.(*v1alpha1.CredentialsBinding).WorkloadIdentityRef; to != nil && to.Namespace == identity.Namespace && to.Name == identity.Name {
+			return true, nil
+		}
+	}
+	return false, nil
+}

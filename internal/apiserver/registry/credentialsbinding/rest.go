@@ -1,0 +1,43 @@
+package credentialsbinding
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/generic"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/registry/stored"
+)
+
+// REST serves the resource credentialsbindings.
+type REST struct {
+	stored.Reviewed[*v1alpha1.CredentialsBinding]
+	references references
+}
+
+var (
+	_ rest.StandardStorage    = &REST{}
+	_ rest.ShortNamesProvider = &REST{}
+	_ rest.CategoriesProvider = &REST{}
+)
+
+// NewREST returns the storage of CredentialsBindings. The authorizer reviews what their writers may refer to.
+func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, identities Identities, authorizer authorizer.UnconditionalAuthorizer) (*REST, error) {
+	s := strategy{stored.NewStrategy(scheme, true)}
+	store, err := stored.NewStore(stored.Kind{
+		Version: v1alpha1.SchemeGroupVersion, Resource: "credentialsbindings", Singular: "credentialsbinding",
+		Object: &v1alpha1.CredentialsBinding{}, List: &v1alpha1.CredentialsBindingList{}, Strategy: s, Table: table,
+	}, &generic.StoreOptions{RESTOptions: options})
+	if err != nil {
+		return nil, err
+	}
+	r := references{identities, authorizer}
+	return &REST{stored.Reviewed[*v1alpha1.CredentialsBinding]{Store: store, Review: r.check}, r}, nil
+}
+
+// ShortNames implements rest.ShortNamesProvider.
+func (*REST) ShortNames() []string { return []string{"cb"} }
+
+// Categories implements rest.CategoriesProvider.
+func (*REST) Categories() []string { return []string{"credence"} }

@@ -1,0 +1,109 @@
+package membership_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/credence-id/credence/internal/membership"
+	"github.com/credence-id/credence/test/testkit"
+)
+
+// tokenOf is a token without a signature.
+func tokenOf(account string, issued time.Time) string {
+	claims := fmt.Sprintf(`{"sub":"system:serviceaccount:%s","iat":%d,"exp":%d,"kubernetes.io":{"secret":{"name":"east","uid":"u"}}}`,
+		account, issued.Unix(), issued.Add(membership.Lifetime).Unix())
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+}
+
+// accounts issue tokens by a clock, or fail while err is set.
+type accounts struct {
+	clock *testingclock.FakeClock
+	err   error
+	asked []authenticationv1.TokenRequestSpec
+}
+
+func (a *accounts) CreateToken(_ context.Context, account string, request *authenticationv1.TokenRequest, _ metav1.CreateOptions) (*authenticationv1.TokenRequest, error) {
+	a.asked = append(a.asked, request.Spec)
+	if a.err != nil {
+		return nil, a.err
+	}
+	request.Status.Token = tokenOf("workload-clusters:"+account, a.clock.Now())
+	return request, nil
+}
+
+// A token is renewed when a quarter of its life is over, bound to the same Secret, and stays while it can't be.
+func TestKeeper(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	fake := &accounts{clock: testingclock.NewFakeClock(start)}
+	folder := t.TempDir()
+	file := filepath.Join(folder, "agent.token")
+	if err := os.WriteFile(file, []byte(tokenOf("workload-clusters:east-agent", start)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	issued := func() time.Time {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := membership.Parse(string(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token.Issued
+	}
+	keeper := &membership.Keeper{Accounts: fake, Folder: folder, Clock: fake.clock, Log: slog.New(slog.DiscardHandler)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- keeper.Run(ctx) }()
+	looked := func() {
+		t.Helper()
+		testkit.Eventually(t, "the keeper has looked", fake.clock.HasWaiters)
+	}
+	looked()
+	if len(fake.asked) != 0 {
+		t.Fatalf("a token that is not due was renewed: %+v", fake.asked)
+	}
+	fake.err = errors.New("away")
+	fake.clock.Step(membership.Lifetime / 4)
+	looked()
+	if len(fake.asked) != 1 || !issued().Equal(start) {
+		t.Fatalf("%d requests, the token was issued at %s: want one that failed", len(fake.asked), issued())
+	}
+	if spec := fake.asked[0]; *spec.ExpirationSeconds != 172800 || spec.BoundObjectRef == nil || spec.BoundObjectRef.Kind != "Secret" || spec.BoundObjectRef.Name != "east" || spec.BoundObjectRef.UID != "u" {
+		t.Errorf("requested %+v", spec)
+	}
+	fake.err = nil
+	fake.clock.Step(5 * time.Minute)
+	looked()
+	if !issued().After(start) {
+		t.Errorf("the token was issued at %s, want a new one", issued())
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Only tokens of joined clusters are read as such.
+func TestParse(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	if token, err := membership.Parse(tokenOf("workload-clusters:east-agent", now) + "\n"); err != nil || token.Account != "east-agent" || token.Secret.Name != "east" || token.Due(now) {
+		t.Errorf("%+v, %v", token, err)
+	}
+	for _, other := range []string{"", "a.b", "a.b.c", "e30.e30.e30", "e30.bnVsbA.x", tokenOf("shop:cart", now), tokenOf("workload-clusters:", now)} {
+		if token, err := membership.Parse(other); err == nil {
+			t.Errorf("%q is %+v", other, token)
+		}
+	}
+}
