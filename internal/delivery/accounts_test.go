@@ -65,6 +65,17 @@ func (w *world) editAccount(change func(*corev1.ServiceAccount)) {
 	}
 }
 
+// requestsTokens reports whether the account still has the annotation that requests new tokens.
+func (w *world) requestsTokens() bool {
+	w.t.Helper()
+	var a corev1.ServiceAccount
+	if err := w.client.Get(w.t.Context(), web, &a); err != nil {
+		w.t.Fatal(err)
+	}
+	_, there := a.Annotations[v1alpha1.AnnotationOperation]
+	return there
+}
+
 func TestSecretsOfAnAccount(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
 	w.addIdentity("ns", "banana", "u1")
@@ -112,7 +123,7 @@ func TestSecretsOfAnAccount(t *testing.T) {
 func TestInAnotherClusterThereIsNoContext(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
 	w.addIdentity("ns", "banana", "u1")
-	w.requestor.OneCluster = false
+	w.requestor.NamesAccounts = false
 	w.lookAtAccount()
 	w.look("ns/" + tokensecret.NameFor("web", "banana"))
 	if len(w.tokens) != 1 || w.tokens[0].context != nil {
@@ -241,28 +252,20 @@ func TestAnAccountAsksForNewTokens(t *testing.T) {
 	w.editAccount(func(a *corev1.ServiceAccount) {
 		a.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken
 	})
-	renewals := func() bool {
-		var a corev1.ServiceAccount
-		if err := w.client.Get(t.Context(), web, &a); err != nil {
-			t.Fatal(err)
-		}
-		_, there := a.Annotations[v1alpha1.AnnotationOperation]
-		return there
-	}
 	w.lookAtAccount()
 	for _, key := range keys {
 		if _, ok := w.queued[key]; !ok {
 			t.Errorf("%s is not looked at", key)
 		}
 		w.lookAtAccount()
-		if !renewals() {
+		if !w.requestsTokens() {
 			t.Fatalf("the annotation is gone before %s has its token", key)
 		}
 		w.look(key)
 	}
 	w.lookAtAccount()
-	if renewals() || len(w.tokens) != 4 {
-		t.Errorf("annotation there: %t; %d tokens were requested, want 4", renewals(), len(w.tokens))
+	if w.requestsTokens() || len(w.tokens) != 4 {
+		t.Errorf("annotation there: %t; %d tokens were requested, want 4", w.requestsTokens(), len(w.tokens))
 	}
 	w.pass(time.Minute)
 	for _, key := range keys {
@@ -273,7 +276,32 @@ func TestAnAccountAsksForNewTokens(t *testing.T) {
 	}
 }
 
-// A Secret that is not wanted any more never gets the requested token.
+// A token that was on its way when the account requested new ones does not answer the request.
+func TestATokenOnItsWayAnswersNoRequest(t *testing.T) {
+	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana"))
+	w.addIdentity("ns", "banana", "u1")
+	w.lookAtAccount()
+	key := "ns/" + tokensecret.NameFor("web", "banana")
+	w.onPatch = func(client.Object) {
+		w.onPatch = nil
+		w.editAccount(func(a *corev1.ServiceAccount) {
+			a.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken
+		})
+		w.lookAtAccount()
+	}
+	w.look(key)
+	w.pass(time.Minute)
+	w.look(key)
+	if len(w.tokens) != 2 {
+		t.Errorf("%d tokens were requested, want a second one", len(w.tokens))
+	}
+	w.lookAtAccount()
+	if w.requestsTokens() {
+		t.Error("the annotation is still there")
+	}
+}
+
+// A Secret that is deleted, as no pod mounts it any more, is not waited for.
 func TestAnAskEndsWithoutSecretsThatAreGone(t *testing.T) {
 	w := newWorld(t, enabledNamespace("ns"), account("ns", "web", "banana,cherry"))
 	w.addIdentity("ns", "banana", "u1")
@@ -286,11 +314,13 @@ func TestAnAskEndsWithoutSecretsThatAreGone(t *testing.T) {
 	w.look("ns/" + tokensecret.NameFor("web", "banana"))
 	w.editAccount(func(a *corev1.ServiceAccount) { a.Annotations[v1alpha1.AnnotationAccountIdentities] = "banana" })
 	w.lookAtAccount()
-	var got corev1.ServiceAccount
-	if err := w.client.Get(t.Context(), web, &got); err != nil {
-		t.Fatal(err)
+	if !w.requestsTokens() {
+		t.Error("the annotation is gone while a pod may still have the Secret that has no new token")
 	}
-	if _, renewals := got.Annotations[v1alpha1.AnnotationOperation]; renewals {
+	w.pass(accounts.ReleasedLook)
+	w.lookAtAccount()
+	w.lookAtAccount() // as the Secret is gone
+	if w.requestsTokens() {
 		t.Error("the annotation is still there: it waits for the Secret of an identity that the account does not name any more")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/accounts"
+	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/gates"
 	"github.com/credence-id/credence/internal/delivery/outage"
@@ -38,16 +41,22 @@ type Config struct {
 	// Workload is the cluster of the Secrets, service accounts and pods.
 	Workload   *rest.Config
 	Identities Identities
+	Bindings   Bindings
 	Tokens     secrets.Tokens
 	Keys       secrets.Keys
+	// Deliveries are what the identity cluster wants delivered for its context objects; nil: nothing.
+	Deliveries contexts.Deliveries
 	Reviews    authority.Reviewer
 	// Reports, if not nil, takes reports for the status of identities.
 	Reports  reports.Sender
 	Events   workload.Events
 	Registry prometheus.Registerer
 
-	// OneCluster reports whether the identities are of the workload cluster too, so that its service accounts can be contexts.
-	OneCluster bool
+	// NamesAccounts reports whether tokens can have a service account of the workload cluster as their context: the identities are of this
+	// cluster, or the identity cluster knows it as a WorkloadCluster.
+	NamesAccounts bool
+	// Delivery is how tokens come to pods of namespaces without the label for it; empty: by Secrets.
+	Delivery string
 	// Namespaces are those of the workload cluster that are looked at; empty: all, and Secrets where a RoleBinding of package
 	// bindings lets them be read.
 	Namespaces []string
@@ -72,6 +81,15 @@ type Identities interface {
 	Retain(keep func(namespace string) bool)
 }
 
+// Bindings finds CredentialsBindings of the identity cluster. Its errors are those of the API.
+type Bindings interface {
+	secrets.Bindings
+	// Each shows the bindings of all namespaces that are followed.
+	Each(visit func(*v1alpha1.CredentialsBinding))
+	// Retain drops all namespaces but those that keep reports.
+	Retain(keep func(namespace string) bool)
+}
+
 const defaultConcurrency = 8
 
 // Agent is the controllers of the agent.
@@ -79,8 +97,12 @@ type Agent struct {
 	controllers
 	manager    manager.Manager
 	identities Identities
+	bindings   Bindings
 	watch      *secretwatch.Cache // nil: of fixed namespaces
+	namespaces []string           // these
+	delivery   string             // of namespaces without the label for it
 	secrets    queue              // of secrets.Controller
+	wanted     queue              // of contexts.Controller
 	services   queue              // of accounts.Controller
 	pods       queue              // of gates.Controller
 	served     queue              // of bindings.Release
@@ -106,7 +128,7 @@ func New(config Config) (*Agent, error) {
 		return nil, err
 	}
 	config.Window = window
-	agent := &Agent{identities: config.Identities, ready: make(chan struct{})}
+	agent := &Agent{identities: config.Identities, bindings: config.Bindings, namespaces: config.Namespaces, delivery: config.Delivery, ready: make(chan struct{})}
 	if agent.manager, err = manager.New(config.Workload, agent.options(config)); err != nil {
 		return nil, fmt.Errorf("prepare the caches of the workload cluster: %w", err)
 	}
@@ -144,7 +166,12 @@ func (a *Agent) options(config Config) manager.Options {
 }
 
 // serves reports whether the agent has the Secrets of a namespace.
-func (a *Agent) serves(namespace string) bool { return a.watch == nil || a.watch.Serves(namespace) }
+func (a *Agent) serves(namespace string) bool {
+	if a.watch == nil {
+		return slices.Contains(a.namespaces, namespace)
+	}
+	return a.watch.Serves(namespace)
+}
 
 // cluster is the workload cluster, as the controllers see it.
 type cluster struct {
@@ -161,30 +188,31 @@ type cluster struct {
 // controllers are those of the agent, without what they watch.
 type controllers struct {
 	requestor *secrets.Controller
+	contexts  *contexts.Controller // nil: nothing is delivered for context objects
 	accounts  *accounts.Controller
 	gates     *gates.Controller
 	recorder  *Recorder
 }
 
 func newControllers(config Config, c cluster) controllers {
-	ledger, failed, renewals := &secrets.Ledger{}, &accounts.Ledger{}, accounts.NewRenewals()
+	ledger, failed, wanted, renewals := &secrets.Ledger{}, &accounts.Ledger{}, &contexts.Ledger{}, accounts.NewRenewals()
 	silences := outage.New(config.Clock, config.Random, c.secrets)
-	recorder := newRecorder(config.Clock, ledger, silences)
+	recorder := newRecorder(config.Clock, ledger, wanted, silences)
 	var reporter *reports.Reporter
 	if config.Reports != nil {
 		reporter = reports.New(config.Reports, config.Clock, config.Log)
 	}
-	return controllers{
+	made := controllers{
 		requestor: secrets.New(secrets.Needs{
 			Client: c.client, Live: c.live,
-			Identities: config.Identities, Tokens: config.Tokens, Keys: config.Keys, Reviews: config.Reviews,
-			OneCluster: config.OneCluster, Window: config.Window, Duration: config.Duration, Clock: config.Clock, Random: config.Random,
+			Identities: config.Identities, Bindings: config.Bindings, Tokens: config.Tokens, Keys: config.Keys, Reviews: config.Reviews,
+			NamesAccounts: config.NamesAccounts, Window: config.Window, Duration: config.Duration, Clock: config.Clock, Random: config.Random,
 			Events: config.Events, Recorder: recorder, Ledger: ledger, Outage: silences, Renewals: renewals, Reports: reporter,
 			AccountDone: func(account types.NamespacedName) { c.services(account, 0) }, Log: config.Log,
 		}),
 		accounts: accounts.New(accounts.Needs{
 			Client: c.client, Live: c.live, Identities: config.Identities, Reviews: config.Reviews, Clock: config.Clock, Random: config.Random,
-			Events: config.Events, Renewals: renewals, Queue: c.secrets, Serves: c.serves, Failures: failed, Pods: c.pods, Log: config.Log,
+			Events: config.Events, Renewals: renewals, Queue: c.secrets, Serves: c.serves, Failures: failed, Pods: c.pods, Delivery: config.Delivery, Log: config.Log,
 		}),
 		gates: gates.New(gates.Needs{
 			Client: c.client, Clock: config.Clock, Events: config.Events,
@@ -194,6 +222,14 @@ func newControllers(config Config, c cluster) controllers {
 		}),
 		recorder: recorder,
 	}
+	if config.Deliveries != nil {
+		made.contexts = contexts.New(contexts.Needs{
+			Client: c.client, Live: c.live, Deliveries: config.Deliveries, Serves: c.serves, Clock: config.Clock, Random: config.Random,
+			Events: config.Events, Ledger: wanted, Log: config.Log,
+		})
+		made.requestor.Contexts = made.contexts
+	}
+	return made
 }
 
 // Run runs the controllers until ctx is done.

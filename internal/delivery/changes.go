@@ -11,18 +11,25 @@ import (
 
 	profilesv1alpha1 "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
 // IdentityChanged handles an identity that appeared, changed or went.
 func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 	ctx := context.Background()
-	var secrets corev1.SecretList
-	if err := a.manager.GetCache().List(ctx, &secrets, client.MatchingFields{identityIndex: identity.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := a.lookAtSecrets(ctx, identityIndex, identity); err != nil {
 		return // not read yet: all will be looked at
 	}
-	for i := range secrets.Items {
-		a.secrets.add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
+	var bindings []types.NamespacedName
+	a.bindings.Each(func(binding *v1alpha1.CredentialsBinding) {
+		if to := binding.WorkloadIdentityRef; to != nil && to.Namespace == identity.Namespace && to.Name == identity.Name {
+			bindings = append(bindings, client.ObjectKeyFromObject(binding))
+		}
+	})
+	for _, binding := range bindings {
+		a.BindingChanged(binding)
 	}
 	list := accountList()
 	if err := a.manager.GetCache().List(ctx, list, client.InNamespace(identity.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -35,12 +42,62 @@ func (a *Agent) IdentityChanged(identity types.NamespacedName) {
 	}
 }
 
+// BindingChanged handles a CredentialsBinding that appeared, changed or went.
+func (a *Agent) BindingChanged(binding types.NamespacedName) {
+	_ = a.lookAtSecrets(context.Background(), bindingIndex, binding) // not read yet: all will be looked at
+}
+
+// DeliveryChanged handles a delivery that appeared, changed or went.
+func (a *Agent) DeliveryChanged(delivery *identityv1alpha1.ContextDelivery) {
+	if secret := delivery.Spec.Secret; secret.Name != "" {
+		a.lookAtDelivery(types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name})
+		return
+	}
+	a.lookAtMarked(func(secret *corev1.Secret) bool { return contexts.ObjectOf(secret) == delivery.Spec.ContextObject.UID })
+}
+
+// DeliveriesKnown handles that all deliveries have been read: Secrets that none of them needs go, and the others may have tokens.
+func (a *Agent) DeliveriesKnown() { a.lookAtMarked(func(*corev1.Secret) bool { return true }) }
+
+// lookAtMarked has those Secrets looked at that were made for deliveries.
+func (a *Agent) lookAtMarked(concerned func(*corev1.Secret) bool) {
+	var secrets corev1.SecretList
+	if err := a.manager.GetCache().List(context.Background(), &secrets, client.UnsafeDisableDeepCopy); err != nil {
+		return // not read yet: all will be looked at
+	}
+	for i := range secrets.Items {
+		if contexts.Marked(&secrets.Items[i]) && concerned(&secrets.Items[i]) {
+			a.lookAtDelivery(client.ObjectKeyFromObject(&secrets.Items[i]))
+		}
+	}
+}
+
+func (a *Agent) lookAtDelivery(secret types.NamespacedName) {
+	a.wanted.add(secret, 0)
+	a.secrets.add(secret, 0)
+}
+
+// lookAtSecrets has the Secrets looked at that name an object.
+func (a *Agent) lookAtSecrets(ctx context.Context, index string, object types.NamespacedName) error {
+	var secrets corev1.SecretList
+	if err := a.manager.GetCache().List(ctx, &secrets, client.MatchingFields{index: object.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range secrets.Items {
+		a.secrets.add(client.ObjectKeyFromObject(&secrets.Items[i]), 0)
+	}
+	return nil
+}
+
 // namespaceServed handles a namespace whose Secrets can be read from now on: its service accounts have waited, and it may have lost
 // its label meanwhile.
 func (a *Agent) namespaceServed(name string) {
 	a.served.add(types.NamespacedName{Name: name}, 0)
 	namespace := workload.NewNamespace()
 	namespace.Name = name
+	for _, request := range a.deliveriesIn(context.Background(), namespace) {
+		a.lookAtDelivery(request.NamespacedName)
+	}
 	for _, request := range a.accountsIn(context.Background(), namespace) {
 		a.services.add(request.NamespacedName, 0)
 	}
@@ -79,10 +136,21 @@ func (a *Agent) retainNamespaces(ctx context.Context) {
 	if err := a.manager.GetCache().List(ctx, &secrets, client.UnsafeDisableDeepCopy); err != nil {
 		return
 	}
-	wanted := map[string]struct{}{}
+	wanted, bound := map[string]struct{}{}, map[string]struct{}{}
 	for i := range secrets.Items {
-		wanted[secrets.Items[i].Annotations[v1alpha1.AnnotationNamespace]] = struct{}{}
+		annotations := secrets.Items[i].Annotations
+		if _, ok := annotations[v1alpha1.AnnotationBinding]; ok {
+			bound[annotations[v1alpha1.AnnotationNamespace]] = struct{}{}
+		} else {
+			wanted[annotations[v1alpha1.AnnotationNamespace]] = struct{}{}
+		}
 	}
+	a.bindings.Retain(func(namespace string) bool { _, ok := bound[namespace]; return ok })
+	a.bindings.Each(func(binding *v1alpha1.CredentialsBinding) {
+		if to := binding.WorkloadIdentityRef; to != nil {
+			wanted[to.Namespace] = struct{}{}
+		}
+	})
 	list := accountList()
 	if err := a.manager.GetCache().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/outage"
 	"github.com/credence-id/credence/internal/delivery/renewal"
@@ -18,14 +19,15 @@ type Recorder struct {
 	failures *prometheus.CounterVec
 	gates    prometheus.Counter
 
-	soonest, secrets, outageSeconds, waiting *prometheus.Desc
+	soonest, secrets, outageSeconds, waiting, deliveries *prometheus.Desc
 
-	clock   clock.PassiveClock
-	expires func() (soonest time.Time, secrets int)
-	lasts   func() (since time.Time, waiting int)
+	clock     clock.PassiveClock
+	expires   func() (soonest time.Time, secrets int)
+	lasts     func() (since time.Time, waiting int)
+	delivered func() map[contexts.State]int
 }
 
-func newRecorder(clock clock.PassiveClock, ledger *secrets.Ledger, outage *outage.Outage) *Recorder {
+func newRecorder(clock clock.PassiveClock, ledger *secrets.Ledger, wanted *contexts.Ledger, outage *outage.Outage) *Recorder {
 	r := &Recorder{
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "credence_agent_renewals_total", Help: "Tokens written into Secrets, by why they were renewed.",
@@ -41,7 +43,9 @@ func newRecorder(clock clock.PassiveClock, ledger *secrets.Ledger, outage *outag
 		outageSeconds: prometheus.NewDesc("credence_agent_identity_cluster_outage_seconds",
 			"For how long the identity cluster has not answered for any namespace; 0 while it does.", nil, nil),
 		waiting: prometheus.NewDesc("credence_agent_secrets_waiting", "Secrets that wait for the identity cluster to answer.", nil, nil),
-		clock:   clock, expires: ledger.Soonest, lasts: outage.Lasts,
+		deliveries: prometheus.NewDesc("credence_agent_context_deliveries", "Secrets that context objects of the identity cluster need in this cluster, by what has become of them.",
+			[]string{"state"}, nil),
+		clock: clock, expires: ledger.Soonest, lasts: outage.Lasts, delivered: wanted.Count,
 	}
 	for _, reason := range renewal.Reasons() {
 		r.renewals.WithLabelValues(string(reason))
@@ -65,7 +69,7 @@ func (r *Recorder) Describe(descriptions chan<- *prometheus.Desc) {
 	r.renewals.Describe(descriptions)
 	r.failures.Describe(descriptions)
 	r.gates.Describe(descriptions)
-	for _, description := range []*prometheus.Desc{r.soonest, r.secrets, r.outageSeconds, r.waiting} {
+	for _, description := range []*prometheus.Desc{r.soonest, r.secrets, r.outageSeconds, r.waiting, r.deliveries} {
 		descriptions <- description
 	}
 }
@@ -90,4 +94,8 @@ func (r *Recorder) Collect(metrics chan<- prometheus.Metric) {
 	}
 	gauge(r.outageSeconds, lasted.Seconds())
 	gauge(r.waiting, float64(waiting))
+	delivered := r.delivered()
+	for _, state := range contexts.States() {
+		metrics <- prometheus.MustNewConstMetric(r.deliveries, prometheus.GaugeValue, float64(delivered[state]), string(state))
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,12 +29,16 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/accounts"
 	"github.com/credence-id/credence/internal/delivery/bindings"
+	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/gates"
 	"github.com/credence-id/credence/internal/delivery/workload"
 )
 
-// identityIndex is that of cached Secrets by namespace/name of their identity.
-const identityIndex = "identity"
+// identityIndex is that of cached Secrets by namespace/name of their identity, and bindingIndex of those that name a CredentialsBinding.
+const (
+	identityIndex = "identity"
+	bindingIndex  = "binding"
+)
 
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
@@ -113,6 +118,15 @@ func (a *Agent) register(config Config) error {
 	}); err != nil {
 		return err
 	}
+	if err := indexer.IndexField(ctx, &corev1.Secret{}, bindingIndex, func(object client.Object) []string {
+		annotations := object.GetAnnotations()
+		if name, bound := annotations[v1alpha1.AnnotationBinding]; bound {
+			return []string{annotations[v1alpha1.AnnotationNamespace] + "/" + name}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
 	if err := indexer.IndexField(ctx, &corev1.Secret{}, accounts.Index, accounts.IndexValues); err != nil {
 		return err
 	}
@@ -128,6 +142,21 @@ func (a *Agent) register(config Config) error {
 		Complete(newFair(wakeful{a.requestor}, config.Clock, config.Concurrency, a.secrets.add)); err != nil {
 		return err
 	}
+	if a.contexts != nil {
+		if err := builder.ControllerManagedBy(a.manager).Named("contexts").
+			For(&corev1.Secret{}, builder.WithPredicates(predicate.Funcs{
+				CreateFunc: func(e event.CreateEvent) bool { return a.delivered(e.Object) },
+				// A Secret that has lost its mark, too.
+				UpdateFunc: func(e event.UpdateEvent) bool { return a.delivered(e.ObjectOld) || a.delivered(e.ObjectNew) },
+				DeleteFunc: func(e event.DeleteEvent) bool { return a.delivered(e.Object) },
+			})).
+			Watches(workload.NewNamespace(), handler.EnqueueRequestsFromMapFunc(a.namespaceChanged)).
+			WatchesRawSource(source.Func(a.startWanted)).
+			WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
+			Complete(newFair(a.contexts, config.Clock, config.Concurrency, a.wanted.add)); err != nil {
+			return err
+		}
+	}
 	if err := builder.ControllerManagedBy(a.manager).Named("accounts").
 		For(workload.NewAccount(), builder.WithPredicates(predicate.NewPredicateFuncs(a.concerns))).
 		// A profile has the name of its account. The list that it had matters, too.
@@ -138,6 +167,10 @@ func (a *Agent) register(config Config) error {
 		})).
 		Watches(workload.NewNamespace(), handler.EnqueueRequestsFromMapFunc(a.accountsIn)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(accountRequest)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(a.accountOfPod), builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: func(event.UpdateEvent) bool { return false },
+			DeleteFunc: func(event.DeleteEvent) bool { return false },
+		})).
 		WatchesRawSource(source.Func(a.services.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
 		Complete(newFair(a.accounts, config.Clock, config.Concurrency, a.services.add)); err != nil {
@@ -149,6 +182,55 @@ func (a *Agent) register(config Config) error {
 		WatchesRawSource(source.Func(a.pods.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: config.Concurrency}).
 		Complete(newFair(a.gates, config.Clock, config.Concurrency, a.pods.add))
+}
+
+// delivered reports whether a Secret was made for a delivery, or has the name of one.
+func (a *Agent) delivered(secret client.Object) bool {
+	return contexts.Marked(secret) || len(a.contexts.Deliveries.Of(client.ObjectKeyFromObject(secret))) > 0
+}
+
+// startWanted starts the queue with what was to be delivered before: most of it has no Secret yet.
+func (a *Agent) startWanted(ctx context.Context, inner workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	if err := a.wanted.start(ctx, inner); err != nil {
+		return err
+	}
+	for _, key := range a.contexts.Deliveries.Secrets(metav1.NamespaceAll) {
+		a.wanted.add(key, 0)
+	}
+	return nil
+}
+
+// namespaceChanged are the Secrets of deliveries in a namespace that may have its label now, or not any more: their tokens follow that, too.
+func (a *Agent) namespaceChanged(ctx context.Context, namespace client.Object) []reconcile.Request {
+	requests := a.deliveriesIn(ctx, namespace)
+	for _, request := range requests {
+		a.secrets.add(request.NamespacedName, 0)
+	}
+	return requests
+}
+
+// deliveriesIn are the Secrets of a namespace that has changed which deliveries need, or were made for one.
+func (a *Agent) deliveriesIn(ctx context.Context, namespace client.Object) []reconcile.Request {
+	if a.contexts == nil {
+		return nil
+	}
+	wanted := map[types.NamespacedName]struct{}{}
+	for _, key := range a.contexts.Deliveries.Secrets(namespace.GetName()) {
+		wanted[key] = struct{}{}
+	}
+	var secrets corev1.SecretList
+	if err := a.manager.GetCache().List(ctx, &secrets, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy); err == nil {
+		for i := range secrets.Items {
+			if contexts.Marked(&secrets.Items[i]) {
+				wanted[client.ObjectKeyFromObject(&secrets.Items[i])] = struct{}{}
+			}
+		}
+	}
+	var requests []reconcile.Request
+	for key := range wanted {
+		requests = append(requests, reconcile.Request{NamespacedName: key})
+	}
+	return requests
 }
 
 // concerns reports whether a service account has, or may still have, Secrets of the agent.
@@ -187,6 +269,18 @@ func accountRequest(_ context.Context, secret client.Object) []reconcile.Request
 		return []reconcile.Request{{NamespacedName: account}}
 	}
 	return nil
+}
+
+// accountOfPod is the service account of a pod that waits for Secrets, where these are made for such pods alone.
+func (a *Agent) accountOfPod(ctx context.Context, object client.Object) []reconcile.Request {
+	pod := object.(*corev1.Pod)
+	if gates.Of(pod) < 0 {
+		return nil
+	}
+	if stores, err := workload.Stores(ctx, a.manager.GetCache(), pod.Namespace, a.delivery); err != nil || stores {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Spec.ServiceAccountName}}}
 }
 
 // podsWaitingFor are the pods that wait for a Secret which has its token.

@@ -42,24 +42,28 @@ type world struct {
 	clock  *clocktesting.FakePassiveClock
 	events *record.FakeRecorder
 
-	mu         sync.Mutex
-	identities map[string]*v1alpha1.WorkloadIdentity
-	down       error                  // the answer of the identity cluster to every request
-	downIn     map[string]error       // the answer to requests for tokens of a namespace
-	tokens     []identityTokenAsked   // in order
-	refused    []types.NamespacedName // requested and refused by downIn
-	pods       []corev1.Pod           // of the account
-	reviewed   []authority.Subject    // in order
-	denied     map[string]bool        // accounts that may not use identities
-	revoked    map[string]bool        // keys
-	keyID      string                 // that signs
-	ahead      time.Duration          // of the issuer's clock
-	queued     map[string]time.Duration
-	onStatus   func() error        // before a status is patched; an error is the answer
-	onPatch    func(client.Object) // before a patch is carried out
-	unserved   string              // a namespace whose Secrets the agent may not read
-	unwritable error               // the answer to patches
-	shown      *corev1.Secret      // shown by the cache instead of the Secret
+	mu          sync.Mutex
+	identities  map[string]*v1alpha1.WorkloadIdentity
+	down        error                  // the answer of the identity cluster to every request
+	downIn      map[string]error       // the answer to requests for tokens of a namespace
+	tokens      []identityTokenAsked   // in order
+	refused     []types.NamespacedName // requested and refused by downIn
+	pods        []corev1.Pod           // of the account
+	podLists    int                    // how often they were listed
+	reviewed    []authority.Subject    // in order
+	denied      map[string]bool        // accounts that may not use identities
+	revoked     map[string]bool        // keys
+	keyID       string                 // that signs
+	ahead       time.Duration          // of the issuer's clock
+	queued      map[string]time.Duration
+	onStatus    func() error           // before a status is patched; an error is the answer
+	onPatch     func(client.Object)    // before a patch is carried out
+	unserved    string                 // a namespace whose Secrets the agent may not read
+	unwritable  error                  // the answer to patches
+	uncreatable error                  // the answer to creations
+	shown       *corev1.Secret         // shown by the cache instead of the Secret
+	deliveries                         // of the identity cluster
+	bindings    []types.NamespacedName // by which tokens were requested, in order
 }
 
 type identityTokenAsked struct {
@@ -84,6 +88,11 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 				return w.unwritable
 			}
 			return c.Patch(ctx, object, patch, options...)
+		}, Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if w.uncreatable != nil {
+				return w.uncreatable
+			}
+			return c.Create(ctx, object, options...)
 		}, SubResourcePatch: func(ctx context.Context, c client.Client, resource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 			if w.onStatus != nil {
 				if err := w.onStatus(); err != nil {
@@ -93,13 +102,16 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 			return c.SubResource(resource).Patch(ctx, object, patch, options...)
 		}}).Build()
 	w.controllers = newControllers(Config{
-		Identities: w, Tokens: w, Keys: w, Reviews: w, OneCluster: true, Window: renewal.Window{From: 0.6, To: 0.8},
+		Identities: w, Tokens: w, Deliveries: &w.deliveries, Keys: w, Reviews: w, NamesAccounts: true, Window: renewal.Window{From: 0.6, To: 0.8},
 		Clock: w.clock, Random: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler),
 		Events: workload.Events{Workload: w.events, Identity: record.NewFakeRecorder(10000)},
 	}, cluster{
 		client: w.client, live: w.client, secrets: w.queue, services: w.queue,
 		serves: func(namespace string) bool { return namespace != w.unserved },
-		pods:   func(context.Context, types.NamespacedName) ([]corev1.Pod, error) { return w.pods, nil },
+		pods: func(context.Context, types.NamespacedName) ([]corev1.Pod, error) {
+			w.podLists++
+			return w.pods, nil
+		},
 	})
 	return w
 }
@@ -145,7 +157,7 @@ func (w *world) Review(_ context.Context, spec authorizationv1.SubjectAccessRevi
 }
 
 // Token implements Tokens.
-func (w *world) Token(_ context.Context, name types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject, _ time.Duration) (identity.Token, error) {
+func (w *world) Token(_ context.Context, name types.NamespacedName, uid types.UID, binding types.NamespacedName, object *v1alpha1.ContextObject, _ time.Duration) (identity.Token, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.down != nil {
@@ -162,7 +174,7 @@ func (w *world) Token(_ context.Context, name types.NamespacedName, uid types.UI
 	if wi.UID != uid {
 		return identity.Token{}, apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), name.Name, nil)
 	}
-	w.tokens = append(w.tokens, identityTokenAsked{name, object})
+	w.tokens, w.bindings = append(w.tokens, identityTokenAsked{name, object}), append(w.bindings, binding)
 	return identity.NewToken(w.jwt(wi, w.clock.Now().Add(w.ahead))), nil
 }
 
@@ -248,6 +260,14 @@ func (w *world) event() string {
 		return event
 	default:
 		return ""
+	}
+}
+
+// relabel gives the namespace of deliveries other labels.
+func (w *world) relabel(labels map[string]string) {
+	w.t.Helper()
+	if err := w.client.Update(w.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: seedNamespace, Labels: labels}}); err != nil {
+		w.t.Fatal(err)
 	}
 }
 

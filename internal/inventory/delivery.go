@@ -62,7 +62,8 @@ func (d *Delivery) Failure(identity *Identity) *Warning {
 // maxPodNames bounds what is kept of the pods of a Secret.
 const maxPodNames = 20
 
-// DeliveryOf reads a Secret. identity is the one that it is meant to carry tokens of, by its annotations.
+// DeliveryOf reads a Secret. identity is the one that it is meant to carry tokens of, by its annotations; if these name a CredentialsBinding,
+// the one of its token.
 func DeliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *Delivery) {
 	d = &Delivery{Namespace: secret.Namespace, Secret: secret.Name, Context: "-"}
 	request, err := tokensecret.Parse(secret)
@@ -89,6 +90,9 @@ func DeliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *Delive
 	if err != nil {
 		d.Problem = "its token can't be read: " + err.Error()
 		return identity, d
+	}
+	if parts := strings.Split(inspection.Subject, ":"); request.Binding.Name != "" && len(parts) == 5 {
+		identity = types.NamespacedName{Namespace: parts[2], Name: parts[3]} // the binding's, when the token was issued
 	}
 	d.Issuer, d.issued = inspection.Issuer, inspection.IssuedAt
 	if !inspection.Expiry.IsZero() {

@@ -1,7 +1,6 @@
 package tokensecret
 
 import (
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,9 +10,11 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// Request is the request of a Secret: tokens of an identity, with or without a context.
+// Request is the request of a Secret: tokens of an identity, with or without a context. It names the identity, or a CredentialsBinding that
+// refers to one.
 type Request struct {
 	Identity types.NamespacedName
+	Binding  types.NamespacedName
 	Context  *v1alpha1.ContextObject
 }
 
@@ -36,21 +37,30 @@ func Labelled(object metav1.Object) bool {
 // Parse reads the request of a Secret. The error is an *AnnotationError.
 func Parse(object metav1.Object) (Request, error) {
 	annotations := object.GetAnnotations()
-	var request Request
-	for annotation, part := range map[string]*string{v1alpha1.AnnotationName: &request.Identity.Name, v1alpha1.AnnotationNamespace: &request.Identity.Namespace} {
-		*part = annotations[annotation]
+	namespace := annotations[v1alpha1.AnnotationNamespace]
+	kind, annotation := "WorkloadIdentity", v1alpha1.AnnotationName
+	if _, bound := annotations[v1alpha1.AnnotationBinding]; bound {
+		if _, named := annotations[v1alpha1.AnnotationName]; named {
+			return Request{}, &AnnotationError{v1alpha1.AnnotationBinding, fmt.Errorf("must not be set beside %s: a Secret names a WorkloadIdentity or a CredentialsBinding", v1alpha1.AnnotationName)}
+		}
+		kind, annotation = "CredentialsBinding", v1alpha1.AnnotationBinding
 	}
-	if request.Identity.Name == "" {
-		return Request{}, &AnnotationError{v1alpha1.AnnotationName, errors.New("is missing: it names the WorkloadIdentity")}
+	named := types.NamespacedName{Namespace: namespace, Name: annotations[annotation]}
+	if named.Name == "" {
+		return Request{}, &AnnotationError{annotation, fmt.Errorf("is missing: it names the %s", kind)}
 	}
-	if problems := validation.IsDNS1123Subdomain(request.Identity.Name); len(problems) > 0 {
-		return Request{}, &AnnotationError{v1alpha1.AnnotationName, fmt.Errorf("%q is not a valid name of a WorkloadIdentity: %s", abbreviate(request.Identity.Name), problems[0])}
+	if problems := validation.IsDNS1123Subdomain(named.Name); len(problems) > 0 {
+		return Request{}, &AnnotationError{annotation, fmt.Errorf("%q is not a valid name of a %s: %s", abbreviate(named.Name), kind, problems[0])}
 	}
-	if request.Identity.Namespace == "" {
-		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, errors.New("is missing: it names the namespace of the WorkloadIdentity")}
+	if namespace == "" {
+		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, fmt.Errorf("is missing: it names the namespace of the %s", kind)}
 	}
-	if problems := validation.IsDNS1123Label(request.Identity.Namespace); len(problems) > 0 {
-		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, fmt.Errorf("%q is not a valid name of a namespace: %s", abbreviate(request.Identity.Namespace), problems[0])}
+	if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, fmt.Errorf("%q is not a valid name of a namespace: %s", abbreviate(namespace), problems[0])}
+	}
+	request := Request{Identity: named}
+	if annotation == v1alpha1.AnnotationBinding {
+		request = Request{Binding: named}
 	}
 	text, present := annotations[v1alpha1.AnnotationContextObject]
 	if !present {
@@ -60,9 +70,8 @@ func Parse(object metav1.Object) (Request, error) {
 	if err != nil {
 		return Request{}, &AnnotationError{v1alpha1.AnnotationContextObject, err}
 	}
-	if !ServiceAccountContext(context) {
-		return Request{}, &AnnotationError{v1alpha1.AnnotationContextObject,
-			fmt.Errorf("names a %s %s, and no token is issued with such a context: leave it out", abbreviate(context.APIVersion), abbreviate(context.Kind))}
+	if request.Binding.Name != "" {
+		return Request{}, &AnnotationError{v1alpha1.AnnotationContextObject, fmt.Errorf("must not be set beside %s: leave it out", v1alpha1.AnnotationBinding)}
 	}
 	request.Context = context
 	return request, nil

@@ -2,6 +2,7 @@ package tokensecret_test
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func TestParse(t *testing.T) {
 	if text := tokensecret.FormatContext(*got.Context); text != account {
 		t.Errorf("written as %s, want %s", text, account)
 	}
+	if got, err := tokensecret.Parse(object("banana-testing", "garden-local", shoot)); err != nil || got.Context.Kind != "Shoot" || tokensecret.FormatContext(*got.Context) != shoot {
+		t.Errorf("the sample's: %+v, %v", got, err)
+	}
 	for name, test := range map[string]struct {
 		object metav1.Object
 		want   string
@@ -52,7 +56,34 @@ func TestParse(t *testing.T) {
 		"no such place":    {object("a", "n.s", ""), v1alpha1.AnnotationNamespace + `: "n.s" is not a valid name`},
 		"path":             {object("../x", "ns", ""), v1alpha1.AnnotationName},
 		"context, no JSON": {object("a", "ns", "shoot"), v1alpha1.AnnotationContextObject + ": is not a JSON object"},
-		"the sample's":     {object("a", "ns", shoot), v1alpha1.AnnotationContextObject + ": names a core.gardener.cloud/v1beta1 Shoot, and no token is issued"},
+	} {
+		_, err := tokensecret.Parse(test.object)
+		if _, typed := errors.AsType[*tokensecret.AnnotationError](err); !typed || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+func TestParseBinding(t *testing.T) {
+	object := func(binding string, more map[string]string) metav1.Object {
+		annotations := map[string]string{v1alpha1.AnnotationBinding: binding, v1alpha1.AnnotationNamespace: "garden-local"}
+		maps.Copy(annotations, more)
+		return &metav1.ObjectMeta{Annotations: annotations}
+	}
+	got, err := tokensecret.Parse(object("infra", nil))
+	if want := (tokensecret.Request{Binding: types.NamespacedName{Namespace: "garden-local", Name: "infra"}}); err != nil || got != want {
+		t.Errorf("request %+v, %v, want %+v", got, err, want)
+	}
+	for name, test := range map[string]struct {
+		object metav1.Object
+		want   string
+	}{
+		"empty":             {object("", nil), v1alpha1.AnnotationBinding + ": is missing"},
+		"a path":            {object("a/b", nil), v1alpha1.AnnotationBinding + `: "a/b" is not a valid name of a CredentialsBinding`},
+		"beside a name":     {object("infra", map[string]string{v1alpha1.AnnotationName: "a"}), v1alpha1.AnnotationBinding + ": must not be set beside"},
+		"an empty name":     {object("infra", map[string]string{v1alpha1.AnnotationName: ""}), v1alpha1.AnnotationBinding + ": must not be set beside"},
+		"with an account":   {object("infra", map[string]string{v1alpha1.AnnotationContextObject: account}), v1alpha1.AnnotationContextObject + ": must not be set beside"},
+		"without namespace": {object("infra", map[string]string{v1alpha1.AnnotationNamespace: ""}), v1alpha1.AnnotationNamespace + ": is missing"},
 	} {
 		_, err := tokensecret.Parse(test.object)
 		if _, typed := errors.AsType[*tokensecret.AnnotationError](err); !typed || !strings.Contains(err.Error(), test.want) {

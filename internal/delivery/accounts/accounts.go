@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +53,9 @@ type Needs struct {
 	Failures *Ledger
 	// Pods lists the pods of a service account that have not ended.
 	Pods func(ctx context.Context, account types.NamespacedName) ([]corev1.Pod, error)
-	Log  *slog.Logger
+	// Delivery is how tokens come to pods of namespaces that do not choose; empty: in Secrets.
+	Delivery string
+	Log      *slog.Logger
 }
 
 // Controller keeps one Secret for each identity that a service account gives its pods, and besides only those that pods still mount.
@@ -80,9 +85,10 @@ func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	var wanted []string
+	pods := sync.OnceValues(func() ([]corev1.Pod, error) { return a.Pods(ctx, request.NamespacedName) })
+	var listed, wanted []string
 	if on {
-		wanted, err = workload.Identities(ctx, a.Client, account)
+		listed, err = workload.Identities(ctx, a.Client, account)
 		if err != nil && !errors.Is(err, workload.ErrList) {
 			return reconcile.Result{}, err
 		}
@@ -91,12 +97,21 @@ func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 			// The Secrets stay: an annotation that cannot be read is not an order to delete. The account is read again, because no event comes when the annotation goes.
 			return reconcile.Result{RequeueAfter: failures.Again}, nil
 		}
+		stores, err := workload.Stores(ctx, a.Client, account.Namespace, a.Delivery)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if wanted = listed; !stores {
+			if wanted, err = missed(account.Name, listed, kept, pods); err != nil {
+				return reconcile.Result{RequeueAfter: a.report(account, []problem{unreadable(err)})}, nil
+			}
+		}
 	}
 	if len(wanted) > 0 && !a.Serves(account.Namespace) {
 		return reconcile.Result{RequeueAfter: a.unserved(account)}, nil
 	}
 	problems := a.create(ctx, account, wanted, kept)
-	unreleased, waiting := a.release(ctx, account, wanted, kept)
+	unreleased, waiting := a.release(ctx, account, listed, wanted, kept, pods)
 	problems = append(problems, unreleased...)
 	if err := a.renewAll(ctx, account, kept, wanted); err != nil {
 		problems = append(problems, problem{"RenewalNotFinished", err.Error()})
@@ -106,6 +121,17 @@ func (a *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		after = ReleasedLook
 	}
 	return reconcile.Result{RequeueAfter: after}, nil
+}
+
+// missed are those of the identities of an account whose Secret is not there, although pods mount it. Where pods have volumes without Secrets
+// these alone are made: the pods were admitted when that was different.
+func missed(account string, listed []string, kept map[string]*corev1.Secret, pods func() ([]corev1.Pod, error)) ([]string, error) {
+	missing := slices.DeleteFunc(slices.Clone(listed), func(identity string) bool { return kept[identity] != nil })
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	all, err := pods()
+	return slices.DeleteFunc(missing, func(identity string) bool { return len(usersOf(tokensecret.NameFor(account, identity), all)) == 0 }), err
 }
 
 // problem is why a service account does not have all Secrets that it should.
@@ -168,7 +194,9 @@ func (a *Controller) renewAll(ctx context.Context, account *metav1.PartialObject
 		return nil
 	}
 	var secrets []types.NamespacedName
-	for _, name := range wanted {
+	names := slices.AppendSeq(slices.Clone(wanted), maps.Keys(kept)) // the token of one that stays for pods may be the one that has leaked
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		secrets = append(secrets, types.NamespacedName{Namespace: account.Namespace, Name: tokensecret.NameFor(account.Name, name)})
 	}
 	a.Renewals.keep(key, secrets)

@@ -17,17 +17,16 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/workload"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // ReleasedLook is how often the agent looks whether pods still mount a Secret that their account has released.
 const ReleasedLook = time.Minute
 
-// release sees to the Secrets of identities that the account does not name any more: one that pods mount stays, marked, and is kept
+// release sees to the Secrets of identities that the account does not name any more, or that its pods have without Secrets now: one that pods mount stays, marked, and is kept
 // fresh, as these pods would otherwise be left with a token that expires. Without pods it is deleted at a later look than the one that
 // marked it: a pod may just have been admitted, and not be there yet. waiting reports whether one stays.
-func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectMetadata, wanted []string, kept map[string]*corev1.Secret) (problems []problem, waiting bool) {
-	var pods []corev1.Pod
-	listed := false
+func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectMetadata, listed, wanted []string, kept map[string]*corev1.Secret, pods func() ([]corev1.Pod, error)) (problems []problem, waiting bool) {
 	for name, secret := range kept {
 		if slices.Contains(wanted, name) {
 			if err := a.mark(ctx, secret, ""); err != nil {
@@ -35,14 +34,11 @@ func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectM
 			}
 			continue
 		}
-		if !listed {
-			var err error
-			if pods, err = a.Pods(ctx, client.ObjectKeyFromObject(account)); err != nil {
-				return append(problems, problem{"PodsUnreadable", fmt.Sprintf("look which pods still need the Secrets of identities that the account does not name any more: %v", err)}), true
-			}
-			listed = true
+		all, err := pods()
+		if err != nil {
+			return append(problems, unreadable(err)), true
 		}
-		users := slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !slices.Contains(workload.TokenSecrets(&pod), secret.Name) })
+		users := usersOf(secret.Name, all)
 		since, err := time.Parse(time.RFC3339, secret.Annotations[v1alpha1.AnnotationReleased])
 		marked := err == nil
 		if len(users) == 0 && marked && a.Clock.Since(since) >= ReleasedLook {
@@ -57,11 +53,24 @@ func (a *Controller) release(ctx context.Context, account *metav1.PartialObjectM
 			problems = append(problems, problem{"SecretNotMarked", fmt.Sprintf("mark Secret %s as released: %v", secret.Name, err)})
 			continue
 		}
-		if len(users) > 0 {
+		switch {
+		case len(users) == 0:
+		case slices.Contains(listed, name):
+			a.reportMoved(account, name, users)
+		default:
 			a.reportReleased(account, name, users)
 		}
 	}
 	return problems, waiting
+}
+
+func unreadable(err error) problem {
+	return problem{"PodsUnreadable", fmt.Sprintf("look which pods still need Secrets that no new pod of the account does: %v", err)}
+}
+
+// usersOf are those of pods that mount a Secret.
+func usersOf(secret string, pods []corev1.Pod) []corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return !slices.Contains(workload.TokenSecrets(&pod), secret) })
 }
 
 // mark writes since when a Secret is released; empty: it is not.
@@ -82,7 +91,7 @@ func (a *Controller) remove(ctx context.Context, account *metav1.PartialObjectMe
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return []problem{{"SecretNotDeleted", fmt.Sprintf("delete Secret %s, which is not needed any more: %v", secret.Name, err)}}
 	}
-	a.Log.InfoContext(ctx, "Secret deleted: the service account does not name its identity any more, and no pod mounts it", "secret", secret.Namespace+"/"+secret.Name, "serviceAccount", account.Name)
+	a.Log.InfoContext(ctx, "Secret deleted: no new pod of the service account needs it any more, and no pod mounts it", "secret", secret.Namespace+"/"+secret.Name, "serviceAccount", account.Name)
 	return nil
 }
 
@@ -105,6 +114,19 @@ func (a *Controller) reportReleased(account *metav1.PartialObjectMetadata, ident
 		a.Events.Workload.Eventf(workload.Reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeWarning, "IdentityReleased",
 			"service account %s gives new pods no tokens of WorkloadIdentity %s/%s any more; this pod keeps them, fresh, for as long as it runs; %s",
 			account.Name, account.Namespace, identity, stop)
+	}
+}
+
+// reportMoved writes Events on the account, and on pods that mount the Secret of an identity while new ones have volumes without Secrets.
+func (a *Controller) reportMoved(account *metav1.PartialObjectMetadata, identity string, users []corev1.Pod) {
+	a.Events.Workload.Eventf(workload.Reference("v1", "ServiceAccount", account.Namespace, account.Name, string(account.UID)), corev1.EventTypeNormal, "DeliveryChanged",
+		"new pods of the account have tokens of WorkloadIdentity %s/%s in volumes without Secrets; %s the Secret, which stays and is renewed until the last of them is restarted",
+		account.Namespace, identity, wording.Plural(len(users), "pod still mounts", "pods still mount"))
+	for i := range users[:min(len(users), maxReleasedPods)] {
+		pod := &users[i]
+		a.Events.Workload.Eventf(workload.Reference("v1", "Pod", pod.Namespace, pod.Name, string(pod.UID)), corev1.EventTypeNormal, "DeliveryChanged",
+			"new pods of service account %s have tokens of WorkloadIdentity %s/%s in volumes without Secrets; this pod keeps its Secret, and has such a volume once it is restarted",
+			account.Name, account.Namespace, identity)
 	}
 }
 

@@ -51,7 +51,7 @@ func (a *Renewals) Done(account, secret types.NamespacedName) {
 	}
 }
 
-// keep drops from a request the Secrets that the account does not need any more: they will never be done.
+// keep drops from a request the Secrets that are gone, or not needed any more: they will never be done.
 func (a *Renewals) keep(account types.NamespacedName, secrets []types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -69,7 +70,7 @@ func (a *Controller) createOne(ctx context.Context, account *metav1.PartialObjec
 	case err != nil:
 		return &problem{"IdentityUnreadable", fmt.Sprintf("WorkloadIdentity %s can't be read: %v", identity, err)}
 	}
-	allowed, err := workload.MayUse(ctx, a.Reviews, workload.AccountUser(client.ObjectKeyFromObject(account), account.UID), identity)
+	allowed, err := workload.MayUse(ctx, a.Reviews, workload.AccountUser(client.ObjectKeyFromObject(account), account.UID), authority.WorkloadIdentities, identity)
 	if err != nil {
 		return &problem{"ReviewFailed", err.Error()}
 	}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -50,7 +50,6 @@ func NewBinder(cluster *rest.Config, log *slog.Logger) (*Binder, error) {
 		MapperProvider: mapper,
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
-				newNamespace():        {Label: labels.SelectorFromSet(labels.Set{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled})},
 				&rbacv1.RoleBinding{}: {Field: fields.OneTermEqualSelector("metadata.name", rights.AgentSecrets)},
 			},
 			DefaultTransform: cache.TransformStripManagedFields(),
@@ -65,7 +64,7 @@ func NewBinder(cluster *rest.Config, log *slog.Logger) (*Binder, error) {
 	}
 	b := &Binder{manager: m, log: log, ready: make(chan struct{})}
 	return b, builder.ControllerManagedBy(m).Named("binder").
-		For(newNamespace()).
+		For(newNamespace(), builder.WithPredicates(predicate.NewPredicateFuncs(func(namespace client.Object) bool { return rights.Delivered(namespace) }))).
 		Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, binding client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: binding.GetNamespace()}}}
 		})).
@@ -130,6 +129,9 @@ func (b *Binder) Reconcile(ctx context.Context, request reconcile.Request) (reco
 		b.log.InfoContext(ctx, "the agent may have the Secrets of a namespace", "namespace", namespace.Name)
 	} else if !apierrors.IsAlreadyExists(err) { // which is shown in a moment
 		return reconcile.Result{}, fmt.Errorf("let the agent have the Secrets of namespace %s: %w", namespace.Name, err)
+	}
+	if namespace.Labels[v1alpha1.LabelNamespaceIdentities] != v1alpha1.NamespaceEnabled {
+		return reconcile.Result{}, nil // none of its pods has identities
 	}
 	// The webhook's is not followed: without it a warning has no number of pods, until the namespace is looked at again.
 	if err := b.manager.GetClient().Create(ctx, rights.OfWebhook(namespace.Name)); err != nil && !apierrors.IsAlreadyExists(err) {

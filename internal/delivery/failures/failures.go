@@ -118,6 +118,10 @@ func Forbidden(identity types.NamespacedName, err error) string {
 	if Of(err) != AgentForbidden {
 		return fmt.Sprintf("the identity cluster refuses a token of WorkloadIdentity %s: %v", identity, err)
 	}
+	if apierrors.IsUnauthorized(err) {
+		return fmt.Sprintf("the identity cluster does not accept the agent's credentials, and so gives no token of WorkloadIdentity %s: %v; those of a cluster that has joined are valid for two days: after that, a cluster admin of the identity cluster lets it join again by credence cluster join",
+			identity, err)
+	}
 	return fmt.Sprintf("the agent may not get tokens of WorkloadIdentity %s: %v; in the identity cluster, give the agent's user the role credence:agent:identities in the namespace %s",
 		identity, err, identity.Namespace)
 }

@@ -56,6 +56,14 @@ func Reasons() []Reason {
 // maxClockSkew is how far the clocks of issuer and agent may be apart before a token counts as one from the future.
 const maxClockSkew = time.Minute
 
+// Ahead returns how far the issuer's clock is ahead of this machine's, by a token that was issued just now: 0 if that is tolerated.
+func Ahead(issuedAt, now time.Time) time.Duration {
+	if ahead := issuedAt.Sub(now); ahead.Abs() > maxClockSkew {
+		return ahead
+	}
+	return 0
+}
+
 // Decision has the reason to renew now, or the time of the renewal.
 type Decision struct {
 	// Reason is why the token is renewed now; empty if it is not.

@@ -17,6 +17,8 @@ import (
 const (
 	AgentSecrets = "credence:agent:secrets"
 	WebhookPods  = "credence:webhook:pods" // by which the webhook counts pods
+	// AgentIdentities is that by which the agent has tokens of identities. An admin binds it, by a RoleBinding with the name AgentAccount.
+	AgentIdentities = "credence:agent:identities"
 )
 
 // The service accounts, as in deploy/base.
@@ -53,9 +55,11 @@ func LetDeliver(found *rbacv1.RoleBinding) bool {
 	return found.RoleRef == want.RoleRef && slices.Equal(found.Subjects, want.Subjects)
 }
 
-// Delivered reports whether tokens are delivered in a namespace.
+// Delivered reports whether tokens are delivered in a namespace: for its service accounts and users, or for context objects.
 func Delivered(namespace metav1.Object) bool {
-	return namespace.GetLabels()[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled && !Reserved(namespace.GetName())
+	labels := namespace.GetLabels()
+	return (labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled || labels[v1alpha1.LabelNamespaceContexts] == v1alpha1.NamespaceEnabled) &&
+		!Reserved(namespace.GetName())
 }
 
 // Reserved reports whether a namespace holds the keys, or the cluster itself: no tokens are delivered there, whatever its label.

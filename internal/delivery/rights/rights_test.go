@@ -44,6 +44,9 @@ func TestDelivered(t *testing.T) {
 		"kube-any":        {enabled, false},
 		"kubernetes":      {enabled, true},
 		"credence-system": {enabled, false},
+		"shoot":           {map[string]string{v1alpha1.LabelNamespaceContexts: v1alpha1.NamespaceEnabled}, true},
+		"no shoot":        {map[string]string{v1alpha1.LabelNamespaceContexts: "true"}, false},
+		"kube-public":     {map[string]string{v1alpha1.LabelNamespaceContexts: v1alpha1.NamespaceEnabled}, false},
 	} {
 		if got := Delivered(&metav1.ObjectMeta{Name: name, Labels: test.labels}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)

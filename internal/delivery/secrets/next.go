@@ -3,12 +3,14 @@ package secrets
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -22,11 +24,14 @@ type state struct {
 	request   tokensecret.Request
 	invalid   error // of the request
 	requested bool  // a new token, by the Secret or its service account
+	ofAccount bool  // a new token, by its service account
 	memory    Entry
 	local     time.Time // by the clock of this machine
 	now       time.Time // by that of the issuer
 	random    func() float64
 
+	grant    fact[contexts.Grant]               // of a Secret whose context is an object of the identity cluster
+	binding  fact[*v1alpha1.CredentialsBinding] // that the request names; the request has its identity then
 	identity fact[*v1alpha1.WorkloadIdentity]
 	foreign  fact[string] // why the Secret is not the agent's own, or ""
 	plan     fact[plan]
@@ -59,7 +64,9 @@ type step int
 
 // The steps that find out one fact each, and then those that end a look.
 const (
-	readIdentity step = iota
+	readGrant step = iota
+	readBinding
+	readIdentity
 	checkOwner
 	makePlan
 	takeTurn
@@ -96,11 +103,25 @@ func next(s *state) action {
 	switch {
 	case s.invalid != nil:
 		return fail(stand, failures.AnnotationInvalid, "InvalidAnnotation", s.invalid.Error())
+	case s.ofObject() && !s.grant.known:
+		return action{step: readGrant}
+	case s.grant.err != nil:
+		return fail(retry, failures.ReviewFailed, "ReviewFailed", s.grant.err.Error())
+	case s.grant.value.Denied != "":
+		return fail(retry, failures.NotOwn, "SecretNotOwned", "no tokens are written: "+s.grant.value.Denied)
+	case s.grant.value.Wait:
+		return action{step: wait} // looked at again once that is over
+	case s.request.Binding.Name != "" && !s.binding.known:
+		return action{step: readBinding}
+	case s.binding.err != nil:
+		return bindingFailed(s)
+	case s.binding.known && s.binding.value.WorkloadIdentityRef == nil:
+		return orphaned(fmt.Sprintf("CredentialsBinding %s refers to a Secret, whose data is not copied", s.request.Binding))
 	case !s.identity.known:
 		return action{step: readIdentity}
 	case s.identity.err != nil:
 		return identityFailed(s)
-	case s.identity.value.DeletionTimestamp != nil:
+	case s.identity.value.DeletionTimestamp != nil && !(s.byBinding().Name != "" && slices.Contains(s.identity.value.Finalizers, v1alpha1.FinalizerBindings)):
 		return orphaned(fmt.Sprintf("WorkloadIdentity %s is being deleted", s.request.Identity))
 	case !s.foreign.known:
 		return action{step: checkOwner}
@@ -116,6 +137,19 @@ func next(s *state) action {
 		return action{step: settled, after: max(s.plan.value.decision.At.Sub(s.now), time.Second)}
 	}
 	return renew(s)
+}
+
+// ofObject reports whether the context is an object of the identity cluster.
+func (s *state) ofObject() bool {
+	return s.request.Context != nil && !tokensecret.ServiceAccountContext(s.request.Context)
+}
+
+// byBinding is the CredentialsBinding by which the token is requested: that of the Secret, or of its context object.
+func (s *state) byBinding() types.NamespacedName {
+	if s.request.Binding.Name != "" {
+		return s.request.Binding
+	}
+	return s.grant.value.Binding
 }
 
 // renew is what is done about a Secret whose token is due.
@@ -153,6 +187,19 @@ func renew(s *state) action {
 		return fail(retry, failures.WriteFailed, "WriteFailed", fmt.Sprintf("write the token: %v", s.written.err))
 	}
 	return action{step: renewed, after: max(s.minted.value.renewAt.Sub(s.now), time.Second)}
+}
+
+// bindingFailed is what follows when the binding could not be read.
+func bindingFailed(s *state) action {
+	switch c := failures.Of(s.binding.err); c {
+	case failures.IdentityMissing:
+		return orphaned(fmt.Sprintf("CredentialsBinding %s does not exist", s.request.Binding))
+	case failures.Unreachable:
+		return fail(retry, c, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster gives no answer for CredentialsBinding %s: %v; the token stays, and is renewed once there is one", s.request.Binding, s.binding.err))
+	default:
+		return fail(retry, c, "IdentityUnreadable", fmt.Sprintf("CredentialsBinding %s can't be read: %v: a cluster admin of the identity cluster gives the agent's user the role credence:agent:identities in the namespace %s",
+			s.request.Binding, s.binding.err, s.request.Binding.Namespace))
+	}
 }
 
 // identityFailed is what follows when the identity could not be read.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/delivery/workload"
@@ -34,7 +35,7 @@ type unusable struct{ error }
 
 // mint requests a token. The error is an unusable, or one of the identity cluster.
 func (r *Controller) mint(ctx context.Context, s *state) (*minted, error) {
-	token, err := r.Tokens.Token(ctx, s.request.Identity, s.identity.value.UID, s.plan.value.context, r.Duration)
+	token, err := r.Tokens.Token(ctx, s.request.Identity, s.identity.value.UID, s.byBinding(), s.plan.value.context, r.Duration)
 	if err != nil {
 		if c := failures.Of(err); c != failures.Unreachable && c != failures.Throttled {
 			r.Outage.Answered(s.request.Identity.Namespace)
@@ -56,7 +57,8 @@ func (r *Controller) renewed(ctx context.Context, s *state) {
 	r.Ledger.Change(s.key, func(e *Entry) {
 		*e = Entry{Expiry: m.fresh.Expiry, tokens: e.tokens.after(s.local), Version: s.written.value}
 	})
-	if account, _, ok := workload.AccountOf(s.secret); ok {
+	// A request that came after the one for this token is answered by the next.
+	if account, _, ok := workload.AccountOf(s.secret); ok && s.ofAccount {
 		r.Renewals.Done(account, s.key)
 		r.AccountDone(account)
 	}
@@ -81,17 +83,21 @@ func (r *Controller) denied(ctx context.Context, s *state) (string, error) {
 		if !known {
 			return "", nil
 		}
-		allowed, err := workload.MayUse(ctx, r.Reviews, user, s.request.Identity)
+		used, kind, what, role := s.request.Identity, authority.WorkloadIdentities, "WorkloadIdentity", "credence:workloadidentities:user"
+		if s.request.Binding.Name != "" {
+			used, kind, what, role = s.request.Binding, authority.CredentialsBindings, "CredentialsBinding", "credence:credentialsbindings:user"
+		}
+		allowed, err := workload.MayUse(ctx, r.Reviews, user, kind, used)
 		if err != nil || allowed {
 			return "", err
 		}
-		return fmt.Sprintf("%s, on whose behalf the Secret is filled, may no longer use the WorkloadIdentity %s, so no new token is written: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it again, "+
-			"for instance with: kubectl create rolebinding NAME -n %s --clusterrole=credence:workloadidentities:user --user=%s; or a user who may use it takes the Secret over: "+
+		return fmt.Sprintf("%s, on whose behalf the Secret is filled, may no longer use the %s %s, so no new token is written: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it again, "+
+			"for instance with: kubectl create rolebinding NAME -n %s --clusterrole=%s --user=%s; or a user who may use it takes the Secret over: "+
 			"kubectl annotate secret %s -n %s --overwrite %s=me",
-			user.Name, s.request.Identity, s.request.Identity.Namespace, user.Name, s.key.Name, s.key.Namespace, v1alpha1.AnnotationRequester), nil
+			user.Name, what, used, used.Namespace, role, user.Name, s.key.Name, s.key.Namespace, v1alpha1.AnnotationRequester), nil
 	}
 	account := types.NamespacedName{Namespace: s.request.Context.Namespace, Name: s.request.Context.Name}
-	allowed, err := workload.MayUse(ctx, r.Reviews, workload.AccountUser(account, s.request.Context.UID), s.request.Identity)
+	allowed, err := workload.MayUse(ctx, r.Reviews, workload.AccountUser(account, s.request.Context.UID), authority.WorkloadIdentities, s.request.Identity)
 	if err != nil || allowed {
 		return "", err
 	}
@@ -120,15 +126,9 @@ func (r *Controller) check(s *state, token identity.Token) (freshToken, error) {
 	return freshToken{renewal.Token{KeyID: inspection.KeyID, IssuedAt: inspection.IssuedAt, Expiry: inspection.Expiry}, inspection.ID}, nil
 }
 
-// tolerated is how far apart clocks may be without a word.
-const tolerated = time.Minute
-
 // learn takes over the issuer's clock where it is far from ours: by ours, every token could look expired, or from the future.
 func (r *Controller) learn(issuedAt time.Time) {
-	offset := issuedAt.Sub(r.Clock.Now())
-	if offset.Abs() <= tolerated {
-		offset = 0
-	}
+	offset := renewal.Ahead(issuedAt, r.Clock.Now())
 	before := time.Duration(r.offset.Swap(int64(offset)))
 	if (offset == 0) != (before == 0) {
 		r.Log.Warn("the clocks of this machine and of the issuer differ; tokens are renewed by the issuer's", "ahead", offset.String())
@@ -150,11 +150,19 @@ func (r *Controller) write(ctx context.Context, s *state) (string, error) {
 		if err := r.Live.Get(ctx, s.key, &newer); err != nil {
 			return "", err
 		}
-		if again, err := tokensecret.Parse(&newer); err != nil || newer.UID != s.secret.UID || !tokensecret.Labelled(&newer) || again.Identity != s.request.Identity || !sameContext(again.Context, s.request.Context) {
+		if again, err := tokensecret.Parse(&newer); err != nil || newer.UID != s.secret.UID || !tokensecret.Labelled(&newer) || !s.sameRequest(again) {
 			return "", errors.New("its request has changed meanwhile")
 		}
 		secret = &newer
 	}
+}
+
+// sameRequest reports whether a Secret requests what it did when it was looked at.
+func (s *state) sameRequest(again tokensecret.Request) bool {
+	if again.Binding != s.request.Binding || again.Binding.Name == "" && again.Identity != s.request.Identity {
+		return false
+	}
+	return sameContext(again.Context, s.request.Context)
 }
 
 func sameContext(a, b *v1alpha1.ContextObject) bool {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/outage"
 	"github.com/credence-id/credence/internal/delivery/renewal"
@@ -35,15 +36,26 @@ type Identities interface {
 	Read(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error)
 }
 
-// Tokens requests tokens of the identity with a uid: another one of the same name is refused. The context is nil for a token
+// Bindings finds CredentialsBindings of the identity cluster. Its errors are those of the API.
+type Bindings interface {
+	Get(ctx context.Context, namespace, name string) (*v1alpha1.CredentialsBinding, error)
+}
+
+// Tokens requests tokens of the identity with a uid: another one of the same name is refused, and so is one to which a binding that is given
+// does not refer. The context is nil for a token
 // without one, the duration 0 for the server's default. Its errors are those of the API.
 type Tokens interface {
-	Token(ctx context.Context, name types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject, duration time.Duration) (identity.Token, error)
+	Token(ctx context.Context, name types.NamespacedName, uid types.UID, binding types.NamespacedName, object *v1alpha1.ContextObject, duration time.Duration) (identity.Token, error)
 }
 
 // Keys returns the revoked signing keys.
 type Keys interface {
 	Revoked(keyID string) bool
+}
+
+// Contexts decides about Secrets whose context is an object of the identity cluster.
+type Contexts interface {
+	Grant(ctx context.Context, secret *corev1.Secret) (contexts.Grant, error)
 }
 
 // Renewals are the Secrets that are to get a new token because their service account requests it.
@@ -63,15 +75,18 @@ type Needs struct {
 	Client     client.Client // reads from the cache
 	Live       client.Reader // reads the API
 	Identities Identities
+	Bindings   Bindings
 	Tokens     Tokens
 	Keys       Keys
 	Reviews    authority.Reviewer
-	// OneCluster reports whether identities and service accounts are of the same cluster: only then an account can be a context.
-	OneCluster bool
-	Window     renewal.Window
-	Duration   time.Duration
-	Clock      clock.PassiveClock
-	Random     func() float64
+	// Contexts, if nil, lets no Secret have an object of the identity cluster as its context.
+	Contexts Contexts
+	// NamesAccounts reports whether tokens can have an account of the workload cluster as their context.
+	NamesAccounts bool
+	Window        renewal.Window
+	Duration      time.Duration
+	Clock         clock.PassiveClock
+	Random        func() float64
 
 	Events   workload.Events
 	Recorder Recorder
@@ -131,17 +146,24 @@ func (r *Controller) look(secret *corev1.Secret) *state {
 	s.memory = r.Ledger.Change(s.key, func(e *Entry) { e.Expiry = s.expiry() })
 	s.requested = secret.Annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken
 	if account, _, ok := workload.AccountOf(secret); ok && r.Renewals.Requested(account, s.key) {
-		s.requested = true
+		s.requested, s.ofAccount = true, true
 	}
 	return s
 }
 
 // advance carries out actions until one ends the look, which it returns.
 func (r *Controller) advance(ctx context.Context, s *state) action {
-	id := s.request.Identity
 	for {
 		s.local, s.now = r.Clock.Now(), r.now()
+		id := s.request.Identity
 		switch a := next(s); a.step {
+		case readBinding:
+			s.binding = found(r.Bindings.Get(ctx, s.request.Binding.Namespace, s.request.Binding.Name))
+			if s.binding.err == nil && s.binding.value.WorkloadIdentityRef != nil {
+				s.request.Identity = types.NamespacedName{Namespace: s.binding.value.WorkloadIdentityRef.Namespace, Name: s.binding.value.WorkloadIdentityRef.Name}
+			}
+		case readGrant:
+			s.grant = found(r.grant(ctx, s.secret))
 		case readIdentity:
 			s.identity = found(r.Identities.Get(ctx, id.Namespace, id.Name))
 		case checkOwner:
@@ -223,6 +245,14 @@ func (r *Controller) foreign(ctx context.Context, s *state) (string, error) {
 	return wrong, err
 }
 
+// grant returns whether a Secret whose context is an object of the identity cluster may have a token.
+func (r *Controller) grant(ctx context.Context, secret *corev1.Secret) (contexts.Grant, error) {
+	if r.Contexts == nil {
+		return contexts.Grant{Denied: "its annotation " + v1alpha1.AnnotationContextObject + " names an object of an identity cluster, and this agent makes Secrets for none: its cluster has not joined one"}, nil
+	}
+	return r.Contexts.Grant(ctx, secret)
+}
+
 // plan works out what the token should be, and whether a new one is due.
 func (r *Controller) plan(s *state) (plan, error) {
 	wi := s.identity.value
@@ -231,7 +261,7 @@ func (r *Controller) plan(s *state) (plan, error) {
 		return plan{}, err
 	}
 	p := plan{config: config, context: s.request.Context}
-	if tokensecret.ServiceAccountContext(p.context) && !r.OneCluster {
+	if tokensecret.ServiceAccountContext(p.context) && !r.NamesAccounts {
 		p.context = nil
 	}
 	p.want = renewal.Want{

@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -29,11 +30,34 @@ func metadata(kind string) *metav1.PartialObjectMetadata {
 
 // Enabled reports whether service accounts of a namespace may give their pods identities.
 func Enabled(ctx context.Context, reader client.Reader, name string) (bool, error) {
+	return enabled(ctx, reader, name, v1alpha1.LabelNamespaceIdentities)
+}
+
+// Delivers reports whether Secrets for context objects may be made in a namespace.
+func Delivers(ctx context.Context, reader client.Reader, name string) (bool, error) {
+	return enabled(ctx, reader, name, v1alpha1.LabelNamespaceContexts)
+}
+
+func enabled(ctx context.Context, reader client.Reader, name, label string) (bool, error) {
 	namespace := NewNamespace()
 	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return namespace.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled && namespace.DeletionTimestamp == nil, nil
+	return namespace.Labels[label] == v1alpha1.NamespaceEnabled && namespace.DeletionTimestamp == nil, nil
+}
+
+// Stores reports whether tokens come to the pods of a namespace in Secrets. byDefault is how they do where the namespace does not choose; empty: in
+// Secrets. Of a value that the webhook refuses none are made.
+func Stores(ctx context.Context, reader client.Reader, name, byDefault string) (bool, error) {
+	namespace := NewNamespace()
+	if err := reader.Get(ctx, types.NamespacedName{Name: name}, namespace); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	chosen, present := namespace.Labels[v1alpha1.LabelNamespaceDelivery]
+	if !present {
+		chosen = cmp.Or(byDefault, v1alpha1.DeliverySecret)
+	}
+	return chosen == v1alpha1.DeliverySecret, nil
 }
 
 // AccountOf returns the service account that owns a Secret; false if it has no such owner.

@@ -9,10 +9,10 @@ import (
 	"github.com/credence-id/credence/internal/authority"
 )
 
-// MayUse reviews whether a user of the workload cluster may use an identity. An error is an outage, not a denial: an authorizer that
+// MayUse reviews whether a user of the workload cluster may use an identity or a binding. An error is an outage, not a denial: an authorizer that
 // failed might have allowed.
-func MayUse(ctx context.Context, reviews authority.Reviewer, user authority.Subject, identity types.NamespacedName) (bool, error) {
-	q := authority.Use(user, authority.WorkloadIdentities, identity.Namespace, identity.Name)
+func MayUse(ctx context.Context, reviews authority.Reviewer, user authority.Subject, kind authority.Kind, object types.NamespacedName) (bool, error) {
+	q := authority.Use(user, kind, object.Namespace, object.Name)
 	answer, err := authority.Ask(ctx, reviews, q)
 	if err == nil && answer.Undecided != "" {
 		err = fmt.Errorf("review whether %s: %s", q, answer.Undecided)

@@ -1,0 +1,99 @@
+package delivery
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/secrets"
+)
+
+// boundTo are bindings that refer to identities; an empty name refers to a Secret.
+type boundTo map[string]string
+
+func (b boundTo) Get(_ context.Context, namespace, name string) (*v1alpha1.CredentialsBinding, error) {
+	to, ok := b[namespace+"/"+name]
+	if !ok {
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("credentialsbindings"), name)
+	}
+	binding := &v1alpha1.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if to == "" {
+		binding.SecretRef = &v1alpha1.CredentialsReference{Namespace: namespace, Name: "static"}
+	} else {
+		binding.WorkloadIdentityRef = &v1alpha1.CredentialsReference{Namespace: namespace, Name: to}
+	}
+	return binding, nil
+}
+
+func (boundTo) Each(func(*v1alpha1.CredentialsBinding)) {}
+
+func (boundTo) Retain(func(string) bool) {}
+
+// bound is a Secret of a user's that names a binding.
+func bound(namespace, name, binding string) *corev1.Secret {
+	secret := labelled(namespace, name, "")
+	delete(secret.Annotations, v1alpha1.AnnotationName)
+	secret.Annotations[v1alpha1.AnnotationBinding] = binding
+	return secret
+}
+
+// A Secret that names a binding has the tokens of its identity, follows it to another one, and keeps its token when it refers to none.
+func TestSecretOfABinding(t *testing.T) {
+	w := newWorld(t, bound("ns", "s", "infra"))
+	w.addIdentity("ns", "banana", "u1")
+	w.addIdentity("ns", "cherry", "u2")
+	bindings := boundTo{"ns/infra": "banana"}
+	w.requestor.Bindings = bindings
+	subject := func(want string) {
+		t.Helper()
+		w.look("ns/s")
+		if token := secrets.Stored(w.secret("ns/s")); token == nil || token.Subject != want {
+			t.Errorf("the Secret holds %+v, want a token of %s", token, want)
+		}
+	}
+	subject("sub:u1")
+	bindings["ns/infra"] = "cherry"
+	subject("sub:u2")
+	for text, change := range map[string]func(){
+		"refers to a Secret": func() { bindings["ns/infra"] = "" },
+		"does not exist":     func() { delete(bindings, "ns/infra") },
+	} {
+		change()
+		subject("sub:u2")
+		if reported := w.requestor.Ledger.Get(client.ObjectKey{Namespace: "ns", Name: "s"}).Reported; !strings.Contains(reported.Message, "CredentialsBinding ns/infra "+text) {
+			t.Errorf("reported %+v, want that the binding %s", reported, text)
+		}
+	}
+	bindings["ns/infra"] = "banana"
+	w.pass(time.Minute) // one Secret gets few tokens at once
+	subject("sub:u1")
+}
+
+// An identity that is being deleted gives tokens to Secrets of its bindings, and to no others.
+func TestSecretOfABindingOfADeletedIdentity(t *testing.T) {
+	for name, test := range map[string]struct {
+		secret     *corev1.Secret
+		finalizers []string
+		tokens     int
+	}{
+		"by a binding":           {bound("ns", "s", "infra"), []string{v1alpha1.FinalizerBindings}, 1},
+		"by name":                {labelled("ns", "s", "banana"), []string{v1alpha1.FinalizerBindings}, 0},
+		"released, by a binding": {bound("ns", "s", "infra"), []string{"other"}, 0},
+	} {
+		w := newWorld(t, test.secret)
+		wi := w.addIdentity("ns", "banana", "u1")
+		wi.DeletionTimestamp, wi.Finalizers = &metav1.Time{Time: start0}, test.finalizers
+		w.requestor.Bindings = boundTo{"ns/infra": "banana"}
+		w.look("ns/s")
+		if len(w.tokens) != test.tokens {
+			t.Errorf("%s: %d tokens, want %d", name, len(w.tokens), test.tokens)
+		}
+	}
+}

@@ -1,0 +1,492 @@
+package delivery
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/contexts"
+	"github.com/credence-id/credence/internal/delivery/secrets"
+)
+
+// deliveries are what an identity cluster wants delivered.
+type deliveries struct {
+	all     []*identityv1alpha1.ContextDelivery
+	unknown bool
+}
+
+func (d *deliveries) Known() bool { return !d.unknown }
+
+func (d *deliveries) Of(secret types.NamespacedName) []*identityv1alpha1.ContextDelivery {
+	var found []*identityv1alpha1.ContextDelivery
+	for _, delivery := range d.all {
+		if delivery.Spec.Secret == (identityv1alpha1.DeliveredSecret{Namespace: secret.Namespace, Name: secret.Name}) {
+			found = append(found, delivery)
+		}
+	}
+	return found
+}
+
+func (d *deliveries) Unplaced(object types.UID) bool {
+	for _, delivery := range d.all {
+		if delivery.Spec.Secret.Name == "" && delivery.Spec.ContextObject.UID == object {
+			return true
+		}
+	}
+	return false
+}
+
+func (*deliveries) Secrets(string) []types.NamespacedName { return nil }
+
+const (
+	seedNamespace = "shoot--local--foo"
+	cloudprovider = seedNamespace + "/cloudprovider"
+	fooObject     = `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","name":"foo","namespace":"garden-local","uid":"54d09554-6a68-4f46-a23a-e3592385d820"}`
+)
+
+// delivery is that of the document's sample, by the delivery of a name.
+func delivery(name string) *identityv1alpha1.ContextDelivery {
+	return &identityv1alpha1.ContextDelivery{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: identityv1alpha1.ContextDeliverySpec{
+			Secret:           identityv1alpha1.DeliveredSecret{Namespace: seedNamespace, Name: "cloudprovider"},
+			WorkloadIdentity: &identityv1alpha1.NamespacedReference{Namespace: "garden-local", Name: "banana-testing"},
+			ContextObject: identityv1alpha1.DeliveryContext{
+				APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot", Name: "foo", Namespace: "garden-local", UID: "54d09554-6a68-4f46-a23a-e3592385d820"},
+			Provider: "aws", Config: "apiVersion: a/v1\nkind: Config\n",
+		},
+	}
+}
+
+// newSeed is a world with a namespace that lets Secrets be made, and an identity.
+func newSeed(t *testing.T, objects ...client.Object) *world {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: seedNamespace, Labels: map[string]string{v1alpha1.LabelNamespaceContexts: v1alpha1.NamespaceEnabled}}}
+	w := newWorld(t, append(objects, namespace)...)
+	w.addIdentity("garden-local", "banana-testing", "u1")
+	return w
+}
+
+// follow has the agent look at what is to be delivered into a Secret, and then at the Secret.
+func (w *world) follow(key string) time.Duration {
+	w.t.Helper()
+	wait := w.deliver(key)
+	w.look(key)
+	return wait
+}
+
+func (w *world) deliver(key string) time.Duration {
+	w.t.Helper()
+	namespace, name, _ := strings.Cut(key, "/")
+	result, err := w.contexts.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return result.RequeueAfter
+}
+
+func (w *world) state() contexts.State {
+	return w.contexts.Ledger.Get(types.NamespacedName{Namespace: seedNamespace, Name: "cloudprovider"}).State
+}
+
+func (w *world) exists(key string) bool {
+	namespace, name, _ := strings.Cut(key, "/")
+	err := w.client.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, &corev1.Secret{})
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// The Secret is that of the document's sample: config at once, then the token.
+func TestSecretOfAContextObject(t *testing.T) {
+	w := newSeed(t)
+	w.all = append(w.all, delivery("d1"))
+	w.deliver(cloudprovider)
+	want := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: seedNamespace, Name: "cloudprovider",
+			Labels: map[string]string{
+				"authentication.gardener.cloud/purpose":                   "workload-identity-token-requestor",
+				"workloadidentity.authentication.gardener.cloud/provider": "aws",
+			},
+			Annotations: map[string]string{
+				"workloadidentity.authentication.gardener.cloud/namespace":      "garden-local",
+				"workloadidentity.authentication.gardener.cloud/name":           "banana-testing",
+				"workloadidentity.authentication.gardener.cloud/context-object": fooObject,
+				"identity.credence.dev/context-delivery":                        "d1",
+			},
+		},
+		Data: map[string][]byte{"config": []byte("apiVersion: a/v1\nkind: Config\n")},
+		Type: "Opaque",
+	}
+	got := w.secret(cloudprovider)
+	got.ResourceVersion = ""
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("before its token (-want +got):\n%s", diff)
+	}
+	w.look(cloudprovider)
+	got = w.secret(cloudprovider)
+	if token := secrets.Stored(got); token == nil || token.Subject != "sub:u1" || string(got.Data["config"]) != string(want.Data["config"]) {
+		t.Errorf("the Secret holds %+v and %q", token, got.Data["config"])
+	}
+	if len(w.tokens) != 1 || w.tokens[0].context == nil || w.tokens[0].context.Kind != "Shoot" || w.tokens[0].context.UID != "54d09554-6a68-4f46-a23a-e3592385d820" || w.bindings[0].Name != "" {
+		t.Errorf("requested %+v by %v", w.tokens, w.bindings)
+	}
+	version := got.ResourceVersion
+	w.follow(cloudprovider)
+	if now := w.secret(cloudprovider); now.ResourceVersion != version || len(w.tokens) != 1 || w.state() != contexts.Delivered {
+		t.Errorf("written again without a change: %d tokens, %s", len(w.tokens), w.state())
+	}
+	if event := w.event(); event != "" {
+		t.Errorf("the Event %q", event)
+	}
+}
+
+// A Secret follows its object to another identity, config and token together, and is deleted when nothing is to be delivered any more.
+func TestSecretFollowsItsObject(t *testing.T) {
+	w := newSeed(t)
+	w.addIdentity("fruit", "cherry", "u2").Spec.TargetSystem.Type = "gcp"
+	w.all = append(w.all, delivery("d1"))
+	w.follow(cloudprovider)
+
+	w.pass(time.Minute)
+	other := delivery("d1")
+	other.Spec.WorkloadIdentity = &identityv1alpha1.NamespacedReference{Namespace: "fruit", Name: "cherry"}
+	other.Spec.CredentialsBinding = &identityv1alpha1.NamespacedReference{Namespace: "garden-local", Name: "infra"}
+	other.Spec.Provider, other.Spec.Config = "gcp", "new: config\n"
+	w.all[0] = other
+	w.look(cloudprovider) // before the Secret is changed
+	if len(w.tokens) != 1 || w.event() != "" {
+		t.Errorf("%d tokens while the Secret names another identity than it should", len(w.tokens))
+	}
+	w.deliver(cloudprovider)
+	if got := w.secret(cloudprovider); got.Annotations[v1alpha1.AnnotationName] != "cherry" || secrets.Stored(got).Subject != "sub:u1" || got.Labels[v1alpha1.LabelProvider] != "aws" || string(got.Data["config"]) != "apiVersion: a/v1\nkind: Config\n" {
+		t.Errorf("config was replaced without the token: %s %s %v", got.Data["config"], got.Labels[v1alpha1.LabelProvider], got.Annotations)
+	}
+	w.look(cloudprovider)
+	got := w.secret(cloudprovider)
+	if token := secrets.Stored(got); token.Subject != "sub:u2" || got.Labels[v1alpha1.LabelProvider] != "gcp" || w.bindings[1].String() != "garden-local/infra" {
+		t.Errorf("the Secret holds a token of %s for %s, by %v", token.Subject, got.Labels[v1alpha1.LabelProvider], w.bindings)
+	}
+
+	// The same object, made anew: it has another delivery into the same Secret.
+	w.pass(time.Minute)
+	again := delivery("d2")
+	again.Spec.ContextObject.UID = "u-anew"
+	w.all = []*identityv1alpha1.ContextDelivery{again}
+	w.follow(cloudprovider)
+	if got := w.secret(cloudprovider); got.Annotations[v1alpha1.AnnotationContextDelivery] != "d2" || len(w.tokens) != 3 || w.tokens[2].context.UID != "u-anew" {
+		t.Errorf("%v, %d tokens", got.Annotations, len(w.tokens))
+	}
+
+	w.all = nil
+	if wait := w.deliver(cloudprovider); wait <= 0 || !w.exists(cloudprovider) {
+		t.Errorf("deleted at once, looked at again after %s", wait)
+	}
+	w.look(cloudprovider)
+	if len(w.tokens) != 3 {
+		t.Error("a token for a Secret that none needs")
+	}
+	w.pass(5 * time.Second)
+	if w.deliver(cloudprovider); w.exists(cloudprovider) {
+		t.Error("the Secret is still there")
+	}
+	w.look(cloudprovider)
+	w.deliver(cloudprovider)
+	if n := len(w.contexts.Ledger.Count()); n != 0 {
+		t.Errorf("%d Secrets are remembered", n)
+	}
+}
+
+// While it is not known what is to be delivered, Secrets stay as they are.
+func TestSecretsStayWhileDeliveriesAreNotKnown(t *testing.T) {
+	w := newSeed(t)
+	w.all = append(w.all, delivery("d1"))
+	w.follow(cloudprovider)
+	version := w.secret(cloudprovider).ResourceVersion
+	for name, change := range map[string]func(){
+		"an outage after a start": func() { w.unknown, w.all = true, nil },
+		"its place is not known": func() {
+			unplaced := delivery("d9")
+			unplaced.Spec.Secret, unplaced.Spec.Problem = identityv1alpha1.DeliveredSecret{}, "secretName: no such key"
+			w.unknown, w.all = false, []*identityv1alpha1.ContextDelivery{unplaced}
+		},
+		"a problem": func() {
+			broken := delivery("d1")
+			broken.Spec.WorkloadIdentity, broken.Spec.Config, broken.Spec.Problem = nil, "", "WorkloadIdentity garden-local/cherry does not exist"
+			w.unknown, w.all = false, []*identityv1alpha1.ContextDelivery{broken}
+		},
+	} {
+		change()
+		for range 3 {
+			w.follow(cloudprovider)
+			w.pass(time.Second)
+		}
+		if got := w.secret(cloudprovider); got.ResourceVersion != version {
+			t.Errorf("%s: the Secret was changed", name)
+		}
+	}
+	// With a problem, the token is renewed as long as the identity cluster issues one.
+	broken := delivery("d1")
+	broken.Spec.WorkloadIdentity, broken.Spec.Problem = nil, "p"
+	w.unknown, w.all = false, []*identityv1alpha1.ContextDelivery{broken}
+	w.pass(50 * time.Minute)
+	w.follow(cloudprovider)
+	if len(w.tokens) != 2 {
+		t.Errorf("%d tokens, want a new one in spite of the problem", len(w.tokens))
+	}
+	// An object that another one displaced for a moment has its Secret all the time.
+	w.all = nil
+	w.deliver(cloudprovider)
+	w.pass(time.Second)
+	w.all = []*identityv1alpha1.ContextDelivery{delivery("d1")}
+	w.deliver(cloudprovider)
+	w.all = nil
+	w.pass(5 * time.Second)
+	if w.deliver(cloudprovider); !w.exists(cloudprovider) {
+		t.Error("deleted at once, as it was not needed some time ago")
+	}
+}
+
+// A Secret is neither made nor renewed where something is in the way, which is reported to the admins of both clusters.
+func TestSecretsThatAreNotMade(t *testing.T) {
+	foreign := func(change func(*corev1.Secret)) *corev1.Secret {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: seedNamespace, Name: "cloudprovider"}, Data: map[string][]byte{"accessKey": []byte("static")}}
+		if change != nil {
+			change(secret)
+		}
+		return secret
+	}
+	for name, test := range map[string]struct {
+		objects []client.Object
+		change  func(*world)
+		state   contexts.State
+		event   string
+	}{
+		"another Secret": {objects: []client.Object{foreign(nil)}, state: contexts.NotOwn, event: "SecretNotOwned Secret " + cloudprovider + " exists"},
+		"a Secret of a user": {objects: []client.Object{foreign(func(s *corev1.Secret) {
+			s.Labels = map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}
+			s.Annotations = map[string]string{v1alpha1.AnnotationName: "banana-testing", v1alpha1.AnnotationNamespace: "garden-local", v1alpha1.AnnotationContextObject: fooObject}
+		})}, state: contexts.NotOwn, event: "SecretNotOwned"},
+		"without the label of tokens": {objects: []client.Object{foreign(func(s *corev1.Secret) {
+			s.Annotations = map[string]string{v1alpha1.AnnotationContextDelivery: "d1"}
+		})}, state: contexts.NotOwn, event: "SecretNotOwned"},
+		"no label": {change: func(w *world) {
+			w.relabel(map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled})
+		}, state: contexts.NotEnabled, event: "NamespaceNotEnabled the namespace shoot--local--foo does not let Secret shoot--local--foo/cloudprovider be made or renewed: a cluster admin allows it with: kubectl label namespace shoot--local--foo identity.credence.dev/context-delivery=enabled"},
+		"another value": {change: func(w *world) { w.relabel(map[string]string{v1alpha1.LabelNamespaceContexts: "true"}) }, state: contexts.NotEnabled, event: "NamespaceNotEnabled"},
+		"a problem":     {change: func(w *world) { w.all[0].Spec.Problem = "no such identity" }, state: contexts.Problem, event: "DeliveryProblem nothing is delivered into Secret " + cloudprovider + ": no such identity"},
+		"no identity":   {change: func(w *world) { w.all[0].Spec.WorkloadIdentity = nil }, state: contexts.Problem, event: "DeliveryProblem"},
+		"two objects":   {change: func(w *world) { w.all = append(w.all, delivery("d2")) }, state: contexts.Conflict, event: "DeliveryConflict"},
+		"problems": {change: func(w *world) {
+			w.all[0].Spec.Problem = "no such identity"
+			w.all = append(w.all, delivery("d2"))
+			w.all[1].Spec.Problem = "created later"
+		}, state: contexts.Problem, event: "DeliveryProblem nothing is delivered into Secret " + cloudprovider + ": no such identity"},
+		"two objects, and another Secret": {objects: []client.Object{foreign(nil)}, change: func(w *world) { w.all = append(w.all, delivery("d2")) }, state: contexts.Conflict, event: "DeliveryConflict"},
+		"no right yet":                    {change: func(w *world) { w.unserved = seedNamespace }, state: contexts.Waiting},
+		"no right":                        {change: func(w *world) { w.unserved = seedNamespace; w.deliver(cloudprovider) }, state: contexts.Waiting, event: "NamespaceNotBound the agent may not read Secrets of the namespace " + seedNamespace},
+		"refused writes": {change: func(w *world) {
+			w.uncreatable = apierrors.NewForbidden(corev1.Resource("secrets"), "cloudprovider", errors.New("a policy"))
+		}, state: contexts.NotWritten, event: "WriteFailed"},
+	} {
+		w := newSeed(t, test.objects...)
+		w.all = append(w.all, delivery("d1"))
+		if test.change != nil {
+			test.change(w)
+		}
+		before := w.exists(cloudprovider)
+		for range 3 {
+			w.deliver(cloudprovider)
+		}
+		if before {
+			w.look(cloudprovider)
+			if got := w.secret(cloudprovider); got.ResourceVersion != "999" {
+				t.Errorf("%s: the Secret was changed", name)
+			}
+		}
+		if w.exists(cloudprovider) != before || w.state() != test.state || len(w.tokens) != 0 {
+			t.Errorf("%s: exists %v, %s, %d tokens", name, w.exists(cloudprovider), w.state(), len(w.tokens))
+		}
+		if event := w.event(); !strings.Contains(event, test.event) || (event == "") != (test.event == "") {
+			t.Errorf("%s: the Event %q, want %q", name, event, test.event)
+		}
+		if event := w.event(); event != "" && !strings.Contains(event, "no tokens are written") {
+			t.Errorf("%s: one more Event %q", name, event)
+		}
+	}
+}
+
+// A Secret that is not needed any more, and that the agent may not delete, is reported once.
+func TestSecretLeftBehind(t *testing.T) {
+	w := newSeed(t)
+	w.all = append(w.all, delivery("d1"))
+	w.deliver(cloudprovider)
+	w.unserved, w.all = seedNamespace, nil
+	w.deliver(cloudprovider)
+	if event := w.event(); !strings.Contains(event, "NamespaceNotBound Secret "+cloudprovider+" may still be there") {
+		t.Errorf("the Event %q", event)
+	}
+	w.deliver(cloudprovider)
+	if event := w.event(); event != "" {
+		t.Errorf("one more Event %q", event)
+	}
+}
+
+// Of two objects that need one Secret, it follows the one for which the identity cluster has no problem.
+func TestSecretOfTwoObjects(t *testing.T) {
+	w := newSeed(t)
+	young, old := delivery("d1"), delivery("d2")
+	old.Spec.ContextObject.Name = "old"
+	w.all = append(w.all, young)
+	madeFor := func(want string) {
+		t.Helper()
+		w.deliver(cloudprovider)
+		if got := w.secret(cloudprovider).Annotations[v1alpha1.AnnotationContextDelivery]; got != want {
+			t.Errorf("the Secret is made for %s, want %s", got, want)
+		}
+	}
+	madeFor("d1")
+	w.all = append(w.all, old)
+	madeFor("d1") // until it is known which of them keeps it
+	young.Spec.Problem = "another object, created earlier, has it"
+	madeFor("d2")
+	old.Spec.Problem = "no such identity"
+	madeFor("d2")
+
+	none := newSeed(t)
+	old.Spec.Problem = ""
+	none.all = append(none.all, young, old)
+	none.deliver(cloudprovider)
+	if got := none.secret(cloudprovider).Annotations[v1alpha1.AnnotationContextDelivery]; got != "d2" {
+		t.Errorf("a Secret that did not exist is made for %s", got)
+	}
+}
+
+// A Secret of a user gets no token by a copy of what the agent's own has, and one of the agent's none where the label has gone.
+func TestForgedMarks(t *testing.T) {
+	copied := func(name string, change func(*corev1.Secret)) *corev1.Secret {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: seedNamespace, Name: name, UID: types.UID(name),
+			Labels: map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor},
+			Annotations: map[string]string{v1alpha1.AnnotationName: "banana-testing", v1alpha1.AnnotationNamespace: "garden-local",
+				v1alpha1.AnnotationContextObject: fooObject, v1alpha1.AnnotationContextDelivery: "d1"},
+		}}
+		if change != nil {
+			change(secret)
+		}
+		return secret
+	}
+	for name, secret := range map[string]*corev1.Secret{
+		"another name":     copied("mine", nil),
+		"no mark":          copied("cloudprovider", func(s *corev1.Secret) { delete(s.Annotations, v1alpha1.AnnotationContextDelivery) }),
+		"another delivery": copied("cloudprovider", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationContextDelivery] = "d7" }),
+		"another identity": copied("cloudprovider", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationName] = "cherry" }),
+		"another object": copied("cloudprovider", func(s *corev1.Secret) {
+			s.Annotations[v1alpha1.AnnotationContextObject] = strings.ReplaceAll(fooObject, "foo", "bar")
+		}),
+		"another namespace": copied("cloudprovider", func(s *corev1.Secret) { s.Namespace = "mallory" }),
+		"an escape in it": copied("cloudprovider", func(s *corev1.Secret) {
+			s.Annotations[v1alpha1.AnnotationContextObject] = strings.ReplaceAll(fooObject, "Shoot", `\u0053hoot`)
+		}),
+		"a service account?": copied("cloudprovider", func(s *corev1.Secret) {
+			s.Annotations[v1alpha1.AnnotationContextObject] = strings.ReplaceAll(fooObject, "core.gardener.cloud/v1beta1", "v1")
+		}),
+	} {
+		mallory := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mallory", Labels: map[string]string{v1alpha1.LabelNamespaceContexts: v1alpha1.NamespaceEnabled}}}
+		w := newSeed(t, secret, mallory)
+		w.addIdentity("garden-local", "cherry", "u2")
+		w.all = append(w.all, delivery("d1"))
+		w.look(secret.Namespace + "/" + secret.Name)
+		if len(w.tokens) != 0 {
+			t.Errorf("%s: %+v", name, w.tokens)
+		}
+	}
+	w := newSeed(t)
+	w.all = append(w.all, delivery("d1"))
+	w.follow(cloudprovider)
+	w.relabel(nil)
+	w.pass(50 * time.Minute)
+	w.follow(cloudprovider)
+	if len(w.tokens) != 1 || !w.exists(cloudprovider) {
+		t.Errorf("%d tokens without the label", len(w.tokens))
+	}
+	// The agent still removes what it has made.
+	w.all = nil
+	w.deliver(cloudprovider)
+	w.pass(5 * time.Second)
+	if w.deliver(cloudprovider); w.exists(cloudprovider) {
+		t.Error("a Secret that none needs stays without the label")
+	}
+	// An agent that follows no deliveries fills none.
+	w = newSeed(t, copied("cloudprovider", nil))
+	w.requestor.Contexts = nil
+	if w.look(cloudprovider); len(w.tokens) != 0 || !strings.Contains(w.event(), "has not joined one") {
+		t.Errorf("%d tokens of an agent that has not joined", len(w.tokens))
+	}
+}
+
+// A request for new tokens on the object renews each of its Secrets once, also across a restart.
+func TestRenewalOfAContextObject(t *testing.T) {
+	w := newSeed(t)
+	w.all = append(w.all, delivery("d1"))
+	w.all[0].Spec.Renewal = "before"
+	tokens := func(want int, when string) {
+		t.Helper()
+		for range 3 {
+			w.pass(20 * time.Second)
+			w.follow(cloudprovider)
+		}
+		if len(w.tokens) != want {
+			t.Errorf("%s: %d tokens, want %d", when, len(w.tokens), want)
+		}
+	}
+	tokens(1, "made while a request is there")
+	for i, renewal := range []string{"a", "", "a", "b"} {
+		w.all[0].Spec.Renewal = renewal
+		w.contexts.Ledger.Forget(types.NamespacedName{Namespace: seedNamespace, Name: "cloudprovider"})
+		tokens([]int{2, 2, 2, 3}[i], fmt.Sprintf("request %d, %q", i, renewal))
+	}
+	if got := w.secret(cloudprovider); got.Annotations[v1alpha1.AnnotationOperation] != "" || got.Annotations[v1alpha1.AnnotationContextRenewal] != "b" {
+		t.Errorf("annotations %v", got.Annotations)
+	}
+}
+
+// A Secret that is deleted, or edited where no policy keeps users from it, comes back as it was.
+func TestDeliveredSecretIsPutRight(t *testing.T) {
+	w := newSeed(t)
+	w.all = append(w.all, delivery("d1"))
+	w.follow(cloudprovider)
+	if err := w.client.Delete(t.Context(), w.secret(cloudprovider)); err != nil {
+		t.Fatal(err)
+	}
+	w.look(cloudprovider)
+	w.follow(cloudprovider)
+	if len(w.tokens) != 2 {
+		t.Fatalf("%d tokens", len(w.tokens))
+	}
+	w.pass(time.Minute)
+	w.edit(cloudprovider, func(s *corev1.Secret) {
+		s.Annotations[v1alpha1.AnnotationName] = "cherry"
+		s.Data["config"] = []byte("mallory: yes\n")
+		s.Data["theirs"] = []byte("kept")
+		delete(s.Labels, v1alpha1.LabelProvider)
+	})
+	w.follow(cloudprovider)
+	got := w.secret(cloudprovider)
+	if got.Annotations[v1alpha1.AnnotationName] != "banana-testing" || string(got.Data["config"]) != "apiVersion: a/v1\nkind: Config\n" || got.Labels[v1alpha1.LabelProvider] != "aws" || string(got.Data["theirs"]) != "kept" {
+		t.Errorf("it has become %v %q", got.Annotations, got.Data)
+	}
+}
