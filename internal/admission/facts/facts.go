@@ -4,8 +4,10 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -24,6 +26,8 @@ type Sources struct {
 	Profile  func(ctx context.Context, namespace, name string) (*accounts.ServiceAccountProfile, error)
 	Template func(ctx context.Context, name string) (*accounts.SecurityContextTemplate, error)
 	Right    func(ctx context.Context, question authority.Question) (authority.Answer, error)
+	// Delivery is how tokens come to the pods of a namespace; for new pods with identities. Without it, the request has that already.
+	Delivery func(ctx context.Context, namespace string) (string, error)
 	// Nodes returns the labels that a RuntimeClass demands of nodes.
 	Nodes func(ctx context.Context, runtimeClass string) (map[string]string, error)
 }
@@ -49,14 +53,13 @@ func (s Sources) Gather(ctx context.Context, r *pods.Request) (*pods.Denial, err
 
 func (s Sources) account(ctx context.Context, name string, r *pods.Request) (*pods.Denial, error) {
 	r.Account.Name = name
-	profiled := make(chan error, 1)
-	go func() { // at the same time, as each read takes as long as all else
-		var err error
+	var others errgroup.Group // at the same time, as each read takes as long as all else
+	others.Go(func() (err error) {
 		r.Profile, err = s.profile(ctx, r.Namespace, name)
-		profiled <- err
-	}()
+		return err
+	})
 	account, err := s.ServiceAccount(ctx, r.Namespace, name)
-	if err := <-profiled; err != nil {
+	if err := others.Wait(); err != nil {
 		return nil, err
 	}
 	if apierrors.IsNotFound(err) {
@@ -73,17 +76,31 @@ func (s Sources) account(ctx context.Context, name string, r *pods.Request) (*po
 	if denial != nil && r.Ephemeral == nil {
 		return denial, nil
 	}
+	var delivery errgroup.Group
+	if s.Delivery != nil && r.Ephemeral == nil && len(names) > 0 {
+		delivery.Go(func() (err error) {
+			r.Delivery, err = s.Delivery(ctx, r.Namespace)
+			return err
+		})
+	}
+	err = s.identities(ctx, name, names, r)
+	return nil, cmp.Or(delivery.Wait(), err)
+}
+
+// identities completes a request by the identities of its service account.
+func (s Sources) identities(ctx context.Context, account string, names []string, r *pods.Request) error {
 	for _, identity := range names {
 		known := pods.Identity{Name: identity}
 		// For a pod that runs, only the identities that it has are read.
-		if r.Ephemeral == nil || pods.Carries(r.Pod, name, identity) {
-			if known, err = s.identity(ctx, r.Namespace, name, identity); err != nil {
-				return nil, err
+		if r.Ephemeral == nil || pods.Carries(r.Pod, account, identity) {
+			var err error
+			if known, err = s.identity(ctx, r.Namespace, account, identity); err != nil {
+				return err
 			}
 		}
 		r.Account.Identities = append(r.Account.Identities, known)
 	}
-	return nil, nil
+	return nil
 }
 
 // profile is the profile of a service account, or the zero value.

@@ -3,6 +3,7 @@ package pods
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/target"
 )
@@ -21,6 +22,10 @@ type Request struct {
 	Profile profile.Profile
 	// NoIdentities is true in a namespace whose service accounts give no identities, so that only the profile is applied.
 	NoIdentities bool
+	// Delivery is how tokens come to the pods of the namespace: a value of LabelNamespaceDelivery; empty: by Secrets.
+	Delivery string
+	// OtherCluster is true where the identities are of another cluster than the pods.
+	OtherCluster bool
 	// RuntimeClassNodes is the node selector of the pod's RuntimeClass; needed only if NeedsRuntimeClass.
 	RuntimeClassNodes map[string]string
 	// Adapters finds the adapter of a type of target system.
@@ -100,6 +105,9 @@ func identities(r Request) Result {
 
 // inject gives a new pod its identities.
 func inject(r Request, s settings) Result {
+	if denial := checkDelivery(r, s.os); denial != nil {
+		return Result{Denial: denial}
+	}
 	var grants []grant
 	for _, identity := range r.Account.Identities {
 		grant, denial := grantOf(r, identity, s)
@@ -126,7 +134,9 @@ func inject(r Request, s settings) Result {
 	if denial != nil {
 		return Result{Denial: denial}
 	}
-	additions.gate(r.Pod)
+	if r.Delivery != v1alpha1.DeliveryCSI { // the kubelet waits for the driver
+		additions.gate(r.Pod)
+	}
 	return Result{Patch: additions.operations, Warnings: bounded(append(unread(r.Pod), warnings...))}
 }
 

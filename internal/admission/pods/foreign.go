@@ -5,16 +5,22 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// foreignSecrets refuses a pod that names a token Secret of another service account, in any field.
+// foreignSecrets refuses a pod that names a token Secret of another service account, in any field. Where tokens are not stored, a new pod names
+// none at all: the agent would take it for one that was admitted before that was chosen, and make the Secret.
 func foreignSecrets(r Request) *Denial {
 	var own []string
 	carriesTokens := func(name string) bool { return strings.HasPrefix(name, tokensecret.NamePrefix) }
 	for name, where := range profile.References(r.Pod, r.Ephemeral, carriesTokens) {
+		if r.Ephemeral == nil && r.Delivery == v1alpha1.DeliveryCSI {
+			return decision.Forbidden(fmt.Sprintf("%s of the pod names Secret %q: in namespace %s tokens are delivered by volumes of CSI driver %s, and new pods have no Secrets with the prefix %s: remove the reference; the volume is added when the pod is created",
+				where, abbreviate(name), r.Namespace, v1alpha1.CSIDriver, tokensecret.NamePrefix))
+		}
 		if own == nil {
 			own = ownSecrets(r.Account)
 		}

@@ -100,6 +100,13 @@ func grantOf(r Request, identity Identity, s settings) (grant, *Denial) {
 	}
 	g := grant{identity: identity.Name, place: target.PodPlace(s.os, s.mountPath, identity.Name)}
 	g.injection = config.Injection(g.place)
+	if r.Delivery == v1alpha1.DeliveryCSI {
+		if _, problem := ParseMountPath(g.place.Dir, s.os); problem != "" {
+			return grant{}, decision.Invalid(fmt.Sprintf("the folder of workload identity %q in containers %s: give a shorter path with annotation %s of the pod", identity.Name, problem, v1alpha1.AnnotationMountPath))
+		}
+		g.volume = csiVolumeOf(g, s.standard())
+		return g, nil
+	}
 	g.volume, g.files = volumeOf(r.Account.Name, g, s.standard())
 	return g, nil
 }

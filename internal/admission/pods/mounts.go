@@ -51,7 +51,7 @@ func plain(m corev1.VolumeMount) bool {
 // readOnly reports whether nothing can be created in a mount: by the mount itself, or because its volume's kind is always read-only.
 func readOnly(pod *corev1.Pod, m corev1.VolumeMount) bool {
 	return m.ReadOnly || slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Name == m.Name && (v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.Projected != nil || v.Image != nil)
+		return v.Name == m.Name && (v.Secret != nil || v.ConfigMap != nil || v.DownwardAPI != nil || v.Projected != nil || v.Image != nil || ofDriver(v))
 	})
 }
 

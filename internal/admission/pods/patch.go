@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,13 +34,13 @@ func (p *patch) gate(pod *corev1.Pod) {
 	if pod.Spec.NodeName != "" {
 		return
 	}
-	for _, gate := range pod.Spec.SchedulingGates {
-		if gate.Name == v1alpha1.GateToken {
-			return
-		}
+	if slices.ContainsFunc(pod.Spec.SchedulingGates, isGate) {
+		return
 	}
 	extend(p, "/spec/schedulingGates", pod.Spec.SchedulingGates, []corev1.PodSchedulingGate{{Name: v1alpha1.GateToken}})
 }
+
+func isGate(gate corev1.PodSchedulingGate) bool { return gate.Name == v1alpha1.GateToken }
 
 // pointer escapes a member's name for a JSON pointer (RFC 6901, section 3).
 func pointer(member string) string {

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -27,7 +26,7 @@ func Requested(r Request) *corev1.Pod {
 	if len(pod.Annotations) == 0 {
 		pod.Annotations = nil
 	}
-	pod.Spec.SchedulingGates = without(pod.Spec.SchedulingGates, func(gate corev1.PodSchedulingGate) bool { return gate.Name == v1alpha1.GateToken })
+	pod.Spec.SchedulingGates = without(pod.Spec.SchedulingGates, isGate)
 	order := variableOrder(r)
 	strip := func(mounts []corev1.VolumeMount, env []corev1.EnvVar) ([]corev1.VolumeMount, []corev1.EnvVar) {
 		var folders []string
@@ -63,11 +62,11 @@ func without[T any](list []T, drop func(T) bool) []T {
 	return list
 }
 
-// carriesToken reports whether a volume is one that volumeOf makes, of whichever service account and identity.
+// carriesToken reports whether a volume is one that volumeOf or csiVolumeOf makes, of whichever service account and identity.
 func carriesToken(v corev1.Volume) bool {
-	return strings.HasPrefix(v.Name, volumePrefix) && v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(source corev1.VolumeProjection) bool {
+	return strings.HasPrefix(v.Name, volumePrefix) && (ofDriver(v) || v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(source corev1.VolumeProjection) bool {
 		return source.Secret != nil && strings.HasPrefix(source.Secret.Name, tokensecret.NamePrefix)
-	})
+	}))
 }
 
 // variableOrder is the place of each variable in what the identities of the account set, in the order in which it is added.

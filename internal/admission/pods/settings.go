@@ -41,7 +41,7 @@ func (s settings) without(containers []container) []container {
 func settingsOf(r Request) (settings, *Denial) {
 	s := settings{os: osOf(r), mountPath: target.DefaultMountPath}
 	if text, present := r.Pod.Annotations[v1alpha1.AnnotationMountPath]; present {
-		mountPath, problem := parseMountPath(text, s.os)
+		mountPath, problem := ParseMountPath(text, s.os)
 		if problem != "" {
 			return s, decision.Invalid(fmt.Sprintf("annotation %s of the pod %s: give an absolute path such as %s", v1alpha1.AnnotationMountPath, problem, target.DefaultMountPath))
 		}
@@ -73,7 +73,8 @@ var (
 	drivePath = regexp.MustCompile(`^[A-Za-z]:([\\/][A-Za-z0-9._@+-]+)+$`)
 )
 
-func parseMountPath(text string, os target.OS) (string, string) {
+// ParseMountPath reads the path of a folder in a container: it returns it without a slash at its end, or what is wrong with it.
+func ParseMountPath(text string, os target.OS) (string, string) {
 	if len(text) > maxMountPath {
 		return "", fmt.Sprintf("is %d bytes long, at most %d are allowed", len(text), maxMountPath)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -114,9 +115,13 @@ func withDefaults(volume corev1.Volume) corev1.Volume {
 // Carries reports whether a pod has the volume of an identity of its service account.
 func Carries(pod *corev1.Pod, account, identity string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-		return v.Name == VolumeName(identity) && v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(source corev1.VolumeProjection) bool {
-			return source.Secret != nil && source.Secret.Name == tokensecret.NameFor(account, identity)
-		})
+		if v.Name != VolumeName(identity) {
+			return false
+		}
+		return ofDriver(v) && v.CSI.VolumeAttributes[v1alpha1.VolumeAttributeIdentity] == identity ||
+			v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(source corev1.VolumeProjection) bool {
+				return source.Secret != nil && source.Secret.Name == tokensecret.NameFor(account, identity)
+			})
 	})
 }
 

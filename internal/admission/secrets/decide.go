@@ -61,7 +61,7 @@ func Decide(r Request) Result {
 	return Result{Patch: append(requester, difference(r.Secret, injected, r.before())...), Warnings: warnings}
 }
 
-// authority keeps contexts of service accounts, and the names of the Secrets that carry them, to the agent.
+// authority keeps contexts, and the names of the Secrets for service accounts, to the agent.
 func (r Request) authority(request tokensecret.Request) *Denial {
 	if r.User.Name == r.Agent || r.sameRequest() {
 		return nil
@@ -69,6 +69,10 @@ func (r Request) authority(request tokensecret.Request) *Denial {
 	if tokensecret.ServiceAccountContext(request.Context) {
 		return decision.Forbidden(fmt.Sprintf("annotation %s names a service account: only the agent writes such Secrets, for service accounts with the annotation %s; annotate service account %s in namespace %s, or leave the context out",
 			v1alpha1.AnnotationContextObject, v1alpha1.AnnotationAccountIdentities, request.Context.Name, request.Context.Namespace))
+	}
+	if request.Context != nil {
+		return decision.Forbidden(fmt.Sprintf("annotation %s names a %s %s: only the agent writes such Secrets, for the objects of a ContextKind that delivers; leave the context out",
+			v1alpha1.AnnotationContextObject, request.Context.APIVersion, request.Context.Kind))
 	}
 	if strings.HasPrefix(r.Secret.Name, tokensecret.NamePrefix) {
 		return decision.Forbidden(fmt.Sprintf("Secret %q: the prefix %s is kept for Secrets that the agent makes for pods: give it another name", r.Secret.Name, tokensecret.NamePrefix))
@@ -81,7 +85,7 @@ func (r Request) sameRequest() bool {
 	if r.Old == nil || !tokensecret.Labelled(r.Old) {
 		return false
 	}
-	for _, annotation := range []string{v1alpha1.AnnotationName, v1alpha1.AnnotationNamespace, v1alpha1.AnnotationContextObject} {
+	for _, annotation := range []string{v1alpha1.AnnotationName, v1alpha1.AnnotationNamespace, v1alpha1.AnnotationBinding, v1alpha1.AnnotationContextObject} {
 		now, present := r.Secret.Annotations[annotation]
 		if before, had := r.Old.Annotations[annotation]; now != before || present != had {
 			return false

@@ -193,7 +193,7 @@ func TestRefused(t *testing.T) {
 		"no name":                   {secret(annotated(v1alpha1.AnnotationName, "")), nil, 422, v1alpha1.AnnotationName + ": is missing"},
 		"no name of a namespace":    {secret(annotated(v1alpha1.AnnotationNamespace, "a.b")), nil, 422, v1alpha1.AnnotationNamespace},
 		"context that is not JSON":  {secret(annotated(v1alpha1.AnnotationContextObject, "app")), nil, 422, "is not a JSON object"},
-		"context that none has":     {secret(annotated(v1alpha1.AnnotationContextObject, `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","name":"foo","uid":"u"}`)), nil, 422, "names a core.gardener.cloud/v1beta1 Shoot"},
+		"context that none has":     {secret(annotated(v1alpha1.AnnotationContextObject, `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","name":"foo","uid":"u"}`)), nil, 403, "names a core.gardener.cloud/v1beta1 Shoot"},
 		"context of an account":     {secret(context), nil, 403, "only the agent"},
 		"context of an account set": {secret(context), secret(nil), 403, "only the agent"},
 		"context kept, name not":    {secret(both(context, annotated(v1alpha1.AnnotationName, "cherry"))), secret(context), 403, "only the agent"},

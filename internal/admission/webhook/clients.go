@@ -84,3 +84,19 @@ func (l *liveClasses) Get(ctx context.Context, name string) (*nodev1.RuntimeClas
 		return l.client.NodeV1().RuntimeClasses().Get(ctx, name, metav1.GetOptions{})
 	})
 }
+
+// LiveNamespaces reads namespaces likewise.
+func LiveNamespaces(client kubernetes.Interface) Namespaces {
+	return &liveNamespaces{client: client}
+}
+
+type liveNamespaces struct {
+	client kubernetes.Interface
+	reads  liveread.Reads[string, *corev1.Namespace]
+}
+
+func (l *liveNamespaces) Get(ctx context.Context, name string) (*corev1.Namespace, error) {
+	return l.reads.Get(ctx, name, func(ctx context.Context) (*corev1.Namespace, error) {
+		return l.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	})
+}

@@ -29,7 +29,7 @@ func (hanging) Review(ctx context.Context, _ authorizationv1.SubjectAccessReview
 func TestAnAnswerComesInTime(t *testing.T) {
 	c := newCluster()
 	registry := prometheus.NewRegistry()
-	handler := webhook.New(webhook.Needs{ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, CredentialSpecs: specs{c}, Authorizer: hanging{},
+	handler := webhook.New(webhook.Needs{ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Namespaces: namespaces{c}, CredentialSpecs: specs{c}, Authorizer: hanging{},
 		Adapters: targets.For, Agent: agent, Log: slog.New(slog.DiscardHandler), Now: time.Now, Recorder: webhook.NewRecorder(registry)})
 	w := post(handler, webhook.PodsPath+"?timeout=100ms", sent{resource: "pods", object: podJSON}.body(t))
 	if w.Code != http.StatusOK {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -19,13 +20,13 @@ import (
 type podRules struct {
 	sources  facts.Sources
 	adapters func(string) target.Adapter
-	// noIdentities is that of pods.Request.
-	noIdentities bool
+	// noIdentities and otherCluster are those of pods.Request.
+	noIdentities, otherCluster bool
 }
 
 // of decides on a pod. ephemeral is that of pods.Request. An error is a fact that could not be read.
 func (p *podRules) of(ctx context.Context, namespace string, pod *corev1.Pod, ephemeral []string) (pods.Result, error) {
-	r := pods.Request{Namespace: namespace, Pod: pod, Ephemeral: ephemeral, NoIdentities: p.noIdentities, Adapters: p.adapters}
+	r := pods.Request{Namespace: namespace, Pod: pod, Ephemeral: ephemeral, NoIdentities: p.noIdentities, OtherCluster: p.otherCluster, Adapters: p.adapters}
 	denial, err := p.sources.Gather(ctx, &r)
 	if denial != nil || err != nil {
 		return pods.Result{Denial: denial}, err
@@ -70,6 +71,19 @@ func newSources(needs Needs, rights *authority.Live) facts.Sources {
 				return nil, fmt.Errorf("read workload identity %s/%s: %w", namespace, name, err)
 			}
 			return wi, nil
+		},
+		Delivery: func(ctx context.Context, name string) (string, error) {
+			namespace, err := needs.Namespaces.Get(ctx, name)
+			switch {
+			case apierrors.IsForbidden(err):
+				return "", fmt.Errorf("credence-webhook may not read namespaces: a cluster admin applies the manifests of its version, of which ClusterRole credence:webhook:accounts lets it: %w", err)
+			case err != nil:
+				return "", fmt.Errorf("read namespace %s: %w", name, err)
+			}
+			if chosen, present := namespace.Labels[v1alpha1.LabelNamespaceDelivery]; present {
+				return cmp.Or(chosen, `""`), nil
+			}
+			return needs.Delivery, nil
 		},
 		Nodes: func(ctx context.Context, runtimeClass string) (map[string]string, error) {
 			class, err := needs.RuntimeClasses.Get(ctx, runtimeClass)

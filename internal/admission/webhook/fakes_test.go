@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -40,6 +41,9 @@ type cluster struct {
 	profiles   map[string]*profiles.ServiceAccountProfile
 	templates  map[string]*profiles.SecurityContextTemplate
 	classes    map[string]*nodev1.RuntimeClass
+	labels     map[string]string    // of the namespace orchard
+	delivery   string               // of namespaces that do not choose
+	elsewhere  bool                 // the identities are of another cluster
 	specs      map[string]gmsa.Spec // those that the watch has shown
 	unseen     map[string]gmsa.Spec // those that the API has, where they are not the same
 	gmsa       webhook.GMSA
@@ -71,7 +75,7 @@ func newCluster() *cluster {
 
 func (c *cluster) handler() http.Handler {
 	return webhook.New(webhook.Needs{
-		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Authorizer: c, Adapters: targets.For, Agent: agent,
+		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Namespaces: namespaces{c}, Delivery: c.delivery, OtherCluster: c.elsewhere, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Authorizer: c, Adapters: targets.For, Agent: agent,
 		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Now: func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	})
 }
@@ -115,6 +119,12 @@ type classes struct{ *cluster }
 
 func (r classes) Get(_ context.Context, name string) (*nodev1.RuntimeClass, error) {
 	return get(r.cluster, r.classes, "runtimeclasses", name)
+}
+
+type namespaces struct{ *cluster }
+
+func (n namespaces) Get(_ context.Context, name string) (*corev1.Namespace, error) {
+	return get(n.cluster, map[string]*corev1.Namespace{"orchard": {ObjectMeta: metav1.ObjectMeta{Name: "orchard", Labels: n.labels}}}, "namespaces", name)
 }
 
 type listed struct{ *cluster }

@@ -40,6 +40,11 @@ type RuntimeClasses interface {
 	Get(ctx context.Context, name string) (*nodev1.RuntimeClass, error)
 }
 
+// Namespaces reads namespaces, as they are.
+type Namespaces interface {
+	Get(ctx context.Context, name string) (*corev1.Namespace, error)
+}
+
 // CredentialSpecs returns GMSACredentialSpecs.
 type CredentialSpecs interface {
 	// Known is one as it was last seen; false if it was not, which does not mean that it does not exist.
@@ -48,13 +53,18 @@ type CredentialSpecs interface {
 	Read(ctx context.Context, name string) (gmsa.Spec, error)
 }
 
-// Needs are what a Webhook works with; all are required but Recorder and GMSA, and CredentialSpecs, without which no review about accounts
+// Needs are what a Webhook works with; all are required but Recorder, GMSA, Delivery and OtherCluster, and CredentialSpecs, without which no review about accounts
 // of Active Directory is answered.
 type Needs struct {
 	ServiceAccounts ServiceAccounts
 	Profiles        Profiles
 	Identities      Identities
 	RuntimeClasses  RuntimeClasses
+	Namespaces      Namespaces
+	// Delivery is how tokens come to pods of namespaces without the label for it; empty: by Secrets.
+	Delivery string
+	// OtherCluster is true where the identities are of another cluster than the pods.
+	OtherCluster    bool
 	Pods            Pods
 	Authorizer      authority.Reviewer
 	CredentialSpecs CredentialSpecs
@@ -85,7 +95,7 @@ const (
 // New returns the handler of all reviews.
 func New(needs Needs) http.Handler {
 	rights := authority.NewLive(needs.Authorizer, needs.Now)
-	rules := &podRules{sources: newSources(needs, rights), adapters: needs.Adapters}
+	rules := &podRules{sources: newSources(needs, rights), adapters: needs.Adapters, otherCluster: needs.OtherCluster}
 	profiles := &podRules{sources: rules.sources, adapters: needs.Adapters, noIdentities: true}
 	mux := http.NewServeMux()
 	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(rules)))
