@@ -2,11 +2,11 @@ package credential
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"math"
-	"strings"
 	"time"
+
+	"github.com/credence-id/credence/internal/identity"
 )
 
 // Claims are some claims of an unverified JSON Web Token (RFC 7519 section 4.1): the time after which it is useless,
@@ -18,12 +18,8 @@ type Claims struct {
 
 // Unverified returns the claims of a token; ok is false if it is not a JSON Web Token. An absent or invalid time is zero.
 func Unverified(token Secret) (claims Claims, ok bool) {
-	parts := strings.Split(token.Reveal(), ".")
-	if len(parts) != 3 {
-		return Claims{}, false
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil || !bytes.HasPrefix(bytes.TrimSpace(payload), []byte("{")) {
+	payload, ok := identity.Payload(token.Reveal())
+	if !ok || !bytes.HasPrefix(bytes.TrimSpace(payload), []byte("{")) {
 		return Claims{}, false
 	}
 	var wire struct {

@@ -4,6 +4,7 @@
 package target
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -49,6 +50,35 @@ type Limits struct {
 type Fixed struct {
 	Path  *field.Path
 	Value string
+}
+
+// Move is a fixed value that another configuration has otherwise, or lacks.
+type Move struct {
+	Path    *field.Path
+	Was, Is string
+}
+
+// Moved returns which fixed values of an account another configuration does not share; either may be nil. Without any, both are of one
+// account, as far as the first has one.
+func Moved(from, to Config) []Move {
+	if from == nil {
+		return nil
+	}
+	var account []Fixed
+	if to != nil {
+		account = to.Account()
+	}
+	var moved []Move
+	for _, was := range from.Account() {
+		var is string
+		if i := slices.IndexFunc(account, func(f Fixed) bool { return f.Path.String() == was.Path.String() }); i >= 0 {
+			is = account[i].Value
+		}
+		if was.Value != "" && is != was.Value {
+			moved = append(moved, Move{Path: was.Path, Was: was.Value, Is: is})
+		}
+	}
+	return moved
 }
 
 // Injection is what a workload needs besides its token.

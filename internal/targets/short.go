@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -40,18 +42,35 @@ func Declare(short string) (Declared, error) {
 	return declared, nil
 }
 
-// Shorts are the short forms of all types, for help: the first field is without its name.
+// Shorts are the short forms of all types, for help: the first field is without its name, and in brackets is what may be left out.
 func Shorts() []string {
 	var forms []string
 	for _, system := range systems {
 		if system.Adapter == nil {
 			continue
 		}
-		form := system.Name
-		for i, field := range system.Short.Fields {
-			form += map[bool]string{true: ":" + strings.ToUpper(field), false: "[," + field + "=…]"}[i == 0]
+		form := ""
+		for i, name := range system.Short.Fields {
+			part := map[bool]string{true: ":" + strings.ToUpper(name), false: "," + name + "=…"}[i == 0]
+			if !required(system, fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q}`, target.APIVersion(system.Name), target.Kind), name) {
+				part = "[" + part + "]"
+			}
+			form += part
 		}
-		forms = append(forms, form)
+		if form != "" && !required(system, nil) {
+			form = "[" + form + "]"
+		}
+		forms = append(forms, system.Name+form)
 	}
 	return forms
+}
+
+// required reports whether a type refuses a providerConfig for a missing field, or a missing providerConfig.
+func required(system target.System, config []byte, name ...string) bool {
+	path := field.NewPath("config")
+	_, errs := system.Adapter.Parse(config, path)
+	for _, part := range name {
+		path = path.Child(part)
+	}
+	return slices.ContainsFunc(errs, func(err *field.Error) bool { return err.Type == field.ErrorTypeRequired && err.Field == path.String() })
 }

@@ -1,6 +1,8 @@
 package targets
 
 import (
+	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,6 +42,30 @@ func TestEveryTypeHasAShortForm(t *testing.T) {
 	for _, system := range systems {
 		if system.Adapter != nil && system.Name != "generic" && len(system.Short.Fields) == 0 {
 			t.Errorf("%s has no short form", system.Name)
+		}
+	}
+}
+
+// The document has the forms as the help does, with what is required outside of brackets.
+func TestShorts(t *testing.T) {
+	forms := Shorts()
+	if want := []string{
+		"alicloud:ROLEARN,oidcProviderARN=…[,roleSessionName=…][,region=…]",
+		"aws:IAMROLEARN[,roleSessionName=…][,region=…][,endpoint=…]",
+		"azure:CLIENTID,tenantID=…[,subscriptionID=…]",
+		"gcp:WORKLOADIDENTITYPOOLPROVIDER,projectID=…[,serviceAccount=…]",
+		"generic",
+		"kubernetes[:SERVER[,certificateAuthorityData=…][,namespace=…]]",
+	}; !slices.Equal(forms, want) {
+		t.Errorf("%q", forms)
+	}
+	document, err := os.ReadFile("../../docs/reference/command-line.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, form := range forms {
+		if !strings.Contains(string(document), "| `"+form+"` |") {
+			t.Errorf("docs/reference/command-line.md lacks %s", form)
 		}
 	}
 }

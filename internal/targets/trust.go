@@ -42,6 +42,9 @@ func WriteTrust(system string, form trust.Form, identity trust.Identity, others 
 		return "", err
 	}
 	side := systems[slices.IndexFunc(systems, func(s target.System) bool { return s.Name == system })].Trust
+	if identity.Bearer != (trust.Bearer{}) && !side.Bearers {
+		return "", fmt.Errorf("%s is configured to know bearers of tokens by issuer, subject and audience alone, which do not distinguish clusters or service accounts: give %s an identity of its own", system, identity.Bearer)
+	}
 	title, write := fmt.Sprintf("Lets %s trust WorkloadIdentity %s/%s.", system, identity.Namespace, identity.Name), side.Commands
 	switch form {
 	case trust.Terraform:
@@ -61,6 +64,9 @@ func WriteTrust(system string, form trust.Form, identity trust.Identity, others 
 		return "", err
 	}
 	header := "# " + title + "\n"
+	if identity.Bearer != (trust.Bearer{}) {
+		header += "# Of its tokens only those of " + identity.Bearer.String() + ".\n"
+	}
 	if remark := trust.Reach(identity.Issuer); remark != "" && !side.Any {
 		header += "# " + remark + "\n"
 	}

@@ -25,6 +25,8 @@ type Identity struct {
 	Audiences []string
 	// ProviderConfig is the JSON of spec.targetSystem.providerConfig, or nil.
 	ProviderConfig []byte
+	// Bearer is whose tokens are trusted.
+	Bearer Bearer
 	// Username is that of the service account in whose name the tokens are; empty: the system knows them by their subject.
 	Username string
 }
@@ -48,7 +50,9 @@ func Forms() []Form { return []Form{Commands, Terraform, Provider} }
 type Side struct {
 	// Any reports whether the system verifies any token, so that identities of a type without a system of its own may be
 	// trusted there. The others are clouds, which fetch keys over the internet.
-	Any                 bool
+	Any bool
+	// Bearers reports whether the system looks at claims other than issuer, subject and audience.
+	Bearers             bool
 	Commands, Terraform func(Identity) (string, error)
 	// Provider is nil where identities share nothing.
 	Provider func(Identity) (string, error)
@@ -66,7 +70,7 @@ func (i Identity) Check() error {
 	if err != nil || address.Scheme != "https" || address.Host == "" {
 		return fmt.Errorf("its issuer %q is not an https URL", i.Issuer)
 	}
-	for what, values := range map[string][]string{"issuer": {i.Issuer}, "subject": {i.Subject}, "name": {i.Namespace, i.Name}, "username": {i.Username}, "audience": i.Audiences} {
+	for what, values := range map[string][]string{"issuer": {i.Issuer}, "subject": {i.Subject}, "name": {i.Namespace, i.Name}, "username": {i.Username}, "bearer": {i.Bearer.Cluster, i.Bearer.Namespace, i.Bearer.Account}, "audience": i.Audiences} {
 		for _, value := range values {
 			if r, ok := invisible(value); ok {
 				return fmt.Errorf("its %s %q holds a character that does not show (%U): the pasted text would differ from the shown one", what, value, r)

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -46,30 +45,9 @@ func clientOf(config *rest.Config, version schema.GroupVersion, register func(*r
 	return client{rest: c, parameters: runtime.NewParameterCodec(scheme)}, nil
 }
 
-func (c client) get(ctx context.Context, namespace, name string) (*v1alpha1.WorkloadIdentity, error) {
-	var wi v1alpha1.WorkloadIdentity
-	if err := c.rest.Get().Namespace(namespace).Resource(resource).Name(name).Do(ctx).Into(&wi); err != nil {
-		return nil, err
-	}
-	return &wi, nil
-}
-
-// in lists and watches the identities of one namespace.
-func (c client) in(namespace string) namespaced { return namespaced{c, namespace} }
-
-type namespaced struct {
-	client
-	namespace string
-}
-
-// list and watch are the requests of a reflector.
-func (n namespaced) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	var list v1alpha1.WorkloadIdentityList
-	err := n.rest.Get().Namespace(n.namespace).Resource(resource).VersionedParams(&options, n.parameters).Do(ctx).Into(&list)
-	return &list, err
-}
-
-func (n namespaced) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.Watch = true
-	return n.rest.Get().Namespace(n.namespace).Resource(resource).VersionedParams(&options, n.parameters).Watch(ctx)
+// post sends an object to a subresource of an identity, once.
+func (c client) post(ctx context.Context, identity types.NamespacedName, subresource string, object runtime.Object) rest.Result {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return c.rest.Post().MaxRetries(0).Namespace(identity.Namespace).Resource(resource).Name(identity.Name).SubResource(subresource).Body(object).Do(ctx)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
-// requestTimeout bounds a single read.
+// requestTimeout bounds a single request.
 const requestTimeout = 10 * time.Second
 
 // firstList bounds how long a caller waits for the first list of a namespace before the identity is read by itself.
@@ -23,9 +23,16 @@ const firstList = 5 * time.Second
 // idle is for how long an unused namespace is followed, if changes are not reported either.
 const idle = time.Hour
 
-// Follower reads identities, and follows the namespaces of the read ones.
-type Follower struct {
+// Follower reads identities, and Bindings CredentialsBindings.
+type (
+	Follower = follower[*v1alpha1.WorkloadIdentity]
+	Bindings = follower[*v1alpha1.CredentialsBinding]
+)
+
+// follower reads objects of a kind, and follows the namespaces of the read ones.
+type follower[T object] struct {
 	client   client
+	kind     kind[T]
 	onChange func(types.NamespacedName) // may be nil
 	clock    clock.WithTicker
 
@@ -47,15 +54,24 @@ type namespace struct {
 // New returns a Follower of the cluster of config. onChange, if not nil, is called with every identity that appears, changes or
 // goes; it must not block. Without it, unused namespaces are dropped.
 func New(config *rest.Config, onChange func(types.NamespacedName)) (*Follower, error) {
+	return newFollower(config, identityKind(), onChange)
+}
+
+// NewBindings is New for CredentialsBindings.
+func NewBindings(config *rest.Config, onChange func(types.NamespacedName)) (*Bindings, error) {
+	return newFollower(config, bindingKind(), onChange)
+}
+
+func newFollower[T object](config *rest.Config, kind kind[T], onChange func(types.NamespacedName)) (*follower[T], error) {
 	client, err := newClient(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Follower{client: client, onChange: onChange, clock: clock.RealClock{}, namespaces: map[string]*namespace{}}, nil
+	return &follower[T]{client: client, kind: kind, onChange: onChange, clock: clock.RealClock{}, namespaces: map[string]*namespace{}}, nil
 }
 
 // Run follows until ctx is done. Before it, identities are read one by one.
-func (f *Follower) Run(ctx context.Context) error {
+func (f *follower[T]) Run(ctx context.Context) error {
 	f.mu.Lock()
 	f.run = ctx
 	f.mu.Unlock()
@@ -77,9 +93,9 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 }
 
-// Get returns an identity, which must not be changed. Its errors are those of the API, NotFound and Forbidden among them; an
-// identity that the watch has not shown is read live before NotFound is returned.
-func (f *Follower) Get(ctx context.Context, ns, name string) (*v1alpha1.WorkloadIdentity, error) {
+// Get returns an object, which must not be changed. Its errors are those of the API, NotFound and Forbidden among them; one
+// that the watch has not shown is read live before NotFound is returned.
+func (f *follower[T]) Get(ctx context.Context, ns, name string) (T, error) {
 	if followed := f.follow(ns); followed != nil {
 		patience, cancel := context.WithTimeout(ctx, firstList)
 		defer cancel()
@@ -88,21 +104,32 @@ func (f *Follower) Get(ctx context.Context, ns, name string) (*v1alpha1.Workload
 		case <-patience.Done():
 		}
 		if object, found, _ := followed.informer.GetStore().GetByKey(ns + "/" + name); found {
-			return object.(*v1alpha1.WorkloadIdentity), nil
+			return object.(T), nil
 		}
 	}
 	return f.Read(ctx, ns, name)
 }
 
-// Read reads an identity live, also if it is followed.
-func (f *Follower) Read(ctx context.Context, ns, name string) (*v1alpha1.WorkloadIdentity, error) {
+// Read reads an object live, also if it is followed.
+func (f *follower[T]) Read(ctx context.Context, ns, name string) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return f.client.get(ctx, ns, name)
+	return f.kind.get(ctx, f.client, ns, name)
+}
+
+// Each shows the objects of all followed namespaces to visit, which must not change them, or call the follower.
+func (f *follower[T]) Each(visit func(T)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, followed := range f.namespaces {
+		for _, object := range followed.informer.GetStore().List() {
+			visit(object.(T))
+		}
+	}
 }
 
 // Retain stops following the namespaces that are not kept. keep must not call the Follower.
-func (f *Follower) Retain(keep func(namespace string) bool) {
+func (f *follower[T]) Retain(keep func(namespace string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, followed := range f.namespaces {
@@ -114,7 +141,7 @@ func (f *Follower) Retain(keep func(namespace string) bool) {
 }
 
 // follow returns the namespace, and begins to follow it if it is new; nil before Run and after it.
-func (f *Follower) follow(name string) *namespace {
+func (f *follower[T]) follow(name string) *namespace {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.run == nil || f.run.Err() != nil {
@@ -138,18 +165,18 @@ func (f *Follower) follow(name string) *namespace {
 	return followed
 }
 
-func (f *Follower) newNamespace(name string) *namespace {
-	lister := f.client.in(name)
+func (f *follower[T]) newNamespace(name string) *namespace {
+	lister := f.kind.in(f.client, name)
 	followed := &namespace{
 		informer: cache.NewSharedIndexInformer(&cache.ListWatch{ListWithContextFunc: lister.list, WatchFuncWithContext: lister.watch},
-			&v1alpha1.WorkloadIdentity{}, 0, cache.Indexers{}),
+			f.kind.object(), 0, cache.Indexers{}),
 		settled: make(chan struct{}),
 	}
 	followed.settle = sync.OnceFunc(func() { close(followed.settled) })
 	// Neither error is possible before the informer runs.
 	_ = followed.informer.SetTransform(func(object any) (any, error) {
-		if wi, ok := object.(*v1alpha1.WorkloadIdentity); ok {
-			wi.ManagedFields = nil
+		if followed, ok := object.(T); ok {
+			followed.SetManagedFields(nil)
 		}
 		return object, nil
 	})
@@ -159,7 +186,7 @@ func (f *Follower) newNamespace(name string) *namespace {
 		// Those of the first list too: a reader may have got NotFound meanwhile.
 		AddFunc: func(object any, _ bool) { f.report(object) },
 		UpdateFunc: func(before, object any) {
-			if !onlyReported(before, object) {
+			if !f.kind.same(before.(T), object.(T)) {
 				f.report(object)
 			}
 		},
@@ -168,13 +195,7 @@ func (f *Follower) newNamespace(name string) *namespace {
 	return followed
 }
 
-// onlyReported reports whether nothing has changed of an identity but what is reported of its delivery, and labels.
-func onlyReported(before, after any) bool {
-	a, b := before.(*v1alpha1.WorkloadIdentity), after.(*v1alpha1.WorkloadIdentity)
-	return a.UID == b.UID && a.Generation == b.Generation && (a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil)
-}
-
-func (f *Follower) report(object any) {
+func (f *follower[T]) report(object any) {
 	if f.onChange == nil {
 		return
 	}

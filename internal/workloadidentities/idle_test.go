@@ -52,7 +52,7 @@ func run(t *testing.T, f *Follower) {
 	testkit.Eventually(t, "the follower runs", func() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.run != nil })
 }
 
-func (f *Follower) follows() int {
+func (f *follower[T]) follows() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.namespaces)

@@ -23,8 +23,10 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 		return s, nil
 	}
 	var config struct {
-		User, Signer, Duration string
-		Groups                 []string
+		User     string   `json:"user"`
+		Signer   string   `json:"signer"`
+		Duration string   `json:"duration"`
+		Groups   []string `json:"groups"`
 	}
 	if err := credential.FromCluster(outer.ClientCertificate, "clientCertificate", &config); err != nil {
 		return s, err

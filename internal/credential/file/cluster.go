@@ -29,7 +29,9 @@ func (s Settings) WithCluster(raw json.RawMessage) (string, error) {
 	var outer struct {
 		File json.RawMessage `json:"file"`
 	}
-	var config struct{ Name string }
+	var config struct {
+		Name string `json:"name"`
+	}
 	if json.Unmarshal(raw, &outer) == nil && outer.File != nil {
 		if err := credential.FromCluster(outer.File, "file", &config); err != nil {
 			return "", err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential/file"
+	"github.com/credence-id/credence/internal/tokenendpoint"
 )
 
 const (
@@ -128,7 +128,7 @@ func issuerURL(text string) (*url.URL, error) {
 		return nil, errors.New("no issuer: give the URL of the provider, such as https://login.example.com")
 	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
 		return nil, fmt.Errorf("issuer %q: it must be a URL such as https://login.example.com", text)
-	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u)):
+	case u.Scheme != "https" && (u.Scheme != "http" || !tokenendpoint.Loopback(u.Hostname())):
 		return nil, fmt.Errorf("issuer %q: it must be https", text)
 	}
 	return u, nil
@@ -140,19 +140,10 @@ func endpointURL(issuer *url.URL, name, text string) error {
 	if err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || strings.Contains(text, "#") {
 		return fmt.Errorf("%s %q is not a valid address", name, text)
 	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u) || !loopback(issuer)) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !tokenendpoint.Loopback(u.Hostname()) || !tokenendpoint.Loopback(issuer.Hostname())) {
 		return fmt.Errorf("%s %q is not https", name, text)
 	}
 	return nil
-}
-
-// loopback reports whether u is on this machine by its text, not by a resolver.
-func loopback(u *url.URL) bool {
-	if u.Hostname() == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(u.Hostname())
-	return ip != nil && ip.IsLoopback()
 }
 
 func parsePort(text string) (int, error) {

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/tokenendpoint"
 )
 
 // answer is a successful answer (RFC 8693 section 2.2.1).
@@ -49,7 +49,7 @@ func (s *Source) read(body []byte, started time.Time) (credential.Credential, er
 // presentable reports whether a token of the type can be sent in a header. Many servers omit the type.
 func presentable(tokenType string) bool {
 	switch tokenType {
-	case "", AccessToken, IDToken, JWT:
+	case "", tokenendpoint.AccessToken, tokenendpoint.IDToken, tokenendpoint.JWT:
 		return true
 	}
 	return false
@@ -87,45 +87,25 @@ const tooManyRequests = 429
 
 // refusal is the error of an answer that is not successful (RFC 6749 section 5.2, RFC 8693 section 2.2.2).
 func refusal(status int, body []byte, secrets ...credential.Secret) error {
-	var wire struct {
-		Code        string `json:"error"`
-		Description string `json:"error_description"`
+	code, description := tokenendpoint.Refusal(body)
+	sent := make([]string, 0, len(secrets))
+	for _, secret := range secrets {
+		sent = append(sent, secret.Reveal())
 	}
-	_ = json.Unmarshal(body, &wire)
 	message := fmt.Sprintf("the server answers %d", status)
-	if wire.Code != "" {
-		message += ", " + plain(redact(wire.Code, secrets))
+	if code != "" {
+		message += ", " + plain(tokenendpoint.Redact(code, sent...))
 	}
-	if wire.Description != "" {
-		message += ": " + plain(redact(wire.Description, secrets))
+	if description != "" {
+		message += ": " + plain(tokenendpoint.Redact(description, sent...))
 	}
 	if status >= 300 && status < 400 {
 		return fmt.Errorf("%s: redirects are not followed; give the URL that it leads to", message)
 	}
-	if status < 500 && status != tooManyRequests && final(wire.Code) {
+	if status < 500 && status != tooManyRequests && final(code) {
 		return fmt.Errorf("%s: %w", message, credential.ErrRefused)
 	}
 	return errors.New(message)
-}
-
-// words are parts of a text that could be a secret, or a part of one.
-var words = regexp.MustCompile(`[^\s"'<>(),;:]{6,}`)
-
-// redact removes secrets from a text of the server: some repeat what they were sent, perhaps cut off.
-func redact(text string, secrets []credential.Secret) string {
-	for _, secret := range secrets {
-		if !secret.IsZero() {
-			text = strings.ReplaceAll(text, secret.Reveal(), "[redacted]")
-		}
-	}
-	return words.ReplaceAllStringFunc(text, func(word string) string {
-		for _, secret := range secrets {
-			if strings.Contains(secret.Reveal(), strings.TrimRight(word, ".…")) {
-				return "[redacted]"
-			}
-		}
-		return word
-	})
 }
 
 // final reports whether the same request would have the same answer later.

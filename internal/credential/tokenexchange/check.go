@@ -3,16 +3,17 @@ package tokenexchange
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/credence-id/credence/internal/tokenendpoint"
 )
 
 // Check refuses settings that cannot work, or are not safe: only of others are Key and the errors of Obtain without secrets.
 func (s *Source) Check() error {
-	if err := checkEndpoint(s.Endpoint); err != nil {
-		return err
+	if err := tokenendpoint.Check(s.Endpoint); err != nil {
+		return fmt.Errorf("the token endpoint %w", err)
 	}
 	switch s.Authentication {
 	case "", None:
@@ -41,26 +42,4 @@ func (s *Source) Check() error {
 		return errors.New("an audience is empty, or has more than one line")
 	}
 	return nil
-}
-
-// checkEndpoint refuses a URL that secrets must not be sent to.
-func checkEndpoint(endpoint string) error {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Host == "" || u.Fragment != "" || u.User != nil {
-		return errors.New("the token endpoint must be a URL with a host, and without a user or a fragment")
-	}
-	switch {
-	case u.Scheme == "https":
-		return nil
-	case u.Scheme == "http" && loopback(u.Hostname()):
-		return nil
-	case u.Scheme == "http":
-		return errors.New("the token endpoint must be https: tokens are not sent in the clear, but to this machine")
-	}
-	return fmt.Errorf("the token endpoint must be https, not %q", u.Scheme)
-}
-
-func loopback(host string) bool {
-	address, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && address.IsLoopback()
 }

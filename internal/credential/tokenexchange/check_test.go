@@ -11,6 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/cache"
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
+	"github.com/credence-id/credence/internal/tokenendpoint"
 )
 
 func TestSettingsThatAreRefused(t *testing.T) {
@@ -75,8 +76,8 @@ func TestKey(t *testing.T) {
 	changes := map[string]func(*tokenexchange.Source){
 		"nothing":        func(*tokenexchange.Source) {},
 		"endpoint":       func(s *tokenexchange.Source) { s.Endpoint += "x" },
-		"token type":     func(s *tokenexchange.Source) { s.SubjectTokenType = tokenexchange.IDToken },
-		"requested type": func(s *tokenexchange.Source) { s.RequestedTokenType = tokenexchange.IDToken },
+		"token type":     func(s *tokenexchange.Source) { s.SubjectTokenType = tokenendpoint.IDToken },
+		"requested type": func(s *tokenexchange.Source) { s.RequestedTokenType = tokenendpoint.IDToken },
 		"resource":       func(s *tokenexchange.Source) { s.Resources = []string{"https://a"} },
 		"audience":       func(s *tokenexchange.Source) { s.Audiences = []string{"https://a"} },
 		"two audiences":  func(s *tokenexchange.Source) { s.Audiences = []string{"https://a", "b"} },

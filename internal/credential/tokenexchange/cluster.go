@@ -23,8 +23,10 @@ func (s Source) WithCluster(raw json.RawMessage) (Source, error) {
 		return s, nil
 	}
 	var config struct {
-		Audiences, Resources, Scopes []string
-		RequestedTokenType           string
+		Audiences          []string `json:"audiences"`
+		Resources          []string `json:"resources"`
+		Scopes             []string `json:"scopes"`
+		RequestedTokenType string   `json:"requestedTokenType"`
 	}
 	if err := credential.FromCluster(outer.TokenExchange, "tokenExchange", &config); err != nil {
 		return s, err

@@ -3,12 +3,10 @@ package tokenexchange
 import (
 	"context"
 	"net/url"
-	"strings"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/internal/tokenendpoint"
 )
-
-const grantType = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 // Poster sends a form to a token endpoint, and returns the answer; https.Poster does it.
 type Poster interface {
@@ -37,22 +35,10 @@ func (s *Source) form(subject, secret credential.Secret) Form {
 }
 
 func (s *Source) values(subject, secret credential.Secret) url.Values {
-	form := url.Values{"grant_type": {grantType}, "subject_token": {subject.Reveal()}, "subject_token_type": {s.SubjectTokenType}}
-	if s.SubjectTokenType == "" {
-		form.Set("subject_token_type", JWT)
-	}
-	if s.RequestedTokenType != "" {
-		form.Set("requested_token_type", s.RequestedTokenType)
-	}
-	if len(s.Resources) > 0 {
-		form["resource"] = s.Resources
-	}
-	if len(s.Audiences) > 0 {
-		form["audience"] = s.Audiences
-	}
-	if len(s.Scopes) > 0 {
-		form.Set("scope", strings.Join(s.Scopes, " "))
-	}
+	form := tokenendpoint.Exchange{
+		SubjectToken: subject.Reveal(), SubjectTokenType: s.SubjectTokenType, RequestedTokenType: s.RequestedTokenType,
+		Resources: s.Resources, Audiences: s.Audiences, Scopes: s.Scopes,
+	}.Form()
 	if s.ClientID != "" && s.Authentication != Basic {
 		form.Set("client_id", s.ClientID)
 	}

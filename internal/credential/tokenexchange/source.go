@@ -13,13 +13,6 @@ import (
 	"github.com/credence-id/credence/internal/credential/file"
 )
 
-// Types of tokens (RFC 8693 section 3).
-const (
-	AccessToken = "urn:ietf:params:oauth:token-type:access_token"
-	IDToken     = "urn:ietf:params:oauth:token-type:id_token"
-	JWT         = "urn:ietf:params:oauth:token-type:jwt"
-)
-
 // Authentication is the method by which the client authenticates (RFC 6749 section 2.3).
 type Authentication string
 

@@ -19,6 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
 	"github.com/credence-id/credence/internal/credential/tokenexchange/https"
+	"github.com/credence-id/credence/internal/tokenendpoint"
 )
 
 var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
@@ -97,19 +98,19 @@ func TestExchange(t *testing.T) {
 		basic [2]string
 	}{
 		{name: "least", with: func(*tokenexchange.Source) {},
-			form: url.Values{"subject_token_type": {tokenexchange.JWT}}},
+			form: url.Values{"subject_token_type": {tokenendpoint.JWT}}},
 		{name: "everything", with: func(s *tokenexchange.Source) {
-			s.SubjectTokenType, s.RequestedTokenType = tokenexchange.IDToken, tokenexchange.AccessToken
+			s.SubjectTokenType, s.RequestedTokenType = tokenendpoint.IDToken, tokenendpoint.AccessToken
 			s.Resources, s.Audiences, s.Scopes = []string{"https://a/", "urn:b"}, []string{"x", "y"}, []string{"openid", "groups"}
 			s.ClientID = "client"
-		}, form: url.Values{"subject_token_type": {tokenexchange.IDToken}, "requested_token_type": {tokenexchange.AccessToken},
+		}, form: url.Values{"subject_token_type": {tokenendpoint.IDToken}, "requested_token_type": {tokenendpoint.AccessToken},
 			"resource": {"https://a/", "urn:b"}, "audience": {"x", "y"}, "scope": {"openid groups"}, "client_id": {"client"}}},
 		{name: "basic", with: func(s *tokenexchange.Source) {
 			s.Authentication, s.ClientID, s.ClientSecretFile = tokenexchange.Basic, "a:b c", put(t, "secret", "geheim:%+\n")
-		}, form: url.Values{"subject_token_type": {tokenexchange.JWT}}, basic: [2]string{"a%3Ab+c", "geheim%3A%25%2B"}},
+		}, form: url.Values{"subject_token_type": {tokenendpoint.JWT}}, basic: [2]string{"a%3Ab+c", "geheim%3A%25%2B"}},
 		{name: "post", with: func(s *tokenexchange.Source) {
 			s.Authentication, s.ClientID, s.ClientSecretFile = tokenexchange.Post, "client", put(t, "secret", "geheim")
-		}, form: url.Values{"subject_token_type": {tokenexchange.JWT}, "client_id": {"client"}, "client_secret": {"geheim"}}},
+		}, form: url.Values{"subject_token_type": {tokenendpoint.JWT}, "client_id": {"client"}, "client_secret": {"geheim"}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -191,7 +192,7 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	}
 	server := newServer(t)
 	source := server.source()
-	source.RequestedTokenType = tokenexchange.IDToken
+	source.RequestedTokenType = tokenendpoint.IDToken
 	if _, err := obtain(t, source); err == nil || !strings.Contains(err.Error(), "was requested") {
 		t.Errorf("another type than requested: %v", err)
 	}

@@ -39,7 +39,12 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 	if json.Unmarshal(raw, &outer) != nil || outer.WorkloadIdentity == nil {
 		return s, nil
 	}
-	var config struct{ Name, Namespace, Duration, Context string }
+	var config struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+		Duration  string `json:"duration"`
+		Context   string `json:"context"`
+	}
 	if err := credential.FromCluster(outer.WorkloadIdentity, "workloadIdentity", &config); err != nil {
 		return s, err
 	}

@@ -28,7 +28,7 @@ func System() target.System {
 		Name:    Type,
 		Adapter: Adapter{},
 		Short:   target.Short{Fields: fields},
-		Trust:   trust.Side{Any: true, Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
+		Trust:   trust.Side{Any: true, Bearers: true, Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors:  refusals,
 	}
 }
@@ -52,7 +52,7 @@ func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, fi
 	read := target.Read(providerConfig, Type, path, fields...)
 	c := config{
 		server:    read.Required("server", "must be the URL of an API server, such as https://api.example.com:6443: https, at most 2048 characters, without user, query and fragment", isServer),
-		namespace: read.Optional("namespace", "must be the name of a namespace", func(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }),
+		namespace: read.Optional("namespace", "must be the name of a namespace", isNamespace),
 	}
 	read.Optional("certificateAuthorityData", "must be the base64 form, in one line of at most 32 KiB, of one or more certificates in PEM and nothing else", func(data string) bool {
 		var err error
@@ -79,6 +79,8 @@ func isServer(text string) bool {
 	port, err := strconv.Atoi(u.Port())
 	return u.Port() == "" || err == nil && port > 0 && port <= 65535
 }
+
+func isNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 type config struct {
 	server, namespace string

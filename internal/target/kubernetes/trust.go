@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/internal/profile/username"
-	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/strictjson"
 	"github.com/credence-id/credence/internal/trust"
 )
 
@@ -43,6 +43,11 @@ func authenticationConfiguration(i trust.Identity) string {
 		jwt["claimMappings"] = map[string]any{"username": map[string]any{"expression": fmt.Sprintf("%q + %s", accountPrefix, usernameClaim)}}
 		jwt["claimValidationRules"] = []any{usernameRule(i.Username)}
 	}
+	if i.Bearer != (trust.Bearer{}) {
+		jwt["claimValidationRules"] = []any{map[string]any{
+			"expression": i.Condition("claims"), "message": "of the tokens of " + i.Namespace + "/" + i.Name + " only those of " + i.Bearer.String() + " are taken",
+		}}
+	}
 	return yamlText(map[string]any{
 		"apiVersion": "apiserver.config.k8s.io/v1",
 		"kind":       "AuthenticationConfiguration",
@@ -73,10 +78,13 @@ func roleBinding(i trust.Identity) string {
 
 func bindingName(i trust.Identity) string { return trust.Cut("credence:"+i.Namespace+":"+i.Name, 200) }
 
-// bindingNamespace is the namespace that the identity's own kubeconfig is for.
+// bindingNamespace is the namespace that the identity's own kubeconfig is for. A providerConfig of a type without an adapter may name one in
+// the same field.
 func bindingNamespace(i trust.Identity) string {
-	if c, err := target.Checked[config](Adapter{}, i.ProviderConfig); err == nil && c.namespace != "" {
-		return c.namespace
+	if config, err := strictjson.Object(i.ProviderConfig); err == nil {
+		if name, _ := strictjson.Text(config["namespace"]); isNamespace(name) {
+			return name
+		}
 	}
 	return "default"
 }
@@ -114,7 +122,11 @@ func writeProvider(i trust.Identity) (string, error) {
 
 func writeTerraform(i trust.Identity) (string, error) {
 	name := i.ResourceName()
-	return "# The cluster knows the issuer already: --provider prints the file for that.\n" +
+	text := "# The cluster knows the issuer already: --provider prints the file for that.\n"
+	if i.Bearer != (trust.Bearer{}) {
+		text = "# The cluster takes no other tokens of the identity, by a rule of the file that --provider prints for it.\n"
+	}
+	return text +
 		"# Choose what the identity may do, and where. This lets it look at one namespace.\n" +
 		trust.Block("resource", []string{"kubernetes_role_binding_v1", name},
 			trust.Member{"metadata", trust.Nested{{"name", bindingName(i)}, {"namespace", bindingNamespace(i)}}},

@@ -11,7 +11,7 @@ import (
 func System() target.System {
 	return target.System{
 		Name:   "vault",
-		Trust:  trust.Side{Any: true, Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
+		Trust:  trust.Side{Any: true, Bearers: true, Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
 		Errors: refusals,
 	}
 }
