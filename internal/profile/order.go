@@ -99,11 +99,12 @@ func fewerCapabilities(has *corev1.Capabilities, wants corev1.Capabilities) bool
 	if has != nil {
 		own = *has
 	}
-	covers := func(list []corev1.Capability, c corev1.Capability) bool {
-		return slices.Contains(list, c) || slices.Contains(list, allCapabilities)
-	}
 	return slices.ContainsFunc(own.Add, func(c corev1.Capability) bool { return !covers(wants.Add, c) }) ||
 		slices.ContainsFunc(wants.Drop, func(c corev1.Capability) bool { return !covers(own.Drop, c) })
+}
+
+func covers(list []corev1.Capability, c corev1.Capability) bool {
+	return slices.Contains(list, c) || slices.Contains(list, allCapabilities)
 }
 
 // optional is the rule of a field that is a pointer.

@@ -1,0 +1,127 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/credence-id/credence/internal/app/node"
+	"github.com/credence-id/credence/internal/app/serving"
+)
+
+// config is that of a driver in a folder of its own, whose kubeconfig has these fields of a cluster.
+func config(t *testing.T, cluster string) node.CSI {
+	t.Helper()
+	// Paths of sockets are short.
+	kubelet, err := os.MkdirTemp("", "csi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(kubelet); err != nil {
+			t.Error(err)
+		}
+	})
+	kubeconfig := filepath.Join(kubelet, "kubeconfig")
+	content := `{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{` + cluster + `}}]}`
+	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return node.CSI{Kubeconfig: kubeconfig, Node: "node-1", KubeletDir: kubelet, Log: slog.New(slog.DiscardHandler)}
+}
+
+// Tokens of pods are sent to no program but the API.
+func TestAddressOfTheAPI(t *testing.T) {
+	for name, test := range map[string]struct{ cluster, want string }{
+		"http":          {`"server":"http://127.0.0.1:1"`, "the address of the API is http://127.0.0.1:1"},
+		"no scheme":     {`"server":"127.0.0.1:1"`, "the address of the API is http://127.0.0.1:1"},
+		"not verified":  {`"server":"https://127.0.0.1:1","insecure-skip-tls-verify":true`, "insecure-skip-tls-verify is set for https://127.0.0.1:1"},
+		"with password": {`"server":"http://admin:password@127.0.0.1:1"`, "the address of the API is http://admin:xxxxx@127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			stop()
+			config := config(t, test.cluster)
+			err := node.RunCSI(ctx, config)
+			var usage *serving.UsageError
+			if !errors.As(err, &usage) || !strings.Contains(err.Error(), "--kubeconfig "+config.Kubeconfig+": "+test.want) {
+				t.Errorf("%v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
+// Of drivers that start at once beside the socket of one that was killed, one serves; the next one starts once it has ended.
+func TestOneDriver(t *testing.T) {
+	config := config(t, `"server":"https://127.0.0.1:1"`)
+	const drivers = 8
+	for range 20 {
+		left, err := net.Listen("unix", leaveSocket(t, config.KubeletDir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left.(*net.UnixListener).SetUnlinkOnClose(false)
+		if err := left.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, drivers)
+		for range drivers {
+			go func() { ended <- node.RunCSI(ctx, config) }()
+		}
+		for range drivers - 1 {
+			select {
+			case err := <-ended:
+				if err == nil || !strings.Contains(err.Error(), "another driver of this node runs") {
+					t.Errorf("a second driver: %v", err)
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatal("several drivers serve")
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the driver that serves: %v", err)
+		}
+	}
+}
+
+// A driver that is stopped before it serves has not failed, whatever socket another one has left.
+func TestStoppedBeforeItServes(t *testing.T) {
+	config := config(t, `"server":"https://127.0.0.1:1"`)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := node.RunCSI(ctx, config); err != nil {
+		t.Errorf("without a socket: %v", err)
+	}
+	left, err := net.Listen("unix", leaveSocket(t, config.KubeletDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	left.(*net.UnixListener).SetUnlinkOnClose(false)
+	if err := left.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.RunCSI(ctx, config); err != nil {
+		t.Errorf("with a socket that is left: %v", err)
+	}
+}
+
+// leaveSocket makes the folder of the driver's socket, and returns the socket's path, where nothing is left.
+func leaveSocket(t *testing.T, kubelet string) string {
+	t.Helper()
+	path := filepath.Join(kubelet, "plugins_registry", "credence.sock")
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return path
+}

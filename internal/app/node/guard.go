@@ -1,0 +1,113 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/filelock"
+	"github.com/credence-id/credence/internal/node/guard"
+	"github.com/credence-id/credence/internal/unixsocket"
+)
+
+// Guard is what the guard of a node needs.
+type Guard struct {
+	Listen, Runtime string // unix sockets
+	guard.Config
+}
+
+// NewGuardCommand returns the command `guard`; it runs until its context is done, and logs to its standard error.
+func NewGuardCommand() *cobra.Command {
+	config := Guard{}
+	command := &cobra.Command{
+		Use:   "guard",
+		Short: "Tighten the pods of a node that do not come from the API",
+		Long: `Serve the Container Runtime Interface (v1) to the kubelet of this node, and pass its calls on to the container runtime.
+
+Pods of the kubelet's own files and of http bypass the API, and with it admission. Their containers are tightened to a template
+wherever they are weaker, and refused where they have something of the host, unless the pod is allowed by name and by the
+digests of its images. All other calls pass unchanged.
+
+The guard is a service of the host: a pod could not start before the guard. The kubelet's containerRuntimeEndpoint and
+imageServiceEndpoint are the socket of --listen.`,
+		Example: `  # static pods as Pod Security has them in "restricted", those of a file excepted
+  credence-node guard --node-name "$(hostname)" --allow /etc/credence/static-pods.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
+			return RunGuard(command.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&config.Listen, "listen", "/run/credence/guard.sock", "unix socket to serve the kubelet on; its folder is made, for root alone")
+	flags.StringVar(&config.Runtime, "runtime", "/run/containerd/containerd.sock", "unix socket of the container runtime")
+	flags.StringVar(&config.Node, "node-name", "", "name of this node, as the kubelet has it: the names of static pods end with it (required)")
+	flags.StringVar(&config.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory")
+	flags.StringVar(&config.Template, "template", guard.Restricted, "the least that containers have: "+guard.Restricted+", "+guard.Baseline+", or the `FILE` of a SecurityContextTemplate")
+	flags.StringVar(&config.Allowed, "allow", "", "`FILE` of the pods that keep what they ask for, with the digests of their images (default: none)")
+	return command
+}
+
+// check names the first flag that is wrong. Files are not flags: while they can't be read, containers must be stopped all the same.
+func (c Guard) check() error {
+	switch {
+	case c.Node == "":
+		return errors.New("--node-name is required: the name of this node in the cluster")
+	case filepath.Clean(c.Listen) == filepath.Clean(c.Runtime):
+		return fmt.Errorf("--listen and --runtime are both %s: give the guard a socket of its own", c.Listen)
+	}
+	for flag, path := range map[string]string{"listen": c.Listen, "runtime": c.Runtime, "kubelet-dir": c.KubeletDir} {
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("--%s %q is not an absolute path", flag, path)
+		}
+	}
+	return nil
+}
+
+// RunGuard serves the kubelet until ctx is done. An error is a configuration that cannot work.
+func RunGuard(ctx context.Context, config Guard) error {
+	if err := config.check(); err != nil {
+		return serving.Usage(err)
+	}
+	config.KubeletDir = filepath.Clean(config.KubeletDir)
+	if err := os.MkdirAll(filepath.Dir(config.Listen), 0o700); err != nil {
+		return fmt.Errorf("--listen: make the folder of the socket: %w", err)
+	}
+	// Of two guards that start at once, each would take the socket of the other for one that a guard has left.
+	lock, err := os.OpenFile(config.Listen+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("--listen: lock the socket: %w", err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := filelock.TakeOpen(lock); errors.Is(err, filelock.ErrHeld) {
+		return fmt.Errorf("--listen %s: another guard runs there, or is about to end: stop it, or give another path", config.Listen)
+	} else if err != nil {
+		return fmt.Errorf("--listen: lock the socket: %w", err)
+	}
+	listener, err := unixsocket.Listen(ctx, config.Listen)
+	switch {
+	case err != nil && ctx.Err() != nil: // stopped before it served
+		return nil
+	case err != nil:
+		return fmt.Errorf("--listen: %w", err)
+	}
+	proxy, err := guard.New(config.Config, config.Runtime)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if err := config.Check(); err != nil {
+		config.Log.ErrorContext(ctx, "nothing is created of pods that do not come from the API until this is mended", "error", err)
+	}
+	config.Log.InfoContext(ctx, "guard started", "node", config.Node, "socket", config.Listen, "runtime", config.Runtime, "template", config.Template, "allow", config.Allowed)
+	if err := proxy.Serve(ctx, listener); err != nil {
+		return err
+	}
+	config.Log.Info("guard stopped")
+	return nil
+}

@@ -1,0 +1,509 @@
+package guard_test
+
+//lint:file-ignore SA1019 Kubelets before 1.30 write the older field of AppArmor alone, and runtimes read it where the newer one is open.
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/credence-id/credence/internal/node/guard"
+)
+
+const (
+	uid       = "0123456789abcdef0123456789abcdef"
+	podFolder = "/var/lib/kubelet/pods/" + uid
+	image     = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	manifest  = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	other     = "sha256:cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc"
+)
+
+var (
+	unconfined = &runtime.SecurityProfile{ProfileType: runtime.SecurityProfile_Unconfined}
+	standard   = &runtime.SecurityProfile{ProfileType: runtime.SecurityProfile_RuntimeDefault}
+)
+
+func number(n int64) *runtime.Int64Value { return &runtime.Int64Value{Value: n} }
+
+// masked is what kubelets hide.
+var (
+	masked   = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware"}
+	readonly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+)
+
+// sandbox is the one of the manifest kube-system/proxy on the node Node-1.
+func sandbox(source string) *runtime.PodSandboxConfig {
+	return &runtime.PodSandboxConfig{
+		Metadata:    &runtime.PodSandboxMetadata{Namespace: "kube-system", Name: "proxy-node-1", Uid: uid},
+		Annotations: map[string]string{"kubernetes.io/config.source": source},
+		Linux:       &runtime.LinuxPodSandboxConfig{SecurityContext: &runtime.LinuxSandboxSecurityContext{Seccomp: standard, NamespaceOptions: &runtime.NamespaceOption{}}},
+	}
+}
+
+// container is as a kubelet creates one whose manifest has no security context, of an image without a user.
+func container(source string) *runtime.CreateContainerRequest {
+	return &runtime.CreateContainerRequest{
+		PodSandboxId: "s", SandboxConfig: sandbox(source),
+		Config: &runtime.ContainerConfig{
+			Metadata: &runtime.ContainerMetadata{Name: "main"}, Image: &runtime.ImageSpec{Image: image},
+			Mounts: []*runtime.Mount{
+				{ContainerPath: "/etc/hosts", HostPath: podFolder + "/etc-hosts"},
+				{ContainerPath: "/dev/termination-log", HostPath: podFolder + "/containers/main/0a1b2c3d"},
+				{ContainerPath: "/cache", HostPath: podFolder + "/volumes/kubernetes.io~empty-dir/cache"},
+				{ContainerPath: "/tools", Image: &runtime.ImageSpec{Image: other}},
+			},
+			Linux: &runtime.LinuxContainerConfig{SecurityContext: &runtime.LinuxContainerSecurityContext{
+				RunAsUser: number(0), Seccomp: unconfined, MaskedPaths: masked, ReadonlyPaths: readonly, NamespaceOptions: &runtime.NamespaceOption{},
+			}},
+		},
+	}
+}
+
+func security(r *runtime.CreateContainerRequest) *runtime.LinuxContainerSecurityContext {
+	return r.GetConfig().GetLinux().GetSecurityContext()
+}
+
+// nodeFiles are the template and the pods that are allowed.
+func nodeFiles(t *testing.T, template, allowed string) guard.Config {
+	t.Helper()
+	config := guard.Config{Node: "Node-1", KubeletDir: "/var/lib/kubelet", Template: template}
+	if strings.Contains(template, "\n") {
+		config.Template = write(t, "template.yaml", template)
+	}
+	if allowed != "" {
+		config.Allowed = write(t, "allow.yaml", allowed)
+	}
+	return config
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// restricted is what the template leaves of a container without a security context.
+func restricted(s *runtime.LinuxContainerSecurityContext) {
+	s.RunAsUser, s.RunAsGroup, s.RunAsUsername = number(65532), number(65532), ""
+	s.Capabilities = &runtime.Capability{DropCapabilities: []string{"ALL"}}
+	s.NoNewPrivs, s.ReadonlyRootfs, s.Privileged = true, true, false
+	s.SupplementalGroupsPolicy = runtime.SupplementalGroupsPolicy_Strict
+	s.Seccomp = standard
+}
+
+func TestContainersAreTightened(t *testing.T) {
+	type change = func(*runtime.LinuxContainerSecurityContext)
+	for name, test := range map[string]struct {
+		template  string // restricted, if empty
+		ask, want change
+	}{
+		"nothing":                    {want: restricted},
+		"root by its name":           {ask: func(s *runtime.LinuxContainerSecurityContext) { s.RunAsUser, s.RunAsUsername = nil, "root" }, want: restricted},
+		"a user by a name":           {ask: func(s *runtime.LinuxContainerSecurityContext) { s.RunAsUser, s.RunAsUsername = nil, "app" }, want: restricted},
+		"a user that is cut to root": {ask: func(s *runtime.LinuxContainerSecurityContext) { s.RunAsUser = number(1 << 32) }, want: restricted},
+		"a user and group of its own": {
+			ask: func(s *runtime.LinuxContainerSecurityContext) { s.RunAsUser, s.RunAsGroup = number(1000), number(2000) },
+			want: func(s *runtime.LinuxContainerSecurityContext) {
+				restricted(s)
+				s.RunAsUser, s.RunAsGroup = number(1000), number(2000)
+			},
+		},
+		"a user without a group, which could be root's": {
+			ask:  func(s *runtime.LinuxContainerSecurityContext) { s.RunAsUser = number(1000) },
+			want: func(s *runtime.LinuxContainerSecurityContext) { restricted(s); s.RunAsUser = number(1000) },
+		},
+		"groups": {
+			ask:  func(s *runtime.LinuxContainerSecurityContext) { s.SupplementalGroups = []int64{0, 7, 1 << 32} },
+			want: func(s *runtime.LinuxContainerSecurityContext) { restricted(s); s.SupplementalGroups = []int64{7} },
+		},
+		"privileged": {ask: func(s *runtime.LinuxContainerSecurityContext) {
+			s.Privileged, s.Apparmor, s.ApparmorProfile = true, unconfined, "unconfined"
+		}, want: restricted},
+		"capabilities": {
+			ask: func(s *runtime.LinuxContainerSecurityContext) {
+				s.Capabilities = &runtime.Capability{AddCapabilities: []string{"SYS_ADMIN", "NET_BIND_SERVICE"}, AddAmbientCapabilities: []string{"SYS_PTRACE"}}
+			},
+			want: func(s *runtime.LinuxContainerSecurityContext) {
+				restricted(s)
+				s.Capabilities.AddCapabilities = []string{"NET_BIND_SERVICE"}
+			},
+		},
+		"an unmasked /proc": {
+			ask:  func(s *runtime.LinuxContainerSecurityContext) { s.MaskedPaths, s.ReadonlyPaths = nil, nil },
+			want: restricted,
+		},
+		"a type of SELinux": {
+			ask: func(s *runtime.LinuxContainerSecurityContext) {
+				s.SelinuxOptions = &runtime.SELinuxOption{Type: "spc_t", Level: "s0:c1"}
+			},
+			want: func(s *runtime.LinuxContainerSecurityContext) {
+				restricted(s)
+				s.SelinuxOptions = &runtime.SELinuxOption{Level: "s0:c1"}
+			},
+		},
+		"a file of seccomp that may allow everything": {
+			ask: func(s *runtime.LinuxContainerSecurityContext) {
+				s.Seccomp = &runtime.SecurityProfile{ProfileType: runtime.SecurityProfile_Localhost, LocalhostRef: "/elsewhere/strict.json"}
+			},
+			want: restricted,
+		},
+		"a profile of AppArmor that may allow everything": {
+			ask: func(s *runtime.LinuxContainerSecurityContext) {
+				s.Apparmor, s.ApparmorProfile = &runtime.SecurityProfile{ProfileType: runtime.SecurityProfile_Localhost, LocalhostRef: "chrome"}, "localhost/chrome"
+			},
+			want: restricted,
+		},
+		"baseline leaves root": {
+			template: guard.Baseline,
+			ask: func(s *runtime.LinuxContainerSecurityContext) {
+				s.Privileged, s.Capabilities = true, &runtime.Capability{AddCapabilities: []string{"CHOWN", "NET_ADMIN"}}
+			},
+			want: func(s *runtime.LinuxContainerSecurityContext) {
+				s.Privileged, s.Seccomp, s.Capabilities = false, standard, &runtime.Capability{AddCapabilities: []string{"CHOWN"}}
+			},
+		},
+		"a file": {
+			template: "apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nmetadata: {name: own}\nspec:\n  pod: {runAsUser: 20017}\n  container: {seccompProfile: {type: Localhost, localhostProfile: own.json}}\n",
+			want: func(s *runtime.LinuxContainerSecurityContext) {
+				s.RunAsUser = number(20017)
+				s.Seccomp = &runtime.SecurityProfile{ProfileType: runtime.SecurityProfile_Localhost, LocalhostRef: "/var/lib/kubelet/seccomp/own.json"}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := test.template
+			if template == "" {
+				template = guard.Restricted
+			}
+			w := newWorld(t, nodeFiles(t, template, ""))
+			asked, want := container("file"), container("file")
+			if test.ask != nil {
+				test.ask(security(asked))
+				test.ask(security(want))
+			}
+			test.want(security(want))
+			if name == "an unmasked /proc" {
+				security(want).MaskedPaths, security(want).ReadonlyPaths = masked, readonly
+			}
+			if name == "privileged" || strings.HasPrefix(name, "a profile of AppArmor") {
+				security(want).Apparmor, security(want).ApparmorProfile = nil, ""
+			}
+			for _, source := range []string{"file", "http", "", "else"} {
+				asked.SandboxConfig, want.SandboxConfig = sandbox(source), sandbox(source)
+				if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, w.created(t), protocmp.Transform()); diff != "" {
+					t.Errorf("source %q: what the runtime is given (-want +got):\n%s", source, diff)
+				}
+			}
+			// Once more it is as strict.
+			got := w.created(t)
+			if _, err := w.kubelet.CreateContainer(t.Context(), got); err != nil {
+				t.Fatal(err)
+			}
+			if !proto.Equal(got, w.created(t)) {
+				t.Errorf("a container that was tightened is changed again: %v", w.created(t))
+			}
+			// One of the API stays as it is.
+			asked.SandboxConfig = sandbox("api")
+			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(asked, w.created(t), protocmp.Transform()); diff != "" {
+				t.Errorf("a pod of the API is changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMountsAreNotPassedOnToTheHost(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	asked := container("file")
+	asked.Config.Mounts[2].Propagation = runtime.MountPropagation_PROPAGATION_BIDIRECTIONAL
+	if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.created(t).GetConfig().GetMounts()[2].GetPropagation(); got != runtime.MountPropagation_PROPAGATION_HOST_TO_CONTAINER {
+		t.Errorf("the mount is %s", got)
+	}
+}
+
+// A container that has something of the host is refused, with what it is and what to do. One of the API is not.
+func TestContainersAreRefused(t *testing.T) {
+	mount := func(path string) func(*runtime.CreateContainerRequest) {
+		return func(r *runtime.CreateContainerRequest) {
+			r.Config.Mounts = append(r.Config.Mounts, &runtime.Mount{ContainerPath: "/host", HostPath: path})
+		}
+	}
+	for name, test := range map[string]struct {
+		ask    func(*runtime.CreateContainerRequest)
+		reason string
+	}{
+		"the host's root":                {mount("/"), "the host's / at /host"},
+		"a socket":                       {mount("/run/containerd/containerd.sock"), "the host's /run/containerd/containerd.sock at /host"},
+		"volumes of another pod":         {mount("/var/lib/kubelet/pods/0f0e0d0c-0000-4000-8000-000000000000/volumes/kubernetes.io~projected/token"), "the host's /var/lib/kubelet/pods/0f0e"},
+		"a pod whose uid begins alike":   {mount(podFolder + "0/volumes/kubernetes.io~empty-dir/cache"), "the host's " + podFolder + "0/"},
+		"out of its own folder":          {mount(podFolder + "/volumes/kubernetes.io~empty-dir/.."), "the host's " + podFolder + "/volumes"},
+		"far out of its own folder":      {mount(podFolder + "/volumes/a~b/../../../../../../../etc"), "the host's "},
+		"through a link in a volume":     {mount(podFolder + "/volumes/kubernetes.io~empty-dir/cache/link"), "the host's " + podFolder + "/volumes/kubernetes.io~empty-dir/cache/link"},
+		"its own folder":                 {mount(podFolder), "the host's " + podFolder},
+		"all of its volumes":             {mount(podFolder + "/volumes"), "the host's " + podFolder + "/volumes"},
+		"a part of a folder of the host": {mount(podFolder + "/volume-subpaths/host/main/0"), "a subPath at /host, of which can't be known"},
+		"a path beside an image":         {func(r *runtime.CreateContainerRequest) { r.Config.Mounts[3].HostPath = "/etc" }, "the host's /etc at /tools"},
+		"no path":                        {mount(""), "the host's  at /host"},
+		"a device": {func(r *runtime.CreateContainerRequest) {
+			r.Config.Devices = []*runtime.Device{{HostPath: "/dev/sda", ContainerPath: "/dev/x"}}
+		}, "device /dev/sda"},
+		"a device of a plugin": {func(r *runtime.CreateContainerRequest) {
+			r.Config.CDIDevices = []*runtime.CDIDevice{{Name: "vendor.com/gpu=0"}}
+		}, "device vendor.com/gpu=0"},
+		"a device by an annotation": {func(r *runtime.CreateContainerRequest) {
+			r.Config.Annotations = map[string]string{"cdi.k8s.io/x": "vendor.com/gpu=1"}
+		}, "device vendor.com/gpu=1"},
+		"the host's network": {func(r *runtime.CreateContainerRequest) {
+			security(r).NamespaceOptions = &runtime.NamespaceOption{Network: runtime.NamespaceMode_NODE}
+		}, "hostNetwork"},
+		"a disk of the host": {mount(podFolder + "/volumes/kubernetes.io~fc/disk"), "the host's " + podFolder + "/volumes/kubernetes.io~fc/disk"},
+		"a checkpoint":       {func(r *runtime.CreateContainerRequest) { r.Config.Image.Image = "/var/lib/kubelet/checkpoints/c.tar" }, "an image that is a file"},
+		"a port of the sandbox": {func(r *runtime.CreateContainerRequest) {
+			r.SandboxConfig.PortMappings = []*runtime.PortMapping{{HostPort: 6443}}
+		}, "hostPort 6443"},
+		"a network of the sandbox": {func(r *runtime.CreateContainerRequest) {
+			r.SandboxConfig.Linux.SecurityContext.NamespaceOptions.Network = runtime.NamespaceMode_NODE
+		}, "hostNetwork"},
+		"the host's processes": {func(r *runtime.CreateContainerRequest) {
+			security(r).NamespaceOptions = &runtime.NamespaceOption{Pid: runtime.NamespaceMode_NODE, Ipc: runtime.NamespaceMode_NODE}
+		}, "hostPID, hostIPC"},
+		"the uid of a pod of the API": {func(r *runtime.CreateContainerRequest) {
+			r.SandboxConfig.Metadata.Uid = "0f0e0d0c-0000-4000-8000-000000000000"
+		}, `metadata.uid "0f0e0d0c-0000-4000-8000-000000000000", which may be that of another pod`},
+		"a uid that is a path": {func(r *runtime.CreateContainerRequest) { r.SandboxConfig.Metadata.Uid = "../../../.." }, `metadata.uid "../../../.."`},
+		"options of Windows":   {func(r *runtime.CreateContainerRequest) { r.Config.Windows = &runtime.WindowsContainerConfig{} }, "options of Windows"},
+		"no security context":  {func(r *runtime.CreateContainerRequest) { r.Config.Linux = nil }, "no security context of Linux"},
+		"no configuration":     {func(r *runtime.CreateContainerRequest) { r.Config = nil }, "no security context of Linux"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nodeFiles(t, guard.Restricted, ""))
+			asked := container("file")
+			test.ask(asked)
+			_, err := w.kubelet.CreateContainer(t.Context(), asked)
+			w.mustRefuse(t, err, codes.PermissionDenied, "pod kube-system/proxy-node-1, which does not come from the API: ", test.reason,
+				" by its template restricted: take it out of the manifest, or list pod kube-system/proxy and the digests of its images in the file of --allow")
+			asked.SandboxConfig = sandbox("api")
+			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
+				t.Errorf("a pod of the API is refused: %v", err)
+			}
+		})
+	}
+}
+
+func TestBaselineHasDevices(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	asked := container("file")
+	asked.Config.Devices = []*runtime.Device{{HostPath: "/dev/x"}}
+	if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSandboxes(t *testing.T) {
+	for name, test := range map[string]struct {
+		ask    func(*runtime.PodSandboxConfig)
+		reason string // empty: tightened
+	}{
+		"nothing":    {ask: func(*runtime.PodSandboxConfig) {}},
+		"privileged": {ask: func(c *runtime.PodSandboxConfig) { c.Linux.SecurityContext.Privileged = true }},
+		"root": {ask: func(c *runtime.PodSandboxConfig) {
+			c.Linux.SecurityContext.RunAsUser, c.Linux.SecurityContext.Seccomp = number(0), unconfined
+		}},
+		"the host's network": {func(c *runtime.PodSandboxConfig) {
+			c.Linux.SecurityContext.NamespaceOptions.Network = runtime.NamespaceMode_NODE
+		}, "hostNetwork"},
+		"a port": {func(c *runtime.PodSandboxConfig) {
+			c.PortMappings = []*runtime.PortMapping{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 8081}}
+		}, "hostPort 8081"},
+		"an annotation of a plugin":  {func(c *runtime.PodSandboxConfig) { c.Annotations["devices.nri.io/container.main"] = "x" }, "annotation devices.nri.io/container.main"},
+		"an annotation of a runtime": {func(c *runtime.PodSandboxConfig) { c.Annotations["io.katacontainers.config.x"] = "x" }, "annotation io.katacontainers.config.x"},
+		"a uid":                      {func(c *runtime.PodSandboxConfig) { c.Metadata.Uid = "" }, `metadata.uid ""`},
+		"options of Windows":         {func(c *runtime.PodSandboxConfig) { c.Windows = &runtime.WindowsPodSandboxConfig{} }, "options of Windows"},
+		"no security context":        {func(c *runtime.PodSandboxConfig) { c.Linux = nil }, "no security context of Linux"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nodeFiles(t, guard.Restricted, ""))
+			asked := &runtime.RunPodSandboxRequest{Config: sandbox("http")}
+			test.ask(asked.Config)
+			_, err := w.kubelet.RunPodSandbox(t.Context(), asked)
+			if test.reason != "" {
+				w.mustRefuse(t, err, codes.PermissionDenied, "pod kube-system/proxy-node-1, which", test.reason)
+			} else if err != nil {
+				t.Error(err)
+			} else {
+				want := proto.Clone(asked).(*runtime.RunPodSandboxRequest)
+				s := want.Config.Linux.SecurityContext
+				s.Privileged, s.RunAsUser, s.RunAsGroup, s.ReadonlyRootfs, s.Seccomp = false, number(65532), number(65532), true, standard
+				s.SupplementalGroupsPolicy = runtime.SupplementalGroupsPolicy_Strict
+				var got runtime.RunPodSandboxRequest
+				w.last(t, &got)
+				if diff := cmp.Diff(want, &got, protocmp.Transform()); diff != "" {
+					t.Errorf("what the runtime is given (-want +got):\n%s", diff)
+				}
+			}
+			asked.Config.Annotations = sandbox("api").GetAnnotations()
+			if _, err := w.kubelet.RunPodSandbox(t.Context(), asked); err != nil {
+				t.Errorf("a pod of the API is refused: %v", err)
+			}
+			var got runtime.RunPodSandboxRequest
+			if w.last(t, &got); !proto.Equal(asked, &got) {
+				t.Errorf("a pod of the API is changed: %v", &got)
+			}
+		})
+	}
+}
+
+// A handler may be a runtime that gives devices, or none of the guard's fields.
+func TestHandlersAreRefused(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Restricted, ""))
+	_, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: sandbox("file"), RuntimeHandler: "h"})
+	w.mustRefuse(t, err, codes.PermissionDenied, "the runtime's handler h")
+	if _, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: sandbox("api"), RuntimeHandler: "h"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Processes of a checkpoint can't be tightened.
+func TestCheckpointsAreNotRestored(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	_, err := w.kubelet.RestorePod(t.Context(), &runtime.RestorePodRequest{Config: sandbox("file")})
+	w.mustRefuse(t, err, codes.PermissionDenied, "a checkpoint")
+	if _, err := w.kubelet.RestorePod(t.Context(), &runtime.RestorePodRequest{Config: sandbox("api")}); err != nil {
+		t.Error(err)
+	}
+}
+
+// An allowed pod stays as it is, with the images that are listed alone. The runtime creates the image that was looked up.
+func TestAllowedPods(t *testing.T) {
+	list := func(pod string, images ...string) string {
+		return "pods:\n- pod: " + pod + "\n  images: [" + strings.Join(images, ", ") + "]\n"
+	}
+	for name, test := range map[string]struct {
+		allowed string
+		image   *runtime.Image
+		keeps   bool
+	}{
+		"by its configuration": {list("kube-system/proxy", other, image), &runtime.Image{Id: image}, true},
+		"by a manifest":        {list("kube-system/proxy", manifest), &runtime.Image{Id: image, RepoDigests: []string{"registry.k8s.io/a@" + other, "registry.k8s.io/proxy@" + manifest}}, true},
+		"another image":        {list("kube-system/proxy", other), &runtime.Image{Id: image, RepoTags: []string{other}}, false},
+		"a tag like a digest":  {list("kube-system/proxy", other), &runtime.Image{Id: image, RepoDigests: []string{other}}, false},
+		"no image":             {list("kube-system/proxy", other), nil, false},
+		"another pod":          {list("kube-system/other", image), &runtime.Image{Id: image}, false},
+		"another namespace":    {list("default/proxy", image), &runtime.Image{Id: image}, false},
+		"with the node's name": {list("kube-system/proxy-node-1", image), &runtime.Image{Id: image}, false},
+		"none":                 {"pods: []\n", &runtime.Image{Id: image}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nodeFiles(t, guard.Restricted, test.allowed))
+			w.runtime.image = test.image
+			asked := container("file")
+			asked.Config.Image.Image = "proxy:v1"
+			asked.Config.Mounts = append(asked.Config.Mounts, &runtime.Mount{HostPath: "/", ContainerPath: "/host"})
+			security(asked).Privileged = true
+			want := proto.Clone(asked).(*runtime.CreateContainerRequest)
+			want.Config.Image.Image = image
+			_, err := w.kubelet.CreateContainer(t.Context(), asked)
+			if !test.keeps {
+				w.mustRefuse(t, err, codes.PermissionDenied, `container "main" with image proxy:v1: the host's / at /host`)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, w.created(t), protocmp.Transform()); diff != "" {
+				t.Errorf("what the runtime is given (-want +got):\n%s", diff)
+			}
+			hosts := &runtime.RunPodSandboxRequest{Config: sandbox("file")}
+			hosts.Config.Linux.SecurityContext.NamespaceOptions.Network = runtime.NamespaceMode_NODE
+			if _, err := w.kubelet.RunPodSandbox(t.Context(), hosts); err != nil {
+				t.Errorf("its sandbox is refused: %v", err)
+			}
+		})
+	}
+}
+
+// Nothing that can't be decided is created; pods of the API are, and all else goes on. A file that is mended counts at once.
+func TestNothingIsCreatedWithoutADecision(t *testing.T) {
+	for name, test := range map[string]struct {
+		template, allowed string
+		reason            string
+	}{
+		"no template":           {"/nowhere", "", "read the template: stat /nowhere: no such file"},
+		"not a template":        {"kind: Pod\n", "", "apiVersion and kind must be"},
+		"an unknown field":      {"apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nspec: {container: {runAsUserr: 5}}\n", "", "runAsUserr"},
+		"root":                  {"apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nspec: {container: {runAsUser: 0}}\n", "", "spec.container.runAsUser: Invalid value: 0: must not be root's"},
+		"not root, of no user":  {"apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nspec: {pod: {runAsNonRoot: true}}\n", "", "spec.container.runAsUser: Required value: a number holds runAsNonRoot"},
+		"a group of volumes":    {"apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nspec: {pod: {fsGroup: 7, sysctls: [{name: a, value: b}]}, windows: {hostProcess: false}}\n", "", "[spec.pod.fsGroup: Forbidden: it can't be held at the runtime: take it off, spec.pod.sysctls: "},
+		"what no pod can have":  {"apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nspec: {container: {runAsUser: -1}}\n", "", "runAsUser"},
+		"no list":               {guard.Restricted, "\n", "pods is missing"},
+		"a list of other pods":  {guard.Restricted, "pods:\n- pod: proxy\n  images: []\n", `pods[0].pod "proxy" is not the namespace and name of a manifest`},
+		"a pod twice":           {guard.Restricted, "pods:\n- {pod: a/b, images: ['" + image + "']}\n- {pod: a/b, images: ['" + image + "']}\n", `pods[1].pod "a/b" is there already`},
+		"a pod without images":  {guard.Restricted, "pods:\n- pod: kube-system/proxy\n", "pods[0].images is missing"},
+		"an image by its tag":   {guard.Restricted, "pods:\n- {pod: a/b, images: ['proxy:v1']}\n", `pods[0].images: "proxy:v1" is not a digest`},
+		"a field that is wrong": {guard.Restricted, "pods: []\nall: true\n", "all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := nodeFiles(t, test.template, test.allowed)
+			w := newWorld(t, config)
+			if err := config.Check(); err == nil || !strings.Contains(err.Error(), test.reason) {
+				t.Errorf("the check is %v, want %q", err, test.reason)
+			}
+			_, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: sandbox("file")})
+			w.mustRefuse(t, err, codes.FailedPrecondition, "creates nothing of it: ", test.reason, "mend the file on this node, as root")
+			_, err = w.kubelet.CreateContainer(t.Context(), container("http"))
+			w.mustRefuse(t, err, codes.FailedPrecondition, "creates nothing of it: ", test.reason)
+			if _, err := w.kubelet.CreateContainer(t.Context(), container("api")); err != nil {
+				t.Errorf("a pod of the API: %v", err)
+			}
+			if _, err := w.kubelet.StopContainer(t.Context(), &runtime.StopContainerRequest{}); err != nil {
+				t.Errorf("a container is not stopped: %v", err)
+			}
+			if test.allowed == "" {
+				return
+			}
+			if err := os.WriteFile(config.Allowed, []byte("pods: []\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.kubelet.CreateContainer(t.Context(), container("http")); err != nil {
+				t.Errorf("with the file mended: %v", err)
+			}
+		})
+	}
+}
+
+// An image that can't be looked up is not the one that is allowed.
+func TestImagesThatCannotBeLookedUp(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Restricted, "pods:\n- {pod: kube-system/proxy, images: ['"+image+"']}\n"))
+	w.runtime.imageError = status.Error(codes.Unavailable, "the store is away")
+	_, err := w.kubelet.CreateContainer(t.Context(), container("file"))
+	w.mustRefuse(t, err, codes.Unavailable, `container "main": look up image `+image+": the store is away")
+}
+
+// A request that can't be read is not passed on, of which pod it may be.
+func TestUnreadableRequests(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	for _, method := range []string{runtime.RuntimeService_RunPodSandbox_FullMethodName, runtime.RuntimeService_CreateContainer_FullMethodName, runtime.RuntimeService_RestorePod_FullMethodName} {
+		var answer []byte
+		err := w.raw.Invoke(t.Context(), method, new([]byte("\xff\xff")), &answer)
+		w.mustRefuse(t, err, codes.InvalidArgument, "can't read the request, and creates nothing")
+	}
+}

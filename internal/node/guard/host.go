@@ -1,0 +1,108 @@
+package guard
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Anything of the host can't be tightened: a pod has it or not.
+
+// namespacesOf names the namespaces of the host that a pod would be in.
+func namespacesOf(n *runtime.NamespaceOption) []string {
+	var found []string
+	for _, each := range []struct {
+		mode  runtime.NamespaceMode
+		field string
+	}{{n.GetNetwork(), "hostNetwork"}, {n.GetPid(), "hostPID"}, {n.GetIpc(), "hostIPC"}} {
+		if each.mode == runtime.NamespaceMode_NODE {
+			found = append(found, each.field)
+		}
+	}
+	return found
+}
+
+// sandboxOf names what a sandbox has of the host.
+func sandboxOf(c *runtime.PodSandboxConfig) []string {
+	return append(namespacesOf(c.GetLinux().GetSecurityContext().GetNamespaceOptions()), portsOf(c.GetPortMappings())...)
+}
+
+// portsOf names the ports of the host that a pod would have.
+func portsOf(ports []*runtime.PortMapping) []string {
+	var found []string
+	for _, p := range ports {
+		if p.GetHostPort() != 0 {
+			found = append(found, fmt.Sprintf("hostPort %d", p.GetHostPort()))
+		}
+	}
+	return found
+}
+
+var (
+	// computed is the form of the uid that a kubelet computes of a manifest. Others, such as those of pods from the API, a manifest gives itself.
+	computed = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	// ofKubelet are the paths that a kubelet makes below a pod's folder, and mounts by themselves. A path below a volume could go through a link that
+	// a container has made. Those of subPath (volume-subpaths) are not among them: they may be of any folder of the host. Volumes of other plugins
+	// may be a disk of the host.
+	ofKubelet = regexp.MustCompile(`^(etc-hosts|containers/[^/]+/[^/]+|volumes/kubernetes\.io~(configmap|downward-api|empty-dir|projected|secret)/[^/]+)$`)
+	// ofRuntime are annotations by which runtimes and their plugins give a pod what no field of it requests.
+	ofRuntime = regexp.MustCompile(`^([^/]*\.)?nri\.io/|^cdi\.k8s\.io/|^(run\.oci|io\.katacontainers|io\.containerd|io\.kubernetes\.cri|io\.kubernetes\.cri-o)\.`)
+)
+
+// mountsOf names the paths of the host that a container would have. Images, and files and volumes that the kubelet makes for this pod alone, are not of
+// the host.
+func mountsOf(mounts []*runtime.Mount, podFolder string) []string {
+	var found []string
+	for _, m := range mounts {
+		path := m.GetHostPath()
+		if path == "" && m.GetImage() != nil {
+			continue
+		}
+		below, inside := strings.CutPrefix(path, podFolder+"/")
+		switch {
+		case inside && filepath.Clean(path) == path && ofKubelet.MatchString(below):
+		case inside && strings.HasPrefix(below, "volume-subpaths/"):
+			found = append(found, fmt.Sprintf("a subPath at %s, of which can't be known whether it is of the host", m.GetContainerPath()))
+		default:
+			found = append(found, fmt.Sprintf("the host's %s at %s", path, m.GetContainerPath()))
+		}
+	}
+	return found
+}
+
+// annotationsOf names the annotations of a pod that are for its runtime.
+func annotationsOf(c *runtime.PodSandboxConfig) []string {
+	var found []string
+	for name := range c.GetAnnotations() {
+		if ofRuntime.MatchString(name) {
+			found = append(found, "annotation "+name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// cdiAnnotations are by which plugins give a container devices, too.
+const cdiAnnotations = "cdi.k8s.io/"
+
+// devicesOf names the devices of the host that a container would have.
+func devicesOf(c *runtime.ContainerConfig) []string {
+	var found []string
+	for _, d := range c.GetDevices() {
+		found = append(found, "device "+d.GetHostPath())
+	}
+	for _, d := range c.GetCDIDevices() {
+		found = append(found, "device "+d.GetName())
+	}
+	for name, value := range c.GetAnnotations() {
+		if strings.HasPrefix(name, cdiAnnotations) {
+			found = append(found, "device "+value)
+		}
+	}
+	slices.Sort(found)
+	return found
+}

@@ -1,0 +1,214 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	// largestMessage is that of kubelets.
+	largestMessage = 16 << 20
+	// stopLimit is for calls in flight. Streams of events never end.
+	stopLimit = 5 * time.Second
+)
+
+// reconnecting is as soon as a kubelet does it.
+var reconnecting = grpc.ConnectParams{MinConnectTimeout: 5 * time.Second, Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second}}
+
+// Guard is the proxy.
+type Guard struct {
+	Config
+	runtime   *grpc.ClientConn
+	images    runtime.ImageServiceClient
+	decisions map[string]decision
+}
+
+// decision returns the request that goes to the runtime, or the status with which it is refused.
+type decision func(ctx context.Context, request frame) (frame, error)
+
+// New returns a proxy of the runtime that listens on a unix socket, once it does.
+func New(config Config, socket string) (*Guard, error) {
+	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(reconnecting),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestMessage)))
+	if err != nil {
+		return nil, fmt.Errorf("connect to the container runtime: %w", err)
+	}
+	g := &Guard{Config: config, runtime: connection, images: runtime.NewImageServiceClient(connection)}
+	g.decisions = map[string]decision{
+		runtime.RuntimeService_RunPodSandbox_FullMethodName:   decided(g.runPodSandbox),
+		runtime.RuntimeService_CreateContainer_FullMethodName: decided(g.createContainer),
+		runtime.RuntimeService_RestorePod_FullMethodName:      decided(g.restorePod),
+	}
+	return g, nil
+}
+
+// decided is a decision about the message of a request. A request that it does not change stays as it is, byte for byte.
+func decided[M any, P interface {
+	*M
+	proto.Message
+}](decide func(context.Context, P) (changed bool, err error)) decision {
+	return func(ctx context.Context, request frame) (frame, error) {
+		message := P(new(M))
+		if err := proto.Unmarshal(request, message); err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "credence-node guard can't read the request, and creates nothing: %s", err)
+		}
+		changed, err := decide(ctx, message)
+		if err != nil || !changed {
+			return request, err
+		}
+		made, err := proto.Marshal(message)
+		if err != nil {
+			return nil, status.Errorf(codes.Internal, "credence-node guard can't write the request, and creates nothing: %s", err)
+		}
+		return made, nil
+	}
+}
+
+// Serve answers the kubelet until ctx is done, and then what is in flight. The listener is closed, and so is the connection to the runtime.
+func (g *Guard) Serve(ctx context.Context, listener net.Listener) error {
+	server := grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.UnknownServiceHandler(g.handle), grpc.MaxRecvMsgSize(largestMessage))
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Serve(listener) }()
+	defer func() { _ = g.runtime.Close() }()
+	select {
+	case err := <-stopped:
+		return fmt.Errorf("serve the container runtime on %s: %w", listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	deadline := time.AfterFunc(stopLimit, server.Stop)
+	defer deadline.Stop()
+	server.GracefulStop()
+	// It has not begun to serve if it is stopped at once.
+	if err := <-stopped; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("stop serving the container runtime on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+// handle has each call of the kubelet. Methods that later versions add pass through, too.
+func (g *Guard) handle(_ any, kubelet grpc.ServerStream) error {
+	method, found := grpc.MethodFromServerStream(kubelet)
+	if !found {
+		return status.Error(codes.Internal, "the call has no method")
+	}
+	// The version before has the same calls, which would pass undecided. Kubelets do not use it.
+	if strings.HasPrefix(method, "/runtime.v1alpha2.") {
+		return status.Error(codes.Unimplemented, "credence-node guard has version v1 of the CRI alone")
+	}
+	ctx := kubelet.Context()
+	if received, found := metadata.FromIncomingContext(ctx); found {
+		ctx = metadata.NewOutgoingContext(ctx, received)
+	}
+	if decide := g.decisions[method]; decide != nil {
+		return g.one(ctx, method, kubelet, decide)
+	}
+	return g.pass(ctx, method, kubelet)
+}
+
+// one has a call of one request and one answer, which is decided on.
+func (g *Guard) one(ctx context.Context, method string, kubelet grpc.ServerStream, decide decision) error {
+	var request, answer frame
+	if err := kubelet.RecvMsg(&request); err != nil {
+		return err
+	}
+	request, err := decide(ctx, request)
+	if err != nil {
+		return err
+	}
+	var header, trailer metadata.MD
+	err = g.runtime.Invoke(ctx, method, &request, &answer, grpc.ForceCodecV2(codec{}), grpc.Header(&header), grpc.Trailer(&trailer))
+	kubelet.SetTrailer(trailer)
+	if err != nil {
+		return err
+	}
+	if err := kubelet.SetHeader(header); err != nil {
+		return err
+	}
+	return kubelet.SendMsg(&answer)
+}
+
+// pass has any other call: messages go in both directions as they come.
+func (g *Guard) pass(ctx context.Context, method string, kubelet grpc.ServerStream) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers, err := g.runtime.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, grpc.ForceCodecV2(codec{}))
+	if err != nil {
+		return err
+	}
+	// It ends with the call: receiving fails then.
+	go func() {
+		for {
+			var request frame
+			err := kubelet.RecvMsg(&request)
+			if errors.Is(err, io.EOF) {
+				_ = answers.CloseSend() // always nil
+				return
+			}
+			// Where sending fails, receiving has the cause.
+			if err != nil || answers.SendMsg(&request) != nil {
+				return
+			}
+		}
+	}()
+	if header, err := answers.Header(); err == nil && header != nil {
+		if err := kubelet.SendHeader(header); err != nil {
+			return err
+		}
+	}
+	for {
+		var answer frame
+		if err := answers.RecvMsg(&answer); err != nil {
+			kubelet.SetTrailer(answers.Trailer())
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if err := kubelet.SendMsg(&answer); err != nil {
+			return err
+		}
+	}
+}
+
+// frame is a message that is not decoded.
+type frame []byte
+
+// codec moves frames as they are.
+type codec struct{}
+
+// Name implements encoding.CodecV2. Both sides have messages of protobuf.
+func (codec) Name() string { return "proto" }
+
+// Marshal implements encoding.CodecV2.
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	f, ok := v.(*frame)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a frame", v)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(*f)}, nil
+}
+
+// Unmarshal implements encoding.CodecV2.
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	f, ok := v.(*frame)
+	if !ok {
+		return fmt.Errorf("%T is not a frame", v)
+	}
+	*f = data.Materialize()
+	return nil
+}

@@ -1,0 +1,430 @@
+package guard_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/credence-id/credence/internal/node/guard"
+	"github.com/credence-id/credence/test/testkit"
+)
+
+// bytesCodec moves messages as they are.
+type bytesCodec struct{}
+
+func (bytesCodec) Name() string { return "proto" }
+func (bytesCodec) Marshal(v any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
+}
+
+func (bytesCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	*v.(*[]byte) = data.Materialize()
+	return nil
+}
+
+// call is what the runtime has of one.
+type call struct {
+	method   string
+	requests [][]byte
+	metadata metadata.MD
+	deadline bool
+}
+
+// fakeRuntime answers each method. One that has the metadata echo gets its requests back, as they come, between a header and a trailer; all others
+// have an empty answer.
+type fakeRuntime struct {
+	image      *runtime.Image
+	imageError error
+
+	mu    sync.Mutex
+	calls []call
+}
+
+func (f *fakeRuntime) handle(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	received, _ := metadata.FromIncomingContext(stream.Context())
+	_, deadline := stream.Context().Deadline()
+	c := call{method: method, metadata: received, deadline: deadline}
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.calls = append(f.calls, c)
+	}()
+	echo := len(received.Get("echo")) > 0
+	if echo {
+		if err := stream.SendHeader(metadata.Pairs("header", "of "+method)); err != nil {
+			return err
+		}
+		stream.SetTrailer(metadata.Pairs("trailer", "of "+method))
+	}
+	for {
+		var request []byte
+		if err := stream.RecvMsg(&request); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return err
+		}
+		c.requests = append(c.requests, request)
+		if !echo {
+			continue
+		}
+		if err := stream.SendMsg(&request); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(received.Get("fail")) > 0:
+		refusal, err := status.New(codes.ResourceExhausted, "no space").WithDetails(&runtime.VersionRequest{Version: "detail"})
+		if err != nil {
+			return err
+		}
+		return refusal.Err()
+	case method == runtime.ImageService_ImageStatus_FullMethodName && !echo:
+		if f.imageError != nil {
+			return f.imageError
+		}
+		answer, err := proto.Marshal(&runtime.ImageStatusResponse{Image: f.image})
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(&answer)
+	case !echo:
+		return stream.SendMsg(new([]byte))
+	}
+	return nil
+}
+
+// world is a guard between a kubelet and a runtime.
+type world struct {
+	runtime *fakeRuntime
+	raw     *grpc.ClientConn
+	kubelet runtime.RuntimeServiceClient
+}
+
+func newWorld(t testing.TB, config guard.Config) *world {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "guard") // paths of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{runtime: &fakeRuntime{}}
+	stopRuntime := w.runtime.serve(t, filepath.Join(folder, "runtime.sock"))
+	stopGuard := serveGuard(t, config, filepath.Join(folder, "guard.sock"), filepath.Join(folder, "runtime.sock"))
+	w.raw = dial(t, filepath.Join(folder, "guard.sock"), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(bytesCodec{}), grpc.MaxCallRecvMsgSize(16<<20)))
+	typed := dial(t, filepath.Join(folder, "guard.sock"))
+	w.kubelet = runtime.NewRuntimeServiceClient(typed)
+	t.Cleanup(func() {
+		for _, err := range []error{w.raw.Close(), typed.Close()} {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		stopGuard()
+		stopRuntime()
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func (f *fakeRuntime) serve(t testing.TB, socket string) (stop func()) {
+	t.Helper()
+	server := grpc.NewServer(grpc.ForceServerCodecV2(bytesCodec{}), grpc.UnknownServiceHandler(f.handle), grpc.MaxRecvMsgSize(16<<20))
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	return func() {
+		server.Stop()
+		if err := <-ended; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+			t.Error(err)
+		}
+	}
+}
+
+func serveGuard(t testing.TB, config guard.Config, socket, runtimeSocket string) (stop func()) {
+	t.Helper()
+	config.Log = slog.New(slog.DiscardHandler)
+	g, err := guard.New(config, runtimeSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Serve(ctx, listener) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func dial(t testing.TB, socket string, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	connection, err := grpc.NewClient("unix://"+socket, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connection
+}
+
+// lastCall is the runtime's last one but those about images.
+func (w *world) lastCall(t *testing.T) call {
+	t.Helper()
+	var last call
+	testkit.Eventually(t, "the runtime has a call", func() bool {
+		w.runtime.mu.Lock()
+		defer w.runtime.mu.Unlock()
+		for _, c := range w.runtime.calls {
+			if c.method != runtime.ImageService_ImageStatus_FullMethodName {
+				last = c
+			}
+		}
+		return last.method != ""
+	})
+	return last
+}
+
+func (w *world) last(t *testing.T, into proto.Message) {
+	t.Helper()
+	if err := proto.Unmarshal(w.lastCall(t).requests[0], into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// created is the last container that the runtime has created.
+func (w *world) created(t *testing.T) *runtime.CreateContainerRequest {
+	t.Helper()
+	var request runtime.CreateContainerRequest
+	w.last(t, &request)
+	return &request
+}
+
+// mustRefuse checks that a call was refused, and that the runtime has not had it.
+func (w *world) mustRefuse(t *testing.T, err error, code codes.Code, texts ...string) {
+	t.Helper()
+	if status.Code(err) != code {
+		t.Fatalf("%v, want %s", err, code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(status.Convert(err).Message(), text) {
+			t.Errorf("the refusal is %q, want %q in it", status.Convert(err).Message(), text)
+		}
+	}
+	w.runtime.mu.Lock()
+	defer w.runtime.mu.Unlock()
+	for _, c := range w.runtime.calls {
+		if c.method != runtime.ImageService_ImageStatus_FullMethodName && c.method != runtime.RuntimeService_StopContainer_FullMethodName {
+			t.Errorf("the runtime has %s", c.method)
+		}
+	}
+}
+
+// ofTheAPI is a request about a pod of the API, and has a field that this version does not know.
+func ofTheAPI(t *testing.T, method string) []byte {
+	t.Helper()
+	var request proto.Message
+	switch method {
+	case runtime.RuntimeService_RunPodSandbox_FullMethodName:
+		request = &runtime.RunPodSandboxRequest{Config: sandbox("api")}
+	case runtime.RuntimeService_CreateContainer_FullMethodName:
+		request = container("api")
+	case runtime.RuntimeService_RestorePod_FullMethodName:
+		request = &runtime.RestorePodRequest{Config: sandbox("api")}
+	default:
+		return []byte("\xff not to be decoded: " + method)
+	}
+	data, err := proto.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return protowire.AppendString(protowire.AppendTag(data, 999, protowire.BytesType), "of a later version")
+}
+
+// Each method passes through byte for byte, with metadata, deadline, header and trailer; methods of later versions, too.
+func TestEachMethodPassesThrough(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, "/nowhere", ""))
+	methods := []string{"/runtime.v1.RuntimeService/OfALaterVersion", "/runtime.v2.Other/Method"}
+	for _, service := range []grpc.ServiceDesc{runtime.RuntimeService_ServiceDesc, runtime.ImageService_ServiceDesc} {
+		for _, m := range service.Methods {
+			methods = append(methods, "/"+service.ServiceName+"/"+m.MethodName)
+		}
+		for _, s := range service.Streams {
+			methods = append(methods, "/"+service.ServiceName+"/"+s.StreamName)
+		}
+	}
+	if len(methods) < 45 {
+		t.Errorf("%d methods only", len(methods))
+	}
+	for _, method := range methods {
+		for _, request := range [][]byte{ofTheAPI(t, method), {}} {
+			if len(request) == 0 && ofTheAPI(t, method)[0] != 0xff {
+				continue // of no pod, which is refused
+			}
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "echo", "1", "trace", "a", "trace", "b"), time.Hour)
+			var answer []byte
+			var header, trailer metadata.MD
+			if err := w.raw.Invoke(ctx, method, &request, &answer, grpc.Header(&header), grpc.Trailer(&trailer)); err != nil {
+				t.Fatalf("%s: %v", method, err)
+			}
+			cancel()
+			if !bytes.Equal(answer, request) {
+				t.Errorf("%s: the answer is %q, want %q", method, answer, request)
+			}
+			if h, tr := header.Get("header"), trailer.Get("trailer"); len(h) != 1 || len(tr) != 1 || h[0] != "of "+method || tr[0] != h[0] {
+				t.Errorf("%s: header %q, trailer %q", method, h, tr)
+			}
+		}
+	}
+	w.runtime.mu.Lock()
+	defer w.runtime.mu.Unlock()
+	for _, c := range w.runtime.calls {
+		if trace := c.metadata.Get("trace"); len(trace) != 2 || !c.deadline {
+			t.Errorf("%s: metadata %v, deadline: %v", c.method, c.metadata, c.deadline)
+		}
+	}
+}
+
+// A refusal of the runtime is the kubelet's answer, with its code and details.
+func TestFailuresPassThrough(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	for _, method := range []string{runtime.RuntimeService_RunPodSandbox_FullMethodName, runtime.RuntimeService_StopContainer_FullMethodName} {
+		request := ofTheAPI(t, method)
+		var answer []byte
+		var trailer metadata.MD
+		err := w.raw.Invoke(metadata.AppendToOutgoingContext(t.Context(), "fail", "1"), method, &request, &answer, grpc.Trailer(&trailer))
+		got := status.Convert(err)
+		if got.Code() != codes.ResourceExhausted || got.Message() != "no space" || len(got.Details()) != 1 || !proto.Equal(got.Details()[0].(proto.Message), &runtime.VersionRequest{Version: "detail"}) {
+			t.Errorf("%s: %v with %v", method, err, got.Details())
+		}
+	}
+}
+
+// Messages of a stream pass in both directions while it is open, and its end passes, too.
+func TestStreamsPassThrough(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	stream, err := w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", "1"), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if header, err := stream.Header(); err != nil || len(header.Get("header")) != 1 {
+		t.Errorf("before the first message: header %v, %v", header, err)
+	}
+	for _, message := range []string{"one", "two", strings.Repeat("large", 1<<20)} {
+		sent, got := []byte(message), []byte(nil)
+		if err := errors.Join(stream.SendMsg(&sent), stream.RecvMsg(&got)); err != nil || !bytes.Equal(sent, got) {
+			t.Fatalf("%v; got %d bytes of %d", err, len(got), len(sent))
+		}
+	}
+	second, err := w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", "1"), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.RecvMsg(new([]byte)); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v", err)
+	}
+	if trailer := second.Trailer(); len(trailer.Get("trailer")) != 1 {
+		t.Errorf("after the end: trailer %v", trailer)
+	}
+}
+
+// A stream that the kubelet leaves is left at the runtime, too.
+func TestStreamsThatAreLeft(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "echo", "1"))
+	stream, err := w.raw.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/runtime.v1.RuntimeService/GetContainerEvents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Header(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	w.lastCall(t) // it is there once it has ended
+}
+
+// While the runtime is away nothing is created, and once it is back the guard has found it.
+func TestRuntimeThatIsAway(t *testing.T) {
+	folder := t.TempDir()
+	socket, runtimeSocket := filepath.Join(folder, "g"), filepath.Join(folder, "r")
+	defer serveGuard(t, nodeFiles(t, guard.Restricted, ""), socket, runtimeSocket)()
+	connection := dial(t, socket)
+	defer connection.Close()
+	kubelet := runtime.NewRuntimeServiceClient(connection)
+	for _, source := range []string{"api", "file"} {
+		if _, err := kubelet.CreateContainer(t.Context(), container(source)); status.Code(err) != codes.Unavailable {
+			t.Errorf("a container of %s: %v, want Unavailable", source, err)
+		}
+	}
+	if _, err := kubelet.Version(t.Context(), &runtime.VersionRequest{}); status.Code(err) != codes.Unavailable {
+		t.Errorf("%v, want Unavailable", err)
+	}
+	defer (&fakeRuntime{}).serve(t, runtimeSocket)()
+	testkit.Eventually(t, "the guard finds the runtime", func() bool {
+		_, err := kubelet.Version(t.Context(), &runtime.VersionRequest{})
+		return err == nil
+	})
+}
+
+// BenchmarkCall is a call of a kubelet, by itself and through a guard.
+func BenchmarkCall(b *testing.B) {
+	folder, err := os.MkdirTemp("", "guard")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	socket, runtimeSocket := filepath.Join(folder, "guard.sock"), filepath.Join(folder, "runtime.sock")
+	defer (&fakeRuntime{}).serve(b, runtimeSocket)()
+	defer serveGuard(b, guard.Config{Node: "Node-1", KubeletDir: "/var/lib/kubelet", Template: guard.Restricted}, socket, runtimeSocket)()
+	for name, through := range map[string]string{"alone": runtimeSocket, "guarded": socket} {
+		connection := dial(b, through)
+		defer connection.Close()
+		kubelet := runtime.NewRuntimeServiceClient(connection)
+		b.Run(name+"/Version", func(b *testing.B) {
+			for b.Loop() {
+				if _, err := kubelet.Version(b.Context(), &runtime.VersionRequest{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		for _, source := range []string{"api", "file"} {
+			b.Run(name+"/CreateContainer/"+source, func(b *testing.B) {
+				for b.Loop() {
+					if _, err := kubelet.CreateContainer(b.Context(), container(source)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

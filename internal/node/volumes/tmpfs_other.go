@@ -1,0 +1,16 @@
+//go:build !linux
+
+package volumes
+
+import "errors"
+
+var errElsewhere = errors.New("volumes in memory need Linux")
+
+// Mount implements Memory.
+func (Tmpfs) Mount(string) error { return errElsewhere }
+
+// Mounted implements Memory.
+func (Tmpfs) Mounted(string) (bool, error) { return false, errElsewhere }
+
+// Unmount implements Memory.
+func (Tmpfs) Unmount(string) error { return errElsewhere }
