@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -84,6 +85,8 @@ func Identities(p Pod) (Finding, error) {
 	has := running(p.Request.Pod)
 	p.Request.Pod = has
 	p.Request.Pod = pods.Requested(p.Request)
+	// Where the namespace does not choose, the installation does, and only the webhook knows that.
+	p.Request.Delivery = cmp.Or(p.Request.Delivery, pods.DeliveryOf(has))
 	var result pods.Result
 	if p.Enabled {
 		if result.Denial = p.Denial; p.Denial == nil {

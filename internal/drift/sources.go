@@ -37,6 +37,7 @@ func (s Sources) Decide(ctx context.Context, pod *corev1.Pod) (Finding, error) {
 		return Finding{}, err
 	}
 	p.Request.NoIdentities = labels[v1alpha1.LabelNamespaceIdentities] != v1alpha1.NamespaceEnabled
+	p.Request.Delivery = labels[v1alpha1.LabelNamespaceDelivery]
 	p.Enabled = !p.Request.NoIdentities || labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled
 	if p.Enabled {
 		if p.Denial, err = s.Gather(ctx, &p.Request); err != nil {

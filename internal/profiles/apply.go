@@ -15,6 +15,15 @@ import (
 // ApplyStatus makes the fields of status those that a field manager has in the status of a profile: each controller has one of its own, and
 // leaves alone what the others write. A profile that was deleted, or created again, meanwhile is left alone.
 func ApplyStatus(ctx context.Context, c client.Client, profile *accounts.ServiceAccountProfile, manager string, status accounts.ServiceAccountProfileStatus) error {
+	return client.IgnoreNotFound(apply(ctx, c, profile, "", manager, status))
+}
+
+// ApplyStatusUnchanged is ApplyStatus for what depends on all of the profile: one that has changed meanwhile, or was deleted, is an error.
+func ApplyStatusUnchanged(ctx context.Context, c client.Client, profile *accounts.ServiceAccountProfile, manager string, status accounts.ServiceAccountProfileStatus) error {
+	return apply(ctx, c, profile, profile.ResourceVersion, manager, status)
+}
+
+func apply(ctx context.Context, c client.Client, profile *accounts.ServiceAccountProfile, version, manager string, status accounts.ServiceAccountProfileStatus) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&status)
 	if err != nil {
 		return fmt.Errorf("encode the status of profile %s/%s: %w", profile.Namespace, profile.Name, err)
@@ -24,8 +33,9 @@ func ApplyStatus(ctx context.Context, c client.Client, profile *accounts.Service
 	object.SetNamespace(profile.Namespace)
 	object.SetName(profile.Name)
 	object.SetUID(profile.UID)
+	object.SetResourceVersion(version)
 	err = c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(manager), client.ForceOwnership)
-	if client.IgnoreNotFound(err) != nil {
+	if err != nil {
 		return fmt.Errorf("write the status of profile %s/%s: %w", profile.Namespace, profile.Name, err)
 	}
 	return nil

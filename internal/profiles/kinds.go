@@ -3,6 +3,7 @@ package profiles
 import (
 	"net/http"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +19,7 @@ import (
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	_ = corev1.AddToScheme(s) // they only add types
+	_ = rbacv1.AddToScheme(s)
 	_ = accounts.AddToScheme(s)
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	return s
@@ -25,7 +27,10 @@ func scheme() *runtime.Scheme {
 
 // namespaced and clusterScoped are the kinds that controllers read or write.
 var (
-	namespaced    = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("ServiceAccountProfile"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding")}
+	namespaced = []schema.GroupVersionKind{
+		accounts.SchemeGroupVersion.WithKind("ServiceAccountProfile"), corev1.SchemeGroupVersion.WithKind("ServiceAccount"), rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
+		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+	}
 	clusterScoped = []schema.GroupVersionKind{accounts.SchemeGroupVersion.WithKind("SecurityContextTemplate"), accounts.SchemeGroupVersion.WithKind("NamespaceTemplate"), corev1.SchemeGroupVersion.WithKind("Namespace")}
 )
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -30,7 +31,9 @@ type Config struct {
 	// Lease is the Lease by which replicas elect the one that works.
 	Lease       types.NamespacedName
 	Controllers []Controller
-	Log         *slog.Logger
+	// Followed narrows which objects of some kinds are followed.
+	Followed map[client.Object]cache.ByObject
+	Log      *slog.Logger
 }
 
 // Process runs controllers.
@@ -42,9 +45,12 @@ type Process struct {
 // New returns a Process. Nothing is read before it runs.
 func New(config Config) (*Process, error) {
 	m, err := manager.New(config.Cluster, manager.Options{
-		Scheme:                        scheme(),
-		MapperProvider:                mapper,
-		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Scheme:         scheme(),
+		MapperProvider: mapper,
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         config.Followed,
+		},
 		Logger:                        logr.FromSlogHandler(config.Log.Handler()),
 		LeaderElection:                true,
 		LeaderElectionNamespace:       config.Lease.Namespace,

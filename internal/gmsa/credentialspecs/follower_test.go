@@ -16,6 +16,7 @@ import (
 
 	"github.com/credence-id/credence/internal/gmsa"
 	"github.com/credence-id/credence/internal/gmsa/credentialspecs"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // api has GMSACredentialSpecs, and sends events of new ones. With code, it answers that to everything.
@@ -92,22 +93,10 @@ func follow(t *testing.T, a *api) *credentialspecs.Follower {
 	return f
 }
 
-func await(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatal(what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
 func TestFollower(t *testing.T) {
 	a := &api{objects: map[string]string{"webapp1": `{"b":"2","a":"1"}`, "empty": "null"}, events: make(chan string)}
 	f := follow(t, a)
-	await(t, "it never got ready", func() bool { return f.Ready() == nil })
+	testkit.Eventually(t, "it never got ready", func() bool { return f.Ready() == nil })
 	if spec, known := f.Known("webapp1"); !known || spec != (gmsa.Spec{Exists: true, Contents: `{"a":"1","b":"2"}`}) {
 		t.Errorf("webapp1 is %+v, known %t", spec, known)
 	}
@@ -121,9 +110,9 @@ func TestFollower(t *testing.T) {
 		t.Errorf("one that does not exist: %+v, %v", spec, err)
 	}
 	a.tell("MODIFIED", object("webapp1", `{"a":"new"}`))
-	await(t, "a change was not seen", func() bool { spec, _ := f.Known("webapp1"); return spec.Contents == `{"a":"new"}` })
+	testkit.Eventually(t, "a change was not seen", func() bool { spec, _ := f.Known("webapp1"); return spec.Contents == `{"a":"new"}` })
 	a.tell("DELETED", object("webapp1", `{"a":"new"}`))
-	await(t, "its end was not seen", func() bool { _, known := f.Known("webapp1"); return !known })
+	testkit.Eventually(t, "its end was not seen", func() bool { _, known := f.Known("webapp1"); return !known })
 	a.mu.Lock()
 	a.objects["late"] = `{"a":"late"}`
 	a.mu.Unlock()
@@ -135,13 +124,13 @@ func TestFollower(t *testing.T) {
 func TestClustersWithoutTheKind(t *testing.T) {
 	a := &api{code: 404}
 	f := follow(t, a)
-	await(t, "a cluster without Windows keeps it from getting ready", func() bool { return f.Ready() == nil })
+	testkit.Eventually(t, "a cluster without Windows keeps it from getting ready", func() bool { return f.Ready() == nil })
 	if spec, err := f.Read(t.Context(), "webapp1"); err != nil || spec.Exists {
 		t.Errorf("%+v, %v", spec, err)
 	}
 
 	refused := follow(t, &api{code: 403})
-	await(t, "it gives no reason for not being ready", func() bool {
+	testkit.Eventually(t, "it gives no reason for not being ready", func() bool {
 		err := refused.Ready()
 		if err == nil {
 			t.Fatal("it is ready, and may not list")

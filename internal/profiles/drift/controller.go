@@ -7,12 +7,9 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -25,22 +22,19 @@ import (
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/drift"
 	"github.com/credence-id/credence/internal/drift/survey"
-	"github.com/credence-id/credence/internal/profiles"
+	"github.com/credence-id/credence/internal/wording"
 )
 
-const (
-	// interval is the time between two looks.
-	interval = 30 * time.Second
-	// statusManager is the field manager of what is written into the status of profiles.
-	statusManager = "credence-profiles-drift"
-)
+// statusManager is the field manager of what is written into the status of profiles.
+const statusManager = "credence-profiles-drift"
 
 // Controller looks at the pods of all profiles again and again.
 type Controller struct {
 	// Clusters are that of the pods, and that of their identities.
 	Clusters cluster.Both
 	// Limiter bounds the requests to the cluster of the pods. Its client waits for it; requests of other clients do so here.
-	Limiter  flowcontrol.RateLimiter
+	Limiter flowcontrol.RateLimiter
+	Periods
 	Events   record.EventRecorder
 	Recorder *Recorder
 	Clock    clock.Clock
@@ -48,7 +42,7 @@ type Controller struct {
 
 	client   client.Client
 	memories map[types.UID]*memory
-	// tried is the namespace in which a pod was to be evicted last. The next look begins after it, so that the bound of a look is for all in turn.
+	// tried is the last namespace in which a look acted. The next look begins after it, so that all namespaces get their turn.
 	tried string
 }
 
@@ -68,12 +62,13 @@ func (c *Controller) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-c.Clock.After(interval):
+		case <-c.Clock.After(c.Interval):
 		}
 	}
 }
 
-// look decides about all pods of profiles, writes what it found, and evicts. A namespace that cannot be read does not keep others from it.
+// look decides about all pods of profiles, evicts or restarts, and then writes the statuses. A namespace that cannot be read does not hold
+// up others.
 func (c *Controller) look(ctx context.Context) error {
 	began := c.Clock.Now()
 	list := &accounts.ServiceAccountProfileList{}
@@ -92,7 +87,8 @@ func (c *Controller) look(ctx context.Context) error {
 	c.memories = remembered
 	states := map[string]int{}
 	var failures []error
-	left, stopped, complete := maxAtOnce, 0, true
+	var reports []*report
+	left, stopped, complete := maxAtOnce, map[string]int{}, true
 	for _, namespace := range after(slices.Sorted(maps.Keys(byNamespace)), c.tried) {
 		sights := map[string]*sight{}
 		for _, profile := range byNamespace[namespace] {
@@ -109,25 +105,31 @@ func (c *Controller) look(ctx context.Context) error {
 			failures = append(failures, fmt.Errorf("namespace %s: %w", namespace, err))
 			continue
 		}
-		tries := 0
+		tries, around := 0, &neighborhood{api: c.Clusters.Workload, namespace: namespace}
+		var unwritten []*report
 		for _, profile := range longestWaiting(byNamespace[namespace], c.memories) {
-			step, gone, err := c.report(ctx, profile, sights[profile.Name], left > 0 && tries < maxTries)
-			if step.evict != nil {
+			found := sights[profile.Name]
+			decided, err := c.plan(ctx, profile, found, around, left > 0 && tries < maxTries)
+			stopped[decided.reason]++
+			if decided.evict != nil || decided.begin != nil {
 				tries, c.tried = tries+1, namespace
 			}
-			if gone {
-				left--
-			}
-			if step.reason == ReasonStopped {
-				stopped++
+			if err == nil && decided.urgent(profile) {
+				var acted bool
+				if acted, err = c.act(ctx, profile, found, decided); acted {
+					left--
+				}
+			} else if r := reportOf(profile, found, decided); r.news() {
+				unwritten = append(unwritten, r)
 			}
 			if err != nil {
 				failures = append(failures, err)
 			}
 		}
+		reports = append(reports, c.queue(unwritten)...)
 	}
 	c.Recorder.look(states, stopped, complete, began, c.Clock.Now())
-	return errors.Join(failures...)
+	return errors.Join(append(failures, c.writeInTurn(ctx, reports))...)
 }
 
 // after turns sorted names round, so that those after one come first.
@@ -139,40 +141,72 @@ func after(names []string, last string) []string {
 	return slices.Concat(names[i:], names[:i])
 }
 
-// longestWaiting sorts profiles of a namespace by when a pod of each was to be evicted last.
+// longestWaiting sorts profiles of a namespace by when a pod of each was to be evicted last, or a workload restarted.
 func longestWaiting(profiles []*accounts.ServiceAccountProfile, memories map[types.UID]*memory) []*accounts.ServiceAccountProfile {
 	slices.SortStableFunc(profiles, func(a, b *accounts.ServiceAccountProfile) int {
-		return memories[a.UID].evicted.Compare(memories[b.UID].evicted)
+		return memories[a.UID].acted.Compare(memories[b.UID].acted)
 	})
 	return profiles
 }
 
-// report writes what was found about a profile, and tries to evict a pod of it if that may be done now. gone reports whether one was evicted.
-func (c *Controller) report(ctx context.Context, profile *accounts.ServiceAccountProfile, found *sight, may bool) (decided step, gone bool, err error) {
+// plan decides the next step for the drifted pods of a profile.
+func (c *Controller) plan(ctx context.Context, profile *accounts.ServiceAccountProfile, found *sight, around *neighborhood, may bool) (step, error) {
 	found.sort()
-	now, remembered := c.Clock.Now(), c.memories[profile.UID]
-	remembered.notice(now, profile.Generation, found.drifted)
-	workloads := map[string]workload{}
-	if profile.Spec.OnChange == accounts.OnChangeEvict {
-		if workloads, err = c.workloads(ctx, profile.Namespace, found.drifted); err != nil {
-			return step{}, false, err
-		}
+	now := moment{c.Clock.Now(), c.Pace}
+	c.memories[profile.UID].notice(now.Time, profile.Generation, found.drifted)
+	decided, err := c.decide(ctx, now, profile, found.drifted, around)
+	if err != nil { // what was found is shown all the same
+		return step{reason: ReasonOutOfSpec, restart: profile.Status.Restart, message: "what to do about them could not be decided: " + wording.AbbreviateTo(err.Error(), maxMessageOfPod)}, err
 	}
-	decided = next(now, profile.Spec.OnChange, remembered, found.drifted, workloads)
-	if err := c.write(ctx, profile, found, decided); err != nil || decided.evict == nil || !may {
-		decided.evict = nil
-		return decided, false, err
+	if decided.held {
+		c.Recorder.restarted.WithLabelValues(held).Inc()
 	}
-	remembered.evicted = now
-	result, err := c.evict(ctx, profile, decided.evict)
-	if result == held {
-		remembered.hold(now, decided.evict)
+	if !may {
+		decided = decided.none(profile)
 	}
-	return decided, result == evicted, err
+	return decided, nil
 }
 
-// workloads reads the controllers of pods.
-func (c *Controller) workloads(ctx context.Context, namespace string, drifted []pod) (map[string]workload, error) {
+// act writes the status of a profile, and then evicts a pod of it, or restarts a workload, if that was decided. acted reports whether it did.
+func (c *Controller) act(ctx context.Context, profile *accounts.ServiceAccountProfile, found *sight, decided step) (acted bool, err error) {
+	now, remembered := c.Clock.Now(), c.memories[profile.UID]
+	if err := c.write(ctx, reportOf(profile, found, decided)); err != nil {
+		if decided.begin != nil && apierrors.IsConflict(err) {
+			err = nil // decided on again at the next look
+		}
+		return false, err
+	}
+	result := ""
+	switch {
+	case decided.evict != nil:
+		remembered.acted = now
+		if result, err = c.evict(ctx, profile, decided.evict); result == held {
+			remembered.hold(now, decided.evict)
+		}
+	case decided.begin != nil:
+		remembered.acted = now
+		result, err = c.restart(ctx, profile, found, decided)
+	}
+	return result == evicted || result == restarted, err
+}
+
+// decide reads what is needed to decide about the drifted pods of a profile, and does.
+func (c *Controller) decide(ctx context.Context, now moment, profile *accounts.ServiceAccountProfile, drifted []pod, around *neighborhood) (step, error) {
+	remembered, workloads := c.memories[profile.UID], map[string]workload{}
+	switch profile.Spec.OnChange {
+	case accounts.OnChangeRestart:
+		return c.decideRestart(ctx, now, profile, drifted, around)
+	case accounts.OnChangeEvict:
+		var err error
+		if workloads, err = owners(ctx, around, drifted); err != nil {
+			return step{}, err
+		}
+	}
+	return next(now, profile.Spec.OnChange, remembered, drifted, workloads), nil
+}
+
+// owners reads the controllers of pods.
+func owners(ctx context.Context, around *neighborhood, drifted []pod) (map[string]workload, error) {
 	found := map[string]workload{}
 	for _, p := range drifted {
 		if p.controller == nil {
@@ -182,58 +216,16 @@ func (c *Controller) workloads(ctx context.Context, namespace string, drifted []
 			continue
 		}
 		w := workload{OwnerReference: *p.controller}
-		if api, resource, ok := placeOf(p.controller); ok {
-			var object struct {
-				metav1.ObjectMeta `json:"metadata"`
-				Spec              struct {
-					Replicas *int `json:"replicas"`
-				} `json:"spec"`
-				Status struct {
-					ReadyReplicas          int `json:"readyReplicas"`
-					DesiredNumberScheduled int `json:"desiredNumberScheduled"`
-					NumberReady            int `json:"numberReady"`
-				} `json:"status"`
-			}
-			err := c.Clusters.Workload.Get(ctx, &object, cluster.Place{API: api, Namespace: namespace, Resource: resource, Name: p.controller.Name})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return nil, fmt.Errorf("read %s %s/%s: %w", p.controller.Kind, namespace, p.controller.Name, err)
-			}
-			w.known = err == nil && object.UID == p.controller.UID
-			w.desired, w.ready = object.Status.DesiredNumberScheduled, object.Status.NumberReady
-			if object.Spec.Replicas != nil {
-				w.desired, w.ready = *object.Spec.Replicas, object.Status.ReadyReplicas
-			}
+		object, err := around.controller(ctx, p.controller)
+		if err != nil {
+			return nil, err
+		}
+		if w.known = object != nil && p.controller.Kind != "Deployment"; w.known {
+			w.desired, w.ready = object.desired(), object.ready()
 		}
 		found[string(p.controller.UID)] = w
 	}
 	return found, nil
-}
-
-// write makes the status of a profile what was found, unless it is so already, and writes an Event where the condition has another reason.
-func (c *Controller) write(ctx context.Context, profile *accounts.ServiceAccountProfile, found *sight, decided step) error {
-	pods, before := found.pods(), meta.FindStatusCondition(profile.Status.Conditions, accounts.ConditionInSpec)
-	conditions := slices.Clone(profile.Status.Conditions)
-	meta.SetStatusCondition(&conditions, found.inSpec(profile, decided))
-	after := *meta.FindStatusCondition(conditions, accounts.ConditionInSpec)
-	if before != nil && equality.Semantic.DeepEqual(*before, after) && equality.Semantic.DeepEqual(profile.Status.Pods, pods) {
-		return nil
-	}
-	if err := c.Limiter.Wait(ctx); err != nil {
-		return err
-	}
-	if err := profiles.ApplyStatus(ctx, c.client, profile, statusManager, accounts.ServiceAccountProfileStatus{Pods: pods, Conditions: []metav1.Condition{after}}); err != nil {
-		return err
-	}
-	good := after.Status == metav1.ConditionTrue
-	if before == nil && good || before != nil && before.Status == after.Status && before.Reason == after.Reason {
-		return nil
-	}
-	kind := corev1.EventTypeWarning
-	if good {
-		kind = corev1.EventTypeNormal
-	}
-	c.Events.Event(profile, kind, after.Reason, after.Message)
-	return c.Limiter.Wait(ctx)
 }
 
 // evict evicts a pod, unless a disruption budget holds it, and returns the result; empty: the pod is gone, or another one.

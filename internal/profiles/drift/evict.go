@@ -7,18 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 )
 
 const (
-	// settling is for how long nothing is evicted after a change: a person may take it back.
-	settling = time.Minute
-	// apart is the time between two evictions of a profile.
-	apart = time.Minute
-	// patience is for how long new pods may take to become ready before that is reported.
-	patience = 5 * time.Minute
 	// maxAtOnce bounds the evictions of one look, of all profiles.
 	maxAtOnce = 10
 	// maxTries bounds what is tried to evict in one namespace in one look.
@@ -34,14 +30,20 @@ type memory struct {
 	since      time.Time
 	// held are the uids of pods that disruption budgets held, and when last: others are tried before them.
 	held map[string]time.Time
-	// evicted is when the last pod was, and waiting since when other pods of the workloads are not ready; zero if they are.
-	evicted, waiting time.Time
+	// acted is when the last pod was evicted, or workload restarted, and waiting since when other pods of the workloads are not ready; zero if they are.
+	acted, waiting time.Time
+	// written is when the status was written last.
+	written time.Time
+	// progress is how far the pods were that others wait for; rolled is whether a restart had ended, and its workload drifted still; and refusal is why the
+	// API refused to restart one.
+	progress, refusal string
+	rolled            bool
 }
 
 // notice takes over what a look has found.
 func (m *memory) notice(now time.Time, generation int64, drifted []pod) {
 	if len(drifted) == 0 {
-		*m = memory{evicted: m.evicted}
+		*m = memory{acted: m.acted, written: m.written}
 		return
 	}
 	if m.wants == nil || m.generation != generation {
@@ -51,7 +53,7 @@ func (m *memory) notice(now time.Time, generation int64, drifted []pod) {
 		return !slices.ContainsFunc(drifted, func(p pod) bool { return p.uid == uid })
 	})
 	for _, p := range drifted {
-		if want := fmt.Sprintf("%s %s %s", p.Field, p.Wants, p.Refused); !m.wants[want] {
+		if want := p.want() + " " + p.Refused; !m.wants[want] {
 			m.wants[want], m.since = true, now
 		}
 	}
@@ -81,16 +83,34 @@ type workload struct {
 	desired, ready int
 }
 
-// step is what is done about the drifted pods of a profile: a pod to evict, or nothing, and what the condition has of it.
+// step is the next action for the drifted pods of a profile: a pod to evict, a workload to restart, or none, and the status that reports
+// it.
 type step struct {
 	evict           *pod
+	begin           *rollout
+	restart         *accounts.ProfileRestart
+	held            bool // budgets hold all workloads
 	reason, message string
+}
+
+// none is the step without an action.
+func (s step) none(profile *accounts.ServiceAccountProfile) step {
+	if s.begin != nil {
+		s.begin, s.restart = nil, profile.Status.Restart
+	}
+	s.evict = nil
+	return s
+}
+
+// urgent reports whether the status has to be written now: before an action, or as the record of a restart has changed. All other statuses can wait.
+func (s step) urgent(profile *accounts.ServiceAccountProfile) bool {
+	return s.evict != nil || s.begin != nil || !equality.Semantic.DeepEqual(s.restart, profile.Status.Restart)
 }
 
 // next decides about the drifted pods of a profile. At most one is evicted: one that a controller makes again, whose other pods are all ready; and of
 // these, one that is not ready before one that is. A pod of a Job would fail it. A pod whose like would be refused is left, as nothing would take
 // its place.
-func next(now time.Time, onChange accounts.OnChange, m *memory, drifted []pod, workloads map[string]workload) step {
+func next(now moment, onChange accounts.OnChange, m *memory, drifted []pod, workloads map[string]workload) step {
 	if onChange != accounts.OnChangeEvict || len(drifted) == 0 {
 		m.waiting = time.Time{}
 		return step{reason: ReasonOutOfSpec}
@@ -123,15 +143,15 @@ func next(now time.Time, onChange accounts.OnChange, m *memory, drifted []pod, w
 	if blocked == "" {
 		m.waiting = time.Time{}
 	}
-	waits := step{reason: ReasonEvictions, message: "they are evicted, one a minute"}
+	waits := step{reason: ReasonEvictions, message: fmt.Sprintf("they are evicted, one every %s", duration.HumanDuration(now.pace))}
 	switch {
-	case now.Sub(m.since) < settling || now.Sub(m.evicted) < apart:
+	case !now.paces(1, m.since) || !now.paces(1, m.acted):
 		return waits
 	case blocked != "": // one workload whose new pods do not become ready stops the others of the profile
 		if m.waiting.IsZero() {
-			m.waiting = now
+			m.waiting = now.Time
 		}
-		if now.Sub(m.waiting) >= patience {
+		if now.paces(patience, m.waiting) {
 			return step{reason: ReasonStopped, message: "no more pods are evicted until new ones are ready: " + blocked}
 		}
 		return waits
@@ -154,11 +174,12 @@ func leftOut(alone, refused int) string {
 	return strings.Join(parts, "; ")
 }
 
-// counted are the kinds of controllers whose pods are counted, and the place of each in the API.
+// counted are the kinds whose pods are counted, and the place of each in the API.
 var counted = []struct{ api, kind, resource string }{
 	{"/apis/apps/v1", "ReplicaSet", "replicasets"},
 	{"/apis/apps/v1", "StatefulSet", "statefulsets"},
 	{"/apis/apps/v1", "DaemonSet", "daemonsets"},
+	{"/apis/apps/v1", "Deployment", "deployments"},
 	{"/api/v1", "ReplicationController", "replicationcontrollers"},
 }
 

@@ -13,6 +13,9 @@ import (
 
 var begin = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
+// at is a moment at the default pace.
+func at(now time.Time) moment { return moment{now, DefaultPeriods.Pace} }
+
 // drifted is a pod of a workload, which may be empty.
 func drifted(name, of string, ready bool) pod {
 	p := pod{OutOfSpecPod: accounts.OutOfSpecPod{Name: name, Field: "f", Wants: "w"}, uid: name, ready: ready}
@@ -49,8 +52,8 @@ func TestNext(t *testing.T) {
 		"new pods are blocked alone":    {onChange: accounts.OnChangeBlockNew, after: late, drifted: []pod{drifted("a", "w", true)}, workloads: []workload{replicas("w", 1, 1)}, reason: ReasonOutOfSpec},
 		"the first minute":              {onChange: accounts.OnChangeEvict, after: 59 * time.Second, drifted: []pod{drifted("a", "w", true)}, workloads: []workload{replicas("w", 1, 1)}, reason: ReasonEvictions},
 		"after a minute":                {onChange: accounts.OnChangeEvict, after: 60 * time.Second, drifted: []pod{drifted("a", "w", true), drifted("b", "w", true)}, workloads: []workload{replicas("w", 2, 2)}, evicts: "a", reason: ReasonEvictions},
-		"one a minute":                  {onChange: accounts.OnChangeEvict, memory: memory{evicted: begin.Add(late - 59*time.Second)}, after: late, drifted: []pod{drifted("b", "w", true)}, workloads: []workload{replicas("w", 1, 1)}, reason: ReasonEvictions},
-		"the next minute":               {onChange: accounts.OnChangeEvict, memory: memory{evicted: begin.Add(late - time.Minute)}, after: late, drifted: []pod{drifted("b", "w", true)}, workloads: []workload{replicas("w", 1, 1)}, evicts: "b", reason: ReasonEvictions},
+		"one a minute":                  {onChange: accounts.OnChangeEvict, memory: memory{acted: begin.Add(late - 59*time.Second)}, after: late, drifted: []pod{drifted("b", "w", true)}, workloads: []workload{replicas("w", 1, 1)}, reason: ReasonEvictions},
+		"the next minute":               {onChange: accounts.OnChangeEvict, memory: memory{acted: begin.Add(late - time.Minute)}, after: late, drifted: []pod{drifted("b", "w", true)}, workloads: []workload{replicas("w", 1, 1)}, evicts: "b", reason: ReasonEvictions},
 		"a new pod is not ready":        {onChange: accounts.OnChangeEvict, after: late, drifted: []pod{drifted("b", "w", true)}, workloads: []workload{replicas("w", 1, 2)}, reason: ReasonEvictions},
 		"for long":                      {onChange: accounts.OnChangeEvict, memory: memory{waiting: begin}, after: late, drifted: []pod{drifted("b", "w", true)}, workloads: []workload{replicas("w", 1, 2)}, reason: ReasonStopped, says: "ReplicaSet w has 1 of 2 pods ready"},
 		"one workload stops all":        {onChange: accounts.OnChangeEvict, memory: memory{waiting: begin}, after: late, drifted: []pod{drifted("a", "v", true), drifted("b", "w", true)}, workloads: []workload{replicas("v", 1, 1), replicas("w", 1, 2)}, reason: ReasonStopped},
@@ -69,7 +72,7 @@ func TestNext(t *testing.T) {
 			for _, w := range test.workloads {
 				workloads[string(w.UID)] = w
 			}
-			got := next(begin.Add(test.after), test.onChange, &m, test.drifted, workloads)
+			got := next(at(begin.Add(test.after)), test.onChange, &m, test.drifted, workloads)
 			evicts := ""
 			if got.evict != nil {
 				evicts = got.evict.Name
@@ -88,11 +91,11 @@ func TestEachChangeSettles(t *testing.T) {
 	workloads := map[string]workload{"w": replicas("w", 2, 2)}
 	m.notice(begin, 1, two)
 	m.notice(begin.Add(50*time.Second), 1, two[1:])
-	if got := next(begin.Add(time.Minute), accounts.OnChangeEvict, &m, two[1:], workloads); got.evict == nil {
+	if got := next(at(begin.Add(time.Minute)), accounts.OnChangeEvict, &m, two[1:], workloads); got.evict == nil {
 		t.Errorf("not evicted after a minute: %+v", got)
 	}
 	m.notice(begin.Add(90*time.Second), 2, two)
-	if got := next(begin.Add(2*time.Minute), accounts.OnChangeEvict, &m, two, workloads); got.evict != nil {
+	if got := next(at(begin.Add(2*time.Minute)), accounts.OnChangeEvict, &m, two, workloads); got.evict != nil {
 		t.Error("evicted half a minute after another change")
 	}
 }
@@ -113,14 +116,14 @@ func TestEvictionsOfAWorkload(t *testing.T) {
 			pods = append(pods, drifted(string(rune('a'+i)), "w", true))
 		}
 		m.notice(now, 1, pods)
-		got := next(now, accounts.OnChangeEvict, &m, pods, map[string]workload{"w": replicas("w", ready, desired)})
+		got := next(at(now), accounts.OnChangeEvict, &m, pods, map[string]workload{"w": replicas("w", ready, desired)})
 		if got.evict == nil {
 			continue
 		}
-		if ready < desired || now.Sub(last) < apart {
+		if ready < desired || now.Sub(last) < DefaultPeriods.Pace {
 			t.Fatalf("evicted at %s with %d ready, after one at %s", now, ready, last)
 		}
-		m.evicted, last = now, now
+		m.acted, last = now, now
 		stale, ready = stale-1, ready-1
 	}
 	if stale > 0 {
@@ -145,7 +148,7 @@ func TestMemoryIsBounded(t *testing.T) {
 func TestWaitingEndsWithWhatBlocks(t *testing.T) {
 	m, pods := memory{waiting: begin}, []pod{refused("a", "w")}
 	m.notice(begin, 1, pods)
-	next(begin.Add(time.Hour), accounts.OnChangeEvict, &m, pods, map[string]workload{"w": replicas("w", 1, 1)})
+	next(at(begin.Add(time.Hour)), accounts.OnChangeEvict, &m, pods, map[string]workload{"w": replicas("w", 1, 1)})
 	if !m.waiting.IsZero() {
 		t.Errorf("waits since %s, though nothing blocks", m.waiting)
 	}

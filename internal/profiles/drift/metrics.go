@@ -13,8 +13,9 @@ type Recorder struct {
 	pods    *prometheus.GaugeVec
 	looked  prometheus.Gauge
 	seconds prometheus.Gauge
-	failing prometheus.Gauge
-	evicted *prometheus.CounterVec
+	// stopped are by the reason of the condition.
+	stopped            map[string]prometheus.Gauge
+	evicted, restarted *prometheus.CounterVec
 }
 
 // NewRecorder registers the metrics.
@@ -29,36 +30,50 @@ func NewRecorder(registry prometheus.Registerer) *Recorder {
 		seconds: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "credence_profiles_pods_look_seconds", Help: "How long that took.",
 		}),
-		failing: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "credence_profiles_evictions_stopped", Help: "Profiles whose pods are not evicted any more, as new ones do not become ready.",
-		}),
+		stopped: map[string]prometheus.Gauge{
+			ReasonStopped: prometheus.NewGauge(prometheus.GaugeOpts{
+				Name: "credence_profiles_evictions_stopped", Help: "Profiles whose pods are not evicted any more, as new ones do not become ready.",
+			}),
+			ReasonNoRestarts: prometheus.NewGauge(prometheus.GaugeOpts{
+				Name: "credence_profiles_restarts_stopped", Help: "Profiles whose workloads are not restarted any more, as that did not help, or could not be done.",
+			}),
+		},
 		evicted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "credence_profiles_evictions_total", Help: "Evictions of pods that no longer match their profile, by result.",
 		}, []string{"result"}),
+		restarted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "credence_profiles_restarts_total", Help: "Restarts of workloads whose pods no longer match their profile, by result.",
+		}, []string{"result"}),
 	}
-	for _, result := range []string{evicted, held, failed} {
+	for _, result := range []string{held, failed} {
 		r.evicted.WithLabelValues(result)
+		r.restarted.WithLabelValues(result)
 	}
-	registry.MustRegister(r.pods, r.looked, r.seconds, r.failing, r.evicted)
+	r.evicted.WithLabelValues(evicted)
+	r.restarted.WithLabelValues(restarted)
+	registry.MustRegister(r.pods, r.looked, r.seconds, r.stopped[ReasonStopped], r.stopped[ReasonNoRestarts], r.evicted, r.restarted)
 	return r
 }
 
-// The results of evictions.
+// The results of evictions and restarts.
 const (
-	evicted = "evicted"
-	held    = "budget"
-	failed  = "error"
+	evicted   = "evicted"
+	restarted = "restarted"
+	held      = "budget"
+	failed    = "error"
 )
 
 // labelOf is a state as the value of a label.
 var labelOf = map[string]string{drift.Current: "current", drift.Unknown: "unknown", drift.Stale: "stale", drift.Missing: "identity-missing", drift.Refused: "refused"}
 
 // look takes over what a look has found: complete, if it could decide on all pods.
-func (r *Recorder) look(states map[string]int, stopped int, complete bool, began, ended time.Time) {
+func (r *Recorder) look(states, stopped map[string]int, complete bool, began, ended time.Time) {
 	for _, state := range drift.States() {
 		r.pods.WithLabelValues(labelOf[state]).Set(float64(states[state]))
 	}
-	r.failing.Set(float64(stopped))
+	for reason, gauge := range r.stopped {
+		gauge.Set(float64(stopped[reason]))
+	}
 	if complete {
 		r.looked.Set(float64(ended.Unix()))
 	}

@@ -19,7 +19,9 @@ const (
 	ReasonOutOfSpec  = "PodsOutOfSpec"
 	ReasonNotDecided = "PodsNotDecided"
 	ReasonEvictions  = "EvictingPods"
-	ReasonStopped    = "EvictionsStopped"
+	ReasonStopped    = accounts.ReasonEvictionsStopped
+	ReasonRestarts   = "RestartingWorkloads"
+	ReasonNoRestarts = accounts.ReasonRestartsStopped
 	maxFirst         = 20
 	maxMessageOfPod  = 256
 )
@@ -36,8 +38,12 @@ type pod struct {
 	accounts.OutOfSpecPod
 	uid        string
 	ready      bool
+	labels     map[string]string
 	controller *metav1.OwnerReference
 }
+
+// want is what the pod would be today, as far as that differs.
+func (p *pod) want() string { return p.Field + " " + p.Wants }
 
 func (s *sight) see(object *corev1.Pod, finding drift.Finding) {
 	s.total++
@@ -49,7 +55,7 @@ func (s *sight) see(object *corev1.Pod, finding drift.Finding) {
 	case finding.Drifted():
 		s.drifted = append(s.drifted, pod{
 			OutOfSpecPod: accounts.OutOfSpecPod{Name: object.Name, Field: finding.Field, Has: finding.Has, Wants: finding.Wants, Refused: wording.AbbreviateTo(finding.Reason, maxMessageOfPod)},
-			uid:          string(object.UID), ready: ready(object), controller: metav1.GetControllerOf(object),
+			uid:          string(object.UID), ready: ready(object), labels: object.Labels, controller: metav1.GetControllerOf(object),
 		})
 	}
 }

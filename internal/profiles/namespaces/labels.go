@@ -6,7 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/access"
+)
+
+// bindingLabel, with bindingValue, is on the RoleBindings that templates give.
+const (
+	bindingLabel = "accounts.credence.dev/namespace-template"
+	bindingValue = "rolebinding"
 )
 
 const podSecurity = "pod-security.kubernetes.io/"
@@ -14,10 +22,12 @@ const podSecurity = "pod-security.kubernetes.io/"
 // strictness are the values of the labels that a template may set, each stricter than those before it. Labels of versions are by newness.
 func strictness(label string) []string {
 	switch label {
-	case v1alpha1.LabelNamespaceIdentities:
+	case v1alpha1.LabelNamespaceIdentities, accounts.LabelNamespaceProfiles:
 		return []string{v1alpha1.NamespaceEnabled}
-	case "identity.credence.dev/account-use":
-		return []string{"audit", "warn", "enforce"}
+	case v1alpha1.LabelNamespaceDelivery: // in Secrets tokens are stored
+		return []string{v1alpha1.DeliverySecret, v1alpha1.DeliveryCSI}
+	case access.ModeLabel:
+		return []string{"audit", "warn", access.Enforce}
 	case podSecurity + "enforce", podSecurity + "warn", podSecurity + "audit":
 		return []string{"privileged", "baseline", "restricted"}
 	}

@@ -5,22 +5,27 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 // fieldManager is the one of all that templates make.
@@ -30,6 +35,10 @@ const (
 	// recheck is after how long a namespace is looked at again, in which nothing has changed that is followed; retry is that of one that lacks
 	// something.
 	recheck, retry = 10 * time.Minute, time.Minute
+	// pause is how long deletions and changes are waited for, so that several are one look.
+	pause = time.Second
+	// apart is how long after a namespace was written it is written again because of a deletion or change: users of the namespace can delete in a loop.
+	apart = 30 * time.Second
 	// atOnce bounds the namespaces of a template that are written at the same time.
 	atOnce = 8
 )
@@ -43,30 +52,73 @@ type Controller struct {
 	live   client.Reader
 
 	mu   sync.Mutex
-	done map[string]map[types.UID]visit // by template and namespace
+	done map[string]map[string]visit // by template and namespace
 }
 
-// visit is when a namespace is to be written again for a template, what was known the last time, and what was wrong.
+// visit is when a namespace was written for a template, what was known then, what was wrong, and whether something that the template gives was
+// deleted or changed since.
 type visit struct {
-	again   time.Time
+	at      time.Time
 	of      string
 	problem *accounts.IncompleteNamespace
+	changed bool
+}
+
+// again is when the namespace is to be written again.
+func (v visit) again() time.Time {
+	switch {
+	case v.changed:
+		return v.at.Add(apart)
+	case v.problem != nil:
+		return v.at.Add(retry)
+	}
+	return v.at.Add(recheck)
+}
+
+// Followed narrows what is followed: of all RoleBindings, those that templates give.
+func Followed() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{&rbacv1.RoleBinding{}: {Label: labels.SelectorFromSet(labels.Set{bindingLabel: bindingValue})}}
 }
 
 // Register adds the controller to a manager.
 func (c *Controller) Register(m manager.Manager) error {
-	c.client, c.live, c.done = m.GetClient(), m.GetAPIReader(), map[string]map[types.UID]visit{}
+	c.client, c.live, c.done = m.GetClient(), m.GetAPIReader(), map[string]map[string]visit{}
 	for _, object := range []client.Object{&accounts.NamespaceTemplate{}, newNamespace()} {
 		if _, err := m.GetCache().GetInformer(context.Background(), object); err != nil {
 			return fmt.Errorf("follow %T: %w", object, err)
 		}
 	}
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request { return c.all(ctx) })
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	again := func(ctx context.Context, kind string, object client.Object, queue queue) {
+		for template, after := range c.changed(ctx, object.GetNamespace(), key{kind, object.GetName()}) {
+			queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: template}}, after)
+		}
+	}
+	deletions := func(kind string) handler.Funcs {
+		return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) { again(ctx, kind, e.Object, queue) }}
+	}
+	bindings := deletions("RoleBinding") // also where the label was taken off
+	bindings.UpdateFunc = func(ctx context.Context, e event.UpdateEvent, queue queue) {
+		if rebound(e.ObjectOld, e.ObjectNew) {
+			again(ctx, "RoleBinding", e.ObjectNew, queue)
+		}
+	}
 	return builder.ControllerManagedBy(m).Named("namespace-templates").
 		Watches(&accounts.NamespaceTemplate{}, all).
 		WatchesMetadata(newNamespace(), all).
+		WatchesMetadata(&metav1.PartialObjectMetadata{TypeMeta: typeOf(corev1.SchemeGroupVersion, "ServiceAccount")}, deletions("ServiceAccount")).
+		Watches(&accounts.ServiceAccountProfile{}, deletions("ServiceAccountProfile")).
+		Watches(&rbacv1.RoleBinding{}, bindings).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
 		Complete(c)
+}
+
+// rebound reports whether the subjects of a RoleBinding are others. Its role can't be changed.
+func rebound(before, after client.Object) bool {
+	old, wasBinding := before.(*rbacv1.RoleBinding)
+	binding, isBinding := after.(*rbacv1.RoleBinding)
+	return wasBinding && isBinding && !slices.Equal(old.Subjects, binding.Subjects)
 }
 
 func newNamespace() *metav1.PartialObjectMetadata {
@@ -84,6 +136,28 @@ func (c *Controller) all(ctx context.Context) []reconcile.Request {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: template.Name}})
 	}
 	return requests
+}
+
+// changed notes that an object of a namespace is gone, or a RoleBinding is another one. It returns the templates that give it and have written there, and after how long each
+// writes again.
+func (c *Controller) changed(ctx context.Context, namespace string, gone key) map[string]time.Duration {
+	templates, err := c.templates(ctx)
+	if err != nil {
+		c.Log.ErrorContext(ctx, "templates of namespaces can't be listed", "err", err)
+	}
+	after := map[string]time.Duration{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, template := range templates {
+		v, ok := c.done[template.Name][namespace]
+		if !ok || !gives(&template.Spec, namespace, gone) {
+			continue
+		}
+		v.changed = true
+		c.done[template.Name][namespace] = v
+		after[template.Name] = max(pause, v.again().Sub(c.Now()))
+	}
+	return after
 }
 
 // templates are those of the cluster that are not being deleted, the oldest first.
@@ -140,6 +214,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	_ = group.Wait() // problems are values
 	c.forget(template.Name, namespaces)
+	after = min(after, c.untilChanged(template.Name))
 	return reconcile.Result{RequeueAfter: after}, c.writeStatus(ctx, template, found)
 }
 
@@ -152,7 +227,7 @@ func (c *Controller) selected(ctx context.Context, selector labels.Selector) ([]
 	}
 	var namespaces []*metav1.PartialObjectMetadata
 	for i := range list.Items {
-		if n := &list.Items[i]; n.DeletionTimestamp.IsZero() && !reserved(n.Name) {
+		if n := &list.Items[i]; n.DeletionTimestamp.IsZero() && !rights.Reserved(n.Name) {
 			namespaces = append(namespaces, n)
 		}
 	}
@@ -171,52 +246,66 @@ func selectorOf(template *accounts.NamespaceTemplate) (labels.Selector, error) {
 	return selector, nil
 }
 
-// reserved reports whether no template may select a namespace.
-func reserved(name string) bool {
-	return strings.HasPrefix(name, "kube-") || name == "credence-system"
-}
-
 // visit writes what a namespace lacks, unless that was done a short time ago and nothing has changed. It returns what is still missing; nil: nothing.
 func (c *Controller) visit(ctx context.Context, template *accounts.NamespaceTemplate, before []*accounts.NamespaceTemplate, namespace *metav1.PartialObjectMetadata) *accounts.IncompleteNamespace {
 	var older []*accounts.NamespaceTemplate
-	known := fmt.Sprintf("%s %d %v", template.UID, template.Generation, namespace.Labels)
+	known := fmt.Sprintf("%s %d %s %v", template.UID, template.Generation, namespace.UID, namespace.Labels)
 	for _, other := range before {
 		if selector, err := selectorOf(other); err == nil && selector.Matches(labels.Set(namespace.Labels)) {
 			older = append(older, other)
 			known += fmt.Sprintf(" %s %d", other.UID, other.Generation)
 		}
 	}
-	now := c.Now()
-	if last := c.last(template.Name, namespace.UID); last.of == known && now.Before(last.again) {
-		return last.problem
+	if last, due := c.begin(template.Name, namespace.Name, known); !due {
+		return last
 	}
 	problem := c.write(ctx, template, older, namespace)
-	again := now.Add(recheck)
-	if problem != nil {
-		again = now.Add(retry)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done[template.Name] == nil {
-		c.done[template.Name] = map[types.UID]visit{}
-	}
-	c.done[template.Name][namespace.UID] = visit{again, known, problem}
+	v := c.done[template.Name][namespace.Name] // something may have changed meanwhile
+	v.problem = problem
+	c.done[template.Name][namespace.Name] = v
 	return problem
 }
 
-func (c *Controller) last(template string, namespace types.UID) visit {
+// begin notes that a namespace is written for a template, if that is due. Otherwise it returns what was wrong the last time.
+func (c *Controller) begin(template, namespace, known string) (problem *accounts.IncompleteNamespace, due bool) {
+	now := c.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.done[template][namespace]
+	if last := c.done[template][namespace]; last.of == known && now.Before(last.again()) {
+		return last.problem, false
+	}
+	if c.done[template] == nil {
+		c.done[template] = map[string]visit{}
+	}
+	c.done[template][namespace] = visit{at: now, of: known}
+	return nil, true
+}
+
+// untilChanged is how long it is until a template writes again what was deleted or changed, or long after that where nothing was: the queue keeps only the
+// earliest of several requests for a template.
+func (c *Controller) untilChanged(template string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	until := recheck
+	for _, v := range c.done[template] {
+		if v.changed {
+			until = min(until, max(pause, v.again().Sub(c.Now())))
+		}
+	}
+	return until
 }
 
 // forget forgets all namespaces of a template but these.
 func (c *Controller) forget(template string, but []*metav1.PartialObjectMetadata) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept := map[types.UID]visit{}
+	kept := map[string]visit{}
 	for _, namespace := range but {
-		kept[namespace.UID] = c.done[template][namespace.UID]
+		if v, ok := c.done[template][namespace.Name]; ok {
+			kept[namespace.Name] = v
+		}
 	}
 	if c.done[template] = kept; len(kept) == 0 {
 		delete(c.done, template)

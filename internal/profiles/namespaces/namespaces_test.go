@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,13 +36,18 @@ func TestMissing(t *testing.T) {
 		{"identity.credence.dev/account-use", "warn", "audit", "warn"},
 		{"identity.credence.dev/account-use", "warn", "enforce", ""},
 		{"identity.credence.dev/workload-identities", "enabled", "", "enabled"},
+		{"identity.credence.dev/profiles", "enabled", "", "enabled"},
+		{"identity.credence.dev/profiles", "enabled", "enabled", ""},
+		{"identity.credence.dev/delivery", "secret", "", "secret"},
+		{"identity.credence.dev/delivery", "csi", "secret", "csi"},
+		{"identity.credence.dev/delivery", "secret", "csi", ""},
 	} {
 		got := missing(map[string]string{test.label: test.wanted}, map[string]string{test.label: test.stored})
 		if got[test.label] != test.want {
 			t.Errorf("%+v: %q", test, got)
 		}
 	}
-	for label, want := range map[string]string{"team": "not a label that a template sets", "pod-security.kubernetes.io/enforce-version": "not a label", "identity.credence.dev/account-use": "must be audit or warn or enforce"} {
+	for label, want := range map[string]string{"team": "not a label that a template sets", "pod-security.kubernetes.io/enforce-version": "not a label", "identity.credence.dev/account-use": "must be audit or warn or enforce", "identity.credence.dev/delivery": "must be secret or csi"} {
 		if err := checkLabels(map[string]string{label: "x"}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", label, err)
 		}
@@ -87,9 +93,9 @@ func TestWanted(t *testing.T) {
 		`{"apiVersion":"accounts.credence.dev/v1alpha1","kind":"ServiceAccountProfile","metadata":{"name":"app","namespace":"shop"},"spec":{"securityContext":{"pod":{"runAsUser":20017}},"workloadIdentities":["app-shop"]}}`,
 		`{"apiVersion":"v1","automountServiceAccountToken":false,"kind":"ServiceAccount","metadata":{"name":"default","namespace":"shop"}}`,
 		`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"annotations":{"identity.credence.dev/workload-identities":"app-shop"},"name":"app","namespace":"shop"}}`,
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"app","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"credence:accounts:default"},"subjects":[{"kind":"ServiceAccount","name":"app","namespace":"shop"}]}`,
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"leads","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"leads-shop"}]}`,
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"credence-agent","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"credence:agent:identities"},"subjects":[{"kind":"ServiceAccount","name":"credence-agent","namespace":"credence-system"}]}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"labels":{"accounts.credence.dev/namespace-template":"rolebinding"},"name":"app","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"credence:accounts:default"},"subjects":[{"kind":"ServiceAccount","name":"app","namespace":"shop"}]}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"labels":{"accounts.credence.dev/namespace-template":"rolebinding"},"name":"leads","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"Group","name":"leads-shop"}]}`,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"labels":{"accounts.credence.dev/namespace-template":"rolebinding"},"name":"credence-agent","namespace":"shop"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"credence:agent:identities"},"subjects":[{"kind":"ServiceAccount","name":"credence-agent","namespace":"credence-system"}]}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -208,6 +214,113 @@ roleBindings: [{name: app, clusterRole: view, serviceAccounts: [app]}]`), []*acc
 		if problem == nil || strings.Contains(problem.Message, "no") != (refuse != "") || strings.Contains(problem.Message, "RoleBindings are not written") != (refuse != "" && refuse != "RoleBinding") {
 			t.Errorf("%s refused: %+v", refuse, problem)
 		}
+	}
+}
+
+// deletes reports a deletion while something is applied, once.
+type deletes struct {
+	*writer
+	report func()
+}
+
+func (d *deletes) Apply(ctx context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	if d.report != nil {
+		d.report()
+		d.report = nil
+	}
+	return d.writer.Apply(ctx, object, options...)
+}
+
+// List lists the template x.
+func (d *deletes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*accounts.NamespaceTemplateList).Items = []accounts.NamespaceTemplate{*template("x", 0, deletable)}
+	return nil
+}
+
+const deletable = "serviceAccounts: [{name: '{namespace}-app'}, {name: job, profile: {}}]\nroleBindings: [{name: '{namespace}-leads', clusterRole: view}]"
+
+// A namespace is written again where something that its template gives was deleted, also while it was written, but not twice in a short time.
+func TestDeleted(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	w := &deletes{writer: &writer{}}
+	c := &Controller{client: w, live: reads{}, Now: func() time.Time { return now }, done: map[string]map[string]visit{}}
+	shop := newNamespace()
+	shop.Name = "shop"
+	writes := func(want bool) {
+		t.Helper()
+		before := len(w.written)
+		if problem := c.visit(t.Context(), template("x", 0, deletable), nil, shop); problem != nil || len(w.written) > before != want {
+			t.Errorf("written: %v, want that to be %v; %+v", w.written[before:], want, problem)
+		}
+	}
+	deleted := func(namespace, kind, name string, want map[string]time.Duration) {
+		t.Helper()
+		if diff := cmp.Diff(want, c.changed(t.Context(), namespace, key{kind, name})); diff != "" {
+			t.Error(diff)
+		}
+	}
+	no := map[string]time.Duration{}
+	after := func(d time.Duration) map[string]time.Duration { return map[string]time.Duration{"x": d} }
+
+	w.report = func() { deleted("shop", "ServiceAccount", "shop-app", after(apart)) }
+	writes(true)
+	writes(false)
+	now = now.Add(10 * time.Second)
+	if got := c.untilChanged("x"); got != apart-10*time.Second {
+		t.Errorf("looked at again after %s", got)
+	}
+	deleted("shop", "ServiceAccountProfile", "job", after(apart-10*time.Second))
+	now = now.Add(20 * time.Second)
+	writes(true)
+	if got := c.untilChanged("x"); got != recheck {
+		t.Errorf("looked at again after %s", got)
+	}
+
+	now = now.Add(apart)
+	for _, other := range [][]string{{"other", "ServiceAccount", "job"}, {"shop", "ServiceAccount", "other-app"}, {"shop", "ServiceAccountProfile", "shop-app"}, {"shop", "ServiceAccount", "mail"},
+		{"shop", "RoleBinding", "shop-app"}, {"shop", "RoleBinding", "credence-agent"}} {
+		deleted(other[0], other[1], other[2], no)
+		writes(false)
+	}
+	deleted("shop", "ServiceAccount", "job", after(pause))
+	writes(true)
+	writes(false)
+	now = now.Add(apart)
+	deleted("shop", "RoleBinding", "shop-leads", after(pause))
+	writes(true)
+	writes(false)
+	// In a loop.
+	written := len(w.written)
+	for range 120 {
+		now = now.Add(time.Second)
+		c.changed(t.Context(), "shop", key{"ServiceAccount", "job"})
+		_ = c.visit(t.Context(), template("x", 0, deletable), nil, shop)
+	}
+	if got := (len(w.written) - written) / 4; got != 4 {
+		t.Errorf("written %d times in two minutes", got)
+	}
+}
+
+// The agent's RoleBinding is of the template where that has the label.
+func TestGives(t *testing.T) {
+	for spec, want := range map[string]bool{"labels: {identity.credence.dev/workload-identities: enabled}": true, "labels: {identity.credence.dev/profiles: enabled}": false} {
+		if got := gives(&template("x", 0, spec).Spec, "shop", key{"RoleBinding", "credence-agent"}); got != want {
+			t.Errorf("%s: %v", spec, got)
+		}
+	}
+}
+
+// Labels of a RoleBinding give no rights, other subjects have others.
+func TestRebound(t *testing.T) {
+	binding := func(label string, names ...string) *rbacv1.RoleBinding {
+		b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": label}}}
+		for _, name := range names {
+			b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: "Group", Name: name})
+		}
+		return b
+	}
+	if rebound(binding("b", "x"), binding("c", "x")) || !rebound(binding("b", "x"), binding("b")) || !rebound(binding("b", "x"), binding("b", "x", "y")) {
+		t.Error("a wrong answer")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,15 +15,13 @@ import (
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 // placeholder stands for the name of the namespace in names and values.
 const placeholder = "{namespace}"
 
 var otherPlaceholder = regexp.MustCompile(`\{[^{}]*\}`)
-
-// The role by which the agent has tokens of identities, and the binding that credence enable makes, too.
-const agentRole, agentBinding = "credence:agent:identities", "credence-agent"
 
 // key names an object of a namespace.
 type key struct{ Kind, Name string }
@@ -58,15 +57,14 @@ func wanted(spec *accounts.NamespaceTemplateSpec, namespace string) ([]*unstruct
 	for _, account := range filled.ServiceAccounts {
 		objects = append(objects, serviceAccount(namespace, account))
 	}
-	bindings := filled.RoleBindings
-	for _, b := range bindings {
+	for _, b := range filled.RoleBindings {
 		if err := add(roleBinding(namespace, b)); err != nil {
 			return nil, err
 		}
 	}
 	if filled.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled {
-		agent := roleBinding(namespace, accounts.TemplateRoleBinding{Name: agentBinding, ClusterRole: agentRole})
-		agent.Subjects = []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "credence-system", Name: "credence-agent"}}
+		agent := roleBinding(namespace, accounts.TemplateRoleBinding{Name: rights.AgentAccount, ClusterRole: rights.AgentIdentities})
+		agent.Subjects = rights.OfAgent(namespace).Subjects
 		return objects, add(agent)
 	}
 	return objects, nil
@@ -99,6 +97,7 @@ func roleBinding(namespace string, b accounts.TemplateRoleBinding) *rbacv1.RoleB
 		TypeMeta: typeOf(rbacv1.SchemeGroupVersion, "RoleBinding"), ObjectMeta: named(namespace, b.Name),
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: b.ClusterRole},
 	}
+	binding.Labels = map[string]string{bindingLabel: bindingValue}
 	for _, name := range b.ServiceAccounts {
 		binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name})
 	}
@@ -147,9 +146,21 @@ func names(spec *accounts.NamespaceTemplateSpec) []key {
 		all = append(all, key{"RoleBinding", b.Name})
 	}
 	if spec.Labels[v1alpha1.LabelNamespaceIdentities] != "" {
-		all = append(all, key{"RoleBinding", agentBinding})
+		all = append(all, key{"RoleBinding", rights.AgentAccount})
 	}
 	return all
+}
+
+// gives reports whether a template gives a namespace a service account, a profile or a RoleBinding.
+func gives(spec *accounts.NamespaceTemplateSpec, namespace string, object key) bool {
+	if object.Kind == "RoleBinding" {
+		return slices.ContainsFunc(spec.RoleBindings, func(b accounts.TemplateRoleBinding) bool {
+			return strings.ReplaceAll(b.Name, placeholder, namespace) == object.Name
+		}) || object.Name == rights.AgentAccount && spec.Labels[v1alpha1.LabelNamespaceIdentities] == v1alpha1.NamespaceEnabled
+	}
+	return slices.ContainsFunc(spec.ServiceAccounts, func(account accounts.TemplateServiceAccount) bool {
+		return strings.ReplaceAll(account.Name, placeholder, namespace) == object.Name && (object.Kind == "ServiceAccount" || account.Profile != nil)
+	})
 }
 
 func fillValue(value any, namespace string) (any, error) {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // Reasons of an incomplete namespace; where there are several, the first.
@@ -38,6 +39,9 @@ func (p *problems) add(reason, text string) {
 	}
 	p.texts = append(p.texts, text)
 }
+
+// maxMessage is how much of a message a status has: up to a hundred are in one.
+const maxMessage = 1000
 
 // write writes all that a template has in a namespace. RoleBindings are given where all else, which limits them, was written. Apart from that, a
 // refusal keeps nothing else from being written.
@@ -66,7 +70,7 @@ func (c *Controller) write(ctx context.Context, template *accounts.NamespaceTemp
 	if found.reason == "" {
 		return nil
 	}
-	return &accounts.IncompleteNamespace{Name: namespace.Name, Reason: found.reason, Message: shorten(strings.Join(found.texts, "; "))}
+	return &accounts.IncompleteNamespace{Name: namespace.Name, Reason: found.reason, Message: wording.AbbreviateTo(strings.Join(found.texts, "; "), maxMessage)}
 }
 
 // apply writes objects, each as far as it is not refused.
@@ -161,13 +165,4 @@ func conflicts(err error) string {
 		return err.Error()
 	}
 	return "another field manager has " + strings.Join(fields, ", ")
-}
-
-// shorten bounds a message: up to a hundred are in a status.
-func shorten(text string) string {
-	const most = 1000
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
 }
