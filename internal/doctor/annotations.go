@@ -10,7 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/access"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/tokensecret"
 	"github.com/credence-id/credence/internal/wording"
@@ -26,11 +28,11 @@ var fileOfPod = regexp.MustCompile(`^files\.identity\.credence\.dev/`)
 func isRead(resource, what, key string) bool {
 	switch resource + " " + what {
 	case "namespaces label":
-		return key == v1alpha1.LabelNamespaceIdentities
+		return key == v1alpha1.LabelNamespaceIdentities || key == v1alpha1.LabelNamespaceDelivery || key == v1alpha1.LabelNamespaceContexts || key == accounts.LabelNamespaceProfiles || key == access.ModeLabel
 	case "serviceaccounts annotation":
-		return key == v1alpha1.AnnotationAccountIdentities
+		return key == v1alpha1.AnnotationAccountIdentities || key == v1alpha1.AnnotationImagePullIdentity
 	case "pods annotation":
-		return key == v1alpha1.AnnotationSkipContainers || key == v1alpha1.AnnotationMountPath || fileOfPod.MatchString(key)
+		return key == v1alpha1.AnnotationSkipContainers || key == v1alpha1.AnnotationMountPath || key == accounts.AnnotationFilledIn || fileOfPod.MatchString(key)
 	}
 	return false
 }
@@ -42,11 +44,12 @@ type annotations struct {
 	enabled map[string]bool
 	looked  int
 
-	values, unread, invalid, unserved []string
+	values, deliveries, unread, invalid, unserved []string
 }
 
-// checkAnnotations looks for labels and annotations that have no effect, in a namespace, or in all of them where it is empty.
-func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace, home string) {
+// checkAnnotations looks for labels and annotations that have no effect, in a namespace, or in all of them where it is empty. It returns the
+// namespaces whose service accounts give identities, nil if they are not known.
+func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace, home string) (enabled map[string]bool) {
 	a := &annotations{found: found, enabled: map[string]bool{}}
 	err := cluster.Each(ctx, workload, cluster.Listing{Resource: "namespaces", Metadata: true}, func(o *metav1.PartialObjectMetadata) {
 		value, labeled := o.Labels[v1alpha1.LabelNamespaceIdentities]
@@ -57,12 +60,15 @@ func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.A
 		if a.keys("namespaces", o); labeled && !a.enabled[o.Name] {
 			a.values = append(a.values, fmt.Sprintf("%s (%q)", o.Name, value))
 		}
+		if delivery, chosen := o.Labels[v1alpha1.LabelNamespaceDelivery]; chosen && !slices.Contains(v1alpha1.Deliveries(), delivery) {
+			a.deliveries = append(a.deliveries, fmt.Sprintf("%s (%q)", o.Name, delivery))
+		}
 	})
 	if apierrors.IsForbidden(err) {
 		a.enabled = nil
 	}
 	if !a.read("namespaces", err) {
-		return
+		return nil
 	}
 	checkBinder(ctx, found, workload, namespace, a.enabled)
 	for _, resource := range []string{"serviceaccounts", "pods"} {
@@ -82,10 +88,11 @@ func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.A
 			}
 		}
 		if !a.read(resource, err) {
-			return
+			return a.enabled
 		}
 	}
 	a.report()
+	return a.enabled
 }
 
 // read notes what could not be looked at, and reports whether the checks can go on.
@@ -133,6 +140,8 @@ func (a *annotations) report() {
 		}
 	}
 	add(a.values, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label, "the label "+v1alpha1.LabelNamespaceIdentities+" has no effect with another value than "+v1alpha1.NamespaceEnabled)
+	const delivery = v1alpha1.LabelNamespaceDelivery + "=" + v1alpha1.DeliverySecret
+	add(a.deliveries, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+delivery+", or ="+v1alpha1.DeliveryCSI, "the label "+v1alpha1.LabelNamespaceDelivery+" has another value than "+v1alpha1.DeliverySecret+" and "+v1alpha1.DeliveryCSI+", for which pods are refused")
 	add(a.unserved, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label+"; or take the annotation away", "service accounts list identities in namespaces without the label "+label+", so that their pods get none")
 	add(a.invalid, Fail, "a user who may update service accounts there runs: kubectl annotate serviceaccount NAME -n NAMESPACE --overwrite "+v1alpha1.AnnotationAccountIdentities+"=NAME[,NAME...]", "annotations that can't be understood, for which pods are refused")
 	add(a.unread, Warn, "see docs/reference/labels-and-annotations.md", "keys that nothing reads")

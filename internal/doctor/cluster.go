@@ -17,6 +17,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/membership"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -40,6 +41,15 @@ func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name str
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
 	switch {
 	case response.StatusCode == http.StatusUnauthorized:
+		if token, err := membership.Read(from.TokenFile); err == nil {
+			why := "would expire at %s: the cluster has left, or its account or Secret was deleted"
+			if !d.Now().Before(token.Expires) {
+				why = "expired at %s, as that of a cluster that was switched off for two days"
+			}
+			found.add(name, Fail, "a cluster admin of the identity cluster lets this cluster join again: credence cluster join "+token.Secret.Name+" --out FOLDER",
+				"%s does not accept the token of %s, which joining made. It "+why, from.Host, token.Account, token.Expires.UTC().Format(time.RFC3339))
+			return false
+		}
 		found.add(name, Fail, "log in again, or choose other credentials by --kube-context or --user", "%s does not accept the credentials of the kubeconfig", from.Host)
 		return false
 	case response.StatusCode >= http.StatusInternalServerError:

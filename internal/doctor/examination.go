@@ -21,6 +21,8 @@ type Examination struct {
 	// Client fetches the documents of the issuer. OwnAuthorities is true if the user named the authorities that it trusts.
 	Client         *http.Client
 	OwnAuthorities bool
+	// Manifests are all manifests of this version.
+	Manifests []Manifest
 }
 
 // Selection is where the doctor looks.
@@ -42,11 +44,16 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 	missing := checkAPIServices(ctx, found, both.Identity)
 	checkWebhooks(ctx, found, both.Workload)
 	d.checkAgent(ctx, found, both.Workload)
-	checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
+	enabled := checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
+	checkAgentRights(ctx, found, both, where.Namespace, enabled)
 	if where.Namespace == "" {
+		d.checkInstallation(ctx, found, "installation", both.Workload)
+		if both.Identity != both.Workload {
+			d.checkInstallation(ctx, found, "identity-installation", both.Identity)
+		}
 		checkOperators(ctx, found, both.Workload)
 	}
-	checkProfiles(ctx, found, both.Workload, where.Namespace)
+	checkProfiles(ctx, found, both.Workload, where.Namespace, enabled)
 	var ring *identityv1alpha1.KeyRing
 	var known *inventory.Report
 	const unavailable = "nothing can be checked while %s is not available"
@@ -54,6 +61,10 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 		found.skip("keys", unavailable, group)
 	} else {
 		ring = d.checkKeys(ctx, found, both.Identity)
+		if where.Namespace == "" {
+			d.checkClusters(ctx, found, both.Identity)
+			checkContextKinds(ctx, found, both.Identity)
+		}
 	}
 	if group := v1alpha1.SchemeGroupVersion; slices.Contains(missing, group) {
 		found.skip("identities", unavailable, group)

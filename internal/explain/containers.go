@@ -14,7 +14,7 @@ import (
 // containersWith lists the containers of a pod that mount an identity's volume, with its files and variables.
 func containersWith(pod *corev1.Pod, identity pods.Identity) []Container {
 	volume := pods.VolumeName(identity.Name)
-	names := fileNames(pod, volume)
+	names := fileNames(pod, volume, identity)
 	wanted := variables(identity)
 	var with []Container
 	add := func(name string, mounts []corev1.VolumeMount, env []corev1.EnvVar) {
@@ -55,9 +55,15 @@ func containersWith(pod *corev1.Pod, identity pods.Identity) []Container {
 	return with
 }
 
-func fileNames(pod *corev1.Pod, volume string) []string {
+func fileNames(pod *corev1.Pod, volume string, identity pods.Identity) []string {
 	var names []string
 	for _, v := range pod.Spec.Volumes {
+		if v.Name == volume && v.CSI != nil {
+			names = append(names, target.TokenFile)
+			if config, problems := targets.For(identity.Type).Parse(identity.ProviderConfig, nil); len(problems) == 0 {
+				names = append(names, config.Injection(target.Place{OS: target.Linux}).Mounts...)
+			}
+		}
 		if v.Name != volume || v.Projected == nil {
 			continue
 		}

@@ -63,6 +63,8 @@ type Pod struct {
 	Warnings []string  `json:"warnings,omitempty"`
 	// Drift is whether the same pod would be made today; absent if there is no such pod yet.
 	Drift *drift.Finding `json:"drift,omitempty"`
+	// Delivery is how the pod has its tokens: secret or csi; absent if it has none.
+	Delivery string `json:"delivery,omitempty"`
 	// Gated is true if the pod is held back until its tokens exist.
 	Gated bool `json:"gated"`
 	// DryRun is true if the API server has tried to create such a pod, without keeping it.
@@ -74,6 +76,8 @@ type Pod struct {
 	// Notes are facts that could not be found out, or that the verdict does not cover.
 	Notes []string `json:"notes,omitempty"`
 
+	delivery string // the label that chooses how tokens come to pods, or empty
+
 	profiles bool // the namespace has the label that applies profiles
 
 	// NamespaceLabel words what NamespaceLabelled reports.
@@ -81,6 +85,7 @@ type Pod struct {
 
 	opening sync.Mutex  // of open: facts are gathered at once
 	open    []string    // what decides and could not be read
+	filled  *corev1.Pod // the pod with what its profile fills in; nil without a profile
 	preview *corev1.Pod // the pod after admission
 }
 
@@ -104,7 +109,7 @@ type Identity struct {
 	Use string `json:"use"`
 	// Reason is why the pod would be refused for this identity alone.
 	Reason string `json:"reason,omitempty"`
-	// Secret is where the token comes from, and State what is known of it.
+	// Secret is where the token comes from, and State what is known of it. It is empty if the token comes in a volume that is not stored.
 	Secret string `json:"secret"`
 	State  string `json:"state,omitempty"`
 	// LastFailure is the newest Warning on the service account, the Secret or the identity that is about this delivery.
@@ -137,6 +142,7 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 		return nil, err
 	}
 	request.NoIdentities = x.NamespaceLabelled != nil && !*x.NamespaceLabelled && x.profiles
+	request.Delivery = cmp.Or(x.delivery, pods.DeliveryOf(subject.pod))
 	uses := map[string]string{}
 	denial, err := x.sources(both, uses).Gather(ctx, &request)
 	if err != nil {
@@ -177,6 +183,7 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 	if subject.exists {
 		x.Gated = inventory.WaitsForToken(subject.pod)
 	}
+	x.delivered(request, subject)
 	for i, identity := range request.Account.Identities {
 		if err := x.detail(x.Identities[i], request, identity); err != nil {
 			return nil, err
@@ -185,6 +192,26 @@ func Identities(ctx context.Context, both cluster.Both, subject Subject, now tim
 	}
 	x.settle()
 	return x, x.start(ctx, both, subject, now)
+}
+
+// delivered finds out how the pod has its tokens.
+func (x *Pod) delivered(request pods.Request, subject Subject) {
+	x.Delivery = cmp.Or(x.delivery, v1alpha1.DeliverySecret)
+	if x.preview != nil {
+		x.Delivery = pods.DeliveryOf(x.preview)
+	}
+	if subject.exists {
+		x.Delivery = pods.DeliveryOf(subject.pod)
+	}
+	if len(request.Account.Identities) == 0 {
+		x.Delivery = ""
+	}
+	if x.Delivery != v1alpha1.DeliveryCSI {
+		return
+	}
+	for _, in := range x.Identities {
+		in.Secret = ""
+	}
 }
 
 // again decides again about a pod that exists.
@@ -218,7 +245,9 @@ func (x *Pod) explainProfile(request pods.Request) {
 	if !p.Exists {
 		return
 	}
-	x.Profile = &Profile{Name: p.Name, Template: p.Template, FilledIn: append([]profile.Field{}, pods.Fill(request).Fields...), ListsIdentities: p.Spec.WorkloadIdentities != nil}
+	filled := pods.Fill(request)
+	x.filled = filled.Pod
+	x.Profile = &Profile{Name: p.Name, Template: p.Template, FilledIn: append([]profile.Field{}, filled.Fields...), ListsIdentities: p.Spec.WorkloadIdentities != nil}
 	if p.Spec.SecurityContext != nil {
 		x.Profile.Mode = string(cmp.Or(p.Spec.SecurityContext.Mode, accounts.ModeDefault))
 	}
@@ -261,6 +290,7 @@ func (x *Pod) readNamespace(ctx context.Context, workload *cluster.API) error {
 	case err != nil:
 		return err
 	}
+	x.delivery = namespace.Labels[v1alpha1.LabelNamespaceDelivery]
 	x.profiles = namespace.Labels[accounts.LabelNamespaceProfiles] == accounts.NamespaceEnabled
 	value, present := namespace.Labels[v1alpha1.LabelNamespaceIdentities]
 	labelled := value == v1alpha1.NamespaceEnabled

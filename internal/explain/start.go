@@ -12,19 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/cluster"
-	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/inventory"
 	"github.com/credence-id/credence/internal/tokensecret"
 	"github.com/credence-id/credence/internal/wording"
-)
-
-const (
-	// agentRole lets an agent have tokens of identities; deploy/base installs it.
-	agentRole = "credence:agent:identities"
-	// granterRole lets people bind these roles in a namespace of theirs; deploy/base installs it.
-	granterRole = "credence:workloadidentities:granter"
 )
 
 // start finds out whether an admitted pod starts: the kubelet waits for the token of each identity.
@@ -36,11 +27,16 @@ func (x *Pod) start(ctx context.Context, both cluster.Both, subject Subject, now
 		x.wait(useUnknown)
 		return nil
 	}
-	agent, err := x.agentMay(ctx, both)
-	if err != nil {
+	agent := useUnknown
+	if may, known, err := AgentMay(ctx, both, x.Namespace); err != nil {
 		return err
+	} else if known {
+		if agent = useDenied; may {
+			agent = useAllowed
+		}
 	}
 	if subject.exists {
+		var err error
 		if x.LastFailure, err = x.newestWarning(ctx, both.Workload, "Pod", subject.namespace, subject.name, anyWarning); err != nil {
 			return err
 		}
@@ -50,6 +46,10 @@ func (x *Pod) start(ctx context.Context, both cluster.Both, subject Subject, now
 	for _, in := range x.Identities {
 		if in.Type == "" {
 			continue // there is no such identity
+		}
+		if in.Secret == "" {
+			there++ // the kubelet waits, and writes Events on the pod
+			continue
 		}
 		token, err := x.readSecret(ctx, both.Workload, in, now)
 		if err != nil {
@@ -89,8 +89,7 @@ func (x *Pod) judge(in *Identity, token tokenState, agent string) {
 	case token == tokenNever:
 		why = "Secret " + in.Secret + " " + in.State
 	case agent == useDenied:
-		why = fmt.Sprintf("the agent may not get tokens of the identities of namespace %s. A cluster admin, or a person with ClusterRole %s in that namespace, allows it with: kubectl create rolebinding credence-agent -n %s --clusterrole=%s --serviceaccount=%s:%s",
-			x.Namespace, granterRole, x.Namespace, agentRole, rights.SystemNamespace, rights.AgentAccount)
+		why = fmt.Sprintf("the agent may not get tokens of the identities of namespace %s. %s", x.Namespace, LetAgent(x.Namespace))
 	case in.LastFailure != nil && !settled(in, agent):
 		why = fmt.Sprintf("%s: %s", in.LastFailure.Reason, in.LastFailure.Message)
 	}
@@ -114,30 +113,6 @@ func settled(in *Identity, agent string) bool {
 		return agent == useAllowed && strings.Contains(strings.ToLower(in.LastFailure.Message), "forbidden")
 	}
 	return false
-}
-
-// agentMay checks whether the agent may have tokens of the namespace's identities. Its user in another cluster is not known.
-func (x *Pod) agentMay(ctx context.Context, both cluster.Both) (string, error) {
-	if both.Identity != both.Workload {
-		return useUnknown, nil
-	}
-	agent := rights.Agent().In("system:authenticated")
-	for _, right := range []authority.Question{
-		{Verb: "get", Object: authority.Object{Kind: authority.WorkloadIdentities}},
-		{Verb: "create", Object: authority.Object{Kind: authority.WorkloadIdentityTokens}},
-	} {
-		right.Subject, right.Object.Namespace = agent, x.Namespace
-		answer, err := authority.Ask(ctx, both.Identity, right)
-		switch {
-		case apierrors.IsForbidden(err):
-			return useUnknown, nil
-		case err != nil:
-			return "", err
-		case !answer.Allowed:
-			return useDenied, nil
-		}
-	}
-	return useAllowed, nil
 }
 
 // readSecret finds out how it stands with the Secret that the token comes from.

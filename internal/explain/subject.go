@@ -201,5 +201,13 @@ func SubjectsOfText(text []byte, home string) ([]Subject, error) {
 	}
 }
 
+// FilledIn returns the subject with what the profile of its account fills in. A pod that exists has it already.
+func (s Subject) FilledIn(x *Pod) Subject {
+	if x.filled != nil && !s.exists {
+		s.pod = x.filled
+	}
+	return s
+}
+
 // NamesSpecs reports whether the pod names GMSACredentialSpecs.
 func (s Subject) NamesSpecs() bool { return len(gmsa.References(s.pod, false)) > 0 }
