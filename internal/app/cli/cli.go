@@ -11,6 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/access"
 	"github.com/credence-id/credence/internal/app/cli/account"
 	"github.com/credence-id/credence/internal/app/cli/backup"
+	"github.com/credence-id/credence/internal/app/cli/cluster"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/credential"
@@ -20,9 +21,12 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/explain"
 	"github.com/credence-id/credence/internal/app/cli/get"
 	"github.com/credence-id/credence/internal/app/cli/gmsa"
+	"github.com/credence-id/credence/internal/app/cli/identity"
 	"github.com/credence-id/credence/internal/app/cli/keys"
+	"github.com/credence-id/credence/internal/app/cli/migrate"
 	"github.com/credence-id/credence/internal/app/cli/profile"
 	"github.com/credence-id/credence/internal/app/cli/relyingparty"
+	"github.com/credence-id/credence/internal/app/cli/renew"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/app/cli/token"
 	"github.com/credence-id/credence/internal/app/cli/trust"
@@ -74,19 +78,23 @@ person must log in first.`,
 	root.AddCommand(
 		get.New(terminal, kube),
 		explain.New(terminal, kube),
+		renew.New(terminal, kube),
 		drift.New(terminal, kube),
 		doctor.New(terminal, kube),
 		trust.New(terminal, kube),
 		token.New(terminal, kube),
+		identity.New(terminal, kube),
 		keys.New(terminal, kube),
 		backup.New(terminal, kube),
 		discovery.New(terminal),
 		relyingparty.New(terminal),
 		access.New(terminal, kube),
 		account.New(terminal, kube),
+		cluster.New(terminal, kube),
 		account.NewEnable(terminal, kube),
 		profile.New(terminal, kube),
 		gmsa.New(terminal, kube),
+		migrate.New(terminal, kube),
 		credential.NewLogin(terminal, kube),
 		credential.NewLogout(terminal),
 		credential.NewWhoami(terminal, kube),

@@ -7,11 +7,13 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -81,7 +83,11 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	got := "0"
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
-		got = strconv.Itoa(err.(interface{ ExitCode() int }).ExitCode())
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok { // the time of all tests is over
+			ts.Fatalf("%v", err)
+		}
+		got = strconv.Itoa(exit.ExitCode())
 	}
 	if got != args[0] {
 		ts.Fatalf("exit code %s, want %s", got, args[0])
@@ -118,6 +124,7 @@ func setup(env *testscript.Env) error {
 	if err := startDiscovery(env); err != nil {
 		return err
 	}
+	env.Setenv("GORACE", "atexit_sleep_ms=10") // a program with the race detector waits for a second before it ends
 	env.Setenv("NOW", scriptNow)
 	env.Setenv("DOLLAR", "$")
 	env.Setenv("HOME", env.WorkDir)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,10 @@ import (
 type objectsFake struct {
 	file string
 	env  *testscript.Env
+
+	reading sync.Mutex
+	text    string // that the objects were read from: a command sends many requests for one
+	read    []fakeObject
 }
 
 type fakeObject struct {
@@ -63,12 +68,18 @@ func (f *objectsFake) has() bool {
 }
 
 func (f *objectsFake) objects() []fakeObject {
-	text, err := os.ReadFile(f.file)
+	content, err := os.ReadFile(f.file)
 	if err != nil {
 		panic(err)
 	}
+	text := os.Expand(string(content), f.env.Getenv)
+	f.reading.Lock()
+	defer f.reading.Unlock()
+	if text == f.text {
+		return f.read
+	}
 	var objects []fakeObject
-	for document := range strings.SplitSeq(os.Expand(string(text), f.env.Getenv), "\n---\n") {
+	for document := range strings.SplitSeq(text, "\n---\n") {
 		var object fakeObject
 		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 			panic(fmt.Sprintf("%v in %s", err, document))
@@ -86,23 +97,25 @@ func (f *objectsFake) objects() []fakeObject {
 		}
 		objects = append(objects, object)
 	}
+	f.text, f.read = text, objects
 	return objects
 }
 
 func fakeResource(kind string) string {
-	switch kind {
-	case "WorkloadIdentity":
-		return "workloadidentities"
-	case "RuntimeClass":
-		return "runtimeclasses"
-	default:
-		return strings.ToLower(kind) + "s"
+	lower := strings.ToLower(kind)
+	if stem, ok := strings.CutSuffix(lower, "y"); ok {
+		return stem + "ies"
 	}
+	if strings.HasSuffix(lower, "s") {
+		return lower + "es"
+	}
+	return lower + "s"
 }
 
 // fakeKind is the kind of a resource that is listed.
 func fakeKind(resource string) string {
-	for _, kind := range []string{"WorkloadIdentity", "Secret", "Pod", "Event", "ServiceAccount", "Namespace", "RoleBinding", "ClusterRoleBinding", "ServiceAccountProfile", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+	for _, kind := range []string{"WorkloadIdentity", "Secret", "Pod", "Event", "ServiceAccount", "Namespace", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "ServiceAccountProfile", "SecretBinding", "WorkloadCluster", "ContextKind", "ContextDelivery",
+		"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicyBinding"} {
 		if fakeResource(kind) == resource {
 			return kind
 		}
@@ -132,7 +145,9 @@ func (f *objectsFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		namespace, path = path[1], path[2:]
 	}
 	switch {
-	case path[0] == "subjectaccessreviews":
+	case len(path) == 0: // what a group serves
+		f.get(w, r, "v1", "", "apiresourcelists", group)
+	case path[0] == "subjectaccessreviews", path[0] == "selfsubjectaccessreviews":
 		f.review(w, r)
 	case path[0] == "tokenreviews":
 		answer(w, http.StatusCreated, map[string]any{"status": map[string]string{"error": f.setting("review-error")}})
@@ -254,8 +269,9 @@ func (f *objectsFake) review(w http.ResponseWriter, r *http.Request) {
 		panic(err)
 	}
 	asked := review.Spec.ResourceAttributes
+	user := cmp.Or(review.Spec.User, r.Header.Get("Impersonate-User")) // of a review of oneself
 	allowed := slices.ContainsFunc(f.objects(), func(o fakeObject) bool {
-		return o.Kind == "Use" && o.User == review.Spec.User && o.Identity == asked.Namespace+"/"+asked.Name && asked.Verb == cmp.Or(o.Verb, "use") && asked.Resource == cmp.Or(o.Resource, "workloadidentities")
+		return o.Kind == "Use" && o.User == user && o.Identity == asked.Namespace+"/"+asked.Name && asked.Verb == cmp.Or(o.Verb, "use") && asked.Resource == cmp.Or(o.Resource, "workloadidentities")
 	})
 	answer(w, http.StatusCreated, map[string]any{
 		"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": allowed},

@@ -58,7 +58,7 @@ func groupsOf(cmd *cobra.Command) []commandGroup {
 	groups := []commandGroup{{title: "Commands"}}
 	if !cmd.HasParent() {
 		groups = []commandGroup{
-			{title: "Identities and tokens", names: []string{"get", "explain", "doctor", "trust", "token"}},
+			{title: "Identities and tokens", names: []string{"get", "explain", "renew", "doctor", "trust", "token", "identity", "cluster", "migrate"}},
 			{title: "Keys and documents", names: []string{"backup", "keys", "discovery", "relying-party"}},
 			{title: "Service accounts", names: []string{"enable", "account", "access"}},
 			{title: "Accounts of Windows pods", names: []string{"gmsa"}},

@@ -177,9 +177,7 @@ func (c *can) print(answer *canAnswer, program string) {
 		}
 		line("right", fmt.Sprintf("an admin of the namespace gives it by: %s access grant -n %s %s-- %s %s", program, answer.Namespace, group, argument(access.UserName(answer.Subject)), answer.ServiceAccount))
 	}
-	for _, note := range answer.Notes {
-		fmt.Fprintln(c.ErrOut, "note: "+note)
-	}
+	c.Notes(answer.Notes)
 }
 
 // plain are the names that need no quotes in a shell.

@@ -134,9 +134,7 @@ func (w *who) print(answer *whoAnswer) error {
 	if len(answer.MayUse.WorkloadIdentities)+len(answer.MayUse.GMSACredentialSpecs) == 0 {
 		fmt.Fprintln(w.Out, "it may use no WorkloadIdentity and no GMSACredentialSpec that is known")
 	}
-	for _, note := range answer.Notes {
-		fmt.Fprintln(w.ErrOut, "note: "+note)
-	}
+	w.Notes(answer.Notes)
 	return nil
 }
 

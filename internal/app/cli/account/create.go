@@ -159,7 +159,7 @@ func (c *create) objects(account accounts.Account, users []rbacv1.Subject) []obj
 	stored, created := map[string]any{}, account.ServiceAccount()
 	all = append(all, objects.Object{
 		At: at("", "serviceaccounts"), Kind: "serviceaccount",
-		Content: &created, Stored: &stored, Fit: func() (bool, error) { return account.AddIdentity(stored), nil },
+		Content: &created, Stored: &stored, Fit: func() (bool, error) { return account.AddIdentity(stored) },
 	})
 	if len(users) > 0 {
 		all = append(all, objects.Use(account.Account, users...)...)

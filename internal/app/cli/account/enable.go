@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
 // enable is "enable": it sets a namespace up.
@@ -22,7 +23,7 @@ type enable struct {
 
 	accountUse, agent, dryRun string
 	makers, groups            []string
-	print                     bool
+	profiles, print           bool
 }
 
 // NewEnable is "enable".
@@ -38,6 +39,10 @@ have tokens of the identities in the namespace, and one to ClusterRole
 credence:accounts:maker for the users who make accounts. They may use every account and
 identity of the namespace, and give that right to others.
 
+Profiles are applied where the first label is. With --profiles the namespace gets the
+label identity.credence.dev/profiles, too: kube-apiserver then guards them besides the
+webhook, and to take that label off needs the verb manage-profiles on the namespace.
+
 Labels and users that are there stay, and a second time changes nothing. You need to be
 a cluster admin.`,
 		Example: `  credence enable shop --account-use enforce --maker-group payments-leads
@@ -52,9 +57,10 @@ a cluster admin.`,
 	flags := cmd.Flags()
 	flags.StringVar(&e.accountUse, "account-use", "", "The treatment of users who run pods without the right to use their account: audit, warn or enforce; without the flag, as it is")
 	command.CompleteFlag(cmd, "account-use", cobra.FixedCompletions([]string{"audit", "warn", access.Enforce}, cobra.ShellCompDirectiveNoFileComp))
+	flags.BoolVar(&e.profiles, "profiles", false, "Set the label of profiles, identity.credence.dev/profiles; without the flag, as it is")
 	flags.StringArrayVar(&e.makers, "maker", nil, "A user who makes accounts; may be repeated")
 	flags.StringArrayVar(&e.groups, "maker-group", nil, "A group whose users make accounts; may be repeated")
-	flags.StringVar(&e.agent, "agent", accounts.Agent, "The user that the agent is, for one of another cluster")
+	flags.StringVar(&e.agent, "agent", rights.Agent().Name, "The user that the agent is, for one of another cluster")
 	flags.BoolVar(&e.print, "print", false, "Print the objects as YAML, and talk to no cluster")
 	objects.DryRunFlag(cmd, &e.dryRun)
 	return cmd
@@ -85,7 +91,7 @@ func (e *enable) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	namespace := accounts.Namespace{Name: name, AccountUse: e.accountUse, Agent: agent[0]}
+	namespace := accounts.Namespace{Name: name, AccountUse: e.accountUse, Profiles: e.profiles, Agent: agent[0]}
 	if namespace.Makers, err = subjects(cmd, e.makers, e.groups); err != nil {
 		return err
 	}

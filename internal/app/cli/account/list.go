@@ -1,6 +1,7 @@
 package account
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/profile"
+	"github.com/credence-id/credence/internal/tokensecret"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -60,10 +63,38 @@ type listed struct {
 	Namespace          string   `json:"namespace"`
 	Name               string   `json:"name"`
 	Usable             bool     `json:"usable"`
-	WorkloadIdentities []string `json:"workloadIdentities"`
-	Profile            string   `json:"profile"` // the name of its template, inline, or yes for one without a security context; empty: none
-	Mode               string   `json:"mode"`    // of the profile's security context
+	WorkloadIdentities []string `json:"workloadIdentities"` // nil: not known
+	Profile            *bool    `json:"profile"`            // whether it has one; nil: not known
+	Template           string   `json:"template"`           // of the profile; empty: none
+	Mode               string   `json:"mode"`               // of the profile's security context; empty: it has none
 	Username           string   `json:"username"`
+}
+
+// identities, profile and username are the columns of the table.
+func (a *listed) identities() string {
+	if a.WorkloadIdentities == nil {
+		return "?"
+	}
+	return wording.OrDash(strings.Join(a.WorkloadIdentities, ","))
+}
+
+func (a *listed) profile() string {
+	switch {
+	case a.Profile == nil:
+		return "?"
+	case !*a.Profile:
+		return "-"
+	case a.Mode == "":
+		return "yes"
+	}
+	return cmp.Or(a.Template, "inline") + " " + a.Mode
+}
+
+func (a *listed) username() string {
+	if a.Profile == nil {
+		return "?"
+	}
+	return wording.OrDash(a.Username)
 }
 
 // accountList is what "account list" prints.
@@ -73,12 +104,9 @@ type accountList struct {
 }
 
 func (l *list) run(cmd *cobra.Command) error {
-	namespace, err := l.connection.Home(cmd)
+	namespace, _, err := l.connection.Scope(cmd, l.all)
 	if err != nil {
 		return err
-	}
-	if l.all {
-		namespace = ""
 	}
 	api, err := l.connection.Open(l.ErrOut)
 	if err != nil {
@@ -96,23 +124,25 @@ func (l *list) run(cmd *cobra.Command) error {
 	if l.output != "table" {
 		return screen.Object(l.Out, l.output, found)
 	}
-	if err := l.print(found); err != nil {
-		return err
-	}
-	for _, note := range found.Notes {
-		fmt.Fprintln(l.ErrOut, "note: "+note)
-	}
-	return nil
+	err = l.print(found)
+	l.Notes(found.Notes)
+	return err
 }
 
 // read reads the accounts of a namespace, or of all (empty).
 func read(ctx context.Context, api *cluster.API, namespace string) (*accountList, error) {
 	found := &accountList{Accounts: []*listed{}, Notes: []string{}}
 	err := cluster.Each(ctx, api, cluster.Listing{Namespace: namespace, Resource: "serviceaccounts", Metadata: true}, func(a *metav1.PartialObjectMetadata) {
-		found.Accounts = append(found.Accounts, &listed{Namespace: a.Namespace, Name: a.Name, WorkloadIdentities: names(a.Annotations[v1alpha1.AnnotationAccountIdentities])})
+		identities, err := tokensecret.ParseIdentities(a.Annotations[v1alpha1.AnnotationAccountIdentities])
+		if err != nil {
+			found.Notes = append(found.Notes, fmt.Sprintf("pods of service account %s/%s are refused: its annotation %s %v", a.Namespace, a.Name, v1alpha1.AnnotationAccountIdentities, err))
+		} else if identities == nil {
+			identities = []string{}
+		}
+		found.Accounts = append(found.Accounts, &listed{Namespace: a.Namespace, Name: a.Name, WorkloadIdentities: identities})
 	})
 	if apierrors.IsForbidden(err) && namespace != "" {
-		found.Notes = append(found.Notes, fmt.Sprintf("you may not list the service accounts of namespace %s: there may be others than those that your rights name", namespace))
+		found.Notes = append(found.Notes, fmt.Sprintf("you may not list the service accounts of namespace %s: there may be others than those that your rights name, and identities in annotations are not known", namespace))
 		err = named(ctx, api, namespace, found)
 	}
 	if err == nil {
@@ -122,16 +152,6 @@ func read(ctx context.Context, api *cluster.API, namespace string) (*accountList
 		err = addProfiles(ctx, api, namespace, found)
 	}
 	return found, err
-}
-
-func names(annotation string) []string {
-	found := []string{}
-	for name := range strings.SplitSeq(annotation, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			found = append(found, name)
-		}
-	}
-	return found
 }
 
 var use = access.Request{Verb: "use", Resource: "serviceaccounts"}
@@ -147,7 +167,7 @@ func named(ctx context.Context, api *cluster.API, namespace string, found *accou
 		}
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(all))) {
-		found.Accounts = append(found.Accounts, &listed{Namespace: namespace, Name: name, WorkloadIdentities: []string{}})
+		found.Accounts = append(found.Accounts, &listed{Namespace: namespace, Name: name})
 	}
 	return err
 }
@@ -195,24 +215,30 @@ func addProfiles(ctx context.Context, api *cluster.API, namespace string, found 
 		if a == nil {
 			return
 		}
-		a.Profile, a.Username = "yes", p.Status.Username
+		a.Profile, a.Username = new(true), p.Status.Username
 		if p.Spec.WorkloadIdentities != nil {
 			a.WorkloadIdentities = p.Spec.WorkloadIdentities
 		}
 		if context := p.Spec.SecurityContext; context != nil {
-			a.Mode = string(context.Mode)
-			if a.Profile = "inline"; context.TemplateRef != nil {
-				a.Profile = context.TemplateRef.Name
-			}
+			a.Mode, a.Template = string(context.Mode), profile.TemplateOf(p)
 		}
 	})
+	unknown := apierrors.IsForbidden(err)
 	switch {
-	case apierrors.IsForbidden(err):
-		found.Notes = append(found.Notes, "profiles were not read: you may not list serviceaccountprofiles. They and usernames are missing")
+	case unknown:
+		found.Notes = append(found.Notes, "profiles were not read: you may not list serviceaccountprofiles. They, their identities and usernames are not known")
 	case apierrors.IsNotFound(err):
 		found.Notes = append(found.Notes, "the cluster has no serviceaccountprofiles")
-	default:
+	case err != nil:
 		return err
+	}
+	for _, a := range found.Accounts {
+		switch {
+		case unknown && len(a.WorkloadIdentities) == 0:
+			a.WorkloadIdentities = nil // the profile may have some
+		case !unknown && a.Profile == nil:
+			a.Profile = new(false)
+		}
 	}
 	return nil
 }
@@ -228,7 +254,7 @@ func (l *list) print(found *accountList) error {
 		if a.Usable {
 			usable = "yes"
 		}
-		rows = append(rows, []string{a.Name, usable, wording.OrDash(strings.Join(a.WorkloadIdentities, ",")), wording.OrDash(strings.TrimSpace(a.Profile + " " + a.Mode)), wording.OrDash(a.Username)})
+		rows = append(rows, []string{a.Name, usable, a.identities(), a.profile(), a.username()})
 	}
 	if l.all {
 		rows[0] = append([]string{"NAMESPACE"}, rows[0]...)

@@ -74,6 +74,29 @@ const requestTimeout = 30 * time.Second
 
 // Open returns the API of the cluster. Warnings of the server go to the writer.
 func (c *Flags) Open(warnings io.Writer) (*cluster.API, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	return openConfig(config, warnings)
+}
+
+// OpenAs returns the API of the cluster for another user, whom the user must be allowed to impersonate. A user that is impersonated
+// can't impersonate another one.
+func (c *Flags) OpenAs(user string, warnings io.Writer) (*cluster.API, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	if config.Impersonate.UserName != "" {
+		return nil, fmt.Errorf("as %s, user %s can't be impersonated: leave out --as", config.Impersonate.UserName, user)
+	}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	return openConfig(config, warnings)
+}
+
+// config is that of the cluster, and of the user of the flags.
+func (c *Flags) config() (*rest.Config, error) {
 	loader := c.Config.ToRawKubeConfigLoader()
 	config, err := loader.ClientConfig()
 	if err != nil {
@@ -86,11 +109,11 @@ func (c *Flags) Open(warnings io.Writer) (*cluster.API, error) {
 		// Beside a client certificate a server would not even look at the token of the flag.
 		config = tokenOnly(config)
 	}
-	return openConfig(config, warnings)
+	return config, nil
 }
 
-// openFile returns the API of the cluster that a kubeconfig's current context names, as the user in it and no other.
-func (c *Flags) openFile(file string, warnings io.Writer) (*cluster.API, error) {
+// OpenFile returns the API of the cluster that a kubeconfig's current context names, as the user in it and no other.
+func (c *Flags) OpenFile(file string, warnings io.Writer) (*cluster.API, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, &clientcmd.ConfigOverrides{})
 	config, err := loader.ClientConfig()
 	if err != nil {
@@ -172,13 +195,21 @@ func (c *Flags) Home(cmd *cobra.Command) (string, error) {
 	return home, nil
 }
 
+// Scope is the namespace that a command reads, empty for all, beside Home.
+func (c *Flags) Scope(cmd *cobra.Command, all bool) (namespace, home string, err error) {
+	if home, err = c.Home(cmd); all {
+		return "", home, err
+	}
+	return home, home, err
+}
+
 // OpenBoth opens the cluster of the workloads, and that of the identities if it is another one.
 func (c *Flags) OpenBoth(warnings io.Writer, identityKubeconfig string) (cluster.Both, error) {
 	workload, err := c.Open(warnings)
 	if err != nil || identityKubeconfig == "" {
 		return cluster.Both{Identity: workload, Workload: workload}, err
 	}
-	identity, err := c.openFile(identityKubeconfig, warnings)
+	identity, err := c.OpenFile(identityKubeconfig, warnings)
 	return cluster.Both{Identity: identity, Workload: workload}, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
@@ -31,13 +32,13 @@ func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [IDENTITY]",
 		Short: "Check the whole way from the API to the mounted token, and explain errors of clouds",
-		Long: `Check the API and its clock, the webhooks and the agent, the issuer's documents as
-relying parties see them, the keys, labels and annotations that have no effect, what
-target systems take of each identity, and every Secret that carries a token: none
-expired, overdue, or orphaned. With -n, only that namespace is looked at, and with
-IDENTITY only that one of the namespace. Objects that you may not read are skipped, and
-so are checks of an API that is not available. A warning does not change the exit code.
-Nothing is changed.
+		Long: `Check the API and its clock, the webhooks and the agent, the roles and policies that
+are installed beside those of this version, the issuer's documents as relying parties
+see them, the keys, labels and annotations that have no effect, what target systems
+take of each identity, and every Secret that carries a token: none expired, overdue, or
+orphaned. With -n, only that namespace is looked at, and with IDENTITY only that one of
+the namespace. Objects that you may not read are skipped, and so are checks of an API
+that is not available. A warning does not change the exit code. Nothing is changed.
 
 Without --ca-file the issuer's certificate is checked with the authorities of this
 machine, as clouds do with theirs; one that only the authority in the kubeconfig
@@ -104,7 +105,15 @@ func (d *checkup) run(cmd *cobra.Command, names []string) error {
 	if cmd.Flags().Changed("namespace") || len(names) > 0 {
 		where.Namespace = home
 	}
-	checks := doctor.Examination{Now: d.Now, Client: client, OwnAuthorities: cmd.Flags().Changed("ca-file"), Resolve: func(ctx context.Context, host string) ([]net.IP, error) {
+	files, err := deploy.Files()
+	if err != nil {
+		return err
+	}
+	var manifests []doctor.Manifest
+	for _, file := range files {
+		manifests = append(manifests, doctor.Manifest(file))
+	}
+	checks := doctor.Examination{Now: d.Now, Manifests: manifests, Client: client, OwnAuthorities: cmd.Flags().Changed("ca-file"), Resolve: func(ctx context.Context, host string) ([]net.IP, error) {
 		return net.DefaultResolver.LookupIP(ctx, "ip", host)
 	}}
 	stop := d.WaitingFor("the checks")

@@ -1,16 +1,20 @@
 package drift
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/drift"
 	"github.com/credence-id/credence/internal/drift/survey"
 	"github.com/credence-id/credence/internal/wording"
@@ -44,9 +48,9 @@ of the webhooks. Nothing is created or changed. A pod is
 
 Current pods are counted, all others are listed. Pods that have ended are left out.
 
-Exit codes: 0 all are current; 1 a pod is not; 2 wrong usage; 3 none is known to differ,
-and a pod is unknown, -A could look at one namespace alone, or a server could not be
-reached.`,
+Exit codes: 0 all are current; 1 a pod is not, or the namespace does not exist; 2 wrong
+usage; 3 none is known to differ, and a pod is unknown, -A could look at one namespace
+alone, or a server could not be reached.`,
 		Example: `  credence drift -n my-team
   credence drift -A -o json`,
 		Args:        command.NoArguments,
@@ -60,7 +64,7 @@ reached.`,
 }
 
 func (l *look) run(cmd *cobra.Command) error {
-	home, err := l.connection.Home(cmd)
+	namespace, home, err := l.connection.Scope(cmd, l.all)
 	if err != nil {
 		return err
 	}
@@ -68,12 +72,11 @@ func (l *look) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	namespace := home
-	if l.all {
-		namespace = ""
-	}
 	stop := l.WaitingFor("the API server " + both.Workload.Host)
 	report, err := survey.Read(cmd.Context(), both, namespace, home, l.progress())
+	if err == nil && namespace != "" && report.Total == 0 {
+		err = exists(cmd.Context(), both.Workload, namespace)
+	}
 	stop()
 	if err != nil {
 		return connection.Request{Namespace: namespace, Program: cmd.Root().DisplayName()}.ObjectFailure("look at pods", err)
@@ -81,9 +84,7 @@ func (l *look) run(cmd *cobra.Command) error {
 	if err := l.print(report); err != nil {
 		return err
 	}
-	for _, note := range report.Notes {
-		fmt.Fprintln(l.ErrOut, "note: "+note)
-	}
+	l.Notes(report.Notes)
 	switch {
 	case report.Drifted() > 0:
 		return &command.Failure{Code: command.ExitRefused}
@@ -91,6 +92,16 @@ func (l *look) run(cmd *cobra.Command) error {
 		return &command.Failure{Code: command.ExitOutage}
 	}
 	return nil
+}
+
+// exists is an error if a namespace is known not to exist: it has no pods either, and is probably a slip.
+func exists(ctx context.Context, api *cluster.API, namespace string) error {
+	var found metav1.PartialObjectMetadata
+	err := api.Get(ctx, &found, cluster.Place{Resource: "namespaces", Name: namespace})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	return err
 }
 
 // progress notes every two seconds how many pods were looked at.

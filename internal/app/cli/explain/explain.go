@@ -12,7 +12,6 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/screen"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/explain"
-	"github.com/credence-id/credence/internal/wording"
 )
 
 // question is "explain": it shows which identities a pod gets or is refused, by the rules of the webhook.
@@ -31,11 +30,12 @@ func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 		Short: "Report which identities and accounts a pod gets, from where, or why it is refused",
 		Long: `Report of a pod which identities its service account gives it, whether the account may
 use them, which files and variables its containers get, and what would be refused,
-with the reason and what to do. Of a Windows pod that names GMSACredentialSpecs it
-also shows which account each container runs as (credence gmsa explain does so without
-a cluster). The rules are those of the webhook, applied to the cluster as it is now;
-nothing is created. A pod that exists is judged as it was submitted: what Credence
-has added to it is taken off first.
+with the reason and what to do. Of a Windows pod that names GMSACredentialSpecs, or
+gets one by the profile of its account, it also shows which account each container
+runs as (credence gmsa explain does so without a cluster, and without profiles). The
+rules are those of the webhook, applied to the cluster as it is now; nothing is created.
+A pod that exists is judged as it was submitted: what Credence has added to it is taken
+off first.
 
 KIND is pod, deployment, statefulset, daemonset, replicaset, job or cronjob, of
 which the pod template is looked at. With -f, the objects in a file of YAML or JSON
@@ -70,6 +70,7 @@ server could not be reached.`,
 		RunE:        func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 	}
+	cmd.AddCommand(newContext(terminal, kube))
 	cmd.Flags().StringVarP(&e.file, "filename", "f", "", "A file with the objects, or - for standard input")
 	cmd.Flags().StringVar(&e.identityKubeconfig, "identity-kubeconfig", "", connection.IdentityKubeconfigHelp)
 	command.Output(cmd, &e.output, "What to print: text, json or yaml", "text", "json", "yaml")
@@ -84,22 +85,15 @@ server could not be reached.`,
 
 // kindAndName reads KIND NAME, or KIND/NAME.
 func kindAndName(cmd *cobra.Command, args []string) (explain.Kind, string, error) {
-	if len(args) == 1 {
-		if kind, name, both := strings.Cut(args[0], "/"); both {
-			args = []string{kind, name}
-		}
+	word, name, err := connection.KindAndName(cmd, args, "KIND NAME, KIND/NAME or -f FILE")
+	if err != nil {
+		return explain.Kind{}, "", err
 	}
-	if len(args) != 2 {
-		return explain.Kind{}, "", command.Usage(cmd, fmt.Sprintf("expected KIND NAME, KIND/NAME or -f FILE, got %s", wording.Plural(len(args), "argument", "arguments")))
-	}
-	kind, known := explain.KindOf(args[0])
+	kind, known := explain.KindOf(word)
 	if !known {
-		return kind, "", command.Usage(cmd, fmt.Sprintf("%q is not a kind that has pods: those are %s", args[0], strings.Join(explain.KindNames(), ", ")))
+		return kind, "", command.Usage(cmd, fmt.Sprintf("%q is not a kind that has pods: those are %s", word, strings.Join(explain.KindNames(), ", ")))
 	}
-	if err := cluster.CheckName(args[1]); err != nil {
-		return kind, "", command.Usage(cmd, err.Error())
-	}
-	return kind, args[1], nil
+	return kind, name, nil
 }
 
 func (e *question) run(cmd *cobra.Command, args []string) error {
@@ -140,7 +134,7 @@ func (e *question) run(cmd *cobra.Command, args []string) error {
 		if err != nil {
 			return request.ObjectFailure("look up what concerns "+subject.String(), err)
 		}
-		if subject.NamesSpecs() {
+		if subject = subject.FilledIn(explanation); subject.NamesSpecs() {
 			if explanation.GMSA, err = explain.WindowsAccounts(cmd.Context(), accounts, subject); err != nil {
 				return fmt.Errorf("explain %s: %w", subject, err)
 			}

@@ -73,7 +73,7 @@ func writePod(text *strings.Builder, x *explain.Pod) {
 		fmt.Fprintf(text, "  note        %s\n", wording.OneLine(note))
 	}
 	for _, identity := range x.Identities {
-		writeIdentity(text, identity)
+		writeIdentity(text, x, identity)
 	}
 	if x.GMSA != nil {
 		fmt.Fprintf(text, "\n  Windows accounts (gMSA): %s\n", accountsSummary(x.GMSA))
@@ -118,7 +118,7 @@ func podSummary(x *explain.Pod) string {
 	}
 }
 
-func writeIdentity(text *strings.Builder, in *explain.Identity) {
+func writeIdentity(text *strings.Builder, x *explain.Pod, in *explain.Identity) {
 	kind := ""
 	if in.Type != "" {
 		kind = " (" + in.Type + ")"
@@ -127,6 +127,9 @@ func writeIdentity(text *strings.Builder, in *explain.Identity) {
 	fmt.Fprintf(text, "    use       %s\n", in.Use)
 	if in.Reason != "" {
 		fmt.Fprintf(text, "    refused   %s\n", wording.OneLine(in.Reason))
+	}
+	if x.Delivery == v1alpha1.DeliveryCSI {
+		fmt.Fprintf(text, "    volume    of %s: the token is not stored, and the kubelet waits for it\n", v1alpha1.CSIDriver)
 	}
 	if in.State != "" {
 		fmt.Fprintf(text, "    secret    %s %s\n", in.Secret, wording.OneLine(in.State))

@@ -77,17 +77,13 @@ func (g *get) run(cmd *cobra.Command, names []string) error {
 	if g.all && len(names) > 0 {
 		return command.Usage(cmd, "-A lists the identities of all namespaces, and takes no names of one")
 	}
-	home, err := g.connection.Namespace()
+	namespace, home, err := g.connection.Scope(cmd, g.all)
 	if err != nil {
 		return err
 	}
 	both, err := g.connection.OpenBoth(g.ErrOut, g.identityKubeconfig)
 	if err != nil {
 		return err
-	}
-	namespace := home
-	if g.all {
-		namespace = ""
 	}
 	stop := g.WaitingFor("the API server " + both.Workload.Host)
 	found, err := inventory.Read(cmd.Context(), both, namespace, names, home)
@@ -96,15 +92,9 @@ func (g *get) run(cmd *cobra.Command, names []string) error {
 		request := connection.Request{Namespace: namespace, Program: cmd.Root().DisplayName()}
 		return request.Failure("read identities", err)
 	}
-	if err := g.print(found, namespace, cmd.CommandPath()); err != nil {
-		return err
-	}
-	for _, note := range found.Notes {
-		if _, err := fmt.Fprintln(g.ErrOut, "note: "+note); err != nil {
-			return err
-		}
-	}
-	return nil
+	err = g.print(found, namespace, cmd.CommandPath())
+	g.Notes(found.Notes)
+	return err
 }
 
 func (g *get) print(found *inventory.Report, namespace, command string) error {

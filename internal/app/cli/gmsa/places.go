@@ -30,7 +30,7 @@ type placed struct {
 const maxNesting = 100
 
 func placedJSON(n *yaml.Node) (*placed, error) {
-	var p placer
+	p := placer{scalars: map[*yaml.Node][]byte{}}
 	if err := p.write(n, 0); err != nil {
 		return nil, err
 	}
@@ -50,6 +50,7 @@ type placer struct {
 	out     bytes.Buffer
 	offsets []int
 	places  []place
+	scalars map[*yaml.Node][]byte // their JSON: aliases may stand for one a million times
 }
 
 func (p *placer) mark(n *yaml.Node) {
@@ -66,7 +67,10 @@ func (p *placer) write(n *yaml.Node, depth int) error {
 	case yaml.AliasNode:
 		return p.write(n.Alias, depth+1)
 	case yaml.ScalarNode:
-		p.out.Write(scalarJSON(n))
+		if p.scalars[n] == nil {
+			p.scalars[n] = scalarJSON(n)
+		}
+		p.out.Write(p.scalars[n])
 		return nil
 	case yaml.SequenceNode:
 		p.out.WriteByte('[')

@@ -40,6 +40,12 @@ type Object struct {
 	done string // created, configured or unchanged
 }
 
+// Done is what became of a planned object: created, configured or unchanged.
+func (o Object) Done() string { return o.done }
+
+// Anew marks a planned object as one that is deleted before it is written.
+func (o *Object) Anew() { o.done = "created" }
+
 // Use are the Role and the RoleBinding that let subjects use an account; for all accounts of a namespace the RoleBinding alone.
 func Use(account access.Account, subjects ...rbacv1.Subject) []Object {
 	binding := Binding(account.Binding(subjects...))
@@ -217,15 +223,19 @@ func (w Writer) failure(o Object, doing string, err error) error {
 	return failed
 }
 
+// Suffix is what ends the lines of a dry run.
+func (w Writer) Suffix() string {
+	return map[string]string{"client": " (dry run)", "server": " (server dry run)"}[w.DryRun]
+}
+
 // Lines are what was done, as kubectl words it, one line for each object.
 func (w Writer) Lines(objects []Object) string {
 	var text strings.Builder
-	suffix := map[string]string{"client": " (dry run)", "server": " (server dry run)"}[w.DryRun]
 	for _, o := range objects {
 		if o.ReadOnly {
 			continue
 		}
-		fmt.Fprintf(&text, "%s/%s %s%s\n", o.Kind, o.At.Name, o.done, suffix)
+		fmt.Fprintf(&text, "%s/%s %s%s\n", o.Kind, o.At.Name, o.done, w.Suffix())
 	}
 	return text.String()
 }

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,35 @@ func FuzzGuard(f *testing.F) {
 			}
 		}
 	})
+}
+
+// own is a value with a JSON form of its own, in which the encoder of Go escapes signs of HTML.
+type own struct{ Text string }
+
+func (o own) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]string{"text": o.Text}) }
+
+// The signs of HTML are printed as they are, whatever encoded them, and every other escape as it was.
+func TestJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		"kubectl label namespace <name> a=b && x > y": `kubectl label namespace <name> a=b && x > y`,
+		`\u003c`:         `\\u003c`,
+		`\\u003E`:        `\\\\u003E`,
+		"\u2028 \t \" <": `\u2028 \t \" <`,
+	} {
+		for _, value := range []any{own{text}, map[string]string{"text": text}} {
+			var out bytes.Buffer
+			if err := JSON(&out, value); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != "{\n  \"text\": \""+want+"\"\n}\n" {
+				t.Errorf("%T of %q is printed as %s", value, text, out.String())
+			}
+			var again own
+			if err := json.Unmarshal(out.Bytes(), &again); err != nil || again.Text != text {
+				t.Errorf("%s is read as %q (%v)", out.String(), again.Text, err)
+			}
+		}
+	}
 }
 
 // FuzzInspect holds the printing of tokens to the rule that nothing in them reaches a terminal as a control character.

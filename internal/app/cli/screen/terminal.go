@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -34,6 +35,13 @@ func New(streams genericiooptions.IOStreams, clock func() time.Time, after func(
 		terminal.after = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	}
 	return terminal
+}
+
+// Notes writes notes beside the output.
+func (t *Terminal) Notes(notes []string) {
+	for _, note := range notes {
+		fmt.Fprintln(t.ErrOut, "note: "+note)
+	}
 }
 
 // IsTerminal reports whether a stream, which may not be a file, is a terminal.

@@ -7,8 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
@@ -17,6 +21,7 @@ import (
 	"github.com/credence-id/credence/internal/target/kubernetes"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/trust"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // trustCommand is "trust": it prints the configuration of the system that is to trust an identity.
@@ -24,9 +29,9 @@ type trustCommand struct {
 	*screen.Terminal
 	connection *connection.Flags
 
-	output   string
-	provider bool
-	username string
+	output                     string
+	provider                   bool
+	username, cluster, account string
 }
 
 // New is "trust".
@@ -55,13 +60,22 @@ that are named with --provider; without that, name one.
 
 With --username, a cluster knows the bearers of tokens by the username of the
 service account in whose name a token is, whichever identity it is of, and takes no
-others. Only tokens with a context have one, of accounts with a profile.`,
+others. Only tokens with a context have one, of accounts with a profile.
+
+By subject and audience, an identity is trusted in the hands of all who may have its
+tokens: every WorkloadCluster that may is noted. With --cluster, kubernetes and vault
+take those of that cluster alone. With --account, they take those in the name of a
+service account alone: with --cluster of that cluster, as its agent asserts, without
+it of the identity cluster.`,
 		Example: `  credence trust my-app -n my-team
   credence trust vault my-app -n my-team
 
   # A cluster that knows the service account by its username
   credence trust kubernetes my-app -n my-team --username \
     "$(kubectl get saprofile my-app -n my-team -o jsonpath={.status.username})"
+
+  # One service account of one cluster that has joined
+  credence trust vault my-app -n my-team --cluster east --account shop/cart
 
   # For Terraform
   credence trust my-app other-app -n my-team -o terraform --provider > issuer/main.tf
@@ -78,6 +92,12 @@ others. Only tokens with a context have one, of accounts with a profile.`,
 	command.Output(cmd, &c.output, "What to print: commands or terraform", string(trust.Commands), string(trust.Terraform))
 	cmd.Flags().BoolVar(&c.provider, "provider", false, "With -o terraform: print what all identities of the issuer share, instead of the identity's own")
 	cmd.Flags().StringVar(&c.username, "username", "", "For kubernetes: know the bearers of tokens by the username of the service account in whose name the tokens are, and let this one in")
+	cmd.Flags().StringVar(&c.cluster, "cluster", "", "For kubernetes and vault: take the tokens of this WorkloadCluster alone")
+	cmd.Flags().StringVar(&c.account, "account", "", "For kubernetes and vault: take the tokens in the name of this service account alone, NAMESPACE/NAME; of the --cluster, or without one of the identity cluster")
+	command.CompleteFlag(cmd, "cluster", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return kube.CompleteNames(cmd.Context(), (*cluster.API).WorkloadClusterNames, "")
+	})
+	command.CompleteFlag(cmd, "account", cobra.NoFileCompletions)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0:
@@ -103,6 +123,10 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 		if err := username.CheckGiven(c.username); err != nil {
 			return command.Usage(cmd, fmt.Sprintf("invalid --username %q: %v", c.username, err))
 		}
+	}
+	bearer, err := c.bearer(cmd)
+	if err != nil {
+		return err
 	}
 	system, names := "", args
 	if len(args) > 1 && (slices.Contains(targets.Trusting(), args[0]) || !c.provider) {
@@ -148,6 +172,16 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 			identities[i].Username = c.username
 		}
 	}
+	if bearer != (trust.Bearer{}) && len(identities) > 1 {
+		return command.Usage(cmd, "--cluster and --account are for one identity: the others that share its provider would be refused")
+	}
+	identities[0].Bearer = bearer
+	if bearer == (trust.Bearer{}) && c.username == "" { // these let in no token that an agent has
+		c.noteClusters(cmd, api, namespace)
+	}
+	if bearer.Cluster != "" {
+		c.noteCluster(cmd, api)
+	}
 	text, err := targets.WriteTrust(system, form, identities[0], identities[1:]...)
 	if err != nil {
 		return &command.Failure{
@@ -158,6 +192,55 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	_, err = io.WriteString(c.Out, text)
 	return err
+}
+
+// bearer is whose tokens are to be trusted.
+func (c *trustCommand) bearer(cmd *cobra.Command) (trust.Bearer, error) {
+	bearer := trust.Bearer{Cluster: c.cluster}
+	if problems := validation.IsDNS1123Label(c.cluster); c.cluster != "" && len(problems) > 0 {
+		return bearer, command.Usage(cmd, fmt.Sprintf("--cluster %q is not the name of a WorkloadCluster: %s", c.cluster, problems[0]))
+	}
+	if c.account != "" {
+		var found bool
+		bearer.Namespace, bearer.Account, found = strings.Cut(c.account, "/")
+		if problems := append(validation.IsDNS1123Label(bearer.Namespace), validation.IsDNS1123Subdomain(bearer.Account)...); !found || len(problems) > 0 {
+			return bearer, command.Usage(cmd, fmt.Sprintf("--account %q is not a service account: give its namespace and its name, as NAMESPACE/NAME", c.account))
+		}
+	}
+	if c.username != "" && bearer != (trust.Bearer{}) {
+		return bearer, command.Usage(cmd, "--username names the account: leave out --cluster and --account. Accounts of other clusters have no username in tokens")
+	}
+	return bearer, nil
+}
+
+// noteClusters names the clusters whose agents may have tokens of the identities of a namespace, as far as the user may know of them.
+func (c *trustCommand) noteClusters(cmd *cobra.Command, api *cluster.API, namespace string) {
+	var able []string
+	err := cluster.Each(cmd.Context(), api, cluster.Listing{API: "/apis/" + identityv1alpha1.SchemeGroupVersion.String(), Resource: "workloadclusters"}, func(w *identityv1alpha1.WorkloadCluster) {
+		if w.Spec.Identities.FromContexts || slices.Contains(w.Spec.Identities.Namespaces, namespace) {
+			able = append(able, w.Name)
+		}
+	})
+	if err != nil {
+		fmt.Fprintf(c.ErrOut, "note: whether clusters that have joined may have tokens of it, too, is not known: %v. They are taken as well, unless --cluster NAME lets in one; whatever reads kubernetes.io must require gardener.cloud.seed beside it. A cluster admin sees them with: kubectl get workloadclusters\n", err)
+		return
+	}
+	if len(able) == 0 {
+		return
+	}
+	fmt.Fprintf(c.ErrOut, "note: clusters that have joined may have tokens of it, too: %s. They are taken as well, unless --cluster NAME lets in one; whatever reads kubernetes.io must require gardener.cloud.seed beside it\n", wording.Some(able))
+}
+
+// noteCluster notes that no cluster of the name has joined, which may be a slip: nothing would be taken.
+func (c *trustCommand) noteCluster(cmd *cobra.Command, api *cluster.API) {
+	var stored metav1.PartialObjectMetadata
+	err := api.Get(cmd.Context(), &stored, cluster.Place{API: "/apis/" + identityv1alpha1.SchemeGroupVersion.String(), Resource: "workloadclusters", Name: c.cluster})
+	switch {
+	case apierrors.IsNotFound(err):
+		fmt.Fprintf(c.ErrOut, "note: there is no WorkloadCluster %s: until a cluster of this name has joined, no token is taken. See which there are: %s cluster list\n", c.cluster, cmd.Root().DisplayName())
+	case err != nil:
+		fmt.Fprintf(c.ErrOut, "note: whether there is a WorkloadCluster %s is not known: %v\n", c.cluster, err)
+	}
 }
 
 // systemOf is the system of an identity's type.

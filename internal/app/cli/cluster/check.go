@@ -1,0 +1,161 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/credence-id/credence/internal/app/cli/command"
+	"github.com/credence-id/credence/internal/app/cli/connection"
+	"github.com/credence-id/credence/internal/app/cli/objects"
+	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/doctor"
+	"github.com/credence-id/credence/internal/membership"
+)
+
+// check is "cluster check".
+type check struct {
+	*screen.Terminal
+	connection *connection.Flags
+	folder     string
+}
+
+func newCheck(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
+	c := &check{Terminal: terminal, connection: kube}
+	cmd := &cobra.Command{
+		Use:   "check NAME",
+		Short: "Check that a cluster which has joined has all that it needs",
+		Long: `Check that a cluster which has joined has all that joining makes: its users and their
+rights in each of its namespaces and in no others, and that one of them was seen within a
+day, if ever. Where it joined with --from-contexts, also that its agent may read the
+identities of the Secrets that objects on it need: the command impersonates the agent, and
+you must be allowed to do so. With --credentials, the tokens in the folder are
+checked, too: that they are of this cluster's users and have not expired, and that the
+Secret that they are bound to exists.
+
+Exit codes: 0 nothing is missing; 1 something is, or the cluster has not joined; 3 it is
+not known what the agent may read, or a server could not be reached.`,
+		Example:           `  credence cluster check east --credentials east`,
+		Args:              command.ExactlyOne("the name of a cluster"),
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
+		ValidArgsFunction: completeClusters(kube),
+		Annotations:       map[string]string{connection.NeedsCluster: "yes"},
+	}
+	cmd.Flags().StringVar(&c.folder, "credentials", "", "The folder that joining has written")
+	return cmd
+}
+
+func (c *check) run(cmd *cobra.Command, name string) error {
+	m, err := memberOf(cmd, name, nil)
+	if err != nil {
+		return err
+	}
+	opened, err := c.connection.Open(c.ErrOut)
+	if err != nil {
+		return err
+	}
+	stop := c.WaitingFor("the API server " + opened.Host)
+	defer stop()
+	stored, m, err := read(cmd.Context(), opened, m)
+	if err != nil {
+		return failure(cmd, "read WorkloadCluster "+name, err)
+	}
+	rights, err := m.bound(cmd.Context(), opened)
+	if err != nil {
+		return failure(cmd, "list RoleBindings", err)
+	}
+	rights.printNote(c.ErrOut)
+	all := m.objects()
+	if err := (objects.Writer{API: opened, DryRun: "client", Program: cmd.Root().DisplayName(), Hint: "a cluster admin of the identity cluster may"}).Plan(cmd.Context(), all); err != nil {
+		return err
+	}
+	lacks := false
+	for _, o := range all {
+		if text := map[string]string{"created": "is missing", "configured": "is not as joining makes it"}[o.Done()]; text != "" {
+			lacks = true
+			where := ""
+			if o.At.Namespace != "" {
+				where = " in namespace " + o.At.Namespace
+			}
+			fmt.Fprintf(c.Out, "%s/%s%s %s\n", o.Kind, o.At.Name, where, text)
+		}
+		if secret, ok := o.Content.(*corev1.Secret); ok && c.folder != "" {
+			for _, fault := range c.faults(m, secret) {
+				lacks = true
+				fmt.Fprintln(c.Out, fault)
+			}
+		}
+	}
+	for _, o := range rights.surplus() {
+		lacks = true
+		fmt.Fprintf(c.Out, "%s/%s in namespace %s is too many: the WorkloadCluster does not list the namespace\n", o.Kind, o.At.Name, o.At.Namespace)
+	}
+	rights.printContexts(c.ErrOut)
+	if away := doctor.Away(stored, c.Now()); away != "" {
+		lacks = true
+		fmt.Fprintln(c.Out, away)
+	}
+	var denied []string
+	var unknown error
+	if m.fromContexts {
+		denied, unknown = c.unread(cmd.Context(), m)
+	}
+	for _, namespace := range denied {
+		fmt.Fprintf(c.Out, "the agent may not read namespace %s, whose identities objects on the cluster use\n", namespace)
+	}
+	if unknown != nil {
+		fmt.Fprintf(c.ErrOut, "note: whether the agent may read the identities that objects on the cluster use is not known: %v\n", unknown)
+	}
+	switch {
+	case lacks:
+		folder := cmp.Or(c.folder, "FOLDER")
+		return &command.Failure{Code: command.ExitRefused, Hint: "a cluster admin of the identity cluster completes it with: " + cmd.Root().DisplayName() + " cluster join " + name + " --out " + folder}
+	case len(denied) > 0:
+		return &command.Failure{Code: command.ExitRefused, Hint: "an admin of the identity cluster lets it, in each of these namespaces, by the RoleBinding that is noted above"}
+	case unknown != nil:
+		return &command.Failure{Code: command.ExitOutage, Hint: "nothing else is missing"}
+	}
+	seen := "never yet seen"
+	if at := stored.Status.LastSeenTime; at != nil {
+		seen = "last seen at " + at.UTC().Format(time.RFC3339)
+	}
+	if version := stored.Status.AgentVersion; version != "" {
+		seen += ", with an agent of version " + version
+	}
+	_, err = fmt.Fprintf(c.Out, "cluster %s has all that it needs; %s\n", name, seen)
+	return err
+}
+
+// unread requests as the agent what it may not read.
+func (c *check) unread(ctx context.Context, m member) ([]string, error) {
+	agent, err := c.connection.OpenAs(userOf(m.agent()), c.ErrOut)
+	if err != nil {
+		return nil, err
+	}
+	return unread(ctx, agent)
+}
+
+// faults are what is wrong with the tokens in the folder. The secret has no uid if it is not stored.
+func (c *check) faults(m member, secret *corev1.Secret) []string {
+	var faults []string
+	for file, account := range map[string]string{"agent": m.agent(), "webhook": m.webhook()} {
+		path := filepath.Join(c.folder, file+membership.Suffix)
+		token, err := membership.Read(path)
+		switch {
+		case err != nil:
+			faults = append(faults, fmt.Sprintf("%s: %v", path, err))
+		case token.Account != account:
+			faults = append(faults, fmt.Sprintf("%s: a token of service account %s, not of %s", path, token.Account, account))
+		case token.SecretUID != secret.UID:
+			faults = append(faults, fmt.Sprintf("%s: not valid any more: it is bound to a Secret %s of another uid", path, token.Secret.Name))
+		case !c.Now().Before(token.Expires):
+			faults = append(faults, fmt.Sprintf("%s: expired at %s", path, token.Expires.UTC().Format(time.RFC3339)))
+		}
+	}
+	return faults
+}
