@@ -16,18 +16,18 @@ import (
 
 const poll = 50 * time.Millisecond
 
-func dial(folder string) (*grpc.ClientConn, error) {
+func dial(socket string) (*grpc.ClientConn, error) {
 	// Only root can open the socket: there is nothing to encrypt.
-	connection, err := grpc.NewClient("unix://"+Socket(folder), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, fmt.Errorf("connect to containerd: %w", err)
 	}
 	return connection, nil
 }
 
-// Await returns once the runtime answers, or the cause of ctx's end.
-func Await(ctx context.Context, folder string) error {
-	connection, err := dial(folder)
+// Await returns once the runtime answers on a socket, or the cause of ctx's end.
+func Await(ctx context.Context, socket string) error {
+	connection, err := dial(socket)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func Await(ctx context.Context, folder string) error {
 
 // HasImage reports whether the runtime has an image of that whole name.
 func HasImage(ctx context.Context, folder, fullName string) (bool, error) {
-	connection, err := dial(folder)
+	connection, err := dial(Socket(folder))
 	if err != nil {
 		return false, err
 	}
@@ -65,7 +65,7 @@ func HasImage(ctx context.Context, folder, fullName string) (bool, error) {
 // EndPods ends every pod: containers are signaled first, and killed after grace (whole seconds). Nothing runs afterwards; what
 // the runtime knows of pods stays, so that their logs can still be read after the next start.
 func EndPods(ctx context.Context, folder string, grace time.Duration) error {
-	connection, err := dial(folder)
+	connection, err := dial(Socket(folder))
 	if err != nil {
 		return err
 	}

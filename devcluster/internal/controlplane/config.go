@@ -18,6 +18,13 @@ type Config struct {
 	// Node also runs a node. Its pods reach SharedPorts of this machine's 127.0.0.1 at their own, and kube-apiserver's.
 	Node        bool
 	SharedPorts []int
+	// CSIDriver is the file of a program that the node runs with the argument csi, or empty: see node.Settings.
+	CSIDriver string
+	// ImageCredentials is the file of a program that the kubelet runs for credentials of images, and ImageRegistries that of the registries
+	// that it is for; or both are empty: see node.Settings.
+	ImageCredentials, ImageRegistries string
+	// Guard is the file of a program that the kubelet reaches containerd through, or empty: see node.Settings.
+	Guard, GuardTemplate, GuardAllow string
 	// AuthenticationConfigFile is an AuthenticationConfiguration (apiserver.config.k8s.io/v1).
 	// When empty, client certificates and service account tokens authenticate, and nothing else.
 	AuthenticationConfigFile string

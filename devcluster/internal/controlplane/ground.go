@@ -130,6 +130,14 @@ func (g *ground) nodeSettings() node.Settings {
 		URL:             g.url(),
 		AdminKubeconfig: g.adminKubeconfig(),
 		Shared:          append([]int{g.listener.Addr().(*net.TCPAddr).Port}, g.config.SharedPorts...),
+		CSIDriver:       g.config.CSIDriver,
+
+		ImageCredentials: g.config.ImageCredentials,
+		ImageRegistries:  g.config.ImageRegistries,
+		Guard:            g.config.Guard,
+		GuardTemplate:    g.config.GuardTemplate,
+		GuardAllow:       g.config.GuardAllow,
+		Audience:         apiserver.ServiceAccountIssuer,
 	}
 }
 

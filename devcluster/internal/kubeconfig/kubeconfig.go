@@ -20,6 +20,11 @@ import (
 // Context is the name of the one context, and cluster, in a file.
 const Context = "credence"
 
+// WriteAddress makes the kubeconfig at path lead to server without credentials.
+func WriteAddress(path, server, authority string) error {
+	return Write(path, server, "", authority, pki.Pair{})
+}
+
 // Write makes the kubeconfig at path lead to server as user. A file that
 // already does is left alone.
 func Write(path, server, user, authority string, client pki.Pair) error {
@@ -38,6 +43,14 @@ func render(server, user, authority string, client pki.Pair) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	config := clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{Context: {Server: server, CertificateAuthorityData: ca}},
+		Contexts:       map[string]*clientcmdapi.Context{Context: {Cluster: Context, AuthInfo: user}},
+		CurrentContext: Context,
+	}
+	if user == "" {
+		return clientcmd.Write(config)
+	}
 	cert, err := os.ReadFile(client.Cert)
 	if err != nil {
 		return nil, err
@@ -46,10 +59,6 @@ func render(server, user, authority string, client pki.Pair) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{Context: {Server: server, CertificateAuthorityData: ca}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: cert, ClientKeyData: key}},
-		Contexts:       map[string]*clientcmdapi.Context{Context: {Cluster: Context, AuthInfo: user}},
-		CurrentContext: Context,
-	})
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{user: {ClientCertificateData: cert, ClientKeyData: key}}
+	return clientcmd.Write(config)
 }

@@ -5,6 +5,7 @@ package kubelet
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/credence-id/credence/devcluster/internal/pki"
@@ -27,6 +28,9 @@ type Settings struct {
 	Runtime string
 	// CgroupRoot is the cgroup, which exists, below which pods get theirs.
 	CgroupRoot string
+	// ImageCredentials is the folder of programs that have credentials of images, and ImageCredentialsConfig the file of their
+	// CredentialProviderConfig; or both are empty.
+	ImageCredentials, ImageCredentialsConfig string
 }
 
 // Root is the folder of pods' volumes, and of the sockets by which plugins meet the kubelet.
@@ -38,11 +42,14 @@ func Root(folder string) string { return filepath.Join(folder, "kubelet") }
 // LongestSocket is the longest path below Root that the kubelet makes a socket at.
 const LongestSocket = "pod-resources/kubelet.sock"
 
+// StaticPods is the folder of manifests of pods that the kubelet runs by itself.
+func (s Settings) StaticPods() string { return filepath.Join(s.Folder, "static-pods") }
+
 func (s Settings) configFile() string { return filepath.Join(s.Folder, "kubelet.json") }
 
 // Args are the flags of what has no place in the configuration file.
 func (s Settings) Args() []string {
-	return []string{
+	args := []string{
 		"--config=" + s.configFile(),
 		"--kubeconfig=" + s.Kubeconfig,
 		"--root-dir=" + s.Root(),
@@ -50,6 +57,10 @@ func (s Settings) Args() []string {
 		"--hostname-override=" + s.Name,
 		"--node-ip=" + s.Address,
 	}
+	if s.ImageCredentials != "" {
+		args = append(args, "--image-credential-provider-bin-dir="+s.ImageCredentials, "--image-credential-provider-config="+s.ImageCredentialsConfig)
+	}
+	return args
 }
 
 // MachineFolders are those that the kubelet uses whatever its settings: for device plugins, and for links to logs.
@@ -65,6 +76,9 @@ func (s Settings) Write() error {
 	}
 	if err := state.WriteFile(s.resolvFile(), []byte("nameserver "+s.DNS+"\n"), 0o644); err != nil {
 		return err
+	}
+	if err := os.MkdirAll(s.StaticPods(), 0o700); err != nil {
+		return fmt.Errorf("make the folder of static pods: %w", err)
 	}
 	return state.WriteFile(s.configFile(), config, 0o600)
 }
@@ -86,6 +100,7 @@ func (s Settings) config() ([]byte, error) {
 		"authorization": map[string]any{"mode": "Webhook"},
 
 		"containerRuntimeEndpoint": "unix://" + s.Runtime,
+		"staticPodPath":            s.StaticPods(),
 		"cgroupDriver":             "cgroupfs",
 		"cgroupRoot":               s.CgroupRoot,
 		"failCgroupV1":             false,

@@ -16,7 +16,7 @@ import (
 )
 
 // cleanLimit is far more than killed processes take to be gone.
-const cleanLimit = 10 * time.Second
+const cleanLimit = time.Minute
 
 // Clean ends what runs of a node in folder, however its run ended: processes and with them their mounts, control groups, and
 // what it changed in the kernel. Images and volumes on disk stay. Where there was no node there is nothing to do.

@@ -80,7 +80,7 @@ func (n *node) prepare(ctx context.Context) error {
 	n.kubelet = kubelet.Settings{
 		PKI: n.PKI, Node: files, Kubeconfig: config("kubelet"), Name: Name, Folder: n.Folder,
 		Address: network.Node, DNS: network.DNS, Domain: network.Domain,
-		Runtime: n.runtime.Socket(), CgroupRoot: "/" + groupName(n.Folder),
+		Runtime: n.runtimeSocket(), CgroupRoot: "/" + groupName(n.Folder),
 	}
 	n.proxy = kubeproxy.Settings{Kubeconfig: config("proxy"), Name: Name, Pods: network.Pods}
 	n.dns = dns.Settings{Kubeconfig: config("dns"), Address: network.Node, Domain: network.Domain}
@@ -96,6 +96,9 @@ func (n *node) prepare(ctx context.Context) error {
 		if err := kubeconfig.Write(client.kubeconfig, n.URL, client.user, n.PKI.Authority.Cert, client.certificate); err != nil {
 			return err
 		}
+	}
+	if err := n.prepareImageCredentials(ctx); err != nil {
+		return err
 	}
 	if err := n.kubelet.Write(); err != nil {
 		return err
@@ -123,6 +126,11 @@ func (n *node) operate(ctx context.Context) error {
 	if err := n.ensurePause(limited); err != nil {
 		return orCause(limited, err)
 	}
+	stopGuard, err := n.keepGuard(ctx, limited, fail)
+	if err != nil {
+		return orCause(limited, err)
+	}
+	defer stopGuard()
 	stopKubelet := n.keep(ctx, fail, "kubelet", child(append([]string{kubelet.Subcommand}, n.kubelet.Args()...)))
 	defer stopKubelet()
 	if err := n.awaitReady(limited, began); err != nil {
@@ -133,6 +141,11 @@ func (n *node) operate(ctx context.Context) error {
 	defer stopProxy()
 	stopDNS := n.keep(ctx, fail, dns.Subcommand, child(append([]string{dns.Subcommand}, n.dns.Args()...)))
 	defer stopDNS()
+	stopDriver, err := n.keepDriver(ctx, fail)
+	if err != nil {
+		return err
+	}
+	defer stopDriver()
 	n.settle()
 	n.log.Info("node is ready", "node", Name)
 	<-starting.Done()
@@ -148,7 +161,7 @@ func orCause(ctx context.Context, err error) error {
 }
 
 func (n *node) ensurePause(ctx context.Context) error {
-	if err := containerd.Await(ctx, n.Folder); err != nil {
+	if err := containerd.Await(ctx, n.runtime.Socket()); err != nil {
 		return err
 	}
 	has, err := containerd.HasImage(ctx, n.Folder, containerd.PauseImage)

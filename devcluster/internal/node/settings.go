@@ -23,6 +23,17 @@ type Settings struct {
 	URL, AdminKubeconfig string
 	// Shared are ports of the machine's 127.0.0.1 that pods reach at their own.
 	Shared []int
+	// CSIDriver is the file of a program that serves volumes, or empty. Its arguments are csi, and the flags --node-name, --kubelet-dir and
+	// --kubeconfig, of a file without credentials.
+	CSIDriver string
+	// ImageCredentials is the file of a program that the kubelet runs for credentials of images of the registries in the file ImageRegistries, or
+	// empty. Its command kubelet-config, with the flags --registries, --kubeconfig and --audience, prints the configuration for that.
+	ImageCredentials, ImageRegistries string
+	// Guard is the file of a program that the kubelet reaches containerd through, or empty. Its arguments are guard, and the flags --listen,
+	// --runtime, --node-name, --kubelet-dir, --template with GuardTemplate and, if it isn't empty, --allow with GuardAllow.
+	Guard, GuardTemplate, GuardAllow string
+	// Audience is one of tokens that kube-apiserver accepts.
+	Audience string
 }
 
 // State is the content of processes.json in the folder while a node runs.

@@ -6,12 +6,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/app/up/home"
 	"github.com/credence-id/credence/internal/app/up/progress"
 )
@@ -31,6 +33,12 @@ type upFlags struct {
 	node   bool
 	// storage is where the API server keeps its objects.
 	storage string
+	// delivery is how tokens come to pods.
+	delivery string
+	// imageRegistries is the file of the registries whose images pods of the node pull as their identities.
+	imageRegistries string
+	// guard is what static pods of the node are tightened to, and guardAllow the file of those that are not.
+	guard, guardAllow string
 	// extra are arguments for components, each COMPONENT=ARGUMENT.
 	extra []string
 	// supervise is set by --detach for the process that stays.
@@ -77,6 +85,10 @@ DIR/startup.json how long each part of the last start took.`,
 	set.StringVar(&flags.storage, "storage", "", "where identities are stored: cluster (in the API of the cluster) or embedded (in an etcd of Credence's own); it stays as it was at the first start (default "+home.Embedded+")")
 	set.BoolVar(&flags.detach, "detach", false, "stay in the background; return when everything is ready")
 	set.BoolVar(&flags.node, "node", false, "also run a node, so that pods run, with a network of their own (Linux, as root, with containerd, runc, busybox, nftables and CNI plugins installed)")
+	set.StringVar(&flags.delivery, "delivery", v1alpha1.DeliverySecret, "how tokens come to pods in this run: secret (in Secrets) or csi (in volumes that are not stored, on the node of --node); a namespace chooses by its label "+v1alpha1.LabelNamespaceDelivery)
+	set.StringVar(&flags.imageRegistries, "image-registries", "", "with --node: `FILE` of the registries whose images are pulled by the identity of a pod's service account")
+	set.StringVar(&flags.guard, "guard", "", "with --node: a guard between kubelet and containerd tightens static pods to a `TEMPLATE`: restricted, baseline, or the file of a SecurityContextTemplate")
+	set.StringVar(&flags.guardAllow, "guard-allow", "", "with --guard: `FILE` of the static pods that keep what they ask for, with the digests of their images")
 	set.StringArrayVar(&flags.extra, "arg", nil, "`COMPONENT=ARGUMENT`: a further argument for a component of this run ("+strings.Join(names(), ", ")+"), such as controller=--key-rotation-period=1h; may be repeated")
 	set.BoolVar(&flags.supervise, "supervise", false, "report progress to file descriptor 3")
 	_ = set.MarkHidden("supervise")
@@ -103,6 +115,16 @@ func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) 
 	if err != nil {
 		return err
 	}
+	if !slices.Contains(v1alpha1.Deliveries(), flags.delivery) {
+		return fmt.Errorf("--delivery %q is not a way in which tokens come to pods: give %s", flags.delivery, strings.Join(v1alpha1.Deliveries(), " or "))
+	}
+	here := installation{dir: dir, extra: extra, node: flags.node, delivery: flags.delivery}
+	if err := here.locateNode(executable, flags.imageRegistries); err != nil {
+		return err
+	}
+	if err := here.setGuard(flags.guard, flags.guardAllow); err != nil {
+		return err
+	}
 	// The process that stays need not look once more.
 	if flags.node && !flags.supervise {
 		if err := checkNode(ctx, programs, dir); err != nil {
@@ -112,7 +134,7 @@ func up(ctx context.Context, flags upFlags, streams genericiooptions.IOStreams) 
 	if err := dir.Prepare(); err != nil {
 		return err
 	}
-	r := &run{installation: installation{dir: dir, extra: extra, node: flags.node}, programs: programs, now: time.Now, storage: flags.storage}
+	r := &run{installation: here, programs: programs, now: time.Now, storage: flags.storage}
 	switch {
 	case flags.supervise:
 		return superviseDetached(ctx, r, flags.port, streams)

@@ -21,6 +21,14 @@ type installation struct {
 	extra map[string][]string
 	// node is true if the cluster of this run has a node.
 	node bool
+	// driver is the file of the program that delivers tokens into volumes of that node.
+	driver string
+	// delivery is how tokens come to pods of namespaces that do not choose.
+	delivery string
+	// imageCredentials is the file of the program that has passwords for images of the registries in the file imageRegistries; empty: none.
+	imageCredentials, imageRegistries string
+	// guard is the template of the node's guard, or empty; guardAllow the file of the pods that it allows, or empty.
+	guard, guardAllow string
 }
 
 // phase is when a component can be started.
@@ -149,6 +157,7 @@ var components = []component{
 				"--tls-cert-file", i.certificateFile("agent"),
 				"--tls-private-key-file", i.keyFile("agent"),
 				"--kubeconfig", i.kubeconfigFile("agent"),
+				"--delivery", i.delivery,
 			}
 		},
 		ports:     []port{{agentHealthPort, "the agent's health"}},
@@ -202,6 +211,7 @@ var components = []component{
 				"--tls-cert-file", i.certificateFile("webhook"),
 				"--tls-private-key-file", i.keyFile("webhook"),
 				"--kubeconfig", i.kubeconfigFile("webhook"),
+				"--delivery", i.delivery,
 				"--client-ca-file", i.dir.CAFile(),
 				"--client-name", webhookCaller,
 			}

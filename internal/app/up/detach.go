@@ -76,9 +76,18 @@ func startDetached(r *run, executable string, flags upFlags, logFile string, pro
 		return nil, fmt.Errorf("start in the background: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	arguments := []string{"up", "--supervise", "--dir", string(r.dir), "--port", strconv.Itoa(flags.port), "--storage", flags.storage}
+	arguments := []string{"up", "--supervise", "--dir", string(r.dir), "--port", strconv.Itoa(flags.port), "--storage", flags.storage, "--delivery", flags.delivery}
 	if flags.node {
 		arguments = append(arguments, "--node")
+	}
+	if r.imageRegistries != "" {
+		arguments = append(arguments, "--image-registries", r.imageRegistries)
+	}
+	if r.guard != "" {
+		arguments = append(arguments, "--guard", r.guard)
+	}
+	if r.guardAllow != "" {
+		arguments = append(arguments, "--guard-allow", r.guardAllow)
 	}
 	for _, extra := range flags.extra {
 		arguments = append(arguments, "--arg", extra)

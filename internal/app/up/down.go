@@ -70,10 +70,10 @@ func stopSupervisor(ctx context.Context, dir home.Dir, pid int, tracker *progres
 		return err
 	}
 	end := tracker.Begin("supervisor", fmt.Sprintf("stopping (pid %d)", pid))
+	running := componentNames(dir) // before the first of them has stopped
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop the process %d that runs %s: %w", pid, dir, err)
 	}
-	running := componentNames(dir)
 	stopped := func(context.Context) error {
 		now := componentNames(dir)
 		for _, name := range running {
@@ -154,7 +154,7 @@ func forgetProcesses(dir home.Dir) error {
 	if err != nil || !found || endpoints.Supervisor == nil && len(endpoints.Components) == 0 {
 		return err
 	}
-	endpoints.Supervisor, endpoints.Node, endpoints.Components = nil, "", []home.Component{}
+	endpoints.Supervisor, endpoints.Node, endpoints.Guard, endpoints.Components = nil, "", false, []home.Component{}
 	// An up that has just started writes its own.
 	if _, held, err := dir.Holder(); err != nil || held {
 		return err

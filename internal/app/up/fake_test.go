@@ -53,7 +53,7 @@ func runFake(program string, arguments []string) error {
 	for _, known := range []string{
 		"dir", "port", "controller-manager-port", "shared-port", "secure-port", "bind-address", "tls-cert-file", "tls-private-key-file",
 		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "etcd-data-dir", "keys-dir", "issuer",
-		"publish-configmap", "cluster-name", "audit-log-path", "audit-log-maxsize", "audit-log-maxbackup", "documents-configmap", "documents-cache", "health-port",
+		"publish-configmap", "cluster-name", "csi-driver", "image-credentials", "image-registries", "guard", "guard-template", "guard-allow", "delivery", "audit-log-path", "audit-log-maxsize", "audit-log-maxbackup", "documents-configmap", "documents-cache", "health-port",
 		"apiserver-arg", "client-ca-file", "client-name",
 	} {
 		set[known] = flags.String(known, "", "")
@@ -80,10 +80,12 @@ func runFake(program string, arguments []string) error {
 	switch name {
 	case "devcluster":
 		if *node {
-			if err := fakeNode(*set["dir"]); err != nil {
+			if err := fakeNode(*set["dir"], *set["guard"] != ""); err != nil {
 				return err
 			}
 			event("node shares " + *set["shared-port"])
+			event("node is guarded by " + *set["guard"] + " with " + *set["guard-template"] + " and " + *set["guard-allow"])
+			event("node pulls by " + *set["image-credentials"] + " from " + *set["image-registries"])
 		}
 		return fakeCluster(ctx, *set["dir"], *set["port"])
 	case "apiserver":
@@ -106,9 +108,9 @@ func fakeNodeCommand(arguments []string) error {
 }
 
 // fakeNode lists processes, all of which are this one.
-func fakeNode(dir string) error {
+func fakeNode(dir string, guarded bool) error {
 	var running []home.Component
-	for _, name := range nodeParts {
+	for _, name := range partsOf(guarded) {
 		running = append(running, home.Component{Name: name, PID: os.Getpid()})
 	}
 	return home.WriteJSON(filepath.Join(dir, "node", "processes.json"), map[string]any{"processes": running}, 0o600)
@@ -129,7 +131,7 @@ func serve(ctx context.Context, port, certificateFile, keyFile string, handler h
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.ServeTLS(listener, certificateFile, keyFile); !errors.Is(err, http.ErrServerClosed) {
 		return err

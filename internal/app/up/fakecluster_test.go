@@ -68,6 +68,9 @@ func fakeCluster(ctx context.Context, dir, port string) error {
 	mux.HandleFunc("GET /apis", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, `{"items":[{"metadata":{"name":"authentication.gardener.cloud"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"workloadidentities"}]}]},{"metadata":{"name":"identity.credence.dev"},"versions":[{"version":"v1alpha1","freshness":"Current","resources":[{"resource":"keyrings"}]}]}]}`)
 	})
+	mux.HandleFunc("GET /openapi/v3", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, `{"paths":{"apis/authentication.gardener.cloud/v1alpha1":{},"apis/identity.credence.dev/v1alpha1":{}}}`)
+	})
 	mux.HandleFunc("GET /apis/identity.credence.dev/v1alpha1/keyrings/workload-identities", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, `{"apiVersion":"identity.credence.dev/v1alpha1","kind":"KeyRing","metadata":{"name":"workload-identities"},"status":{"signing":"ES256=fake"}}`)
 	})

@@ -45,7 +45,7 @@ func newLaptop(t *testing.T, env ...string) *laptop {
 	if err := os.Mkdir(l.bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"credence", "credence-devcluster", "credence-server", "credence-discovery"} {
+	for _, name := range []string{"credence", "credence-devcluster", "credence-server", "credence-discovery", "credence-image-credentials", "credence-node"} {
 		linkSelf(t, filepath.Join(l.bin, name))
 	}
 	t.Cleanup(l.clear)

@@ -76,6 +76,9 @@ func (i installation) options() []deploy.Option {
 	if strings.Contains(given, " --client-ca-file= ") {
 		options = append(options, deploy.ReviewPaths)
 	}
+	if i.imageRegistries != "" {
+		options = append(options, deploy.ImageCredentials)
+	}
 	return options
 }
 

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,8 +27,24 @@ const (
 	nodeName   = "127.0.0.1"
 )
 
+// nodeDriver is the program that delivers tokens into volumes of the node, and the name of its process there.
+const nodeDriver = "credence-node"
+
+// imageCredentials is the program that the kubelet runs for passwords of images.
+const imageCredentials = "credence-image-credentials"
+
 // nodeParts are the processes of a node that devcluster starts, and starts again.
-var nodeParts = []string{"kube-scheduler", "containerd", "kubelet", "kube-proxy", "coredns"}
+var nodeParts = []string{"kube-scheduler", "containerd", "kubelet", "kube-proxy", "coredns", nodeDriver}
+
+// guardPart is the process between the kubelet and containerd, where there is one.
+const guardPart = "guard"
+
+func partsOf(guarded bool) []string {
+	if guarded {
+		return append(slices.Clip(nodeParts), guardPart)
+	}
+	return nodeParts
+}
 
 func (i installation) nodeName() string {
 	if !i.node {
@@ -40,7 +57,68 @@ func (i installation) nodeArguments() []string {
 	if !i.node {
 		return nil
 	}
-	return []string{"--node", "--shared-port", i.port(discoveryPort)}
+	arguments := []string{"--node", "--shared-port", i.port(discoveryPort), "--csi-driver", i.driver}
+	if i.imageRegistries != "" {
+		arguments = append(arguments, "--image-credentials", i.imageCredentials, "--image-registries", i.imageRegistries)
+	}
+	if i.guard != "" {
+		arguments = append(arguments, "--guard", i.driver, "--guard-template", i.guard)
+	}
+	if i.guardAllow != "" {
+		arguments = append(arguments, "--guard-allow", i.guardAllow)
+	}
+	return arguments
+}
+
+// setGuard takes what static pods are tightened to, and the file of those that are not. Files are the guard's to read.
+func (i *installation) setGuard(template, allow string) (err error) {
+	switch {
+	case template == "" && allow == "":
+		return nil
+	case !i.node:
+		return errors.New("--guard and --guard-allow are for static pods of a node: add --node")
+	case template == "":
+		return errors.New("--guard-allow is for pods that --guard would tighten: add --guard")
+	}
+	if i.guard = template; !slices.Contains([]string{"restricted", "baseline"}, template) {
+		if i.guard, err = existing("--guard", template); err != nil {
+			return fmt.Errorf("%w; or give restricted, or baseline", err)
+		}
+	}
+	if allow != "" {
+		i.guardAllow, err = existing("--guard-allow", allow)
+	}
+	return err
+}
+
+// existing is the absolute path of a file of a flag.
+func existing(flag, path string) (string, error) {
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", flag, err)
+	}
+	return absolute, nil
+}
+
+// locateNode finds the programs that the node runs, and the file of registries that one of them is for.
+func (i *installation) locateNode(executable, registries string) (err error) {
+	if !i.node {
+		if registries != "" {
+			return errors.New("--image-registries is for pods of a node: add --node")
+		}
+		return nil
+	}
+	if i.driver, err = process.Locate(nodeDriver, executable); err != nil || registries == "" {
+		return err
+	}
+	if i.imageRegistries, err = existing("--image-registries", registries); err != nil {
+		return err
+	}
+	i.imageCredentials, err = process.Locate(imageCredentials, executable)
+	return err
 }
 
 // checkNode returns an error that names what this machine lacks for a node.
@@ -89,14 +167,14 @@ func askDevcluster(ctx context.Context, program, command string, dir home.Dir) e
 
 // awaitNode waits until the node reports ready.
 func (s *starter) awaitNode(ctx context.Context) error {
-	ready := s.tracker.Begin("node", "starting "+strings.Join(nodeParts, ", "))
+	ready := s.tracker.Begin("node", "starting "+strings.Join(partsOf(s.guard != ""), ", "))
 	// A report of an earlier run does not count.
 	began := s.now().Add(-s.tracker.Elapsed())
 	err := poll(ctx, startLimit, func(ctx context.Context) error {
 		if err := s.admin.NodeReady(ctx, nodeName, began); err != nil {
 			return err
 		}
-		for _, name := range nodeParts {
+		for _, name := range partsOf(s.guard != "") {
 			if p := s.nodeProcessPart(name); !p.Healthy {
 				return errors.New(name + " " + p.Detail)
 			}
@@ -116,7 +194,7 @@ func (i installation) nodeQuestions(ctx context.Context, endpoints home.Endpoint
 		return nil
 	}
 	var all []func() part
-	for _, name := range nodeParts {
+	for _, name := range partsOf(endpoints.Guard) {
 		all = append(all, func() part { return i.nodeProcessPart(name) })
 	}
 	return append(all, func() part { return i.nodePart(ctx, endpoints.Node) })

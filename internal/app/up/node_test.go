@@ -5,6 +5,7 @@ package up
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,7 +16,7 @@ func TestUpWithANode(t *testing.T) {
 	t.Parallel()
 	l := newLaptop(t)
 	output := l.mustCall(l.upArguments("--detach", "--node")...)
-	for _, text := range []string{"node: starting kube-scheduler, containerd, kubelet, kube-proxy, coredns", "node: ready", "127.0.0.1, for pods"} {
+	for _, text := range []string{"node: starting kube-scheduler, containerd, kubelet, kube-proxy, coredns, credence-node", "node: ready", "127.0.0.1, for pods"} {
 		if !strings.Contains(output, text) {
 			t.Errorf("up --node does not show %q:\n%s", text, output)
 		}
@@ -43,6 +44,50 @@ func TestUpWithANode(t *testing.T) {
 	l.mustCall("up", "--dir", string(l.dir), "--detach")
 	if status := l.mustCall("status", "--dir", string(l.dir)); strings.Contains(status, "kubelet") {
 		t.Errorf("status has a kubelet without a node:\n%s", status)
+	}
+	l.mustCall("down", "--dir", string(l.dir))
+}
+
+func TestUpWithImageRegistries(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t)
+	registries := filepath.Join(t.TempDir(), "registries.yaml")
+	l.mustFail([]string{"--image-registries: ", "no such file"}, l.upArguments("--detach", "--node", "--image-registries", registries)...)
+	if err := os.WriteFile(registries, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.mustFail([]string{"--image-registries is for pods of a node: add --node"}, l.upArguments("--detach", "--image-registries", registries)...)
+	if _, err := os.Stat(string(l.dir)); err == nil {
+		t.Error("a start that was refused has made its directory")
+	}
+	l.mustCall(l.upArguments("--detach", "--node", "--image-registries", registries)...)
+	if want := "node pulls by " + filepath.Join(l.bin, "credence-image-credentials") + " from " + registries; !slices.Contains(l.recordedEvents(), want) {
+		t.Errorf("events are %q, want also %q", l.recordedEvents(), want)
+	}
+	l.mustCall("down", "--dir", string(l.dir))
+}
+
+func TestUpWithAGuard(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t)
+	file := filepath.Join(t.TempDir(), "file.yaml")
+	for message, arguments := range map[string][]string{
+		"are for static pods of a node: add --node":      {"--guard", "restricted"},
+		"would tighten: add --guard":                     {"--node", "--guard-allow", file},
+		"--guard-allow: ":                                {"--node", "--guard", "restricted", "--guard-allow", file},
+		"file.yaml: no such file or directory; or give ": {"--node", "--guard", file},
+	} {
+		l.mustFail([]string{message}, l.upArguments(append([]string{"--detach"}, arguments...)...)...)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.mustCall(l.upArguments("--detach", "--node", "--guard", "baseline", "--guard-allow", file)...)
+	if want := "node is guarded by " + filepath.Join(l.bin, "credence-node") + " with baseline and " + file; !slices.Contains(l.recordedEvents(), want) {
+		t.Errorf("events are %q, want also %q", l.recordedEvents(), want)
+	}
+	if status := l.mustCall("status", "--dir", string(l.dir)); !strings.Contains(status, "\n"+guardPart+" ") {
+		t.Errorf("status does not have the guard:\n%s", status)
 	}
 	l.mustCall("down", "--dir", string(l.dir))
 }

@@ -110,7 +110,7 @@ func (r *run) prepare(ctx context.Context, port int) error {
 		}
 	}
 	r.endpoints = home.NewEndpoints(r.dir, r.config)
-	r.endpoints.Node = r.nodeName()
+	r.endpoints.Node, r.endpoints.Guard = r.nodeName(), r.guard != ""
 	r.endpoints.Supervisor = &home.Component{Name: "up", PID: os.Getpid(), LogFile: r.dir.Log("up")}
 	return r.dir.SaveConfig(r.config)
 }
@@ -168,8 +168,9 @@ func (r *run) cutLogs() {
 	}
 }
 
-// notice reports what happened to a process, and keeps endpoints.json true.
+// notice reports what happened to a process, once endpoints.json has it: a reader of the report finds the process there.
 func (r *run) notice(ctx context.Context, event process.Event) {
+	r.record(event)
 	switch event.What {
 	case process.Failed:
 		r.fail(errors.New(r.describe(event.Exit)))
@@ -181,7 +182,6 @@ func (r *run) notice(ctx context.Context, event process.Event) {
 	case process.Stopped:
 		r.tracker.Note("%s has stopped", event.Name)
 	}
-	r.record(event)
 }
 
 // describe is one line about a component that ended. On a full disk its log has no room for the cause.
@@ -207,7 +207,7 @@ func (r *run) record(event process.Event) {
 func (r *run) forgetSupervisor() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.endpoints.Supervisor, r.endpoints.Node = nil, ""
+	r.endpoints.Supervisor, r.endpoints.Node, r.endpoints.Guard = nil, "", false
 	if err := r.dir.SaveEndpoints(r.endpoints); err != nil {
 		r.tracker.Note("%v", err)
 	}

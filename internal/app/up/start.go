@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,10 +27,6 @@ type starter struct {
 	web   *http.Client
 	admin *cluster.Client
 }
-
-// proofLimit is how long the cluster may take to find the aggregated server, and the first token to come, once every
-// component is ready.
-const proofLimit = time.Minute
 
 // start is the order of everything. A first start is a chain: the cluster makes the authority, the authority certifies
 // the components, the components run. Later ones overlap what does not depend on each other.
@@ -214,7 +209,7 @@ func (s *starter) certify(authority *pki.Authority) error {
 // register makes the cluster serve what the aggregated API server has, now that it can be reached.
 func (s *starter) register(ctx context.Context) error {
 	end := s.tracker.Begin("aggregation", "registering the API groups with the cluster")
-	limited, cancel := context.WithTimeout(ctx, proofLimit)
+	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if err := s.registerOnce(limited); err != nil {
 		return err
@@ -237,7 +232,7 @@ func (s *starter) registerOnce(ctx context.Context) error {
 // prove ends a start: a token is issued, and verified as a stranger would.
 func (s *starter) prove(ctx context.Context) error {
 	end := s.tracker.Begin("self-check", "issuing a token and verifying it through discovery")
-	limited, cancel := context.WithTimeout(ctx, proofLimit)
+	limited, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	signing, err := s.admin.WaitKeys(limited)
 	if err != nil {
@@ -267,7 +262,7 @@ func (s *starter) recover(ctx context.Context, name string) {
 			}
 			return
 		}
-		limited, cancel := context.WithTimeout(ctx, proofLimit)
+		limited, cancel := context.WithTimeout(ctx, startLimit)
 		defer cancel()
 		if err := s.registerOnce(limited); err != nil {
 			if ctx.Err() == nil {

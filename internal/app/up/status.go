@@ -101,6 +101,7 @@ func (r report) print(out io.Writer, output string) error {
 	case "json":
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
+		encoder.SetEscapeHTML(false)
 		return encoder.Encode(r)
 	case "yaml":
 		text, err := yaml.Marshal(r)

@@ -119,13 +119,16 @@ func (c *Client) available(ctx context.Context, name string) error {
 	return fmt.Errorf("APIService %s has not been looked at yet", name)
 }
 
-// WaitAvailable waits until the cluster reaches the aggregated API server and lists its resources for clients.
+// WaitAvailable waits until the cluster reaches the aggregated API server, and lists its resources and their schemas for clients.
 func (c *Client) WaitAvailable(ctx context.Context) error {
 	return repeat(ctx, always, func() error {
 		if err := c.Available(ctx); err != nil {
 			return err
 		}
-		return c.announced(ctx)
+		if err := c.announced(ctx); err != nil {
+			return err
+		}
+		return c.described(ctx)
 	})
 }
 
@@ -147,6 +150,26 @@ func announcedIn(body []byte) error {
 	for _, group := range groups() {
 		if !listed(list, group) {
 			return fmt.Errorf("the cluster does not list %s/%s yet", group, version)
+		}
+	}
+	return nil
+}
+
+// described returns nil once kubectl finds the schemas: the cluster fetches them after it has listed the resources.
+func (c *Client) described(ctx context.Context) error {
+	body, err := c.plain.Get().AbsPath("/openapi/v3").Do(ctx).Raw()
+	if err != nil {
+		return fmt.Errorf("list schemas: %w", err)
+	}
+	var index struct {
+		Paths map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal(body, &index); err != nil {
+		return fmt.Errorf("list schemas: %w", err)
+	}
+	for _, group := range groups() {
+		if _, known := index.Paths["apis/"+group+"/"+version]; !known {
+			return fmt.Errorf("the cluster has no schemas of %s/%s yet", group, version)
 		}
 	}
 	return nil

@@ -21,7 +21,9 @@ type Endpoints struct {
 	// APIServer is the URL of kube-apiserver, through which the aggregated server is reached too.
 	APIServer string `json:"apiServer"`
 	// Node is the name of the cluster's node while there is one.
-	Node       string      `json:"node,omitempty"`
+	Node string `json:"node,omitempty"`
+	// Guard is true while the node has a guard of its container runtime.
+	Guard      bool        `json:"guard,omitempty"`
 	Supervisor *Component  `json:"supervisor,omitempty"`
 	Components []Component `json:"components"`
 }
