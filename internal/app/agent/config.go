@@ -17,6 +17,8 @@ type Config struct {
 	Kubeconfig         string // of the workload cluster; empty: the pod's own
 	IdentityKubeconfig string // of the identity cluster; empty: the workload cluster
 
+	Delivery string // how tokens come to pods of namespaces that do not choose; empty: by Secrets
+
 	Namespaces []string // of the workload cluster; empty: all
 
 	Window      renewal.Window // zero: 60 to 80 % of the lifetime
@@ -49,7 +51,10 @@ func (c Config) complete() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	var err error
+	err := serving.CheckDelivery(c.Delivery, c.IdentityKubeconfig)
+	if err != nil {
+		return c, err
+	}
 	if c.Window, err = c.Window.Complete(); err != nil {
 		return c, fmt.Errorf("--renew-from, --renew-to: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,17 +13,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/eventing"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery"
+	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/workload"
+	"github.com/credence-id/credence/internal/membership"
 	"github.com/credence-id/credence/internal/workloadidentities"
 )
 
-// leaseName is the Lease that the leader holds.
+// leaseName is the Lease that the leader holds, and the source of Events.
 const leaseName = "credence-agent"
 
 // Run delivers tokens until ctx is done. An error is a configuration that cannot work, or the loss of leadership.
@@ -50,9 +58,17 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	group.Go(func() error { return parts.identities.Run(ctx) })
+	group.Go(func() error { return parts.bindings.Run(ctx) })
 	group.Go(func() error { return parts.keys.Run(ctx) })
+	if parts.deliveries != nil {
+		group.Go(func() error { return parts.deliveries.Run(ctx) })
+	}
 	group.Go(func() error { return parts.agent.Run(ctx) })
-	config.Log.Info("agent started", "renewFrom", config.Window.From, "renewTo", config.Window.To, "oneCluster", config.IdentityKubeconfig == "")
+	if clusters.joined != "" {
+		keeper := &membership.Keeper{Accounts: clusters.identityClient.CoreV1().ServiceAccounts(identityv1alpha1.WorkloadClusters), Folder: clusters.joined, Clock: clock.RealClock{}, Log: config.Log}
+		group.Go(func() error { return keeper.Run(ctx) })
+	}
+	config.Log.Info("agent started", "renewFrom", config.Window.From, "renewTo", config.Window.To, "oneCluster", config.IdentityKubeconfig == "", "joined", clusters.joined != "")
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -64,6 +80,8 @@ func Run(ctx context.Context, config Config) error {
 type clusters struct {
 	workload, identity             *rest.Config
 	workloadClient, identityClient kubernetes.Interface
+	// joined is the folder of the credentials of a cluster that has joined the identity cluster; empty: it has not.
+	joined string
 }
 
 func newClusters(config Config) (clusters, error) {
@@ -75,6 +93,9 @@ func newClusters(config Config) (clusters, error) {
 	if config.IdentityKubeconfig != "" {
 		if c.identity, err = clientConfig("--identity-kubeconfig", config.IdentityKubeconfig); err != nil {
 			return clusters{}, err
+		}
+		if _, err := membership.Read(c.identity.BearerTokenFile); err == nil {
+			c.joined = filepath.Dir(c.identity.BearerTokenFile)
 		}
 	}
 	if c.workloadClient, err = kubernetes.NewForConfig(c.workload); err != nil {
@@ -100,7 +121,9 @@ func clientConfig(flag, kubeconfig string) (*rest.Config, error) {
 type parts struct {
 	agent      *delivery.Agent
 	identities *workloadidentities.Follower
+	bindings   *workloadidentities.Bindings
 	keys       *workloadidentities.Revocations
+	deliveries *workloadidentities.Deliveries // nil: the identities are of the workload cluster itself
 }
 
 func assemble(ctx context.Context, config Config, c clusters, registry prometheus.Registerer) (*parts, error) {
@@ -110,18 +133,32 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 	if p.identities, err = workloadidentities.New(c.identity, func(name types.NamespacedName) { p.agent.IdentityChanged(name) }); err != nil {
 		return nil, err
 	}
+	if p.bindings, err = workloadidentities.NewBindings(c.identity, func(name types.NamespacedName) { p.agent.BindingChanged(name) }); err != nil {
+		return nil, err
+	}
 	if p.keys, err = workloadidentities.NewRevocations(c.identity, func() { p.agent.KeysRevoked() }, config.Log); err != nil {
 		return nil, err
+	}
+	var deliveries contexts.Deliveries
+	if config.IdentityKubeconfig != "" {
+		p.deliveries, err = workloadidentities.NewDeliveries(c.identity, func(d *identityv1alpha1.ContextDelivery) { p.agent.DeliveryChanged(d) }, func() { p.agent.DeliveriesKnown() }, config.Log)
+		if err != nil {
+			return nil, err
+		}
+		deliveries = p.deliveries
 	}
 	issuer, err := workloadidentities.NewIssuer(c.identity)
 	if err != nil {
 		return nil, err
 	}
+	events := func(client kubernetes.Interface) record.EventRecorder {
+		return eventing.NewRecorder(ctx, client, leaseName, v1alpha1.AddToScheme)
+	}
 	p.agent, err = delivery.New(delivery.Config{
-		Workload: c.workload, Identities: p.identities, Tokens: issuer, Reports: issuer, Keys: p.keys,
+		Workload: c.workload, Identities: p.identities, Bindings: p.bindings, Tokens: issuer, Reports: issuer, Keys: p.keys, Deliveries: deliveries,
 		Reviews:  authority.Cluster(c.workloadClient.AuthorizationV1().SubjectAccessReviews()),
-		Events:   workload.StartEvents(ctx, c.workloadClient, c.identityClient),
-		Registry: registry, Namespaces: config.Namespaces, OneCluster: config.IdentityKubeconfig == "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
+		Events:   workload.Events{Workload: events(c.workloadClient), Identity: events(c.identityClient)},
+		Registry: registry, Namespaces: config.Namespaces, Delivery: config.Delivery, NamesAccounts: config.IdentityKubeconfig == "" || c.joined != "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
 		Lease:  types.NamespacedName{Namespace: config.LeaseNamespace, Name: leaseName},
 		Random: rand.Float64, Log: config.Log,
 	})

@@ -27,6 +27,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -38,6 +39,8 @@ type assembly struct {
 	o *Options
 	checked
 	client kubernetes.Interface
+	// objects reads objects of any kind.
+	objects dynamic.Interface
 	// usernames has the names of the cluster's service accounts outside of it.
 	usernames *usernames.Follower
 	// stored is the client of the storage in the cluster; nil: the storage is an etcd.
@@ -48,6 +51,8 @@ type assembly struct {
 	codecs serializer.CodecFactory
 	log    *slog.Logger
 	begun  *beginning
+	// fail ends the server with an error.
+	fail context.CancelCauseFunc
 }
 
 func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
@@ -101,6 +106,10 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 			go a.begin(hook, server, publisher.Nudge)
 			return nil
 		},
+		"keep-storage": func(hook genericapiserver.PostStartHookContext) error {
+			go a.keep(hook, server)
+			return nil
+		},
 		"follow-profiles": func(hook genericapiserver.PostStartHookContext) error {
 			go a.usernames.Run(hook)
 			return nil
@@ -124,12 +133,15 @@ func (a assembly) assemble(ctx context.Context) (*apiserver.Server, error) {
 	server, err = apiserver.New(apiserver.Config{
 		Generic: generic, Scheme: a.scheme, Codecs: a.codecs,
 		Issuer: a.issuer, Lifetime: a.lifetimes, Tokens: tokens,
-		ServiceAccounts: a.client.CoreV1(), Usernames: a.usernames, Recorder: recorder,
+		Core: a.client.CoreV1(), Objects: a.objects, Usernames: a.usernames, Recorder: recorder,
 		Keys:           a.operator(),
 		KeyRingChanged: publisher.Nudge,
 		Resumed:        a.begun.confirmed,
 	})
-	return server, err
+	if err != nil {
+		return nil, err
+	}
+	return server, a.own(ctx, server)
 }
 
 // issue is what is published, and when it changes next.

@@ -12,6 +12,7 @@ import (
 
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver"
+	keyringregistry "github.com/credence-id/credence/internal/apiserver/registry/keyring"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/publication"
 	"github.com/credence-id/credence/internal/identity"
@@ -27,6 +28,9 @@ const resumeBy = "an operator of the keys puts a backup back, or accepts the los
 
 // creating are the verbs that can create an object: a server-side apply is a patch.
 var creating = []string{"create", "patch"}
+
+// guarded are the resources of which nothing is created in a storage that was lost.
+var guarded = []string{"workloadidentities", "credentialsbindings"}
 
 // resumedFor is how long the consent that is stored in a ring counts: a backup keeps it, and must not give it again.
 const resumedFor = 24 * time.Hour
@@ -47,12 +51,12 @@ func (b *beginning) confirmed() {
 	}
 }
 
-// guard keeps identities from being created in a storage that was lost: those that were in it may come back.
+// guard keeps identities and bindings from being created in a storage that was lost: those that were in it may come back.
 func (b *beginning) guard(build func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(next http.Handler, config *genericapiserver.Config) http.Handler {
 		return build(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			info, ok := request.RequestInfoFrom(r.Context())
-			if why := b.empty.Load(); why != nil && ok && info.IsResourceRequest && slices.Contains(creating, info.Verb) && info.Resource == "workloadidentities" {
+			if why := b.empty.Load(); why != nil && ok && info.IsResourceRequest && slices.Contains(creating, info.Verb) && slices.Contains(guarded, info.Resource) {
 				status := apierrors.NewServiceUnavailable(*why).Status()
 				status.APIVersion, status.Kind = "v1", "Status"
 				w.Header().Set("Retry-After", "10")
@@ -90,6 +94,10 @@ func (a assembly) begin(ctx context.Context, server *apiserver.Server, begun fun
 		if err == nil {
 			a.begun.empty.Store(nil)
 			begun()
+			return
+		}
+		if foreign, ok := errors.AsType[*keyringregistry.Foreign](err); ok {
+			a.fail(a.refuse(foreign))
 			return
 		}
 		if text := err.Error(); text != said {

@@ -41,9 +41,9 @@ func TestNothingIsCreatedInALostStorage(t *testing.T) {
 		t.Errorf("with a storage: %d", got.Code)
 	}
 	b.empty.Store(&why)
-	for _, verb := range []string{"create", "patch"} { // a server-side apply creates, too
-		if got := ask(verb, "workloadidentities"); got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"message":"the storage is empty"`) {
-			t.Errorf("%s without: %d %s", verb, got.Code, got.Body)
+	for _, creation := range [][2]string{{"create", "workloadidentities"}, {"patch", "workloadidentities"}, {"create", "credentialsbindings"}} { // a server-side apply creates, too
+		if got := ask(creation[0], creation[1]); got.Code != http.StatusServiceUnavailable || !strings.Contains(got.Body.String(), `"message":"the storage is empty"`) {
+			t.Errorf("%v without: %d %s", creation, got.Code, got.Body)
 		}
 	}
 	for _, other := range [][2]string{{"list", "workloadidentities"}, {"create", "keyrings"}} {

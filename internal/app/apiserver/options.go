@@ -30,6 +30,7 @@ type Options struct {
 	Recommended *genericoptions.RecommendedOptions
 
 	Issuer           string
+	TakeOverFrom     string
 	GardenID         string
 	Lifetimes        identity.Lifetimes
 	KeysDir          string
@@ -98,6 +99,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	documents.StringVar(&o.PublishDir, "publish-dir", o.PublishDir, "Folder that the discovery documents are written to.")
 	storage := sets.FlagSet("etcd")
 	storage.StringVar(&o.Storage, "storage", o.Storage, "Where objects are stored: "+inCluster+" (records in the API of the cluster that serves this server), "+inEtcd+" (--etcd-servers) or "+embedded+" (--etcd-data-dir). Defaults to the one whose flag is given.")
+	storage.StringVar(&o.TakeOverFrom, "take-over-from", o.TakeOverFrom, "The issuer of an installation that is gone for good, whose storage is to be this one's. The storage of any other installation is refused.")
 	storage.StringVar(&o.EtcdDataDir, "etcd-data-dir", o.EtcdDataDir, "Folder of the embedded etcd, which listens on a unix socket in it. Used where --etcd-servers is not given.")
 	tracing.AddFlag(sets.FlagSet("tracing"), &o.TracingConfig)
 	o.Recommended.Etcd.AddFlags(storage)
@@ -113,7 +115,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 
 // checked are the options whose text has become a value.
 type checked struct {
-	issuer                              identity.Issuer
+	issuer, former                      identity.Issuer
 	lifetimes                           identity.Lifetimes
 	configMap, keysSecret, signerLedger types.NamespacedName
 	settings                            keys.Settings
@@ -128,6 +130,11 @@ func (o *Options) check() (checked, error) {
 		errs = append(errs, errors.New("--issuer is required: the https URL at which relying parties find the discovery documents"))
 	} else if c.issuer, err = identity.ParseIssuer(o.Issuer); err != nil {
 		errs = append(errs, fmt.Errorf("--issuer: %w", err))
+	}
+	if o.TakeOverFrom != "" {
+		if c.former, err = identity.ParseIssuer(o.TakeOverFrom); err != nil {
+			errs = append(errs, fmt.Errorf("--take-over-from: %w", err))
+		}
 	}
 	if c.lifetimes, err = o.Lifetimes.Complete(); err != nil {
 		errs = append(errs, fmt.Errorf("--token-min-duration, --token-default-duration, --token-max-duration: %w", err))

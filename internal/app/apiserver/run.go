@@ -40,7 +40,11 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 	if err != nil {
 		return fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
-	names, err := usernamesOf(config, log)
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client of the Kubernetes API: %w", err)
+	}
+	names, err := usernames.New(objects, log)
 	if err != nil {
 		return err
 	}
@@ -72,7 +76,7 @@ func Run(ctx context.Context, o *Options, scheme *runtime.Scheme, codecs seriali
 			return err
 		}
 	}
-	a := assembly{o: o, stored: stored, checked: c, client: client, usernames: names, keySource: source, traces: traces, scheme: scheme, codecs: codecs, log: log}
+	a := assembly{o: o, fail: cancel, stored: stored, checked: c, client: client, objects: objects, usernames: names, keySource: source, traces: traces, scheme: scheme, codecs: codecs, log: log}
 	server, err := a.assemble(ctx)
 	if err != nil {
 		return err
@@ -104,15 +108,6 @@ func recordsOf(ctx context.Context, o *Options, traces *tracing.Provider) (rest.
 	defer cancel()
 	records := client.CoreV1().RESTClient()
 	return records, cluster.Await(ctx, records)
-}
-
-// usernamesOf returns what follows the usernames of the cluster's service accounts.
-func usernamesOf(cluster *rest.Config, log *slog.Logger) (*usernames.Follower, error) {
-	client, err := dynamic.NewForConfig(cluster)
-	if err != nil {
-		return nil, fmt.Errorf("make client of the Kubernetes API: %w", err)
-	}
-	return usernames.New(client, log)
 }
 
 // clusterOf returns how the Kubernetes API is reached, without a limit of our own: it would be shared by all callers. Their requests

@@ -15,15 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/app/serving/election"
+	"github.com/credence-id/credence/internal/app/serving/eventing"
 	"github.com/credence-id/credence/internal/certificates"
 	"github.com/credence-id/credence/internal/certificates/keeper"
 	"github.com/credence-id/credence/internal/registration"
@@ -106,15 +104,12 @@ func connect(cluster *rest.Config) (c clients, err error) {
 }
 
 func newKeeper(ctx context.Context, c Config, wanted []certificates.Wanted, api clients, registry prometheus.Registerer) (*keeper.Keeper, error) {
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: api.client.CoreV1().Events("")})
-	context.AfterFunc(ctx, broadcaster.Shutdown)
 	return keeper.New(keeper.Needs{
 		Namespace: c.Namespace,
 		Secrets:   api.client.CoreV1().Secrets(c.Namespace),
 		Objects:   api.objects,
 		Metadata:  api.changes,
-		Events:    broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: certificates.Own}),
+		Events:    eventing.NewRecorder(ctx, api.client, certificates.Own),
 		Wanted:    wanted,
 		Settings:  certificates.Settings{AuthorityLifetime: c.AuthorityLifetime, Overlap: c.Overlap},
 		Now:       time.Now,

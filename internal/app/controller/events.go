@@ -1,15 +1,11 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
@@ -19,15 +15,6 @@ import (
 
 // events are the cluster's Events on the KeyRing; as it has no namespace, they are in the namespace default.
 type events struct{ recorder record.EventRecorder }
-
-func startEvents(ctx context.Context, client kubernetes.Interface) events {
-	scheme := runtime.NewScheme()
-	_ = v1alpha1.AddToScheme(scheme) // it only adds the types that the recorder must name
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	context.AfterFunc(ctx, broadcaster.Shutdown)
-	return events{broadcaster.NewRecorder(scheme, corev1.EventSource{Component: "credence-controller"})}
-}
 
 // reasons of events, by what happened to a key.
 var reasons = map[keys.EventKind]string{

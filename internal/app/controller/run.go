@@ -12,8 +12,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
+	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/app/serving/election"
+	"github.com/credence-id/credence/internal/app/serving/eventing"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/keys"
 	"github.com/credence-id/credence/internal/keyring/keystore"
@@ -54,7 +56,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	registry := serving.NewRegistry()
 	recorder := keyring.NewRecorder(registry, time.Now)
-	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder, events: startEvents(ctx, client)}
+	r := &reconciler{issuer: c.issuer, rings: rings, look: look, log: c.Log, recorder: recorder, events: events{eventing.NewRecorder(ctx, client, "credence-controller", v1alpha1.AddToScheme)}}
 	remembering := &keyring.Remembering{Store: store, Outside: r.remembered(c, client)}
 	r.past = remembering.Past
 	keeper := keyring.NewKeeper(keyring.Keeping{

@@ -12,9 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -27,6 +25,7 @@ import (
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/app/serving/eventing"
 	apicluster "github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/profile/username"
 	"github.com/credence-id/credence/internal/profiles"
@@ -43,6 +42,7 @@ type Config struct {
 	LeaseNamespace     string // empty: credence-system
 	UsernameTemplate   string // empty: username.DefaultTemplate
 	ClusterName        string // empty: the uid of the namespace kube-system
+	Drift              drift.Periods
 	serving.Health
 	Log *slog.Logger
 }
@@ -58,6 +58,9 @@ const component = "credence-profiles"
 // Run runs the controllers until ctx is done. An error is a configuration that cannot work, or the loss of leadership.
 func Run(ctx context.Context, config Config) error {
 	if err := config.Health.Complete(); err != nil {
+		return serving.Usage(err)
+	}
+	if err := config.Drift.Validate(); err != nil {
 		return serving.Usage(err)
 	}
 	// The libraries below log to our handler.
@@ -87,7 +90,8 @@ func Run(ctx context.Context, config Config) error {
 	process, err := profiles.New(profiles.Config{
 		Cluster:     cluster,
 		Lease:       types.NamespacedName{Namespace: cmp.Or(config.LeaseNamespace, defaultLeaseNamespace), Name: component},
-		Controllers: controllers(startEvents(ctx, client), registry, both, looks, usernames, config.Log),
+		Controllers: controllers(eventing.NewRecorder(ctx, client, component, accounts.AddToScheme), registry, both, looks, config.Drift, usernames, config.Log),
+		Followed:    namespaces.Followed(),
 		Log:         config.Log,
 	})
 	if err != nil {
@@ -130,12 +134,12 @@ func (c Config) usernames(ctx context.Context, client corev1client.NamespacesGet
 }
 
 // controllers are all that run.
-func controllers(events record.EventRecorder, registry prometheus.Registerer, both apicluster.Both, looks flowcontrol.RateLimiter, usernames username.Template, log *slog.Logger) []profiles.Controller {
+func controllers(events record.EventRecorder, registry prometheus.Registerer, both apicluster.Both, looks flowcontrol.RateLimiter, periods drift.Periods, usernames username.Template, log *slog.Logger) []profiles.Controller {
 	return []profiles.Controller{
 		&profiles.Statuses{Usernames: usernames, Events: events, Metrics: registry, Log: log},
 		&guards.Guards{},
 		&namespaces.Controller{Log: log, Now: time.Now},
-		&drift.Controller{Clusters: both, Limiter: looks, Events: events, Recorder: drift.NewRecorder(registry), Clock: clock.RealClock{}, Log: log},
+		&drift.Controller{Clusters: both, Limiter: looks, Periods: periods, Events: events, Recorder: drift.NewRecorder(registry), Clock: clock.RealClock{}, Log: log},
 	}
 }
 
@@ -168,14 +172,3 @@ const (
 	lookBurst   = 10
 	lookTimeout = 30 * time.Second
 )
-
-// startEvents writes Events until ctx is done.
-func startEvents(ctx context.Context, client kubernetes.Interface) record.EventRecorder {
-	scheme := runtime.NewScheme()
-	_ = corev1.AddToScheme(scheme) // they only add the types that the recorder must name
-	_ = accounts.AddToScheme(scheme)
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.CoreV1().Events("")})
-	context.AfterFunc(ctx, broadcaster.Shutdown)
-	return broadcaster.NewRecorder(scheme, corev1.EventSource{Component: component})
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/tokenexchange"
+	"github.com/credence-id/credence/internal/tokenendpoint"
 )
 
 type exchange struct {
@@ -18,7 +19,7 @@ func tokenExchangeFlags(flags *pflag.FlagSet) Settings {
 	e := &exchange{}
 	flags.StringVar(&e.source.Endpoint, "endpoint", "", "The URL of the authorization server's token endpoint")
 	flags.StringVar(&e.source.SubjectTokenFile, "subject-token-file", "", "The file with the token that is exchanged; it is read anew each time")
-	flags.StringVar(&e.source.SubjectTokenType, "subject-token-type", tokenexchange.JWT, "The type of that token")
+	flags.StringVar(&e.source.SubjectTokenType, "subject-token-type", tokenendpoint.JWT, "The type of that token")
 	flags.StringVar(&e.source.RequestedTokenType, "requested-token-type", "", "The type of token to request; default: what the server chooses")
 	flags.StringArrayVar(&e.source.Resources, "resource", nil, "A URI that the new token is for; may be repeated")
 	flags.StringArrayVar(&e.source.Audiences, "audience", nil, "An audience of the new token; may be repeated")

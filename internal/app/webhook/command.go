@@ -46,6 +46,7 @@ A review that can't be decided is answered with code 500, which is never a refus
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose pods and Secrets are reviewed (default: the cluster that this pod runs in)")
 	flags.StringVar(&config.IdentityKubeconfig, "identity-kubeconfig", "", "kubeconfig file of the cluster that has the identities (default: the same cluster)")
+	serving.AddDelivery(flags, &config.Delivery)
 	flags.StringVar(&config.BindAddress, "bind-address", defaultBindAddress, "IP address to listen on")
 	flags.IntVar(&config.Port, "port", defaultPort, "port to answer reviews on; 0 takes a free one")
 	flags.IntVar(&config.HealthPort, "health-port", 0, "port of /livez, /readyz and /metrics, with the same certificate; 0: none")

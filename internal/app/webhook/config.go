@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/admission/webhook"
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/delivery/rights"
 )
 
@@ -15,6 +16,8 @@ import (
 type Config struct {
 	Kubeconfig         string // of the cluster whose pods are admitted; empty: the pod's own
 	IdentityKubeconfig string // of the cluster that has the identities; empty: the same
+
+	Delivery string // how tokens come to pods of namespaces that do not choose; empty: by Secrets
 
 	BindAddress       string // empty: 127.0.0.1
 	Port              int    // 0: a free one
@@ -60,6 +63,9 @@ func (c Config) check() (Config, error) {
 	}
 	if _, err := webhook.ParseEnforcement(c.GMSA.Enforcement); err != nil {
 		return c, fmt.Errorf("--gmsa-enforcement %w", err)
+	}
+	if err := serving.CheckDelivery(c.Delivery, c.IdentityKubeconfig); err != nil {
+		return c, err
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

@@ -23,6 +23,8 @@ type api struct{ allowed bool }
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.Method + " " + r.URL.Path {
+	case "GET /api/v1/namespaces/orchard":
+		fmt.Fprint(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"orchard"}}`)
 	case "GET /api/v1/namespaces/orchard/serviceaccounts/app":
 		fmt.Fprint(w, `{"kind":"ServiceAccount","apiVersion":"v1","metadata":{"name":"app","namespace":"orchard","annotations":{"identity.credence.dev/workload-identities":"banana"}}}`)
 	case "GET /apis/authentication.gardener.cloud/v1alpha1/namespaces/orchard/workloadidentities/banana":
