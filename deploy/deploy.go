@@ -27,7 +27,37 @@ const (
 	GMSARequireUser Option = "gmsa-require-user" // --gmsa-require-user of the webhook
 	ReviewPaths     Option = "review-paths"      // the webhook without --client-ca-file
 	Certificates    Option = "certificates"      // credence-server certificates, which credence up has no need of
+	// ImageCredentials is for nodes whose kubelets run credence-image-credentials: --image-registries of credence up.
+	ImageCredentials Option = "image-credentials"
 )
+
+// File is a file of manifests, such as base/50-agent.yaml, with its objects.
+type File struct {
+	Name    string
+	Objects []*unstructured.Unstructured
+}
+
+// Files returns all manifests, those of all options among them.
+func Files() ([]File, error) {
+	var all []File
+	for _, pattern := range []string{"base/*.yaml", "options/*.yaml"} {
+		names, err := fs.Glob(files, pattern)
+		if err != nil {
+			return nil, fmt.Errorf("list manifests: %w", err)
+		}
+		for _, name := range names {
+			objects, err := read([]string{name})
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, File{name, objects})
+		}
+	}
+	return all, nil
+}
+
+// landscapes are options for clusters with the API of another project: an admin applies them, and no component has a flag for them.
+var landscapes = []string{"options/cluster-api.yaml", "options/gardener-extensions.yaml", "options/gardener.yaml"}
 
 // Manifests returns the objects to apply, ordered: what is always installed, and what belongs to options. Each call returns new
 // objects.
@@ -42,14 +72,14 @@ func Manifests(options ...Option) ([]*unstructured.Unstructured, error) {
 	return read(names)
 }
 
-// Others returns the objects of the options that are not chosen.
+// Others returns the objects of the options that belong to flags and are not chosen.
 func Others(chosen ...Option) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(files, "options/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("list manifests: %w", err)
 	}
 	return read(slices.DeleteFunc(names, func(name string) bool {
-		return slices.ContainsFunc(chosen, func(o Option) bool { return o.file() == name })
+		return slices.Contains(landscapes, name) || slices.ContainsFunc(chosen, func(o Option) bool { return o.file() == name })
 	}))
 }
 

@@ -50,7 +50,7 @@ func TestAggregatedRolesNeitherCreateTokensNorUse(t *testing.T) {
 				continue
 			}
 			for _, resource := range rule.Resources {
-				if resource != "workloadidentities" && !slices.Equal(rule.APIGroups, []string{"accounts.credence.dev"}) {
+				if !slices.Contains([]string{"workloadidentities", "credentialsbindings"}, resource) && !slices.Equal(rule.APIGroups, []string{"accounts.credence.dev"}) {
 					t.Errorf("ClusterRole %s gives people rights on %s", name, resource)
 				}
 			}
@@ -73,7 +73,7 @@ var roleBindings = map[string][][]string{
 		{"bind", "clusterroles", "credence:agent:secrets", "credence:webhook:pods"},
 	},
 	"credence:profiles:namespaces:base": {
-		{"create", "patch", "rolebindings"},
+		{"list", "watch", "create", "patch", "rolebindings"},
 		{"bind", "clusterroles", "credence:agent:identities", "credence:accounts:default"},
 	},
 	"credence:agent:cluster": {
@@ -132,6 +132,35 @@ func TestComponentsHaveNoDangerousRights(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The API server evaluates every policy of the cluster, and reads the parameters of each: where it may not list them, it tries again for ever.
+func TestAPIServerReadsParametersOfPolicies(t *testing.T) {
+	files, err := deploy.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := clusterRoles(t)["credence:apiserver"].Rules
+	kinds := 0
+	for _, file := range files {
+		for _, object := range file.Objects {
+			kind, _, _ := unstructured.NestedString(object.Object, "spec", "paramKind", "kind")
+			version, _, _ := unstructured.NestedString(object.Object, "spec", "paramKind", "apiVersion")
+			if kind == "" {
+				continue
+			}
+			kinds++
+			group, _, _ := strings.Cut(version, "/")
+			if !slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.APIGroups, group) && slices.Contains(rule.Resources, strings.ToLower(kind)+"s") && slices.Equal(rule.Verbs, []string{"get", "list", "watch"})
+			}) {
+				t.Errorf("%s: the API server may not list %s of %s, the parameters of policy %s", file.Name, kind, version, object.GetName())
+			}
+		}
+	}
+	if kinds == 0 {
+		t.Error("no policy has parameters")
 	}
 }
 

@@ -87,6 +87,15 @@ capabilities: {drop: [ALL]}
 {{- if and (eq .Values.certificates.source "credence") (or .Values.identities.enabled (include "credence.webhook" .)) }}true{{ end }}
 {{- end }}
 
+{{/* The annotations by which authorities are written into webhooks and APIServices; context: root, component. */}}
+{{- define "credence.injection" -}}
+{{- $made := dict }}
+{{- if eq .root.Values.certificates.source "cert-manager" }}
+{{- $_ := set $made "cert-manager.io/inject-ca-from" (printf "%s/credence-%s" .root.Release.Namespace .component) }}
+{{- end }}
+{{- toYaml (merge $made .root.Values.certificates.injectionAnnotations) }}
+{{- end }}
+
 {{/* The manifests that belong to what is enabled; context: the root. */}}
 {{- define "credence.files" -}}
 - base/10-namespace.yaml
@@ -122,6 +131,7 @@ capabilities: {drop: [ALL]}
 {{- if not .Values.workloads.identityKubeconfigSecret }}
 - base/57-identities-of-this-cluster.yaml
 {{- end }}
+- base/58-node.yaml
 {{- end }}
 {{- if .Values.gmsa.enabled }}
 - base/60-gmsa.yaml
@@ -140,6 +150,9 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- if include "credence.certificates" . }}
 - options/certificates.yaml
+{{- end }}
+{{- if .Values.imageCredentials.audience }}
+- options/image-credentials.yaml
 {{- end }}
 {{- end }}
 
@@ -214,6 +227,7 @@ agent:
   - agent
   - --bind-address=0.0.0.0
   - --health-port=7447
+  - --delivery={{ $v.workloads.delivery }}
   {{- if $v.workloads.identityKubeconfigSecret }}
   - --identity-kubeconfig=/identities/agent.kubeconfig
   {{- end }}
@@ -239,6 +253,12 @@ profiles:
   {{- with $v.profiles.clusterName }}
   - --cluster-name={{ . }}
   {{- end }}
+  {{- with $v.profiles.driftInterval }}
+  - --drift-interval={{ . }}
+  {{- end }}
+  {{- with $v.profiles.driftPace }}
+  - --drift-pace={{ . }}
+  {{- end }}
   {{- if $v.workloads.identityKubeconfigSecret }}
   - --identity-kubeconfig=/identities/webhook.kubeconfig
   {{- end }}
@@ -254,6 +274,7 @@ webhook:
   - --bind-address=0.0.0.0
   - --port=7448
   - --health-port=7449
+  - --delivery={{ $v.workloads.delivery }}
   {{- if $v.gmsa.enabled }}
   - --gmsa-enforcement={{ $v.gmsa.enforcement }}
   {{- else }}
@@ -317,6 +338,19 @@ certificates:
 {{- else if and $v.workloads.enabled (not $v.workloads.identityKubeconfigSecret) }}
 {{- fail "workloads.identityKubeconfigSecret: missing: with identities.enabled=false, the agent and the webhook need a kubeconfig for the cluster that has the identities" }}
 {{- end }}
+{{- $driver := or $v.node.enabled (eq $v.workloads.delivery "csi") }}
+{{- if and $driver (not $v.workloads.enabled) }}
+{{- fail "node.enabled, workloads.delivery: have no effect with workloads.enabled=false: no pod gets identities" }}
+{{- end }}
+{{- if and $driver $v.workloads.identityKubeconfigSecret }}
+{{- fail "node.enabled, workloads.delivery: another cluster can't verify the tokens of this cluster's pods, as volumes that are not stored need: leave them out, or workloads.identityKubeconfigSecret" }}
+{{- end }}
+{{- if and (eq $v.workloads.delivery "csi") (not $v.node.enabled) }}
+{{- fail "workloads.delivery: csi needs the driver on the nodes: set node.enabled=true" }}
+{{- end }}
+{{- if and $v.imageCredentials.audience (not $v.identities.enabled) }}
+{{- fail "imageCredentials.audience: has no effect with identities.enabled=false: the API of another cluster can't verify the tokens of this cluster's pods" }}
+{{- end }}
 {{- if not (or $v.identities.enabled $v.workloads.enabled $v.gmsa.enabled) }}
 {{- fail "nothing is enabled: set one of identities.enabled, workloads.enabled and gmsa.enabled" }}
 {{- end }}
@@ -333,6 +367,9 @@ certificates:
 {{- if and $component.service (ge (int $pod.preStopSeconds) (int $pod.terminationGracePeriodSeconds)) }}
 {{- fail (printf "preStopSeconds: %d of %s counts towards terminationGracePeriodSeconds, which is %d: want less" (int $pod.preStopSeconds) $name (int $pod.terminationGracePeriodSeconds)) }}
 {{- end }}
+{{- end }}
+{{- if and (eq $v.certificates.source "cert-manager") (not $v.certificates.issuerRef.name) }}
+{{- fail "certificates.issuerRef.name: missing: the Issuer or ClusterIssuer of cert-manager that signs" }}
 {{- end }}
 {{- if and (eq $v.storage.type "etcd") (not $v.storage.etcd.servers) }}
 {{- fail "storage.etcd.servers: missing: the URLs of the etcd cluster" }}
