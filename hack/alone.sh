@@ -12,4 +12,5 @@ cp go.mod go.sum "$scratch"
 if grep -q credence-id/credence/execcredential\  go.mod; then
   go mod edit -replace="github.com/credence-id/credence/execcredential=$root/execcredential" "$scratch/go.mod"
 fi
-GOFLAGS="${GOFLAGS:-} -modfile=$scratch/go.mod" go "$@"
+# An entry with spaces is quoted.
+GOFLAGS="${GOFLAGS:-} '-modfile=$scratch/go.mod'" go "$@"

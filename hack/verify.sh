@@ -4,6 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 fail() { echo "verify: $*" >&2; exit 1; }
+# A compiler is done before its memory needs to be collected: see hack/build.sh.
+vet() { GOGC=off GOMEMLIMIT=1GiB go vet "$@"; }
 
 echo "verify: format"
 unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go'))
@@ -18,7 +20,7 @@ for module in $importable; do
   hack/alone.sh "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy, run hack/alone.sh $module mod tidy -diff"
   hack/alone.sh "$module" mod verify >/dev/null || fail "modules of $module do not match go.sum"
 done
-for module in . devcluster release tools test/alerts test/alerts/prometheus test/bench test/install test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
+for module in . devcluster release tools test/alerts test/alerts/prometheus test/bench test/csi test/e2e/registry test/install test/install/certmanager test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
   (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module do not match go.sum"
 done
@@ -27,14 +29,14 @@ echo "verify: versions of modules"
 hack/modules.sh | (cd release && go run . modules --source ..) || fail "take other versions, or add the line to hack/refused.txt with its reason"
 
 echo "verify: vet"
-go vet $ours
-(cd devcluster && go vet ./...)
+vet $ours
+(cd devcluster && vet ./...)
 for module in $importable; do
   hack/alone.sh "$module" build ./...
   hack/alone.sh "$module" vet ./...
 done
 for os in darwin windows; do
-  GOOS=$os go vet github.com/credence-id/credence/api/... ./cmd/credence/... ./cmd/credence-credential/... ./internal/identity/... ./internal/issuer/... ./internal/keyring/keys/... ./internal/relyingparty/... ./internal/discovery/... github.com/credence-id/credence/execcredential/... ./internal/credential/... ./internal/securitycontext/... ./internal/gmsa/... ./internal/app/cli/... ./internal/app/up/...
+  GOOS=$os vet github.com/credence-id/credence/api/... ./cmd/credence/... ./cmd/credence-credential/... ./internal/identity/... ./internal/issuer/... ./internal/keyring/keys/... ./internal/relyingparty/... ./internal/discovery/... github.com/credence-id/credence/execcredential/... ./internal/credential/... ./internal/securitycontext/... ./internal/gmsa/... ./internal/app/cli/... ./internal/app/up/... ./cmd/credence-node/... ./internal/node/... ./internal/app/node/... ./cmd/credence-image-credentials/... ./internal/registry/... ./internal/app/imagecredentials/...
 done
 
 echo "verify: lint"
@@ -54,26 +56,29 @@ done
 [ -z "$stale" ] || fail "generated code was stale and has been made anew, commit:$stale"
 
 echo "verify: alerts"
-(cd test/alerts && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./... && go test -count=1 ./...)
+(cd test/alerts && vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./... && go test -count=1 ./...)
 
 echo "verify: benchmarks"
-(cd test/bench && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
+(cd test/bench && vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
 
 echo "verify: releases"
-(cd release && go vet ./... && go tool -modfile=../tools/go.mod staticcheck ./...)
+(cd release && vet ./... && go tool -modfile=../tools/go.mod staticcheck ./...)
 
 echo "verify: the chart"
-(cd test/install && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
+(cd test/install && vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
+
+echo "verify: the CSI suite"
+(cd test/csi && vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
 
 echo "verify: SDKs"
-(cd test/sdk && go vet ./... && GOOS=darwin go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
+(cd test/sdk && vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
 
 echo "verify: Kubernetes' own rules"
-(cd test/securitycontext && go vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
+(cd test/securitycontext && vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./...)
 
 echo "verify: keys in devices"
 command -v "${CC:-gcc}" >/dev/null || fail "test/pkcs11 needs cgo, and so a C compiler: install gcc, or name yours in CC"
-(cd test/pkcs11 && go vet ./... && CGO_ENABLED=1 go vet ./... && CGO_ENABLED=1 go tool -modfile=../../tools/go.mod staticcheck ./...)
+(cd test/pkcs11 && vet ./... && CGO_ENABLED=1 vet ./... && CGO_ENABLED=1 go tool -modfile=../../tools/go.mod staticcheck ./...)
 
 echo "verify: import rules"
 go test -count=1 ./test/arch

@@ -13,12 +13,27 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// clients are the programs that people run on their own machines.
-var clients = []string{"credence", "credence-credential"}
+// A parcel is the programs of one archive for each platform.
+type parcel struct {
+	// name is what names of the archives begin with.
+	name     string
+	programs []string
+	// os is the only operating system of the programs; empty: all.
+	os string
+}
 
-// makeArchives builds an archive of the client programs for each platform into out, with their SBOMs, the packaged chart, and
+var parcels = []parcel{
+	// Programs that people run on their own machines.
+	{name: "credence", programs: []string{"credence", "credence-credential"}},
+	// The program that kubelets run.
+	{name: "credence-image-credentials", programs: []string{"credence-image-credentials"}, os: "linux"},
+}
+
+// makeArchives builds the archives of all parcels for each platform into out, with SBOMs of their programs, the packaged chart, and
 // checksums.txt.
 func makeArchives(ctx context.Context, progress io.Writer, source, out string, platforms []string) error {
 	scratch, err := os.MkdirTemp("", "credence-release-")
@@ -36,61 +51,72 @@ func makeArchives(ctx context.Context, progress io.Writer, source, out string, p
 		sums = append(sums, fmt.Sprintf("%x  %s\n", sha256.Sum256(archive), called))
 		return writeFile(out, called, archive)
 	}
-	for i, each := range platforms {
+	var chart bool
+	for _, each := range platforms {
 		platform, err := parsePlatform(each)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(progress, "building for %s\n", each)
-		programs, err := build(ctx, source, filepath.Join(scratch, platform.OS+platform.Architecture), platform, clients...)
-		if err != nil {
-			return err
-		}
-		of, err := readLicenses(ctx, source, programs)
-		if err != nil {
-			return err
-		}
-		at, err := programs[0].commitTime()
-		if err != nil {
-			return err
-		}
-		entries := []entry{{name: "LICENSE", mode: 0o644, data: license}}
-		for _, p := range programs {
-			content, err := os.ReadFile(p.file)
+		for _, b := range parcels {
+			if b.os != "" && b.os != platform.OS {
+				continue
+			}
+			programs, err := build(ctx, source, filepath.Join(scratch, platform.OS+platform.Architecture), platform, b.programs...)
 			if err != nil {
 				return err
 			}
-			document, err := sbom(p, of, at)
+			at, err := programs[0].commitTime()
 			if err != nil {
 				return err
 			}
-			entries = append(entries, entry{name: filepath.Base(p.file), mode: 0o755, data: content}, entry{name: p.name + ".cdx.json", mode: 0o644, data: document})
-		}
-		pack, extension := tarGzip, ".tar.gz"
-		if platform.OS == "windows" {
-			pack, extension = zipped, ".zip"
-		}
-		archive, err := pack(entries, at)
-		if err != nil {
-			return err
-		}
-		called := fmt.Sprintf("credence_%s_%s_%s%s", programs[0].version(), platform.OS, platform.Architecture, extension)
-		if err := write(called, archive); err != nil {
-			return err
-		}
-		if i > 0 {
-			continue
-		}
-		called, chart, err := packChart(source, programs[0], at)
-		if err != nil {
-			return err
-		}
-		if err := write(called, chart); err != nil {
-			return err
+			called, archive, err := packPrograms(ctx, source, b.name, programs, platform, license, at)
+			if err != nil {
+				return err
+			}
+			if err := write(called, archive); err != nil {
+				return err
+			}
+			if chart {
+				continue
+			}
+			if called, archive, err = packChart(source, programs[0], at); err != nil {
+				return err
+			}
+			if err := write(called, archive); err != nil {
+				return err
+			}
+			chart = true
 		}
 	}
 	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[66:], b[66:]) })
 	return writeFile(out, "checksums.txt", []byte(strings.Join(sums, "")))
+}
+
+// packPrograms makes the archive of a parcel for a platform.
+func packPrograms(ctx context.Context, source, name string, programs []program, platform v1.Platform, license []byte, at time.Time) (called string, archive []byte, err error) {
+	of, err := readLicenses(ctx, source, programs)
+	if err != nil {
+		return "", nil, err
+	}
+	entries := []entry{{name: "LICENSE", mode: 0o644, data: license}}
+	for _, p := range programs {
+		content, err := os.ReadFile(p.file)
+		if err != nil {
+			return "", nil, err
+		}
+		document, err := sbom(p, of, at)
+		if err != nil {
+			return "", nil, err
+		}
+		entries = append(entries, entry{name: filepath.Base(p.file), mode: 0o755, data: content}, entry{name: p.name + ".cdx.json", mode: 0o644, data: document})
+	}
+	pack, extension := tarGzip, ".tar.gz"
+	if platform.OS == "windows" {
+		pack, extension = zipped, ".zip"
+	}
+	archive, err = pack(entries, at)
+	return fmt.Sprintf("%s_%s_%s_%s%s", name, programs[0].version(), platform.OS, platform.Architecture, extension), archive, err
 }
 
 func tarGzip(entries []entry, at time.Time) ([]byte, error) {

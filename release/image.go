@@ -28,9 +28,11 @@ const bin = "/usr/local/bin"
 
 // descriptions are the labels of images, and the list of them.
 var descriptions = map[string]string{
-	"credence-server":    "The servers of Credence: API server, controller, agent, webhook, binder, profiles, signer",
-	"credence-discovery": "The server of OIDC discovery documents of Credence",
-	"credence":           "The command line of Credence",
+	"credence-server":            "The servers of Credence: API server, controller, agent, webhook, binder, profiles, signer",
+	"credence-discovery":         "The server of OIDC discovery documents of Credence",
+	"credence-node":              "The part of Credence on each node",
+	"credence-image-credentials": "The image credential provider of Credence for kubelets, which copies itself onto a node",
+	"credence":                   "The command line of Credence",
 }
 
 // image makes the image of a program for a platform: nothing but the program, the certificate authorities of the web, and a user.

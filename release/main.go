@@ -57,7 +57,7 @@ Credentials are those of "docker login".`,
 
 	archives := &cobra.Command{
 		Use:   "archives",
-		Short: "Build the archives of the client programs, with SBOMs and checksums",
+		Short: "Build the archives of the client programs and of the kubelets' program, with SBOMs and checksums",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return makeArchives(c.Context(), c.OutOrStdout(), source, out, platforms)

@@ -199,10 +199,14 @@ func TestArchives(t *testing.T) {
 		}
 		archives[called] = files(t, compressed)
 	}
-	if len(archives) != 2 {
-		t.Fatalf("checksums.txt has %q, want an archive and the chart", slices.Sorted(maps.Keys(archives)))
+	if len(archives) != 3 {
+		t.Fatalf("checksums.txt has %q, want an archive of clients, one of a kubelet's program, and the chart", slices.Sorted(maps.Keys(archives)))
 	}
 	for called, of := range archives {
+		if strings.HasPrefix(called, "credence-image-credentials_") {
+			ofKubelet(t, called, of)
+			continue
+		}
 		if strings.HasPrefix(called, "credence-") {
 			version := strings.TrimSuffix(strings.TrimPrefix(called, "credence-"), ".tgz")
 			for _, line := range []string{`version: "` + version + `"`, `appVersion: "v` + version + `"`} {
@@ -235,6 +239,28 @@ func TestArchives(t *testing.T) {
 		if version.Revision != strings.TrimSpace(head(t)) || "credence_"+version.Version+"_linux_amd64.tar.gz" != called {
 			t.Errorf("credence version of %s prints %s", called, printed)
 		}
+	}
+}
+
+// ofKubelet checks the archive of the program that a kubelet runs, and runs it where there is nothing else.
+func ofKubelet(t *testing.T, called string, of map[string][]byte) {
+	t.Helper()
+	if want := []string{"LICENSE", "credence-image-credentials", "credence-image-credentials.cdx.json"}; !slices.Equal(slices.Sorted(maps.Keys(of)), want) {
+		t.Errorf("%s has the files %q, want %q", called, slices.Sorted(maps.Keys(of)), want)
+	}
+	folder := t.TempDir()
+	program := filepath.Join(folder, "credence-image-credentials")
+	if err := os.WriteFile(program, of["credence-image-credentials"], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, arguments := range [][]string{{"install", "--to", filepath.Join(folder, "providers")}, {"--version"}} {
+		command := exec.Command(program, arguments...)
+		command.Dir, command.Env = folder, []string{"PATH="}
+		printed, err := command.CombinedOutput()
+		if err != nil || arguments[0] == "--version" && !strings.Contains(called, "_"+strings.Fields(string(printed))[1]+"_linux_") {
+			t.Errorf("%s of %s: %v: %s", arguments[0], called, err, printed)
+		}
+		program = filepath.Join(folder, "providers", "credence-image-credentials")
 	}
 }
 
