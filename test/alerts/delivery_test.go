@@ -49,6 +49,23 @@ func deliveryScenarios() []scenario {
 			`credence_agent_failures_total{cause="use_denied",instance="a"} 0+1x45`,
 		}, nil},
 
+		{"CredenceContextDeliveriesFailing", "each of the states, of the agent that works", []string{
+			`credence_agent_context_deliveries{state="delivered",instance="a"} 9x30`,
+			`credence_agent_context_deliveries{state="waiting",instance="a"} 1x30`,
+			`credence_agent_context_deliveries{state="not_enabled",instance="a"} 0x4 3x30`,
+			`credence_agent_context_deliveries{state="not_own",instance="a"} 1x30`,
+			`credence_agent_context_deliveries{state="not_written",instance="a"} 1x30`,
+			`credence_agent_context_deliveries{state="not_enabled",instance="b"} 0x35`,
+		}, map[string]time.Duration{
+			`{state="waiting"}`: 15 * time.Minute, `{state="not_enabled"}`: 20 * time.Minute, `{state="not_own"}`: 15 * time.Minute, `{state="not_written"}`: 15 * time.Minute,
+		}},
+		{"CredenceContextDeliveriesFailing", "delivered, for a while, and mistakes in objects", []string{
+			`credence_agent_context_deliveries{state="delivered",instance="a"} 9x30`,
+			`credence_agent_context_deliveries{state="not_enabled",instance="a"} 1x10 0x5 1x10 0x5`,
+			`credence_agent_context_deliveries{state="problem",instance="a"} 1x30`,
+			`credence_agent_context_deliveries{state="conflict",instance="a"} 1x30`,
+		}, nil},
+
 		{"CredenceSecretsAskInVain", "each of the causes, once", []string{
 			`credence_agent_failures_total{cause="annotation_invalid",instance="a"} 0x4 1x20`,
 			`credence_agent_failures_total{cause="identity_missing",instance="a"} 0x4 1x20`,

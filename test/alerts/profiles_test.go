@@ -16,6 +16,9 @@ func profileScenarios() []scenario {
 
 		{"CredenceEvictionsStopped", "five minutes", []string{`credence_profiles_evictions_stopped{instance="a"} 0x4 1x30`, `credence_profiles_evictions_stopped{instance="b"} 0x34`},
 			map[string]time.Duration{`{}`: 10 * time.Minute}},
+		{"CredenceRestartsStopped", "five minutes", []string{`credence_profiles_restarts_stopped{instance="a"} 0x4 1x30`, `credence_profiles_restarts_stopped{instance="b"} 0x34`},
+			map[string]time.Duration{`{}`: 10 * time.Minute}},
+		{"CredenceRestartsStopped", "ready meanwhile", []string{`credence_profiles_restarts_stopped{instance="a"} 0x4 1x4 0x30`}, nil},
 		{"CredenceEvictionsStopped", "ready meanwhile", []string{`credence_profiles_evictions_stopped{instance="a"} 0x4 1x4 0x30`}, nil},
 	}
 }

@@ -24,16 +24,16 @@ var logless = strings.Replace(core, "|keyring/keys", "", 1)
 
 // classes are in the order of the tree, from the inside out. Each package is in exactly one.
 var classes = []class{
-	{"ground", `^internal/(atomicfile|decision|filelock|filewatch|identity|liveread|pki|stack|strictjson|version|wording)$`, nil, "it knows nothing of Credence but its words"},
+	{"ground", `^internal/(atomicfile|decision|filelock|filewatch|identity|liveread|pki|stack|strictjson|tokenendpoint(/network)?|unixsocket|version|wording)$`, nil, "it knows nothing of Credence but its words"},
 	{"api", `^api/`, nil, "importers of the types get the types alone"},
 	{"library", `^execcredential(/clientgo)?$`, []string{"library"}, "importers of the library get the library alone"},
 	{"core", core, []string{"ground", "api", "core"}, "a decision needs nothing but its arguments"},
 	{"client", `^internal/(cluster|credential(/(cache|clientcertificate|file|inorder|keptfile|oidc(/settings)?|tokenexchange(/https)?|workloadidentity(/(kubeapi|kubeconfig))?))?|` +
-		`discovery/source|drift/survey|gmsa/credentialspecs|keyring/(keystore|report|settings)|relyingparty(/conformance)?|workloadidentities)$`,
+		`discovery/source|drift/survey|gmsa/credentialspecs|keyring/(keystore|report|settings)|membership|registry|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
-	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
-		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|profiles(/(drift|guards|namespaces))?|registration)$`,
+	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|contexts|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
+		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|node/(csi|guard|volumes)|profiles(/(drift|guards|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},
 	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app"}, "it puts a program together"},
@@ -51,16 +51,22 @@ var beside = map[[2]string]string{
 	{"internal/drift/survey", "internal/cluster"}:                  "it reads a cluster as commands do",
 	{"internal/keyring", "internal/discovery/publication"}:         "a key is used when it is published, and no sooner",
 	{"internal/app/agent", "internal/app/serving"}:                 "all servers serve health and metrics alike",
+	{"internal/app/agent", "internal/app/serving/eventing"}:        "all servers write Events alike",
 	{"internal/app/apiserver", "internal/app/serving"}:             "all servers serve health and metrics alike",
 	{"internal/app/apiserver", "internal/app/serving/tracing"}:     "all servers send traces alike",
 	{"internal/app/webhook", "internal/app/serving/tracing"}:       "all servers send traces alike",
 	{"internal/app/binder", "internal/app/serving"}:                "all servers serve health and metrics alike",
 	{"internal/app/certificates", "internal/app/serving"}:          "all servers serve health and metrics alike",
+	{"internal/app/certificates", "internal/app/serving/eventing"}: "all servers write Events alike",
 	{"internal/app/certificates", "internal/app/serving/election"}: "replicas of all servers are elected alike",
 	{"internal/app/controller", "internal/app/serving/election"}:   "replicas of all servers are elected alike",
 	{"internal/app/controller", "internal/app/serving"}:            "all servers serve health and metrics alike",
+	{"internal/app/controller", "internal/app/serving/eventing"}:   "all servers write Events alike",
 	{"internal/app/discovery", "internal/app/serving"}:             "all servers serve health and metrics alike",
+	{"internal/app/imagecredentials", "internal/app/serving"}:      "all programs on servers report wrong flags alike",
+	{"internal/app/node", "internal/app/serving"}:                  "all programs on servers report wrong flags alike",
 	{"internal/app/profiles", "internal/app/serving"}:              "all servers serve health and metrics alike",
+	{"internal/app/profiles", "internal/app/serving/eventing"}:     "all servers write Events alike",
 	{"internal/app/signer", "internal/app/serving"}:                "all servers serve health and metrics alike",
 	{"internal/app/storage", "internal/app/serving"}:               "all commands of credence-server report wrong flags alike",
 	{"internal/app/webhook", "internal/app/serving"}:               "all servers serve health and metrics alike",

@@ -27,6 +27,8 @@ func TestDocumentsName(t *testing.T) {
 		"reasons of renewals":       {"internal/delivery/renewal/decision.go", `Reason += "(\w+)"`, "metrics-and-audit.md", 9},
 		"metrics of agent":          {"internal/delivery/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 7},
 		"metrics of webhook":        {"internal/admission/webhook/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 2},
+		"metrics of node":           {"internal/node/csi/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 5},
+		"causes of the node":        {"internal/node/csi/metrics.go", `codes\.\w+: "(\w+)"`, "metrics-and-audit.md", 8},
 		"profiles: Events":          {"internal/profiles/*.go", `reason\w+ += "(\w+)"`, "events.md", 5},
 		"profiles: metrics":         {"internal/profiles/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 1},
 		"profiles: usernames":       {"internal/profile/username/decide.go", `\w+ += "(Username\w+)"`, "events.md", 5},

@@ -65,12 +65,6 @@ func TestAccessWho(t *testing.T) {
 		shared.must(t, "apiVersion: authentication.gardener.cloud/v1alpha1\nkind: WorkloadIdentity\nmetadata: {name: "+identity+", namespace: "+namespace+"}\nspec:\n  audiences: [x]\n  targetSystem: {type: generic}\n", "kubectl", "create", "-f", "-")
 	}
 	shared.role(t, namespace, "worth", rule("use", "authentication.gardener.cloud", "workloadidentities", "banana"), "system:serviceaccount:"+namespace+":cart")
-	for name, rules := range users {
-		if name != "scaler" && name != "executor" && name != "batch" && name != "nodes" && name != "minter" && name != "debugger" {
-			named := append(rules[0].ResourceNames, "")[0]
-			shared.untilAllowed(t, namespace, name+"-"+namespace, rules[0].Verbs[0], rules[0].Resources[0], named)
-		}
-	}
 
 	who := func(as ...string) (answer accessWho) {
 		t.Helper()

@@ -29,7 +29,6 @@ func (p plane) adopter(t *testing.T, namespace string) string {
 	name := "adopter-" + namespace
 	p.letEdit(t, namespace, name)
 	p.bind(t, namespace, "credence:workloadidentities:adopter", user(name))
-	p.untilAllowed(t, namespace, name, "adopt", workloadIdentities, "")
 	return name
 }
 

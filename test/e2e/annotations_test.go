@@ -37,6 +37,8 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 		"list":            {"", v1alpha1.AnnotationAccountIdentities + "=banana, cherry.example , d-1", ""},
 		"empty":           {"", v1alpha1.AnnotationAccountIdentities + "= ", ""},
 		"others":          {"app=credence", "example.com/identity=x", ""},
+		"of images":       {"", v1alpha1.AnnotationImagePullIdentity + "=banana", ""},
+		"of an image":     {"", "identity.credence.dev/image-identity=banana", "annotation identity.credence.dev/image-identity has no effect"},
 		"two commas":      {"", v1alpha1.AnnotationAccountIdentities + "=banana,,cherry", "pods of this service account will be refused"},
 		"no name":         {"", v1alpha1.AnnotationAccountIdentities + "=Banana", "pods of this service account will be refused"},
 		"a name at times": {"", v1alpha1.AnnotationAccountIdentities + "=a,b,a ", "pods of this service account will be refused"},

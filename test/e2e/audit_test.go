@@ -42,6 +42,27 @@ func events(t *testing.T, file, id string) []auditv1.Event {
 	return found
 }
 
+// audited waits for the events of a request for a token in both audit logs, which have nothing of its bodies, and returns that of our API server.
+func audited(t *testing.T, id string) (ours auditv1.Event) {
+	t.Helper()
+	for _, log := range []string{filepath.Join(shared.Dir, "devcluster", "audit.log"), filepath.Join(shared.Dir, "apiserver-audit.log")} {
+		eventually(t, func() error {
+			found := events(t, log, id)
+			if len(found) == 0 {
+				return fmt.Errorf("no event %s in %s", id, log)
+			}
+			for _, event := range found {
+				if event.Level != auditv1.LevelMetadata || event.RequestObject != nil || event.ResponseObject != nil {
+					t.Errorf("%s: an event of a token request at level %s", log, event.Level)
+				}
+			}
+			ours = found[0]
+			return nil
+		})
+	}
+	return ours
+}
+
 func TestAudit(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
@@ -61,23 +82,8 @@ func TestAudit(t *testing.T) {
 	if id == "" {
 		t.Fatalf("answer without Audit-ID: %v", got.Header)
 	}
-	for _, log := range []string{filepath.Join(shared.Dir, "apiserver-audit.log"), filepath.Join(shared.Dir, "devcluster", "audit.log")} {
-		var found []auditv1.Event
-		eventually(t, func() error {
-			if found = events(t, log, id); len(found) == 0 {
-				return fmt.Errorf("no event %s in %s", id, log)
-			}
-			return nil
-		})
-		for _, event := range found {
-			if event.Level != auditv1.LevelMetadata || event.RequestObject != nil || event.ResponseObject != nil {
-				t.Errorf("%s: an event of a token request at level %s", log, event.Level)
-			}
-		}
-	}
-	event := events(t, filepath.Join(shared.Dir, "apiserver-audit.log"), id)[0]
 	annotations := map[string]string{}
-	for key, value := range event.Annotations {
+	for key, value := range audited(t, id).Annotations {
 		if rest, ok := strings.CutPrefix(key, "token.authentication.gardener.cloud/"); ok {
 			annotations[rest] = value
 		}

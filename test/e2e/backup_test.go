@@ -48,8 +48,7 @@ func (p plane) bindCluster(t *testing.T, user, role string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rule := bound.Rules[len(bound.Rules)-1] // other roles of the user may have the first
-	p.untilAllowed(t, "", user, rule.Verbs[len(rule.Verbs)-1], rule.Resources[0]+"."+rule.APIGroups[0], "")
+	p.untilGiven(t, "", binding.Subjects[0], bound.Rules)
 }
 
 // A backup has all identities, and with a recipient the ring. Its user needs one ClusterRole, and more for the ring.

@@ -44,16 +44,22 @@ func (p plane) admin(t *testing.T, namespace, user string) kubernetes.Interface 
 	return client
 }
 
+// bind gives a subject a ClusterRole in a namespace, and returns once that counts.
 func (p plane) bind(t *testing.T, namespace, role string, subject rbacv1.Subject) {
 	t.Helper()
-	_, err := p.client(t).RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+	client := p.client(t).RbacV1()
+	if _, err := client.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{subject},
-	}, metav1.CreateOptions{})
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := client.ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.untilGiven(t, namespace, subject, bound.Rules)
 }
 
 // letUse lets a user use the identities of a namespace.
@@ -100,6 +106,9 @@ func allowed(t *testing.T, what string, err error) {
 		t.Errorf("%s was refused: %v", what, err)
 	}
 }
+
+// byBinding has a Secret name a binding in place of its identity.
+var byBinding = []byte(`{"metadata":{"annotations":{"` + v1alpha1.AnnotationName + `":null,"` + v1alpha1.AnnotationBinding + `":"infra"}}}`)
 
 // TestWhoMayLabelSecrets is the attack on every way to get tokens written into a Secret without the right to use the identity.
 func TestWhoMayLabelSecrets(t *testing.T) {
@@ -151,6 +160,10 @@ func TestWhoMayLabelSecrets(t *testing.T) {
 	}
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.AnnotationName+`":null}}}`), metav1.PatchOptions{})
 	refused(t, "no identity any more", err, v1alpha1.AnnotationName)
+	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, byBinding, metav1.PatchOptions{})
+	refused(t, "a binding in place of the identity", err, missing, "CredentialsBinding "+namespace+"/infra")
+	_, err = hers.Patch(t.Context(), "later", types.MergePatchType, byBinding, metav1.PatchOptions{})
+	refused(t, "a binding, by one who may use the identity", err, missing, "CredentialsBinding "+namespace+"/infra")
 	_, err = secrets.Patch(t.Context(), "later", types.MergePatchType, []byte(`{"data":{"config":"eDogMQo="}}`), metav1.PatchOptions{})
 	refused(t, "another config", err, "config is written by the agent")
 
@@ -204,6 +217,8 @@ func TestWhatTheAgentMayWrite(t *testing.T) {
 	refused(t, "taking the label away", err, others)
 	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, annotate(v1alpha1.AnnotationName, "cherry"), metav1.PatchOptions{})
 	refused(t, "another identity", err, "may not change which identity")
+	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, byBinding, metav1.PatchOptions{})
+	refused(t, "a binding in place of the identity", err, "may not change which identity")
 	_, err = secrets.Patch(t.Context(), "labelled", types.MergePatchType, []byte(`{"data":{"token":"eA=="}}`), metav1.PatchOptions{})
 	allowed(t, "a token in a labelled Secret", err)
 	for what, patch := range map[string]string{

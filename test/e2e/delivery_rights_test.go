@@ -255,7 +255,7 @@ func TestDoctorNamesNamespacesWithoutBinding(t *testing.T) {
 	shared.enable(t, full)
 	shared.enable(t, taken)
 	doctor(full, "no RoleBinding credence:agent:secrets, so that the agent delivers no tokens there: "+full)
-	doctor(taken, "gives something else than the binder's, so that the agent may not deliver tokens there: "+taken)
+	doctor(taken, "gives something else than the binder's, so that the agent delivers no tokens there: "+taken)
 
 	if err := root.RbacV1().RoleBindings(taken).Delete(t.Context(), agentBinding, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -5,15 +5,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +28,7 @@ import (
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/execcredential/clientgo"
 	"github.com/credence-id/credence/execcredential/exectest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // execWorld is a namespace of a real cluster, and accounts that may read what is in it: one by tokens, one by certificates.
@@ -105,24 +102,14 @@ func (w *execWorld) certificate(until time.Time) (certificate, key string, err e
 	if err != nil {
 		return "", "", err
 	}
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return "", "", err
-	}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", "", err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: w.person()}, NotBefore: time.Now().Add(-time.Minute), NotAfter: until,
+	issued, err := testkit.Certify(x509.Certificate{
+		Subject: pkix.Name{CommonName: w.person()}, NotBefore: time.Now().Add(-time.Minute), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, authority.Leaf, private.Public(), authority.PrivateKey)
+	}, &testkit.Certificate{Certificate: authority.Leaf, Key: authority.PrivateKey.(*ecdsa.PrivateKey)})
 	if err != nil {
 		return "", "", err
 	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})), err
+	return string(issued.PEM()), string(issued.KeyPEM()), nil
 }
 
 // answerToken and answerCertificate are what a program answers with a new one, or fails with.

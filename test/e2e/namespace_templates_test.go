@@ -61,7 +61,7 @@ func TestNamespaceTemplates(t *testing.T) {
 	team := first // a name that no other test has
 	selector := `"namespaceSelector":{"matchLabels":{"e2e-team":"` + team + `"}}`
 	shared.template(t, team, `{`+selector+`,
-"labels":{"identity.credence.dev/workload-identities":"enabled","identity.credence.dev/account-use":"warn","pod-security.kubernetes.io/enforce":"baseline"},
+"labels":{"identity.credence.dev/workload-identities":"enabled","identity.credence.dev/profiles":"enabled","identity.credence.dev/account-use":"warn","identity.credence.dev/delivery":"secret","pod-security.kubernetes.io/enforce":"baseline"},
 "serviceAccounts":[{"name":"default","automountToken":false},{"name":"app","annotations":{"identity.credence.dev/workload-identities":"app"},"profile":{"securityContext":{"pod":{"runAsNonRoot":true}}}}],
 "roleBindings":[{"name":"app","clusterRole":"credence:accounts:default","serviceAccounts":["app"]},{"name":"leads","clusterRole":"credence:accounts:default","groups":["leads-{namespace}"]}]}`)
 	if got := shared.ready(t, team, "False NoNamespaces"); got.Namespaces != 0 {
@@ -75,7 +75,7 @@ func TestNamespaceTemplates(t *testing.T) {
 	}
 	client := shared.client(t)
 	stored, err := client.CoreV1().Namespaces().Get(t.Context(), first, metav1.GetOptions{})
-	if err != nil || stored.Labels["identity.credence.dev/account-use"] != "warn" || stored.Labels["pod-security.kubernetes.io/enforce"] != "baseline" || stored.Labels["identity.credence.dev/workload-identities"] != "enabled" {
+	if err != nil || stored.Labels["identity.credence.dev/account-use"] != "warn" || stored.Labels["pod-security.kubernetes.io/enforce"] != "baseline" || stored.Labels["identity.credence.dev/workload-identities"] != "enabled" || stored.Labels["identity.credence.dev/profiles"] != "enabled" || stored.Labels["identity.credence.dev/delivery"] != "secret" {
 		t.Errorf("labels: %v, %v", stored.Labels, err)
 	}
 	account, err := client.CoreV1().ServiceAccounts(first).Get(t.Context(), "default", metav1.GetOptions{})
@@ -88,6 +88,30 @@ func TestNamespaceTemplates(t *testing.T) {
 	if err != nil || len(binding.Subjects) != 1 || binding.Subjects[0].Name != "leads-"+first {
 		t.Errorf("leads: %v, %v", binding, err)
 	}
+
+	// Deleted accounts, profiles and RoleBindings return at once, not with the look of every ten minutes.
+	shared.must(t, "", "kubectl", "delete", "serviceaccount", "app", "-n", first)
+	shared.must(t, "", "kubectl", "delete", "serviceaccountprofile", "app", "-n", first)
+	shared.must(t, "", "kubectl", "delete", "rolebinding", "leads", "credence-agent", "-n", first)
+	shared.must(t, "", "kubectl", "label", "rolebinding", "app", "-n", first, "accounts.credence.dev/namespace-template-")
+	eventually(t, func() error {
+		_, stderr, code := shared.command(t, "", "kubectl", "get", "serviceaccount/app", "serviceaccountprofile/app", "rolebinding/leads", "rolebinding/credence-agent", "-n", first)
+		if code == 0 && !strings.Contains(shared.must(t, "", "kubectl", "get", "rolebindings", "-n", first, "-l", "accounts.credence.dev/namespace-template=rolebinding", "-o", "name"), "/app\n") {
+			return errors.New("RoleBinding app has no label")
+		}
+		if code != 0 {
+			return errors.New(stderr)
+		}
+		return nil
+	})
+
+	// A RoleBinding that a user changes is reported as that user's.
+	shared.must(t, "", "kubectl", "patch", "rolebinding", "leads", "-n", first, "--type=json", `-p=[{"op":"replace","path":"/subjects/0/name","value":"x"}]`)
+	if got := shared.ready(t, team, "False Incomplete"); !strings.Contains(got.Incomplete[0].Message, "RoleBinding leads: another field manager has .subjects") {
+		t.Errorf("%+v", got)
+	}
+	shared.must(t, "", "kubectl", "delete", "rolebinding", "leads", "-n", first)
+	shared.ready(t, team, "True Complete")
 
 	// Objects of others are reported, and stay.
 	second := shared.namespace(t)
@@ -143,7 +167,6 @@ func TestNamespaceTemplateWriters(t *testing.T) {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 	}
 	shared.clusterRole(t, "writer-"+name, writer, rule("accounts.credence.dev", "namespacetemplates", "create", "get", "update"))
-	shared.untilAllowed(t, "", writer, "create", "namespacetemplates.accounts.credence.dev", "")
 	bind := rule("rbac.authorization.k8s.io", "clusterroles", "bind")
 	bind.ResourceNames = []string{"view"}
 	var many []string
@@ -192,6 +215,8 @@ func TestNamespaceTemplateWriters(t *testing.T) {
 	for spec, refusal := range map[string]string{
 		`"labels":{"team":"a"}`:                                                   "and no others",
 		`"labels":{"identity.credence.dev/account-use":"on"}`:                     "and no others",
+		`"labels":{"identity.credence.dev/profiles":"disabled"}`:                  "and no others",
+		`"labels":{"identity.credence.dev/delivery":"vault"}`:                     "and no others",
 		`"labels":{"pod-security.kubernetes.io/enforce-version":"v1"}`:            "and no others",
 		`"serviceAccounts":[{"name":"x","profile":{"username":"a@example.com"}}]`: "a profile of a template has no username",
 	} {
@@ -256,7 +281,8 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 	evict := func(namespace string) error {
 		return client.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app"}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
 	}
-	enabled := shared.namespace(t)
+	enabled, unstored := shared.namespace(t), shared.namespace(t)
+	shared.must(t, "", "kubectl", "label", "namespace", unstored, "identity.credence.dev/delivery=csi")
 	shared.must(t, "", "kubectl", "label", "namespace", enabled, "identity.credence.dev/profiles=enabled")
 	shared.must(t, "", "kubectl", "create", "serviceaccount", "app", "-n", enabled)
 	for _, n := range []string{enabled, namespace, "kube-system"} {
@@ -287,6 +313,8 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 	}
 	group := rbacv1.Subject{Kind: "Group", APIGroup: rbacv1.GroupName, Name: "x"}
 	for what, err := range map[string]error{
+		"gives the label":      label(namespace, `{"metadata":{"labels":{"identity.credence.dev/profiles":"enabled"}}}`),
+		"chooses volumes":      label(namespace, `{"metadata":{"labels":{"identity.credence.dev/delivery":"csi"}}}`),
 		"raises a label":       label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`),
 		"annotates an account": account(namespace, `{"metadata":{"annotations":{"x":"y"}},"automountServiceAccountToken":false}`),
 		"binds":                binding(namespace, "ClusterRole", ready, own),
@@ -305,6 +333,8 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		"changes another's label":    label(namespace, `{"metadata":{"labels":{"team":"b"}}}`),
 		"lowers a label":             label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"privileged"}}}`),
 		"takes a label off":          label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`),
+		"stores tokens again":        label(unstored, `{"metadata":{"labels":{"identity.credence.dev/delivery":"secret"}}}`),
+		"takes profiles off":         label(enabled, `{"metadata":{"labels":{"identity.credence.dev/profiles":null}}}`),
 		"annotates a namespace":      label(namespace, `{"metadata":{"annotations":{"x":"y"}}}`),
 		"labels kube-system":         label("kube-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),
 		"labels credence-system":     label("credence-system", `{"metadata":{"labels":{"identity.credence.dev/workload-identities":"enabled"}}}`),

@@ -41,7 +41,7 @@ func podPresentsItsIdentity(t *testing.T, p plane) {
 	const place = "/var/run/secrets/workload-identity/visitor"
 	pod := podOf("web")
 	pod.GenerateName, pod.Name = "", "visitor"
-	pod.Spec.HostNetwork, pod.Spec.RestartPolicy = true, corev1.RestartPolicyNever
+	pod.Spec.HostNetwork, pod.Spec.RestartPolicy = true, corev1.RestartPolicyOnFailure // the other cluster may not have read the issuer's documents yet
 	pod.Spec.InitContainers = []corev1.Container{{
 		Name: "claims", Image: "credence:e2e", ImagePullPolicy: corev1.PullNever, Args: []string{"token", "inspect", place + "/token"},
 	}}
@@ -54,9 +54,7 @@ func podPresentsItsIdentity(t *testing.T, p plane) {
 	if _, err := p.client(t).CoreV1().ConfigMaps(namespace).Create(t.Context(), settings, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	p.createPod(t, namespace, pod)
 	// The agent may not mint here yet, and a user removes the gate: the kubelet starts nothing all the same.
 	secret := tokensecret.NameFor("web", "visitor")
 	if _, err := pods.Patch(t.Context(), "visitor", types.JSONPatchType, []byte(`[{"op":"remove","path":"/spec/schedulingGates"}]`), metav1.PatchOptions{}); err != nil {

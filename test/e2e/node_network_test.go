@@ -2,15 +2,10 @@ package e2e_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"io/fs"
-	"math/big"
 	"net/url"
 	"os"
 	"os/exec"
@@ -18,13 +13,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // servingPod is a pod of podProgram.
@@ -44,25 +40,6 @@ func servingPod(name string, env ...corev1.EnvVar) *corev1.Pod {
 	}
 }
 
-// servingPair is a certificate for host and its key, in PEM.
-func servingPair(t *testing.T, host string) (certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
-}
-
 // Pods reach each other, Services by their names, kube-apiserver and the issuer; kube-apiserver reaches them.
 func podsHaveANetwork(t *testing.T, p plane) {
 	self, err := os.Executable()
@@ -71,11 +48,12 @@ func podsHaveANetwork(t *testing.T, p plane) {
 	}
 	p.must(t, "", "credence-devcluster", "load-image", "--dir", filepath.Join(p.Dir, "devcluster"), "pod:e2e", self)
 	namespace := p.namespace(t)
-	certificate, key := servingPair(t, "web."+namespace+".svc")
+	pair := testkit.NewCertificate(t, x509.Certificate{DNSNames: []string{"web." + namespace + ".svc"}}, nil)
+	certificate := string(pair.PEM())
 	onHost := servingPod("on-host")
 	onHost.Spec.HostNetwork = true
 	for _, pod := range []*corev1.Pod{
-		servingPod("web", corev1.EnvVar{Name: "CERTIFICATE", Value: certificate}, corev1.EnvVar{Name: "KEY", Value: key}),
+		servingPod("web", corev1.EnvVar{Name: "CERTIFICATE", Value: certificate}, corev1.EnvVar{Name: "KEY", Value: string(pair.KeyPEM())}),
 		servingPod("client"), onHost,
 	} {
 		p.createPod(t, namespace, pod)
@@ -172,10 +150,16 @@ func (p plane) refusedInPods(t *testing.T, namespace, program string) {
 	for _, host := range []string{"127.0.0.1", "10.98.0.1", "10.97.0.1"} {
 		// The aggregated API server's, which listens on the machine.
 		url := fmt.Sprintf("https://%s:%d/readyz", host, base+1)
-		stdout, stderr, code := p.command(t, "", "kubectl", "-n", namespace, "exec", "client", "--", program, "get", url)
-		if code == 0 || !strings.Contains(stderr, "connection refused") {
-			t.Errorf("a pod gets %s: %q %s", url, stdout, stderr)
-		}
+		eventually(t, func() error { // exec itself may fail
+			stdout, stderr, code := p.command(t, "", "kubectl", "-n", namespace, "exec", "client", "--", program, "get", url)
+			if code == 0 {
+				return fatal{fmt.Errorf("a pod gets %s: %q", url, stdout)}
+			}
+			if !strings.Contains(stderr, "connection refused") {
+				return fmt.Errorf("a pod gets %s: %s", url, stderr)
+			}
+			return nil
+		})
 	}
 }
 

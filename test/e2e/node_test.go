@@ -38,7 +38,7 @@ func needNode(t *testing.T) {
 }
 
 // nodePlane is a plane with a node, and an image busybox:e2e on it.
-func nodePlane(t *testing.T) plane {
+func nodePlane(t *testing.T, args ...string) plane {
 	t.Helper()
 	needNode(t)
 	port, err := testkit.FreePorts(portsPerPlane)
@@ -47,7 +47,7 @@ func nodePlane(t *testing.T) plane {
 	}
 	p := plane{Dir: t.TempDir()}
 	t.Cleanup(func() { p.must(t, "", "credence", "down", "--dir", p.Dir) })
-	up(t, "--dir", p.Dir, "--port", fmt.Sprint(port), "--node")
+	up(t, append([]string{"--dir", p.Dir, "--port", fmt.Sprint(port), "--node"}, args...)...)
 	if p, err = readPlane(p.Dir); err != nil {
 		t.Fatal(err)
 	}
@@ -141,14 +141,19 @@ func TestNode(t *testing.T) {
 	needNode(t)
 	first(t, ofPlane+ofNode)
 	network := machineNetwork(t)
-	p := nodePlane(t)
+	registry := startRegistry(t)
+	p := nodePlane(t, "--image-registries", registry.writeRegistries(t))
 	t.Run("network", func(t *testing.T) { podsHaveANetwork(t, p) })
 	t.Run("images of others", func(t *testing.T) { imagesOfOthers(t, p) })
 	t.Run("pods wait for their token", func(t *testing.T) { podsWaitForTheirToken(t, p) })
 	t.Run("pod of a program", func(t *testing.T) { podOfAProgram(t, p) })
 	t.Run("pod presents its identity", func(t *testing.T) { podPresentsItsIdentity(t, p) })
 	t.Run("pod is what its profile has", func(t *testing.T) { podIsWhatItsProfileHas(t, p) })
+	t.Run("accounts of one user share files", func(t *testing.T) { accountsOfOneUserShareFiles(t, p) })
+	t.Run("tokens without secrets", func(t *testing.T) { tokensWithoutSecrets(t, p) })
+	t.Run("volumes by the label", func(t *testing.T) { injectedVolumes(t, p) })
 	t.Run("documents", func(t *testing.T) { documentsOnANode(t, p) })
+	t.Run("private images", func(t *testing.T) { privateImages(t, p, registry) })
 	t.Run("parts that die", func(t *testing.T) { nodeSurvivesItsParts(t, p) })
 	sameNetwork(t, "while pods run", network)
 	t.Run("leaves nothing", func(t *testing.T) { nodeLeavesNothing(t, p) })
@@ -178,8 +183,8 @@ func podsWaitForTheirToken(t *testing.T, p plane) {
 	// A renewed token arrives in the running pod.
 	p.must(t, "", "kubectl", "-n", namespace, "patch", "secret", "missing", "-p", `{"stringData":{"token":"renewed\n"}}`)
 	waitFor(t, kubeletPatience, func() error {
-		if got := p.must(t, "", "kubectl", "-n", namespace, "exec", "first", "--", "/busybox", "cat", "/token/token"); got != "renewed\n" {
-			return fmt.Errorf("the token in the pod is %q", got)
+		if got, stderr, _ := p.command(t, "", "kubectl", "-n", namespace, "exec", "first", "--", "/busybox", "cat", "/token/token"); got != "renewed\n" {
+			return fmt.Errorf("the token in the pod is %q %s", got, stderr)
 		}
 		return nil
 	})
@@ -217,17 +222,13 @@ func nodeLeavesNothing(t *testing.T, p plane) {
 		t.Fatalf("a pod runs, and what it needs was not found: %v", left)
 	}
 	p.must(t, "", "credence", "down", "--dir", p.Dir)
-	if left := leftOf(t, p.Dir); len(left) != 0 {
-		t.Errorf("after down there is still: %v", left)
-	}
+	nothingLeft(t, p.Dir)
 
 	up(t, "--dir", p.Dir, "--node")
 	p.waitRuns(t, namespace, "stays", 1)
 	p.killSupervisor(t)
 	p.must(t, "", "credence", "down", "--dir", p.Dir)
-	if left := leftOf(t, p.Dir); len(left) != 0 {
-		t.Errorf("after kill -9 and down there is still: %v", left)
-	}
+	nothingLeft(t, p.Dir)
 
 	up(t, "--dir", p.Dir, "--node")
 	p.waitRuns(t, namespace, "stays", 2)
@@ -241,6 +242,17 @@ func nodeLeavesNothing(t *testing.T, p plane) {
 	}
 }
 
+// nothingLeft waits until nothing of the node in dir is left: the kernel takes a moment to end programs whose parent was killed.
+func nothingLeft(t *testing.T, dir string) {
+	t.Helper()
+	eventually(t, func() error {
+		if left := leftOf(t, dir); len(left) != 0 {
+			return fmt.Errorf("there is still: %v", left)
+		}
+		return nil
+	})
+}
+
 // A part of the node that dies is started again, without its pods.
 func nodeSurvivesItsParts(t *testing.T, p plane) {
 	namespace := p.namespace(t)
@@ -250,7 +262,7 @@ func nodeSurvivesItsParts(t *testing.T, p plane) {
 	}
 	p.createPod(t, namespace, tokenPod("stays", "given"))
 	p.waitForLog(t, namespace, "stays", "given\n")
-	for _, name := range []string{"kubelet", "containerd", "kube-scheduler", "kube-proxy", "coredns"} {
+	for _, name := range []string{"kubelet", "containerd", "kube-scheduler", "kube-proxy", "coredns", "credence-node"} {
 		before := p.part(t, name)
 		if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
@@ -280,6 +292,8 @@ func nodeSurvivesItsParts(t *testing.T, p plane) {
 	p.waitRuns(t, namespace, "stays", 1)
 }
 
+// waitRuns waits until the container of a pod runs, and was not started again; or was, as often as restarts at least: the first start may fail
+// while the node comes back.
 func (p plane) waitRuns(t *testing.T, namespace, pod string, restarts int32) {
 	t.Helper()
 	waitFor(t, kubeletPatience, func() error {
@@ -288,7 +302,7 @@ func (p plane) waitRuns(t *testing.T, namespace, pod string, restarts int32) {
 			return err
 		}
 		for _, c := range got.Status.ContainerStatuses {
-			if c.State.Running != nil && c.RestartCount == restarts {
+			if c.State.Running != nil && (c.RestartCount == restarts || restarts > 0 && c.RestartCount > restarts) {
 				return nil
 			}
 		}
@@ -332,21 +346,25 @@ type statusPart struct {
 	PID     int    `json:"pid"`
 }
 
-// part is the status of one part.
-func (p plane) part(t *testing.T, name string) statusPart {
+// part is the status of one part, as soon as there is one.
+func (p plane) part(t *testing.T, name string) (part statusPart) {
 	t.Helper()
-	stdout, _, _ := p.command(t, "", "credence", "status", "--dir", p.Dir, "-o", "json")
-	var report struct {
-		Parts []statusPart `json:"parts"`
-	}
-	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
-		t.Fatal(err)
-	}
-	n := slices.IndexFunc(report.Parts, func(s statusPart) bool { return s.Name == name })
-	if n < 0 {
-		t.Fatalf("status has no part %s: %s", name, stdout)
-	}
-	return report.Parts[n]
+	eventually(t, func() error {
+		stdout, stderr, _ := p.command(t, "", "credence", "status", "--dir", p.Dir, "-o", "json")
+		var report struct {
+			Parts []statusPart `json:"parts"`
+		}
+		if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+			return fmt.Errorf("status: %w %s", err, stderr)
+		}
+		n := slices.IndexFunc(report.Parts, func(s statusPart) bool { return s.Name == name })
+		if n < 0 {
+			return fmt.Errorf("status has no part %s: %s", name, stdout)
+		}
+		part = report.Parts[n]
+		return nil
+	})
+	return part
 }
 
 // leftOf lists processes whose arguments name dir, mounts below it, and control groups of its node.
@@ -421,7 +439,7 @@ func programsForOthers(t *testing.T) string {
 	if err := os.Chmod(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"credence", "credence-devcluster", "credence-server", "credence-discovery"} {
+	for _, name := range []string{"credence", "credence-devcluster", "credence-server", "credence-discovery", "credence-node"} {
 		if err := copyProgram(program(name), filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}

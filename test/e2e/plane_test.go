@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 
 	"github.com/credence-id/credence/execcredential/exectest"
 	"github.com/credence-id/credence/test/controlplane"
@@ -49,7 +50,8 @@ var shared plane
 
 func TestMain(m *testing.M) {
 	interceptPod()
-	exectest.Intercept() // in a process that is to be a provider of credentials, this test binary is one
+	klog.SetLogger(logr.Discard()) // what watches of this process print hides why a test failed
+	exectest.Intercept()           // in a process that is to be a provider of credentials, this test binary is one
 	if err := sideBySide(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		os.Exit(1)
@@ -233,31 +235,17 @@ func (p plane) must(t *testing.T, stdin, name string, args ...string) string {
 // fatal is a complaint that waiting does not mend.
 type fatal struct{ error }
 
+// Final is for testkit.Wait.
+func (fatal) Final() {}
+
 // eventually waits until a condition holds; it gives up after what no machine needs and reports the condition's last complaint.
 func eventually(t *testing.T, condition func() error) {
 	t.Helper()
-	waitFor(t, 5*time.Minute, condition)
+	testkit.Wait(t, func(context.Context) error { return condition() })
 }
 
 // waitFor is eventually with another limit.
 func waitFor(t *testing.T, limit time.Duration, condition func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if _, ok := errors.AsType[fatal](err); ok {
-			t.Fatal(err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("gave up waiting: %v", err)
-		}
-	}
+	testkit.WaitFor(t, limit, func(context.Context) error { return condition() })
 }

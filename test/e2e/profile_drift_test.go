@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,14 +12,43 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 )
+
+// quickDrift are arguments of credence-server profiles that make a minute five seconds.
+var quickDrift = []string{"--drift-interval=2s", "--drift-pace=5s"}
+
+// newQuickPlane is a plane that looks at pods with these.
+func newQuickPlane(t *testing.T) plane {
+	t.Helper()
+	var args []string
+	for _, argument := range quickDrift {
+		args = append(args, "--arg", "profiles="+argument)
+	}
+	return newPlane(t, args...)
+}
+
+// Several tests of what is done about pods that have drifted share a plane with a quick pace.
+func TestActionsOnDrift(t *testing.T) {
+	first(t, ofPlane)
+	p := newQuickPlane(t)
+	for name, test := range map[string]func(*testing.T, plane){
+		"profiles change": profilesChange, "restarts stop": restartsStop, "restarts of another account": restartsOfAnotherAccount, "DaemonSets restart": daemonSetsRestart,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, p)
+		})
+	}
+}
 
 // drifting is a namespace whose account web has a profile and an identity, and whose pods become ready when the test makes them so: there is no kubelet.
 type drifting struct {
@@ -147,18 +177,13 @@ func (d *drifting) awaitEvent(t *testing.T, reason string) {
 // controller.
 func TestDriftEvicts(t *testing.T) {
 	first(t, ofPlane)
-	p := newPlane(t)
+	p := newQuickPlane(t)
 	d := newDrifting(t, p, `{"onChange":"Evict"}`)
 	d.replicas(t, 2)
 	if _, err := p.client(t).CoreV1().Pods(d.namespace).Create(t.Context(), podOf("web"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	budgets := p.client(t).PolicyV1().PodDisruptionBudgets(d.namespace)
-	if _, err := budgets.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
-		MinAvailable: ptr.To(intstr.FromInt32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-	}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	release := d.hold(t)
 	d.awaitStatus(t, "three pods in spec", outOfSpec(3, 0, "PodsInSpec"))
 	before, err := d.pods(t)
 	if err != nil {
@@ -166,25 +191,56 @@ func TestDriftEvicts(t *testing.T) {
 	}
 	d.changeRole(t, "other")
 	d.awaitStatus(t, "three pods out of spec", outOfSpec(3, 3, "EvictingPods"))
-	p.awaitMetric(t, "profiles", p.metricsReader(t, p.namespace(t)), `credence_profiles_evictions_total{result="budget"} 1`)
+	d.awaitHeld(t)
 	if now, err := d.pods(t); err != nil || !slices.Equal(before, now) {
 		t.Fatalf("the budget did not hold: %s became %s (%v)", before, now, err)
 	}
 	d.ready.Store(false)
-	if err := budgets.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	d.awaitEvicted(t, before, 1)
 	d.awaitEvent(t, "PodEvicted")
 
-	// Its successor does not become ready, and the process is killed meanwhile.
-	kill(t, p.part(t, "profiles").PID)
-	d.awaitStatus(t, "two pods out of spec", outOfSpec(3, 2, "EvictingPods"))
+	// Its successor does not become ready, and another replica leads meanwhile.
+	p.killLeader(t)
+	d.awaitStatus(t, "the next leader waits for it", func(s accounts.ServiceAccountProfileStatus, c metav1.Condition) bool {
+		return outOfSpec(3, 2, "EvictionsStopped")(s, c) && strings.Contains(c.Message, "no more pods are evicted until new ones are ready: ReplicaSet web has 1 of 2 pods ready")
+	})
 	d.awaitEvicted(t, before, 1)
 	d.ready.Store(true)
 	d.awaitEvicted(t, before, 2)
 	d.awaitStatus(t, "the pod without a controller is left", func(s accounts.ServiceAccountProfileStatus, c metav1.Condition) bool {
 		return outOfSpec(3, 1, "PodsOutOfSpec")(s, c) && strings.Contains(c.Message, "are not evicted: make them anew")
+	})
+}
+
+// hold has a budget allow no disruption of the pods, until release is called.
+func (d *drifting) hold(t *testing.T) (release func()) {
+	t.Helper()
+	budgets := d.client(t).PolicyV1().PodDisruptionBudgets(d.namespace)
+	if _, err := budgets.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
+		MaxUnavailable: ptr.To(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+	}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := budgets.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitHeld waits until a budget has held a pod.
+func (d *drifting) awaitHeld(t *testing.T) {
+	t.Helper()
+	config := rest.AnonymousClientConfig(d.onPort(t, healthPorts["profiles"]))
+	config.BearerToken = d.metricsReader(t, d.plane.namespace(t))
+	held := regexp.MustCompile(`(?m)^credence_profiles_evictions_total{result="budget"} [1-9]`)
+	eventually(t, func() error {
+		if got := do(t, config, "GET", "/metrics", "", ""); !held.Match(got.Body) {
+			return fmt.Errorf("no metric that matches %s, code %d", held, got.Code)
+		}
+		return nil
 	})
 }
 
@@ -205,4 +261,58 @@ func (d *drifting) awaitEvicted(t *testing.T, first []string, gone int) {
 		}
 		return nil
 	})
+}
+
+// A profile that is changed while pods of its account run does what its onChange is, and new pods are as it wants them.
+func profilesChange(t *testing.T, p plane) {
+	for action, test := range map[accounts.OnChange]struct {
+		during   string // the reason of the condition
+		replaces bool
+	}{
+		accounts.OnChangeReport:   {"PodsOutOfSpec", false},
+		accounts.OnChangeBlockNew: {"PodsOutOfSpec", false},
+		accounts.OnChangeRestart:  {"RestartingWorkloads", true},
+		accounts.OnChangeEvict:    {"EvictingPods", true},
+	} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+			d := newDrifting(t, p, `{"onChange":"`+string(action)+`"}`)
+			d.deploy(t, "web")
+			d.awaitStatus(t, "two pods in spec", outOfSpec(2, 0, "PodsInSpec"))
+			before, err := d.pods(t)
+			if err != nil {
+				t.Fatal(err)
+			}
+			release := d.hold(t)
+			if code, answer := (profileWriters{plane: p, namespace: d.namespace}).send(t, "", "PATCH", "/web?", mergePatch, `{"spec":{"securityContext":{"pod":{"runAsUser":7}}}}`); code != 200 {
+				t.Fatalf("%d %s", code, answer)
+			}
+			d.awaitStatus(t, "two pods out of spec", func(s accounts.ServiceAccountProfileStatus, c metav1.Condition) bool {
+				return outOfSpec(2, 2, test.during)(s, c) && s.Pods.First[0].Field == "spec.securityContext.runAsUser" && s.Pods.First[0].Wants == "7"
+			})
+			weaker := podOf("web")
+			weaker.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr.To[int64](0)}
+			if _, err := d.client(t).CoreV1().Pods(d.namespace).Create(t.Context(), weaker, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); apierrors.IsForbidden(err) != (action == accounts.OnChangeBlockNew) {
+				t.Errorf("a new pod that is weaker than the profile: %v", err)
+			}
+			d.awaitEvent(t, test.during)
+			release()
+			if !test.replaces {
+				if after, err := d.pods(t); err != nil || !slices.Equal(before, after) {
+					t.Errorf("pods %s became %s (%v)", before, after, err)
+				}
+				return
+			}
+			d.awaitStatus(t, "two pods in spec again", outOfSpec(2, 0, "PodsInSpec"))
+			list, err := d.client(t).CoreV1().Pods(d.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range list.Items {
+				if pod := &list.Items[i]; ptr.Deref(pod.Spec.SecurityContext.RunAsUser, 0) != 7 {
+					t.Errorf("pod %s is left: %v", pod.Name, pod.Spec.SecurityContext)
+				}
+			}
+		})
+	}
 }

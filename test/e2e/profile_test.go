@@ -452,7 +452,7 @@ func podIsWhatItsProfileHas(t *testing.T, of plane) {
 	p.profile(t, "cart", `{"securityContext":{"mode":"Enforce","pod":{"runAsUser":20017,"runAsGroup":20018,"runAsNonRoot":true,"fsGroup":20019,"supplementalGroups":[20020],"seccompProfile":{"type":"RuntimeDefault"}},
 		"container":{"allowPrivilegeEscalation":false,"readOnlyRootFilesystem":true,"capabilities":{"drop":["ALL"],"add":["NET_BIND_SERVICE"]}}},"automountToken":false}`)
 	pod := p.mustCreate(t, `{"serviceAccountName":"cart","hostNetwork":true,"restartPolicy":"Never","volumes":[{"name":"v","emptyDir":{}}],"containers":[{"name":"c","image":"busybox:e2e","imagePullPolicy":"Never","volumeMounts":[{"name":"v","mountPath":"/v"}],
-		"command":["/busybox","sh","-c","/busybox cat /proc/self/status; /busybox touch /v/file /file; /busybox stat -c 'owner %u %g' /v/file; echo end"]}]}`)
+		"command":["/busybox","sh","-c","exec 2>&1; /busybox cat /proc/self/status; /busybox touch /v/file /file; /busybox stat -c 'owner %u %g' /v/file; echo end"]}]}`)
 	p.waitForLog(t, p.namespace, pod.Name, "end")
 	printed := p.must(t, "", "kubectl", "-n", p.namespace, "logs", pod.Name)
 	for _, want := range []string{

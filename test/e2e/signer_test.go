@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,6 +63,29 @@ func (p *process) alive() error {
 	default:
 		return nil
 	}
+}
+
+// awaitReady waits until the process serves, and reports that it is ready.
+func (p *process) awaitReady(t *testing.T, config *rest.Config) {
+	t.Helper()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if err := p.alive(); err != nil {
+			return err
+		}
+		got, err := client.Get(config.Host + "/readyz")
+		if err != nil {
+			return err
+		}
+		defer got.Body.Close()
+		if got.StatusCode != http.StatusOK {
+			return fmt.Errorf("readyz: %d", got.StatusCode)
+		}
+		return nil
+	})
 }
 
 // quick lets a spare of a signer sign after seconds. It signs nothing if a busy machine lets it read its keys later than the staleness.
@@ -256,24 +280,7 @@ func TestExternalSigner(t *testing.T) {
 	})...)
 	config := shared.config(t)
 	config.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
-	eventually(t, func() error {
-		if err := server.alive(); err != nil {
-			return err
-		}
-		client, err := rest.HTTPClientFor(config)
-		if err != nil {
-			return err
-		}
-		got, err := client.Get(config.Host + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer got.Body.Close()
-		if got.StatusCode != 200 {
-			return fmt.Errorf("readyz: %d", got.StatusCode)
-		}
-		return nil
-	})
+	server.awaitReady(t, config)
 	namespace := shared.namespace(t)
 	for _, target := range []string{"aws", "azure"} {
 		eventually(t, func() error { // what reviews requests is ready a moment later

@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -51,9 +50,14 @@ func (p plane) serverFlags(t *testing.T, flags map[string]string) []string {
 // refuseToStart runs an API server that has to end by itself.
 func refuseToStart(t *testing.T, want []string, flags map[string]string) {
 	t.Helper()
+	shared.refuseToStart(t, want, flags)
+}
+
+func (p plane) refuseToStart(t *testing.T, want []string, flags map[string]string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program("credence-server"), serverFlags(t, flags)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, program("credence-server"), p.serverFlags(t, flags)...).CombinedOutput()
 	if err == nil || ctx.Err() != nil {
 		t.Fatalf("the server started: %v\n%s", err, out)
 	}
@@ -182,45 +186,10 @@ func (p plane) replica(t *testing.T, storage map[string]string) *rest.Config {
 	port := portsOf(t)
 	flags := map[string]string{"secure-port": fmt.Sprint(port), "issuer": p.Issuer, "keys-dir": p.copyKeys(t), "etcd-data-dir": ""}
 	maps.Copy(flags, storage)
-	cmd := exec.Command(program("credence-server"), p.serverFlags(t, flags)...)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	exited := make(chan error, 1)
-	go func() { exited <- cmd.Wait() }()
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
-		if err := <-exited; err != nil {
-			t.Errorf("after SIGTERM: %v\n%s", err, log.String())
-		}
-	})
+	server := start(t, "credence-server", p.serverFlags(t, flags)...)
 	replica := p.config(t)
 	replica.Host = fmt.Sprintf("https://127.0.0.1:%d", port)
-	client, err := rest.HTTPClientFor(replica)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() error {
-		select {
-		case err := <-exited:
-			exited <- err
-			t.Fatalf("the replica ended: %v\n%s", err, log.String())
-		default:
-		}
-		got, err := client.Get(replica.Host + "/readyz")
-		if err != nil {
-			return err
-		}
-		defer got.Body.Close()
-		if got.StatusCode != 200 {
-			return fmt.Errorf("readyz: %d", got.StatusCode)
-		}
-		return nil
-	})
+	server.awaitReady(t, replica)
 	return replica
 }
 

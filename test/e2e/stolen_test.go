@@ -27,6 +27,9 @@ func TestCredentialsOfAPart(t *testing.T) {
 	if _, err := root.CoreV1().Secrets(namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := root.CoreV1().Pods(namespace).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "plain"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	documents, err := root.CoreV1().ConfigMaps("credence-system").Get(t.Context(), "credence-discovery", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +65,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 		"other terms of the keys":          {"PATCH", ringPath + dry, mergePatch, `{"spec":{"relyingParties":[]}}`, ""},
 		"a pod":                            {"POST", core + "/" + namespace + "/pods" + dry, "application/json", pod, ""},
 		"the pods of all namespaces":       {"GET", "/api/v1/pods?limit=1", "", "", "agent profiles"},
+		"a pod by its name":                {"GET", core + "/" + namespace + "/pods/plain", "", "", "apiserver"},
 		"the end of a pod":                 {"DELETE", core + "/" + namespace + "/pods/x", "", "", ""},
 		"a command in a pod":               {"POST", ours + "/pods/x/exec?command=id", "", "", ""},
 		"a token of another part":          {"POST", ours + "/serviceaccounts/credence-apiserver/token" + dry, "application/json", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{}}`, ""},

@@ -119,6 +119,9 @@ func TestStorageInTheCluster(t *testing.T) {
 	t.Run("uids", func(t *testing.T) {
 		p.giveUIDs(t, p.replica(t, map[string]string{"storage": "cluster"}))
 	})
+	t.Run("another installation", func(t *testing.T) {
+		p.refuseToStart(t, []string{"whose issuer is " + p.Issuer, "a cluster, or an etcd, of its own"}, map[string]string{"storage": "cluster", "etcd-data-dir": ""})
+	})
 	t.Run("attacks", func(t *testing.T) { p.attackRecords(t, namespace, first) })
 	t.Run("restore", func(t *testing.T) { p.restoreRecords(t, namespace, first) })
 }

@@ -227,6 +227,7 @@ func (p plane) grant(t *testing.T, namespace string, subject rbacv1.Subject, rul
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	p.untilGiven(t, namespace, subject, role.Rules)
 }
 
 func user(name string) rbacv1.Subject {

@@ -290,10 +290,10 @@ func (p plane) killPart(t *testing.T, name string) {
 }
 
 // second runs another replica of credence-server profiles until the test ends.
-func (p plane) second(t *testing.T) {
+func (p plane) second(t *testing.T, args ...string) {
 	t.Helper()
 	var log lockedBuffer
-	replica := exec.CommandContext(t.Context(), program("credence-server"), "profiles", "--kubeconfig", filepath.Join(p.Dir, "pki", "profiles", "kubeconfig"), "--cluster-name", "plane.example")
+	replica := exec.CommandContext(t.Context(), program("credence-server"), append([]string{"profiles", "--kubeconfig", filepath.Join(p.Dir, "pki", "profiles", "kubeconfig"), "--cluster-name", "plane.example"}, args...)...)
 	replica.Stderr = &log
 	if err := replica.Start(); err != nil {
 		t.Fatal(err)

@@ -127,15 +127,25 @@ func retagged(t *testing.T, archive, from, to string) string {
 	return name
 }
 
-// certificates returns those of the installation, by Secret.
+// certificates returns those of the installation's Deployments and its authority, by Secret. Those of an installation before stay, too.
 func (i *installation) certificates(ctx context.Context) (map[string]string, error) {
+	deployments, err := i.client.AppsV1().Deployments(system).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	mounted := map[string]bool{"credence-ca": true}
+	for _, each := range deployments.Items {
+		mounted[each.Name+"-tls"] = true
+	}
 	list, err := i.client.CoreV1().Secrets(system).List(ctx, metav1.ListOptions{FieldSelector: "type=kubernetes.io/tls"})
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
 	for _, secret := range list.Items {
-		all[secret.Name] = string(secret.Data["tls.crt"])
+		if mounted[secret.Name] {
+			all[secret.Name] = string(secret.Data["tls.crt"])
+		}
 	}
 	return all, nil
 }

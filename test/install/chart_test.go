@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -116,8 +117,10 @@ func TestChartInstallsTheManifests(t *testing.T) {
 	}{
 		{name: "default", set: []string{issuer}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}},
 		{name: "gMSA options", set: []string{issuer, "gmsa.annotations=true", "gmsa.requireUser=true"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths, deploy.GMSAAnnotations, deploy.GMSARequireUser}},
+		{name: "images by identity", set: []string{issuer, "imageCredentials.audience=https://kubernetes.default.svc.cluster.local"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths, deploy.ImageCredentials}},
 		{name: "gMSA warns", set: []string{issuer, "gmsa.enforcement=Warn"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}, report: []string{"Warn", "Audit"}},
 		{name: "gMSA audits", set: []string{issuer, "gmsa.enforcement=Audit"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}, report: []string{"Audit"}},
+		{name: "cert-manager", set: []string{issuer, "certificates.source=cert-manager", "certificates.issuerRef.name=ca"}, options: []deploy.Option{deploy.ReviewPaths}},
 		{name: "own certificates", set: []string{issuer, "certificates.source=existing"}, options: []deploy.Option{deploy.ReviewPaths}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -173,7 +176,7 @@ func TestChartInstallsTheManifests(t *testing.T) {
 					t.Errorf("%s differs (-up +chart):\n%s", id(want), diff)
 				}
 			}
-			processes := []string{"APIService", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget", "Service"}
+			processes := []string{"APIService", "Certificate", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget", "Service"}
 			for _, o := range installed {
 				if !slices.Contains(processes, o.GetKind()) {
 					t.Errorf("%s is in the chart alone", id(o))
@@ -214,7 +217,15 @@ func TestInvalidValues(t *testing.T) {
 		{"unknown value of a component", "", []string{"issuer=https://id.example.com", "components.agent.replica=3"}, "replica"},
 		{"storage", "", []string{"issuer=https://id.example.com", "storage.type=sqlite"}, "/storage/type"},
 		{"etcd without servers", "", []string{"issuer=https://id.example.com", "storage.type=etcd"}, "storage.etcd.servers: missing"},
+		{"cert-manager without an issuer", "", []string{"issuer=https://id.example.com", "certificates.source=cert-manager"}, "certificates.issuerRef.name: missing"},
 		{"agent without identities", "", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
+		{"driver without workloads", "", []string{"issuer=https://id.example.com", "workloads.enabled=false", "node.enabled=true"}, "node.enabled, workloads.delivery: have no effect"},
+		{"driver without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "node.enabled=true"}, "another cluster can't verify"},
+		{"delivery without a driver", "", []string{"issuer=https://id.example.com", "workloads.delivery=csi"}, "set node.enabled=true"},
+		{"delivery", "", []string{"issuer=https://id.example.com", "workloads.delivery=vault"}, "/workloads/delivery"},
+		{"images without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "imageCredentials.audience=https://api.example.com"}, "imageCredentials.audience: has no effect"},
+		{"images for any audience", "", []string{"issuer=https://id.example.com", "imageCredentials.audience=*"}, "/imageCredentials/audience"},
+		{"kubelet's folder", "", []string{"issuer=https://id.example.com", "node.enabled=true", "node.kubeletDir=/var/lib/kubelet/"}, "/node/kubeletDir"},
 		{"nothing", "", []string{"identities.enabled=false", "workloads.enabled=false", "gmsa.enabled=false"}, "nothing is enabled"},
 		{"gMSA off, and its annotations on", "", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.annotations=true"}, "gmsa.annotations: has no effect"},
 		{"gMSA off, and its users checked", "", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.requireUser=true"}, "gmsa.requireUser: has no effect"},
@@ -242,6 +253,24 @@ func TestInvalidValues(t *testing.T) {
 				t.Errorf("%v, want an error with %q:\n%s", err, c.want, stderr)
 			}
 		})
+	}
+}
+
+// Nodes may request tokens for the audience that is set, and for no other.
+func TestAudienceOfNodes(t *testing.T) {
+	const audience = "https://api.example.com"
+	var granted []string
+	for _, o := range template(t, "issuer=https://id.example.com", "imageCredentials.audience="+audience) {
+		rules, _, _ := unstructured.NestedSlice(o.Object, "rules")
+		for _, rule := range rules {
+			if verbs, _, _ := unstructured.NestedStringSlice(rule.(map[string]any), "verbs"); slices.Contains(verbs, "request-serviceaccounts-token-audience") {
+				resources, _, _ := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
+				granted = append(granted, resources...)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{audience}, granted); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -276,6 +305,51 @@ func TestPodsAreConfined(t *testing.T) {
 	}
 	if len(accounts) < 8 {
 		t.Errorf("pods run as %v only", accounts)
+	}
+}
+
+// The driver is in a namespace of its own, where it may be privileged, without a right or a token; and not there unless it is chosen.
+func TestDriverOfNodes(t *testing.T) {
+	for _, o := range template(t, "issuer=https://id.example.com") {
+		if o.GetNamespace() == "credence-node" || o.GetName() == "credence-node" {
+			t.Errorf("%s is installed", id(o))
+		}
+	}
+	objects := template(t, "issuer=https://id.example.com", "node.enabled=true", "node.kubeletDir=/data/kubelet", "workloads.delivery=csi")
+	found := map[string]*unstructured.Unstructured{}
+	for _, o := range objects {
+		if o.GetNamespace() == "credence-node" || o.GetName() == "credence-node" {
+			found[o.GetKind()] = o
+		}
+		if strings.Contains(fmt.Sprint(o.Object["subjects"]), "credence-node") {
+			t.Errorf("%s gives the driver rights", id(o))
+		}
+		for component, argument := range map[string]string{"credence-agent": "--delivery=csi", "credence-webhook": "--delivery=csi"} {
+			if spec := podSpec(o); o.GetName() == component && spec != nil && !strings.Contains(fmt.Sprint(spec["containers"]), argument) {
+				t.Errorf("%s has no argument %s", id(o), argument)
+			}
+		}
+	}
+	if len(found) != 3 || found["Namespace"].GetLabels()["pod-security.kubernetes.io/enforce"] != "privileged" {
+		t.Fatalf("there are %v", found)
+	}
+	spec := as[corev1.PodSpec](t, &unstructured.Unstructured{Object: podSpec(found["DaemonSet"])})
+	container := spec.Containers[0]
+	if spec.ServiceAccountName != "credence-node" || spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken || spec.HostNetwork || spec.HostPID {
+		t.Errorf("the pod is %+v", spec)
+	}
+	for _, v := range spec.Volumes {
+		if v.Secret != nil || v.Projected != nil || v.HostPath != nil && v.HostPath.Path != "/data/kubelet/pods" && v.HostPath.Path != "/data/kubelet/plugins_registry" {
+			t.Errorf("it has the volume %+v", v)
+		}
+	}
+	for _, m := range container.VolumeMounts {
+		if both := m.MountPropagation != nil && *m.MountPropagation == corev1.MountPropagationBidirectional; both != (m.MountPath == "/data/kubelet/pods") {
+			t.Errorf("it has the mount %+v", m)
+		}
+	}
+	if !slices.Contains(container.Args, "--kubelet-dir=/data/kubelet") || !*container.SecurityContext.ReadOnlyRootFilesystem {
+		t.Errorf("the container is %+v", container)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/credence-id/credence/test/controlplane"
 	"github.com/credence-id/credence/test/documents"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // Installing, upgrading, uninstalling and installing again, on a cluster whose Pod Security Standard is enforced. It has no node, so no
@@ -225,19 +225,7 @@ func worksElsewhere(t *testing.T, client kubernetes.Interface) {
 // eventually waits for a condition, for as long as a busy machine may take.
 func eventually(t *testing.T, condition func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	for {
-		err := condition(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("gave up waiting: %v", err)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+	testkit.Wait(t, condition)
 }
 
 // Documents have blocks that need Helm, and a cluster of the reader's own.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,9 +83,9 @@ func (i *installation) staysAvailable(t *testing.T) {
 	renewals(t)
 }
 
-// pods returns those of the installation, by component.
+// pods returns those of the installation's Deployments, by component. Pods of Jobs stay when they have ended.
 func (i *installation) pods(ctx context.Context) (map[string][]corev1.Pod, error) {
-	list, err := i.client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{})
+	list, err := i.client.CoreV1().Pods(system).List(ctx, metav1.ListOptions{LabelSelector: appsv1.DefaultDeploymentUniqueLabelKey})
 	if err != nil {
 		return nil, err
 	}

@@ -101,6 +101,41 @@ func TestServiceMonitors(t *testing.T) {
 	}
 }
 
+// The driver of nodes is scraped where it has a certificate, in its own namespace, and has probes there.
+func TestMetricsOfTheDriver(t *testing.T) {
+	set := []string{"issuer=https://id.example.com", "node.enabled=true", "monitoring.serviceMonitors.enabled=true"}
+	for _, o := range template(t, set...) {
+		if o.GetNamespace() == "credence-node" && o.GetKind() != "DaemonSet" && o.GetKind() != "ServiceAccount" {
+			t.Errorf("without a certificate there is %s", id(o))
+		}
+	}
+	objects := template(t, append(set, "node.tlsSecretName=driver-tls")...)
+	inNamespace := func(of string) *unstructured.Unstructured {
+		for _, o := range kind(objects, of) {
+			if o.GetNamespace() == "credence-node" {
+				return o
+			}
+		}
+		t.Fatalf("there is no %s", of)
+		return nil
+	}
+	monitor, service := as[monitoringv1.ServiceMonitor](t, inNamespace("ServiceMonitor")), as[corev1.Service](t, inNamespace("Service"))
+	pod := as[corev1.PodTemplateSpec](t, &unstructured.Unstructured{Object: inNamespace("DaemonSet").Object["spec"].(map[string]any)["template"].(map[string]any)})
+	endpoint, container := monitor.Spec.Endpoints[0], pod.Spec.Containers[0]
+	if !contains(service.Labels, monitor.Spec.Selector.MatchLabels) || !contains(pod.Labels, service.Spec.Selector) || monitor.Spec.NamespaceSelector.MatchNames[0] != "credence-node" {
+		t.Errorf("the ServiceMonitor %+v does not find the pods", monitor.Spec)
+	}
+	if port := service.Spec.Ports[0]; port.Name != endpoint.Port || port.TargetPort.StrVal != container.Ports[0].Name || container.ReadinessProbe.HTTPGet.Port.StrVal != container.Ports[0].Name {
+		t.Errorf("the Service has the port %+v, the container %+v", port, container.Ports)
+	}
+	if *endpoint.Scheme != "https" || tokenFile(endpoint) == "" || endpoint.TLSConfig.CA.Secret.Name != "driver-tls" || *endpoint.TLSConfig.ServerName != "credence-node.credence-node.svc" || endpoint.TLSConfig.InsecureSkipVerify != nil {
+		t.Errorf("%+v", endpoint)
+	}
+	if !slices.Contains(container.Args, "--health-port=7453") || container.LivenessProbe == nil {
+		t.Errorf("the container is %+v", container)
+	}
+}
+
 // tokenFile is the file of the token of Prometheus' own service account: what took its place knows only Secrets.
 func tokenFile(endpoint monitoringv1.Endpoint) string {
 	return endpoint.BearerTokenFile //lint:ignore SA1019 see above

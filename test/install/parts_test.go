@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -101,16 +102,25 @@ func TestPartsOnANode(t *testing.T) {
 	t.Run("gMSA by policies", p.gmsaByPolicies)
 	t.Run("workloads", p.workloadsAlone)
 	t.Run("identities", func(t *testing.T) {
-		p.install(t, "issuer="+issuer, "workloads.enabled=false", "gmsa.enabled=false", "pods.replicas=1")
+		key, err := age.GenerateX25519Identity()
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := p.backupVolume(t)
+		p.install(t, "issuer="+issuer, "workloads.enabled=false", "gmsa.enabled=false", "pods.replicas=1",
+			"backup.enabled=true", "backup.schedule=0 0 1 1 *", "backup.ring=true", "backup.recipients={"+key.Recipient().String()+"}")
 		p.runs(t, "apiserver", "certificates", "controller", "discovery")
 		available(t, p.ControlPlane)
 		p.helm(t, "test", "credence")
+		t.Run("backups", func(t *testing.T) { p.backups(t, folder, key) })
 		_, stderr, err := helm(t, p.kubeconfig, "upgrade", "credence", p.chart, "--namespace", "credence-system", "--reuse-values", "--set", "issuer=https://id.example.com")
 		if err == nil || !strings.Contains(stderr, `can't be changed from "`+issuer+`" to "https://id.example.com"`) {
 			t.Errorf("an upgrade to another issuer: %v\n%s", err, stderr)
 		}
 		worksElsewhere(t, p.client)
 	})
+	t.Run("tokens without Secrets", func(t *testing.T) { p.tokensWithoutSecrets(t, i) })
+	t.Run("certificates of cert-manager", func(t *testing.T) { p.certificatesOfCertManager(t, i) })
 	t.Run("identities in etcd", func(t *testing.T) { p.identitiesInEtcd(t, i.folder) })
 	worksElsewhere(t, p.client)
 }

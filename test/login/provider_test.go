@@ -1,19 +1,17 @@
 package login_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // provider is a certified OpenID provider that counts its requests.
@@ -35,8 +33,15 @@ func theProvider(t *testing.T) *provider {
 func startProvider() (*provider, error) {
 	p := &provider{caFile: filepath.Join(scratch, "provider.pem")}
 	keyFile := filepath.Join(scratch, "provider-key.pem")
-	err := writeCertificate(p.caFile, keyFile)
+	certificate, err := testkit.Certify(x509.Certificate{
+		Subject: pkix.Name{CommonName: "login tests"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.WriteFile(p.caFile, certificate.PEM(), 0o600), os.WriteFile(keyFile, certificate.KeyPEM(), 0o600)); err != nil {
 		return nil, err
 	}
 	if p.child, err = startChild("node", "testdata/provider.mjs", "--key", keyFile, "--certificate", p.caFile, "--controlled"); err != nil {
@@ -78,32 +83,4 @@ func (p *provider) isDown(t *testing.T, down bool) {
 	if err := p.ask(map[string]string{"do": do}, &done); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// writeCertificate makes a certificate for loopback that vouches for itself.
-func writeCertificate(certificateFile, keyFile string) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "login tests"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	for file, block := range map[string]*pem.Block{certificateFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package login_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,12 +14,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // workstation is the machine of a person: a home with nothing in it but a kubeconfig, a terminal, and a browser that opens.
@@ -162,18 +163,5 @@ func (r *reading) Write(text []byte) (int, error) {
 // waitFor waits until a condition holds; it gives up after what no machine needs and reports the last complaint.
 func waitFor(t *testing.T, condition func() error) {
 	t.Helper()
-	limit := time.After(5 * time.Minute)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("gave up waiting: %v", err)
-		}
-	}
+	testkit.Wait(t, func(context.Context) error { return condition() })
 }

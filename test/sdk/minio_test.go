@@ -5,11 +5,8 @@ import (
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -87,13 +84,18 @@ func store(ctx context.Context) (workload, error) {
 	}, nil
 }
 
+// built returns the path of a program that make has built.
+func built(name string) string {
+	if folder := os.Getenv("CREDENCE_BIN"); folder != "" {
+		return filepath.Join(folder, name)
+	}
+	return filepath.Join("..", "..", "bin", name)
+}
+
 // startStore runs MinIO, which trusts the issuer for one audience and lets one subject use a bucket.
 func (w *world) startStore(t *testing.T, subject identity.Subject) {
 	t.Helper()
-	program := filepath.Join("..", "..", "bin", "minio")
-	if folder := os.Getenv("CREDENCE_BIN"); folder != "" {
-		program = filepath.Join(folder, "minio")
-	}
+	program := built("minio")
 	if _, err := os.Stat(program); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatalf("needs MinIO: %v; make test builds it", err)
@@ -101,7 +103,11 @@ func (w *world) startStore(t *testing.T, subject identity.Subject) {
 		t.Skipf("needs MinIO: %v; make test builds it", err)
 	}
 	data, certificates := t.TempDir(), t.TempDir()
-	w.certificate.write(t, certificates)
+	for name, text := range map[string][]byte{"public.crt": w.certificate.PEM(), "private.key": w.certificate.KeyPEM()} {
+		if err := os.WriteFile(filepath.Join(certificates, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	authority, err := os.ReadFile(w.authority)
 	if err != nil {
 		t.Fatal(err)
@@ -181,20 +187,6 @@ func (w *world) storeRequest(t *testing.T, method, path string, body []byte) (st
 	defer func() { _ = response.Body.Close() }()
 	answer, err = io.ReadAll(response.Body)
 	return response.StatusCode, answer, err
-}
-
-// write puts the serving certificate where MinIO reads it.
-func (c servingCertificate) write(t *testing.T, folder string) {
-	t.Helper()
-	key, err := x509.MarshalPKCS8PrivateKey(tls.Certificate(c).PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{"public.crt": {Type: "CERTIFICATE", Bytes: c.Certificate[0]}, "private.key": {Type: "PRIVATE KEY", Bytes: key}} {
-		if err := os.WriteFile(filepath.Join(folder, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // A store that is compatible with AWS takes tokens, and gives what the subject of the token may have.

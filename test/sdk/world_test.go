@@ -1,13 +1,9 @@
 package sdk
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
 	"log"
 	"math/big"
@@ -15,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/test/sdk/plane"
 	"github.com/credence-id/credence/test/sdk/sts"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -36,11 +34,13 @@ type world struct {
 	sts   *sts.Server
 	// authority is the file with the only certificate that is trusted, by client too; certificate is that of all servers.
 	authority   string
-	certificate servingCertificate
-	client      *http.Client
+	certificate *testkit.Certificate
+	// client is that of the clouds, for documents of issuers: pool is the authorities that it trusts.
+	client *http.Client
+	pool   *x509.CertPool
+	// instead are handlers of hosts in place of the clouds', of type http.HandlerFunc.
+	instead sync.Map
 }
-
-type servingCertificate tls.Certificate
 
 // newWorld serves the clouds and the plane under their own names, on port 443.
 func newWorld(t *testing.T) *world {
@@ -50,17 +50,21 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trust := func(c cloud) sts.Trust {
+	return newClouds(t, tokens, func(c cloud) sts.Trust {
 		subject, err := identity.NewSubject(workloadIdentity(c.name).Namespace, workloadIdentity(c.name).Name, workloadIdentity(c.name).UID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return sts.Trust{Issuer: issuerURL, Audience: c.audience, Subject: string(subject)}
-	}
+	})
+}
+
+// newClouds serves the clouds with their trust, and the documents of a plane, if it is not nil.
+func newClouds(t *testing.T, tokens *plane.Plane, trust func(cloud) sts.Trust) *world {
+	t.Helper()
 	w := &world{plane: tokens, authority: filepath.Join(t.TempDir(), "ca.crt")}
-	certificate, pool := serving(t, w.authority, append(sts.New(sts.Settings{}).Hosts(), issuerHost, storeHost))
-	w.certificate = servingCertificate(certificate)
-	w.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
+	w.certificate, w.pool = serving(t, w.authority, append(sts.New(sts.Settings{}).Hosts(), issuerHost, storeHost))
+	w.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.pool}, DisableKeepAlives: true}}
 	w.sts = sts.New(sts.Settings{
 		Client:     w.client,
 		ShortLived: true,
@@ -69,13 +73,17 @@ func newWorld(t *testing.T) *world {
 		Google:     []sts.GoogleProvider{{Name: googleProvider, Trust: trust(googleCloud()), ServiceAccounts: []string{googleAccount}}},
 		Alibaba:    []sts.AlibabaRole{{ARN: alibabaRole, ProviderARN: alibabaProvider, Trust: trust(alibabaCloud())}},
 	})
-	listener, err := tls.Listen("tcp", "127.0.0.1:443", &tls.Config{Certificates: []tls.Certificate{certificate}})
+	listener, err := tls.Listen("tcp", "127.0.0.1:443", &tls.Config{Certificates: []tls.Certificate{w.certificate.TLS()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Host == issuerHost {
+		if r.Host == issuerHost && tokens != nil {
 			tokens.Documents().ServeHTTP(rw, r)
+			return
+		}
+		if handler, found := w.instead.Load(r.Host); found {
+			handler.(http.HandlerFunc)(rw, r)
 			return
 		}
 		w.sts.ServeHTTP(rw, r)
@@ -111,35 +119,13 @@ func (w *world) issue(t *testing.T, request issuer.Request) plane.Issued {
 }
 
 // serving returns a certificate for names, and writes the one that signed it to a file.
-func serving(t *testing.T, file string, names []string) (tls.Certificate, *x509.CertPool) {
+func serving(t *testing.T, file string, names []string) (*testkit.Certificate, *x509.CertPool) {
 	t.Helper()
-	check := func(err error) {
-		if err != nil {
-			t.Helper()
-			t.Fatal(err)
-		}
+	authority := testkit.NewCertificate(t, x509.Certificate{Subject: pkix.Name{CommonName: "test"}, IsCA: true}, nil)
+	if err := os.WriteFile(file, authority.PEM(), 0o644); err != nil {
+		t.Fatal(err)
 	}
-	newKey := func() *ecdsa.PrivateKey {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		check(err)
-		return key
-	}
-	authorityKey, key := newKey(), newKey()
-	authority := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	authorityDER, err := x509.CreateCertificate(rand.Reader, authority, authority, authorityKey.Public(), authorityKey)
-	check(err)
-	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: authority.NotBefore, NotAfter: authority.NotAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, authority, key.Public(), authorityKey)
-	check(err)
-	encoded := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authorityDER})
-	check(os.WriteFile(file, encoded, 0o644))
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(encoded)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+	return testkit.NewCertificate(t, x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, authority), authority.Pool()
 }

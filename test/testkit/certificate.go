@@ -20,13 +20,22 @@ type Certificate struct {
 	Key *ecdsa.PrivateKey
 }
 
-// NewCertificate signs a template by another certificate, or by itself where that is nil. A template without times is
-// valid for an hour before and after now; one of an authority may sign certificates.
+// NewCertificate is Certify for a test.
 func NewCertificate(t testing.TB, template x509.Certificate, by *Certificate) *Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	certificate, err := Certify(template, by)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return certificate
+}
+
+// Certify signs a template by another certificate, or by itself where that is nil. A template without times is
+// valid for an hour before and after now; one of an authority may sign certificates.
+func Certify(template x509.Certificate, by *Certificate) (*Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
 	}
 	if template.SerialNumber == nil {
 		template.SerialNumber = big.NewInt(1)
@@ -44,13 +53,10 @@ func NewCertificate(t testing.TB, template x509.Certificate, by *Certificate) *C
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &template, parent.Certificate, key.Public(), parent.Key)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Certificate{certificate, key}
+	return &Certificate{certificate, key}, err
 }
 
 // PEM is the certificate without its key.

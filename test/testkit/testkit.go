@@ -5,23 +5,7 @@ package testkit
 import (
 	"net"
 	"testing"
-	"time"
 )
-
-// Eventually waits until a condition holds. It gives up after what no machine needs, and fails the test.
-func Eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(5 * time.Minute)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("gave up waiting: %s", what)
-		}
-	}
-}
 
 // Listen listens on a free port of this machine until the test ends.
 func Listen(t testing.TB) net.Listener {

@@ -58,6 +58,11 @@ func (s *Server) assumeRoleWithWebIdentity(w http.ResponseWriter, r *http.Reques
 		awsError(w, http.StatusForbidden, "AccessDenied", awsRefusals[subject].message)
 		return
 	}
+	// The service answers JSON of another form to those who ask for it, which no client here does.
+	if strings.Contains(r.Header.Get("Accept"), "json") {
+		awsError(w, http.StatusNotAcceptable, "UnsupportedByThisServer", "This server answers XML alone.")
+		return
+	}
 	claims, refused := s.verifier.verify(r.Context(), r.Form.Get("WebIdentityToken"), role.Trust, awsLimits())
 	if refused != nil {
 		code := awsRefusals[refused.reason]

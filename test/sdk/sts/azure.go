@@ -82,6 +82,9 @@ func (s *Server) clientAssertion(w http.ResponseWriter, r *http.Request, tenant 
 		return
 	}
 	session := s.grant(application.ClientID, claims)
+	s.mutex.Lock()
+	s.scopes[session] = r.PostFormValue("scope")
+	s.mutex.Unlock()
 	// The SDK renews tokens that are valid for less than five minutes.
 	seconds := int(s.validity(time.Minute) / time.Second)
 	writeJSON(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": seconds, "ext_expires_in": seconds, "access_token": session})

@@ -33,6 +33,8 @@ type Server struct {
 	grants []Grant
 	// sessions are the credentials that were given, by what a client presents.
 	sessions map[string]Grant
+	// scopes are those of access tokens of Azure.
+	scopes   map[string]string
 	nameless int
 }
 
@@ -49,7 +51,7 @@ func New(settings Settings) *Server {
 	if settings.Now == nil {
 		settings.Now = time.Now
 	}
-	s := &Server{settings: settings, verifier: verifier{client: settings.Client, now: settings.Now}, sessions: map[string]Grant{}}
+	s := &Server{settings: settings, verifier: verifier{client: settings.Client, now: settings.Now}, sessions: map[string]Grant{}, scopes: map[string]string{}}
 	s.hosts = map[string]http.HandlerFunc{
 		"sts.amazonaws.com":              s.aws,
 		"sts.eu-central-1.amazonaws.com": s.aws,
@@ -59,6 +61,10 @@ func New(settings Settings) *Server {
 		"iamcredentials.googleapis.com":  s.googleImpersonation,
 		"sts.aliyuncs.com":               s.alibaba,
 		"sts.eu-central-1.aliyuncs.com":  s.alibaba,
+		// Registries of images.
+		"api.ecr.eu-central-1.amazonaws.com": s.amazonRegistry,
+		AzureLoginServer:                     s.azureRegistry,
+		"cr.eu-central-1.aliyuncs.com":       s.alibabaRegistry,
 	}
 	return s
 }
@@ -107,7 +113,7 @@ func (s *Server) open(granted Grant) string {
 }
 
 // Session returns whose the credentials are that a client presents: the session token of AWS and Alibaba Cloud, the access
-// token of Azure and Google Cloud.
+// token of Azure and Google Cloud, the password of their registries.
 func (s *Server) Session(name string) (Grant, bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -1,0 +1,366 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/rights"
+)
+
+// deliverTo lets Secrets for context objects be made in a namespace.
+func (p plane) deliverTo(t *testing.T, namespace, value string) {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelNamespaceContexts: value}}})
+	if value == "" {
+		patch, err = []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelNamespaceContexts+`":null}}}`), nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.client(t).CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deliveredSecret is a Secret that the agent makes for a Shoot.
+func deliveredSecret(name string) *corev1.Secret {
+	secret := tokenSecret(name, "garden-local", "banana")
+	secret.Annotations[v1alpha1.AnnotationContextDelivery] = "d1"
+	secret.Annotations[v1alpha1.AnnotationContextObject] = `{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","name":"foo","namespace":"garden-local","uid":"u"}`
+	secret.Data = map[string][]byte{"config": []byte("{}\n")}
+	return secret
+}
+
+// TestDeliveredSecretsAreTheAgents attacks Secrets for context objects: as a user, who would have the agent fill or delete one, and as an agent that
+// was taken over.
+func TestDeliveredSecretsAreTheAgents(t *testing.T) {
+	inTurn(t)
+	namespace, plain := shared.namespace(t), shared.namespace(t)
+	shared.deliverTo(t, namespace, v1alpha1.NamespaceEnabled)
+	shared.enable(t, plain)
+	root, agent := shared.client(t), shared.clientAs(t, agentUser, agentGroup)
+	mallory := shared.admin(t, namespace, "mallory-"+namespace)
+	shared.letUse(t, "default", "mallory-"+namespace)
+	for _, where := range []string{namespace, plain} {
+		eventually(t, func() error { return list(t, agent, where) })
+	}
+	if _, err := root.CoreV1().Namespaces().Patch(t.Context(), plain, types.MergePatchType, []byte(`{"metadata":{"labels":{"`+v1alpha1.LabelNamespaceContexts+`":"yes"}}}`), metav1.PatchOptions{}); err == nil {
+		t.Error("a label with another value was let through")
+	}
+	shared.awsIdentity(t, "default", "d-"+namespace, "dev")
+	hers, his := mallory.CoreV1().Secrets(namespace), agent.CoreV1().Secrets(namespace)
+
+	// Such a namespace gives the agent its Secrets, and the webhook no pods.
+	binder := shared.clientAs(t, binderUser, agentGroup).RbacV1().RoleBindings(namespace)
+	_, err := binder.Create(t.Context(), rights.OfWebhook(namespace), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	refused(t, "the webhook's right to pods", err, "the binder may bind")
+
+	// The agent, taken over.
+	for what, change := range map[string]func(*corev1.Secret){
+		"a reserved name": func(s *corev1.Secret) { s.Name = "credence-token-web-x" },
+		"no label":        func(s *corev1.Secret) { s.Labels = nil },
+		"no mark":         func(s *corev1.Secret) { delete(s.Annotations, v1alpha1.AnnotationContextDelivery) },
+		"no context":      func(s *corev1.Secret) { delete(s.Annotations, v1alpha1.AnnotationContextObject) },
+		"a service account as context": func(s *corev1.Secret) {
+			s.Annotations[v1alpha1.AnnotationContextObject] = `{"apiVersion":"v1","kind":"ServiceAccount","name":"web","namespace":"` + namespace + `","uid":"u"}`
+		},
+		"one in disguise": func(s *corev1.Secret) {
+			s.Annotations[v1alpha1.AnnotationContextObject] = `{"apiVersion":"v1","kind":"\u0053erviceAccount","name":"web","namespace":"` + namespace + `","uid":"u"}`
+		},
+		"on behalf of a user": func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationRequester] = "admin" },
+		"an owner": func(s *corev1.Secret) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "u"}}
+		},
+		"a finalizer":  func(s *corev1.Secret) { s.Finalizers = []string{"e2e.example/x"} },
+		"immutable":    func(s *corev1.Secret) { s.Immutable = new(true) },
+		"another type": func(s *corev1.Secret) { s.Type = "example.com/x" },
+		"a token of an account": func(s *corev1.Secret) {
+			s.Type = corev1.SecretTypeServiceAccountToken
+			s.Annotations["kubernetes.io/service-account.name"] = "default"
+		},
+	} {
+		secret := deliveredSecret("cloudprovider")
+		change(secret)
+		_, err := his.Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		refused(t, "a delivered Secret, "+what, err, "the agent may")
+	}
+	_, err = agent.CoreV1().Secrets(plain).Create(t.Context(), deliveredSecret("cloudprovider"), metav1.CreateOptions{})
+	refused(t, "a delivered Secret in a namespace without the label", err, v1alpha1.LabelNamespaceContexts+"=enabled")
+	_, err = his.Create(t.Context(), deliveredSecret("cloudprovider"), metav1.CreateOptions{})
+	allowed(t, "a delivered Secret", err)
+	_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, annotate(v1alpha1.AnnotationName, "cherry"), metav1.PatchOptions{})
+	allowed(t, "another identity for a delivered Secret", err)
+	_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":"eA=="}}`), metav1.PatchOptions{})
+	allowed(t, "a token in it", err)
+	for what, patch := range map[string]string{
+		"no mark any more": `{"metadata":{"annotations":{"` + v1alpha1.AnnotationContextDelivery + `":null}}}`,
+		"a user":           string(annotate(v1alpha1.AnnotationRequester, "admin")),
+		"no context":       `{"metadata":{"annotations":{"` + v1alpha1.AnnotationContextObject + `":null}}}`,
+		"an account":       string(annotate(v1alpha1.AnnotationContextObject, `{"apiVersion":"v1","kind":"ServiceAccount","name":"web","namespace":"`+namespace+`","uid":"u"}`)),
+		"a finalizer":      `{"metadata":{"finalizers":["e2e.example/x"]}}`,
+	} {
+		_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, what+" for a delivered Secret", err, "the agent may")
+	}
+	mine := tokenSecret("mine", "default", "d-"+namespace)
+	eventually(t, func() error {
+		_, err := hers.Create(t.Context(), mine.DeepCopy(), metav1.CreateOptions{})
+		return err
+	})
+	_, err = his.Patch(t.Context(), "mine", types.MergePatchType, annotate(v1alpha1.AnnotationContextDelivery, "d1"), metav1.PatchOptions{})
+	refused(t, "taking a Secret over", err, "may not take a Secret over")
+	refused(t, "deleting it", his.Delete(t.Context(), "mine", metav1.DeleteOptions{}), "no others")
+
+	// A user.
+	const agents = "the agent"
+	forged := mine.DeepCopy()
+	forged.Name, forged.Annotations[v1alpha1.AnnotationContextDelivery] = "forged", "d1"
+	_, err = hers.Create(t.Context(), forged, metav1.CreateOptions{})
+	refused(t, "a mark on a new Secret", err, agents, v1alpha1.AnnotationContextDelivery)
+	forged = mine.DeepCopy()
+	forged.Name, forged.Annotations[v1alpha1.AnnotationContextObject] = "forged", deliveredSecret("x").Annotations[v1alpha1.AnnotationContextObject]
+	_, err = hers.Create(t.Context(), forged, metav1.CreateOptions{})
+	refused(t, "the context of a Shoot", err, "only the agent")
+	bare := deliveredSecret("bare")
+	bare.Labels = nil
+	_, err = hers.Create(t.Context(), bare, metav1.CreateOptions{})
+	refused(t, "a mark on a Secret without the label", err, agents)
+	_, err = hers.Patch(t.Context(), "mine", types.MergePatchType, annotate(v1alpha1.AnnotationContextDelivery, "d1"), metav1.PatchOptions{})
+	refused(t, "a mark on a Secret of hers", err, agents)
+	for what, patch := range map[string]string{
+		"another identity":  string(annotate(v1alpha1.AnnotationName, "d-"+namespace)),
+		"another mark":      string(annotate(v1alpha1.AnnotationContextDelivery, "d2")),
+		"no mark":           `{"metadata":{"annotations":{"` + v1alpha1.AnnotationContextDelivery + `":null}}}`,
+		"no label":          `{"metadata":{"labels":{"` + v1alpha1.LabelPurpose + `":null}}}`,
+		"another provider":  `{"metadata":{"labels":{"` + v1alpha1.LabelProvider + `":"aws"}}}`,
+		"another renewal":   string(annotate(v1alpha1.AnnotationContextRenewal, "r")),
+		"another token":     `{"data":{"token":"eQ=="}}`,
+		"no token":          `{"data":{"token":null}}`,
+		"another config":    `{"data":{"config":"eDogMQo="}}`,
+		"an owner":          `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`,
+		"immutability":      `{"immutable":true}`,
+		"a later renewal":   string(annotate(v1alpha1.AnnotationRenewTimestamp, "2036-01-01T00:00:00Z")),
+		"another requester": string(annotate(v1alpha1.AnnotationRequester, "me")),
+	} {
+		_, err = hers.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, what+" by a user", err) // mostly by two policies, of which either is named
+	}
+	for what, patch := range map[string]string{
+		"a note":                    string(annotate("note", "x")),
+		"a request for a new token": string(annotate(v1alpha1.AnnotationOperation, v1alpha1.OperationRenewToken)),
+		"a key of other software":   `{"data":{"theirs":"eQ=="}}`,
+	} {
+		_, err = hers.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		allowed(t, what, err)
+	}
+	shared.deliverTo(t, namespace, "")
+	eventually(t, func() error {
+		if _, err := his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":"eg=="}}`), metav1.PatchOptions{}); err != nil {
+			return nil
+		}
+		return errors.New("a token was written in a namespace without the label")
+	})
+	allowed(t, "deletion by the agent without the label", his.Delete(t.Context(), "cloudprovider", metav1.DeleteOptions{}))
+}
+
+// The agent of a cluster that has joined makes the Secrets of the Shoots on it, as in the document's sample, follows them, and removes its own. It runs
+// alone, as it deletes the namespace of all clusters.
+func TestDeliverForContextObjects(t *testing.T) {
+	garden := shared
+	ours := garden.namespace(t)
+	garden.awsIdentity(t, ours, "banana-testing", "banana")
+	garden.awsIdentity(t, ours, "cherry", "cherry")
+	garden.gardenerInstalled(t)
+	bind := func(to string) {
+		t.Helper()
+		garden.must(t, fmt.Sprintf(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"CredentialsBinding","metadata":{"name":"infra","namespace":%q},"provider":{"type":"aws"},"workloadIdentityRef":{"name":%q,"namespace":%q}}`, ours, to, ours), "kubectl", "apply", "-f", "-")
+	}
+	bind("banana-testing")
+	cluster, folder := "d-"+ours, t.TempDir()
+	garden.must(t, "", "credence", "cluster", "join", cluster, "--identities", ours, "--out", folder)
+	t.Cleanup(func() {
+		garden.must(t, "", "credence", "cluster", "leave", cluster)
+		garden.must(t, "", "kubectl", "delete", "namespace", identityv1alpha1.WorkloadClusters, "--timeout=5m")
+	})
+	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
+	there := "shoot--" + ours + "--foo"
+	root := seed.client(t).CoreV1()
+	if _, err := root.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	secrets := root.Secrets(there)
+	const extension = "workloadidentity-extension-dns-service"
+	static := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: extension}, Data: map[string][]byte{"accessKey": []byte("static")}}
+	if _, err := secrets.Create(t.Context(), static, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	project := landscapeObject(t, "Project", "", "p-"+ours, fmt.Sprintf(`{"namespace":%q}`, ours))
+	foo := landscapeObject(t, "Shoot", ours, "foo", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra","extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}}]}`, cluster))
+	shoot := func(patch string) {
+		t.Helper()
+		if got := do(t, garden.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+ours+"/shoots/foo", "application/merge-patch+json", patch); got.Code != 200 {
+			t.Fatalf("patch: %d %s", got.Code, got.Body)
+		}
+	}
+	shoot(fmt.Sprintf(`{"status":{"technicalID":%q}}`, there))
+
+	t.Log("without the label")
+	seed.awaitWarning(t, there, "Secret/cloudprovider NamespaceNotEnabled", "a cluster admin allows it with: kubectl label namespace "+there+" "+v1alpha1.LabelNamespaceContexts+"=enabled")
+	garden.awaitWarning(t, ours, "Shoot/foo NamespaceNotEnabled")
+	garden.explained(t, 0, []string{"clusters    " + cluster + "\n", "Secret " + there + "/cloudprovider in cluster " + cluster, "NamespaceNotEnabled: "}, "context", "shoots."+landscapeGroup+"/foo", "-n", ours)
+	if list, err := secrets.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%v, %v: want the Secret that was there alone", list.Items, err)
+	}
+
+	t.Log("with the label: the document's sample")
+	seed.deliverTo(t, there, v1alpha1.NamespaceEnabled)
+	of := func(identity string) func(carried) bool {
+		return func(c carried) bool { return strings.Contains(c.Subject, ":"+ours+":"+identity+":") }
+	}
+	secret, first := seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
+	if secret.Annotations[v1alpha1.AnnotationContextDelivery] == "" || secret.Annotations[v1alpha1.AnnotationRenewTimestamp] == "" || secret.Annotations[v1alpha1.AnnotationInputs] == "" {
+		t.Errorf("our own annotations: %v", secret.Annotations)
+	}
+	for _, own := range []string{v1alpha1.AnnotationContextDelivery, v1alpha1.AnnotationRenewTimestamp, v1alpha1.AnnotationInputs} {
+		delete(secret.Annotations, own)
+	}
+	token := string(secret.Data["token"])
+	delete(secret.Data, "token")
+	sample := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "cloudprovider", Namespace: there,
+			Annotations: map[string]string{
+				"workloadidentity.authentication.gardener.cloud/namespace":      ours,
+				"workloadidentity.authentication.gardener.cloud/name":           "banana-testing",
+				"workloadidentity.authentication.gardener.cloud/context-object": `{"apiVersion":"` + landscapeGroup + `/v1beta1","kind":"Shoot","name":"foo","namespace":"` + ours + `","uid":"` + foo + `"}`,
+			},
+			Labels: map[string]string{
+				"authentication.gardener.cloud/purpose":                   "workload-identity-token-requestor",
+				"workloadidentity.authentication.gardener.cloud/provider": "aws",
+			},
+		},
+		Data: map[string][]byte{
+			"config":          []byte("apiVersion: aws.authentication.gardener.cloud/v1alpha1\niamRoleARN: arn:aws:iam::112233445566:role/banana\nkind: Config\n"),
+			"credentialsFile": []byte("[default]\nrole_arn=arn:aws:iam::112233445566:role/banana\nweb_identity_token_file=/var/run/workload-identity/aws/token\n"),
+		},
+		Type: corev1.SecretTypeOpaque,
+	}
+	got := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: secret.Name, Namespace: secret.Namespace, Annotations: secret.Annotations, Labels: secret.Labels}, Data: secret.Data, Type: secret.Type}
+	if diff := cmp.Diff(sample, got); diff != "" {
+		t.Errorf("Secret (-want +got):\n%s", diff)
+	}
+	garden.must(t, token, "credence", "token", "verify", "-", "--issuer", garden.Issuer, "--audience", "sts.amazonaws.com", "--ca-file", garden.CAFile)
+	_, c := claims(t, token)
+	of26 := c["gardener.cloud"].(map[string]any)
+	for claim, want := range map[string]any{
+		"shoot":   map[string]any{"name": "foo", "namespace": ours, "uid": foo},
+		"project": map[string]any{"name": "p-" + ours, "uid": project},
+	} {
+		if diff := cmp.Diff(want, of26[claim]); diff != "" {
+			t.Errorf("claim %s (-want +got):\n%s", claim, diff)
+		}
+	}
+	if of26["seed"].(map[string]any)["name"] != cluster {
+		t.Errorf("claim seed: %v", of26["seed"])
+	}
+
+	t.Log("a Secret that is not the agent's")
+	seed.awaitWarning(t, there, "Secret/"+extension+" SecretNotOwned", "left alone")
+	if kept, err := secrets.Get(t.Context(), extension, metav1.GetOptions{}); err != nil || string(kept.Data["accessKey"]) != "static" || len(kept.Labels)+len(kept.Annotations) != 0 {
+		t.Errorf("it has become %v, %v", kept, err)
+	}
+	if err := secrets.Delete(t.Context(), extension, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	seed.awaitToken(t, there, extension, of("cherry"))
+
+	t.Log("users")
+	mallory := seed.admin(t, there, "mallory").CoreV1().Secrets(there)
+	for what, patch := range map[string]string{
+		"an identity": string(annotate(v1alpha1.AnnotationName, "cherry")),
+		"no mark":     `{"metadata":{"annotations":{"` + v1alpha1.AnnotationContextDelivery + `":null}}}`,
+	} {
+		_, err := mallory.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, what, err)
+	}
+	copied := secret.DeepCopy()
+	copied.ObjectMeta = metav1.ObjectMeta{Name: "mine", Labels: secret.Labels, Annotations: maps.Clone(secret.Annotations)}
+	copied.Annotations[v1alpha1.AnnotationContextDelivery] = "d"
+	_, err := mallory.Create(t.Context(), copied, metav1.CreateOptions{})
+	refused(t, "a copy", err)
+	if err := mallory.Delete(t.Context(), "cloudprovider", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	_, second := seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
+	if second.ID == first.ID {
+		t.Error("the Secret that was deleted is still there")
+	}
+
+	t.Log("new tokens on request, once")
+	object := "shoots." + landscapeGroup + "/foo"
+	lea := "lea-" + ours
+	garden.role(t, ours, "sees-shoots", []rbacv1.PolicyRule{{APIGroups: []string{landscapeGroup}, Resources: []string{"shoots"}, Verbs: []string{"get"}}}, lea)
+	eventually(t, func() error {
+		if _, stderr, code := garden.command(t, "", "credence", "renew", object, "-n", ours, "--as", lea); code != 1 || !strings.Contains(stderr, `cannot patch resource "shoots"`) {
+			return fmt.Errorf("a user who may not patch the Shoot: %d %s", code, stderr)
+		}
+		return nil
+	})
+	seed.credence(t, 0, []string{"renewed   Secret " + there + "/cloudprovider\n", "renewed   Secret " + there + "/" + extension + "\n", "and all Secrets have them"}, "renew", object, "-n", ours, "--identity-kubeconfig", garden.Kubeconfig)
+	renewed, third := seed.awaitToken(t, there, "cloudprovider", nil)
+	if renewed.Annotations[v1alpha1.AnnotationContextRenewal] == "" || third.ID == second.ID {
+		t.Errorf("annotations %v, token %s after %s", renewed.Annotations, third.ID, second.ID)
+	}
+	// Where Secrets of the cluster are not seen, it was requested only: again, and the annotation stays for the agent.
+	garden.credence(t, 0, []string{"Shoot " + ours + "/foo: new tokens were requested\n", "not seen", "the object is on " + cluster, "stays on the object"}, "renew", object, "-n", ours)
+	_, third = seed.awaitToken(t, there, "cloudprovider", func(c carried) bool { return c.ID != third.ID })
+
+	t.Log("another identity, with the agent killed")
+	seed.kill(t, "agent")
+	bind("cherry")
+	moved, fourth := seed.awaitToken(t, there, "cloudprovider", of("cherry"))
+	if moved.Annotations[v1alpha1.AnnotationName] != "cherry" || !strings.Contains(string(moved.Data["config"]), "role/cherry") || !strings.Contains(string(moved.Data["credentialsFile"]), "role/cherry") || fourth.ID == third.ID {
+		t.Errorf("%v %s", moved.Annotations, moved.Data["config"])
+	}
+	bind("banana-testing")
+	seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
+
+	t.Log("the end")
+	gone := func(name string) {
+		t.Helper()
+		eventually(t, func() error {
+			if _, err := secrets.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("Secret %s is still there: %v", name, err)
+			}
+			return nil
+		})
+	}
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Data: map[string][]byte{"a": []byte("b")}}
+	if _, err := secrets.Create(t.Context(), theirs, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shoot(`{"spec":{"extensions":null}}`)
+	gone(extension)
+	seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
+	seed.kill(t, "agent")
+	garden.must(t, "", "kubectl", "delete", "-n", ours, "shoots."+landscapeGroup, "foo")
+	gone("cloudprovider")
+	if _, err := secrets.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	garden.must(t, "", "kubectl", "delete", "projects."+landscapeGroup, "p-"+ours)
+}

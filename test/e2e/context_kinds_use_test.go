@@ -1,0 +1,125 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// The user who writes a name into an object needs the verb use on it, as the object gets tokens of it. It runs alone: the kinds are of the whole cluster.
+func TestReferencesNeedUse(t *testing.T) {
+	landscapesInstalled(t)
+	ours, stray := shared.namespace(t), shared.namespace(t)
+	for _, namespace := range []string{ours, stray} {
+		shared.create(t, namespace, "mine", "aws", "a")
+		shared.create(t, namespace, "theirs", "aws", "a")
+	}
+	writer := "writer-" + ours
+	use := func(resource, name string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{"use"}}
+	}
+	for _, namespace := range []string{ours, stray} {
+		shared.role(t, namespace, "writer", []rbacv1.PolicyRule{
+			{APIGroups: []string{"core.gardener.cloud", "cluster.x-k8s.io"}, Resources: []string{"shoots", "clusters"}, Verbs: []string{"*"}},
+			use("workloadidentities", "mine"), use("credentialsbindings", "mine"),
+		}, writer)
+	}
+	shared.clusterRole(t, writer, writer, rbacv1.PolicyRule{APIGroups: []string{"core.gardener.cloud"}, Resources: []string{"seeds", "backupbuckets"}, Verbs: []string{"*"}})
+	shoots, clusters := gardenerAPI+"/namespaces/"+ours+"/shoots", clusterAPI+"/namespaces/"+ours+"/clusters"
+	seeds, buckets := gardenerAPI+"/seeds", gardenerAPI+"/backupbuckets"
+	kinds := map[string]string{shoots: "core.gardener.cloud/v1beta1, kind: Shoot", seeds: "core.gardener.cloud/v1beta1, kind: Seed", buckets: "core.gardener.cloud/v1beta1, kind: BackupBucket", clusters: "cluster.x-k8s.io/v1beta2, kind: Cluster"}
+	body := func(path, name, metadata, spec string) string {
+		return fmt.Sprintf("{apiVersion: %s, metadata: {name: %s%s}, spec: {%s}}", kinds[path], name, metadata, spec)
+	}
+	create := func(path, metadata, spec string) response {
+		return do(t, shared.as(t, writer), "POST", path+"?dryRun=All", "application/yaml", body(path, "o-"+ours, metadata, spec))
+	}
+	annotated := func(key, value string) string { return fmt.Sprintf(", annotations: {%s: %q}", key, value) }
+	const ids, bindings, on = "identity.credence.dev/workload-identities", "workloadidentity.authentication.gardener.cloud/binding", "identity.credence.dev/workload-clusters"
+	ref := func(namespace, name string) string {
+		return fmt.Sprintf("{kind: WorkloadIdentity, name: %s, namespace: %s}", name, namespace)
+	}
+	many := "workloadIdentity: {name: mine}"
+	list := ""
+	for i := range 9 {
+		list += fmt.Sprintf("{type: t%d, %s}, ", i, many)
+	}
+	for what, test := range map[string]struct {
+		path, metadata, spec string
+		code                 int
+		words                string
+	}{
+		"Shoot, without references":            {shoots, "", "seedName: s", 201, ""},
+		"Shoot, DNS of GEP-26":                 {shoots, "", "dns: {providers: [{type: t, workloadIdentity: {name: theirs}}]}", 403, "may not refer to workloadidentities " + ours + "/theirs"},
+		"Shoot, own DNS of GEP-26":             {shoots, "", "dns: {providers: [{type: t, workloadIdentity: {name: mine}}]}", 201, ""},
+		"Shoot, in full":                       {shoots, "", "dns: {providers: [{type: t, workloadIdentity: {name: " + ours + "/theirs}}]}", 403, "workloadidentities " + ours + "/theirs"},
+		"Shoot, extension":                     {shoots, "", "extensions: [{type: t, workloadIdentity: {name: mine}}, {type: u, workloadIdentity: {name: theirs}}, {type: v}]", 403, ours + "/theirs"},
+		"Shoot, DNS of Gardener":               {shoots, "", "dns: {providers: [{type: t, credentialsRef: " + ref(ours, "theirs") + "}]}", 403, ours + "/theirs"},
+		"Shoot, DNS by a Secret":               {shoots, "", "dns: {providers: [{type: t, credentialsRef: {kind: Secret, name: theirs}}]}", 201, ""},
+		"Shoot, resources":                     {shoots, "", "resources: [{name: r, resourceRef: {kind: WorkloadIdentity, name: theirs}}]", 403, ours + "/theirs"},
+		"Shoot, binding":                       {shoots, "", "credentialsBindingName: theirs", 403, "kubectl create rolebinding NAME -n " + ours + " --clusterrole=credence:credentialsbindings:user --user=" + writer},
+		"Shoot, own binding":                   {shoots, "", "credentialsBindingName: mine", 201, ""},
+		"Shoot, more than are compared":        {shoots, "", "extensions: [" + strings.Repeat("{type: t, "+many+"}, ", 257) + "]", 422, "may have 256 references"},
+		"Shoot, more than can be checked":      {shoots, "", "extensions: [" + list + "]", 403, "adds 9 references"},
+		"Seed, backup of GEP-26":               {seeds, "", "backup: {workloadIdentityRef: " + ref(ours, "theirs") + "}", 403, ours + "/theirs"},
+		"Seed, own backup":                     {seeds, "", "backup: {workloadIdentityRef: " + ref(ours, "mine") + "}", 201, ""},
+		"Seed, backup":                         {seeds, "", "backup: {credentialsRef: " + ref(stray, "theirs") + "}", 403, stray + "/theirs"},
+		"Seed, DNS defaults":                   {seeds, "", "dns: {defaults: [{credentialsRef: " + ref(ours, "mine") + "}, {credentialsRef: " + ref(stray, "theirs") + "}]}", 403, stray + "/theirs"},
+		"Seed, internal DNS":                   {seeds, "", "dns: {internal: {credentialsRef: " + ref(stray, "theirs") + "}}", 403, stray + "/theirs"},
+		"Seed, resources":                      {seeds, "", "resources: [{name: r, resourceRef: {kind: WorkloadIdentity, name: theirs}}]", 403, "workloadidentities garden/theirs"},
+		"BackupBucket":                         {buckets, "", "credentialsRef: " + ref(ours, "theirs"), 403, ours + "/theirs"},
+		"BackupBucket of GEP-26":               {buckets, "", "workloadIdentityRef: " + ref(ours, "theirs"), 403, ours + "/theirs"},
+		"own BackupBucket":                     {buckets, "", "credentialsRef: " + ref(ours, "mine"), 201, ""},
+		"Cluster, without references":          {clusters, "", "", 201, ""},
+		"Cluster, identities":                  {clusters, annotated(ids, "mine, theirs"), "", 403, "workloadidentities " + ours + "/theirs"},
+		"Cluster, own identities":              {clusters, annotated(ids, "mine,"), "", 201, ""},
+		"Cluster, bindings":                    {clusters, annotated(bindings, "theirs"), "", 403, "credentialsbindings " + ours + "/theirs"},
+		"Cluster, own bindings":                {clusters, annotated(bindings, "mine"), "", 201, ""},
+		"Cluster, placed on another cluster":   {clusters, annotated(on, "east"), "", 403, "--clusterrole=credence:workloadidentities:token-creator --user=" + writer},
+		"Cluster, placed on no other cluster":  {clusters, annotated(on, " ,"), "", 201, ""},
+		"Cluster, more names than compared":    {clusters, annotated(ids, strings.Repeat("a,", 128)), "", 422, "may each have 128 names"},
+		"Cluster, names that cost seconds":     {clusters, fmt.Sprintf(", annotations: {%s: %q, %s: %q}", ids, strings.Repeat(",", 120_000), on, strings.Repeat(",", 120_000)), "", 422, "8192 characters"},
+		"Cluster, an identity of no namespace": {clusters, annotated(ids, "/theirs"), "", 403, "workloadidentities /theirs"},
+	} {
+		eventually(t, func() error {
+			if err := wantAnswer(create(test.path, test.metadata, test.spec), test.code, test.words); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			return nil
+		})
+	}
+
+	// References of another user stay, and new ones need the right.
+	made(t, shoots, "Shoot", "name: s", "spec: {extensions: [{type: t, workloadIdentity: {name: theirs}}]}, status: {}")
+	made(t, clusters, "Cluster", fmt.Sprintf("name: c, annotations: {%s: theirs, %s: east}", ids, on), "spec: {}")
+	seed := "seed-" + ours
+	made(t, seeds, "Seed", "name: "+seed, "spec: {backup: {credentialsRef: "+ref(ours, "theirs")+"}}")
+	t.Cleanup(func() {
+		shared.must(t, "", "kubectl", "delete", "--ignore-not-found", "seeds.core.gardener.cloud", seed)
+	})
+	for _, test := range []struct {
+		object, patch string
+		code          int
+		words         string
+	}{
+		{shoots + "/s", `{"spec":{"seedName":"x","dns":{"providers":[{"type":"d","workloadIdentity":{"name":"theirs"}},{"type":"e","workloadIdentity":{"name":"mine"}}]}}}`, 200, ""},
+		{shoots + "/s", `{"spec":{"credentialsBindingName":"theirs"}}`, 403, "credentialsbindings " + ours + "/theirs"},
+		{shoots + "/s", `{"spec":{"extensions":null}}`, 200, ""},
+		{clusters + "/c", `{"metadata":{"annotations":{"` + ids + `":"mine,theirs"}},"spec":{"paused":true}}`, 200, ""},
+		{clusters + "/c", `{"metadata":{"annotations":{"` + bindings + `":"theirs"}}}`, 403, "credentialsbindings " + ours + "/theirs"},
+		{clusters + "/c", `{"metadata":{"annotations":{"` + on + `":"east,west"}}}`, 403, "may not add west to the annotation"},
+		{clusters + "/c", `{"metadata":{"annotations":{"` + on + `":null}}}`, 200, ""},
+		{seeds + "/" + seed, `{"spec":{"provider":{"type":"aws"}}}`, 200, ""},
+		{seeds + "/" + seed, `{"spec":{"backup":{"credentialsRef":{"namespace":"` + stray + `"}}}}`, 403, stray + "/theirs"},
+	} {
+		if err := wantAnswer(do(t, shared.as(t, writer), "PATCH", test.object, mergePatch, test.patch), test.code, test.words); err != nil {
+			t.Errorf("%s of %s: %v", test.patch, test.object, err)
+		}
+	}
+	shared.role(t, ours, "placer", []rbacv1.PolicyRule{{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}}}, writer)
+	eventually(t, func() error {
+		return wantAnswer(create(clusters, annotated(on, "east"), ""), 201, "")
+	})
+}

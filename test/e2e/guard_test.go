@@ -1,0 +1,200 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Each container of these tests prints what it may do, and stays.
+const confinement = `/busybox grep -E '^(Uid|Gid|CapEff|NoNewPrivs|Seccomp):' /proc/self/status | /busybox tr -s '\t ' ' '
+/busybox touch /written 2>/dev/null && echo written
+/busybox ls /host 2>/dev/null | /busybox grep -x proc
+echo end
+while true; do /busybox sleep 1; done`
+
+// askingPod wants all that a container can have, without the host's folders. Its annotation is one that the kubelet overwrites.
+func askingPod(name string) *corev1.Pod {
+	yes, root, grace := true, int64(0), int64(1)
+	return &corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Annotations: map[string]string{"kubernetes.io/config.source": "api"}},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: &grace,
+			Containers: []corev1.Container{{
+				Name: "main", Image: "busybox:e2e", ImagePullPolicy: corev1.PullNever, Command: []string{"/busybox", "sh", "-c", confinement},
+				SecurityContext: &corev1.SecurityContext{
+					Privileged: &yes, AllowPrivilegeEscalation: &yes, RunAsUser: &root, RunAsGroup: &root,
+					Capabilities:   &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}},
+					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined},
+				},
+				VolumeMounts: []corev1.VolumeMount{{Name: "cache", MountPath: "/cache"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+}
+
+// hostPod is askingPod with the root of the host.
+func hostPod(name string) *corev1.Pod {
+	pod := askingPod(name)
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+	pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "host", MountPath: "/host"})
+	return pod
+}
+
+// runStatic gives the node's kubelet a manifest.
+func (p plane) runStatic(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	manifest, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.Dir, "devcluster", "node", "static-pods", pod.Name+".json"), manifest, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// confined waits for what a container of these tests prints.
+func (p plane) confined(t *testing.T, pod string) []string {
+	t.Helper()
+	p.waitForLog(t, "default", pod, "end\n")
+	return strings.Split(strings.TrimSuffix(p.must(t, "", "kubectl", "-n", "default", "logs", pod), "\nend\n"), "\n")
+}
+
+// describedBy waits until people who look at a pod find texts there, and checks that no container of it has run.
+func (p plane) describedBy(t *testing.T, pod string, texts ...string) {
+	t.Helper()
+	eventually(t, func() error {
+		described, stderr, _ := p.command(t, "", "kubectl", "-n", "default", "describe", "pod", pod)
+		for _, text := range texts {
+			if !strings.Contains(described, text) {
+				return fmt.Errorf("pod %s is described as\n%s%s, want %q", pod, described, stderr, text)
+			}
+		}
+		return nil
+	})
+	got, err := p.client(t).CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range got.Status.ContainerStatuses {
+		if c.State.Waiting == nil || c.ContainerID != "" {
+			t.Errorf("a container of pod %s has run: %+v", pod, c)
+		}
+	}
+}
+
+// containerOf is the container of a pod that runs, and the digest of its image.
+func (p plane) containerOf(t *testing.T, pod string) (id, digest string) {
+	t.Helper()
+	got, err := p.client(t).CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range got.Status.ContainerStatuses {
+		if c.State.Running != nil && c.RestartCount == 0 {
+			_, digest, _ := strings.Cut(c.ImageID, "sha256:")
+			return c.ContainerID, "sha256:" + digest
+		}
+	}
+	t.Fatalf("pod %s does not run as it began: %+v", pod, got.Status.ContainerStatuses)
+	return "", ""
+}
+
+// Pods of the kubelet's own files run as the template has it, or not at all, unless they are allowed by name and image. Pods of the API run as they
+// ask to. A guard that is killed loses no container.
+func TestGuardOfANode(t *testing.T) {
+	needNode(t)
+	first(t, ofPlane+ofNode)
+	allowed := filepath.Join(t.TempDir(), "allow.yaml")
+	allow := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(allowed, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow("pods: []\n")
+	p := nodePlane(t, "--guard", "restricted", "--guard-allow", allowed)
+	free := []string{"Uid: 0 0 0 0", "Gid: 0 0 0 0", "NoNewPrivs: 0", "Seccomp: 0", "written"}
+
+	ofAPI := askingPod("of-the-api")
+	p.createPod(t, "default", ofAPI)
+	has := p.confined(t, "of-the-api")
+	for _, want := range free {
+		if !strings.Contains(strings.Join(has, "\n"), want) {
+			t.Errorf("a pod of the API has %q, want %q", has, want)
+		}
+	}
+	_, digest := p.containerOf(t, "of-the-api")
+
+	p.runStatic(t, askingPod("weak"))
+	if has, want := strings.Join(p.confined(t, "weak-127.0.0.1"), "\n"), "Uid: 65532 65532 65532 65532\nGid: 65532 65532 65532 65532\nCapEff: 0000000000000000\nNoNewPrivs: 1\nSeccomp: 2"; has != want {
+		t.Errorf("a static pod has\n%s\nwant\n%s", has, want)
+	}
+
+	// Anything else is refused, where people look.
+	p.runStatic(t, hostPod("host"))
+	p.describedBy(t, "host-127.0.0.1", "CreateContainerError", `container "main" with image `, "the host's / at /host: credence-node guard refuses that by its template restricted", "list pod default/host and the digests of its images")
+	network := askingPod("network")
+	network.Spec.HostNetwork, network.Spec.HostPID = true, true
+	p.runStatic(t, network)
+	p.describedBy(t, "network-127.0.0.1", "FailedCreatePodSandBox", "pod default/network-127.0.0.1, which does not come from the API: hostNetwork, hostPID: credence-node guard refuses")
+
+	// One that is allowed has all that it wants, by its name and with its image alone.
+	allow("pods:\n- {pod: default/trusted, images: ['" + digest + "']}\n- {pod: default/replaced, images: ['sha256:" + strings.Repeat("0", 64) + "']}\n")
+	p.runStatic(t, hostPod("replaced"))
+	p.describedBy(t, "replaced-127.0.0.1", "the host's / at /host: credence-node guard refuses")
+	p.runStatic(t, hostPod("trusted"))
+	has = p.confined(t, "trusted-127.0.0.1")
+	for _, want := range append([]string{"proc"}, free...) {
+		if !strings.Contains(strings.Join(has, "\n"), want) {
+			t.Errorf("an allowed pod has %q, want %q", has, want)
+		}
+	}
+
+	// A file that is damaged keeps static pods from starting, and no others.
+	allow("pods: everything\n")
+	p.runStatic(t, askingPod("undecided"))
+	p.describedBy(t, "undecided-127.0.0.1", "credence-node guard creates nothing of it: read which pods are allowed: "+allowed)
+	p.createPod(t, "default", askingPod("of-the-api-too"))
+	p.confined(t, "of-the-api-too")
+	allow("pods: []\n")
+	p.confined(t, "undecided-127.0.0.1")
+
+	// The guard dies. Containers stay, and when it is back the kubelet goes on.
+	pods := []string{"of-the-api", "weak-127.0.0.1", "trusted-127.0.0.1"}
+	before := map[string]string{}
+	for _, pod := range pods {
+		before[pod], _ = p.containerOf(t, pod)
+	}
+	guard := p.part(t, "guard")
+	if err := syscall.Kill(guard.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if now := p.part(t, "guard"); !now.Healthy || now.PID == guard.PID {
+			return fmt.Errorf("guard: %+v", now)
+		}
+		return nil
+	})
+	p.createPod(t, "default", askingPod("later"))
+	p.confined(t, "later")
+	p.runStatic(t, askingPod("weak-later"))
+	if has := p.confined(t, "weak-later-127.0.0.1"); has[0] != "Uid: 65532 65532 65532 65532" {
+		t.Errorf("a static pod has %q", has)
+	}
+	for _, pod := range pods {
+		if id, _ := p.containerOf(t, pod); id != before[pod] {
+			t.Errorf("pod %s has the container %s, and had %s", pod, id, before[pod])
+		}
+	}
+	p.must(t, "", "kubectl", "-n", "default", "exec", "weak-127.0.0.1", "--", "/busybox", "touch", "/cache/written")
+}

@@ -1,0 +1,161 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+)
+
+// cacheDuration is for how long a kubelet uses a password again, in these tests.
+const cacheDuration = 5 * time.Second
+
+// mostLate is after which time without the right a pod must not have its image any more. It is far more than cacheDuration and the review that is
+// remembered, as the machine may be slow.
+const mostLate = 3 * time.Minute
+
+// writeRegistries writes the configuration of a node whose pods pull from the registry.
+func (r *privateRegistry) writeRegistries(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "registries.yaml")
+	content := fmt.Sprintf("cacheDuration: %s\nregistries:\n- images: %s\n  audiences: [registry]\n  exchange: token-server\n", cacheDuration, r.address)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// imagePod runs an image as a service account, to its end.
+func imagePod(name, account, image string, pull corev1.PullPolicy) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			ServiceAccountName: account, AutomountServiceAccountToken: new(bool), RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{Name: "main", Image: image, ImagePullPolicy: pull, Command: []string{"/busybox", "echo", "runs"}}},
+		},
+	}
+}
+
+// pullFailure is why the image of a pod could not be pulled; empty: it runs or has run, or the kubelet has not tried yet.
+func (p plane) pullFailure(t *testing.T, namespace, pod string) (failure string, ran bool) {
+	t.Helper()
+	got, err := p.client(t).CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, status := range got.Status.ContainerStatuses {
+		if status.State.Running != nil || status.State.Terminated != nil {
+			return "", true
+		}
+		if waiting := status.State.Waiting; waiting != nil && strings.Contains(waiting.Reason, "ImagePull") {
+			return waiting.Reason + ": " + waiting.Message, false
+		}
+	}
+	return "", false
+}
+
+// waitNotPulled waits until the kubelet could not pull the image of a pod.
+func (p plane) waitNotPulled(t *testing.T, namespace, pod string) {
+	t.Helper()
+	eventually(t, func() error {
+		failure, ran := p.pullFailure(t, namespace, pod)
+		if ran {
+			return fatal{fmt.Errorf("pod %s runs", pod)}
+		}
+		// After the first failure the kubelet waits, and has a message without the registry's answer.
+		if !strings.Contains(failure, "authoriz") {
+			return fmt.Errorf("pod %s: %q, want the registry's refusal", pod, failure)
+		}
+		return nil
+	})
+}
+
+// A private image is pulled as the identity of a pod's service account, without a pull secret. It is on the node then, and pods of other
+// accounts do not run it. After a key was revoked others sign; after the right was taken away it is over within cacheDuration.
+func privateImages(t *testing.T, p plane, r *privateRegistry) {
+	namespace, clients := p.namespace(t), p.client(t)
+	r.trust(t, p)
+	r.push(t, "team/app", busyboxImage(t, "private"))
+	image := r.address + "/team/app:v1"
+	r.letPull(p.create(t, namespace, "puller", "generic", "registry").Status.Sub, "team/app")
+	r.letPull(p.create(t, namespace, "stranger", "generic", "registry").Status.Sub, "team/other")
+
+	for name, identity := range map[string]string{"web": "puller", "unallowed": "puller", "stranger": "stranger", "plain": ""} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if identity != "" {
+			account.Annotations = map[string]string{v1alpha1.AnnotationImagePullIdentity: identity}
+		}
+		if _, err := clients.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"web", "stranger"} {
+		p.bind(t, namespace, "credence:workloadidentities:user", rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: namespace})
+	}
+
+	p.createPod(t, namespace, imagePod("web", "web", image, corev1.PullIfNotPresent))
+	p.waitForLog(t, namespace, "web", "runs")
+
+	// The image is on the node.
+	for _, account := range []string{"unallowed", "stranger", "plain"} {
+		for _, pull := range []corev1.PullPolicy{corev1.PullIfNotPresent, corev1.PullAlways} {
+			pod := account + "-" + strings.ToLower(string(pull))
+			p.createPod(t, namespace, imagePod(pod, account, image, pull))
+			p.waitNotPulled(t, namespace, pod)
+		}
+	}
+	refusal := fmt.Sprintf("no token of workload identity %s/puller: ", namespace)
+	eventually(t, func() error {
+		if log := p.driverLog(t); !strings.Contains(log, refusal) {
+			return fmt.Errorf("the log of the node has no %q", refusal)
+		}
+		return nil
+	})
+
+	// A key is revoked. Passwords that were made before are of no use, and the kubelet gets others.
+	passwords := r.passwords()
+	header, _ := claims(t, passwords[len(passwords)-1])
+	p.must(t, "", "credence", "keys", "revoke", header.KeyID, "--reason", "leaked", "--yes", "--accept-refusals", "--wait", "5m", "--ca-file", p.CAFile)
+	p.createPod(t, namespace, imagePod("revoked-key", "web", image, corev1.PullAlways))
+	p.waitForLog(t, namespace, "revoked-key", "runs")
+
+	// The right is taken away.
+	if err := clients.RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for i := 0; ; i++ {
+		pod, tooLate := fmt.Sprintf("late-%d", i), time.Since(began) > mostLate
+		p.createPod(t, namespace, imagePod(pod, "web", image, corev1.PullAlways))
+		refused := false
+		eventually(t, func() error {
+			failure, ran := p.pullFailure(t, namespace, pod)
+			if refused = failure != ""; refused || ran {
+				return nil
+			}
+			return fmt.Errorf("pod %s waits", pod)
+		})
+		if refused {
+			break
+		}
+		if tooLate {
+			t.Fatalf("pod %s, which was created more than %s after the right was taken away, has its image: passwords are kept for %s", pod, mostLate, cacheDuration)
+		}
+	}
+	t.Logf("images were refused %s after the right was taken away", time.Since(began).Round(100*time.Millisecond))
+
+	log := p.driverLog(t)
+	for _, password := range r.passwords() {
+		if strings.Contains(log, password) || strings.Contains(log, password[strings.LastIndex(password, "."):]) {
+			t.Error("a token is in the log of the node")
+		}
+	}
+}

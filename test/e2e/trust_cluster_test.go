@@ -1,0 +1,125 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// A relying party that is configured by "credence trust" lets in one account of one cluster, and no namesake of another.
+func TestTrustOfOneCluster(t *testing.T) {
+	withCluster(t)
+	namespace := shared.namespace(t)
+	east, west := "east-of-"+namespace, "west-of-"+namespace
+	for _, name := range []string{east, west} {
+		shared.joinCluster(t, name, []string{name}, []string{namespace})
+		shared.bind(t, namespace, "credence:agent:identities", user(name))
+	}
+	// One identity is for an account of east, one for an account of this cluster, one for all.
+	subjects := map[string]string{}
+	for _, name := range []string{"joined", "own", "all"} {
+		subjects[name] = shared.create(t, namespace, name, "generic", "second-cluster").Status.Sub
+	}
+	own, err := shared.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.letUse(t, namespace, "system:serviceaccount:"+namespace+":cart")
+
+	if _, note, _ := shared.command(t, "", "credence", "trust", "kubernetes", "-n", namespace, "all"); !strings.Contains(note, "clusters that have joined may have tokens of it, too: "+east+", "+west) {
+		t.Errorf("trust of every token notes %q", note)
+	}
+	configuration := map[string]any{}
+	var rules []any
+	for _, args := range [][]string{{"joined", "--cluster", east, "--account", namespace + "/cart"}, {"own", "--account", namespace + "/cart"}} {
+		text, note, _ := shared.command(t, "", "credence", append([]string{"trust", "kubernetes", "-n", namespace, "-o", "terraform", "--provider"}, args...)...)
+		if strings.Contains(note, "clusters that have joined") {
+			t.Errorf("trust %v notes %q", args, note)
+		}
+		// The lines of the file are a list of strings.
+		_, list, _ := strings.Cut(text, "join(\"\\n\", ")
+		list, _, _ = strings.Cut(list, ",\n    \"\",\n  ])")
+		var lines []string
+		if err := yaml.Unmarshal([]byte(list+"]"), &lines); err != nil {
+			t.Fatalf("%v:\n%s", err, text)
+		}
+		if err := yaml.Unmarshal([]byte(strings.Join(lines, "\n")), &configuration); err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, configuration["jwt"].([]any)[0].(map[string]any)["claimValidationRules"].([]any)...)
+	}
+	entry := configuration["jwt"].([]any)[0].(map[string]any)
+	entry["claimValidationRules"] = rules
+	ca, err := os.ReadFile(shared.CAFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry["issuer"].(map[string]any)["certificateAuthority"] = string(ca)
+	content, err := yaml.Marshal(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "trust.yaml")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster := startCluster(t, filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", file).Admin
+
+	account := func(name, uid string) string {
+		return fmt.Sprintf(`{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":%q,"namespace":%q,"uid":%q}}`, name, namespace, uid)
+	}
+	admin := shared.config(t)
+	for what, test := range map[string]struct {
+		caller         *rest.Config
+		identity, spec string
+		taken          bool
+	}{
+		"the account of east":                {shared.as(t, east), "joined", account("cart", "u"), true},
+		"its namesake of west":               {shared.as(t, west), "joined", account("cart", "u"), false},
+		"its namesake of this cluster":       {admin, "joined", account("cart", string(own.UID)), false},
+		"another account of east":            {shared.as(t, east), "joined", account("till", "u"), false},
+		"east, without an account":           {shared.as(t, east), "joined", `{}`, false},
+		"a person":                           {admin, "joined", `{}`, false},
+		"the account of this cluster":        {admin, "own", account("cart", string(own.UID)), true},
+		"a namesake, asserted by east":       {shared.as(t, east), "own", account("cart", string(own.UID)), false},
+		"an identity that no rule is about":  {admin, "all", `{}`, true},
+		"the same, of a cluster that joined": {shared.as(t, west), "all", account("cart", "u"), true},
+	} {
+		var issued string
+		eventually(t, func() error {
+			got := do(t, test.caller, "POST", tokenPath(namespace, test.identity), "application/json", tokenRequest(test.spec))
+			if got.Code != 201 {
+				return fmt.Errorf("%s: %d %s", what, got.Code, got.Body)
+			}
+			issued = decodeTokenRequest(t, got).Status.Token
+			_, c := claims(t, issued)
+			seed, _ := c["gardener.cloud"].(map[string]any)["seed"].(map[string]any)
+			if joined := test.caller != admin; joined != (seed != nil) {
+				return fmt.Errorf("%s: the claim seed is %v", what, seed)
+			}
+			return nil
+		})
+		if !test.taken {
+			if name, err := whoami(t, cluster, issued); err == nil {
+				t.Errorf("%s is let in as %s", what, name)
+			}
+			continue
+		}
+		// The keys of the issuer are fetched at the first token.
+		eventually(t, func() error {
+			name, err := whoami(t, cluster, issued)
+			if err != nil || name != "credence:"+subjects[test.identity] {
+				return fmt.Errorf("%s is %q: %w", what, name, err)
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/credence-id/credence/test/controlplane"
+)
+
+// backupVolume makes a volume for the claim of the chart, and returns its folder.
+func (p *partial) backupVolume(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.Chmod(folder, 0o777); err != nil { // the pod is another user
+		t.Fatal(err)
+	}
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "backups"}, Spec: corev1.PersistentVolumeSpec{
+		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		ClaimRef:               &corev1.ObjectReference{Namespace: system, Name: "credence-backup"},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}},
+	}}
+	if _, err := p.client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// backups runs Jobs of the chart's CronJob. The backup that one writes can be read, and restored with the keys; where one fails, its pod has
+// the reason.
+func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) {
+	keyFile := filepath.Join(t.TempDir(), "key.txt")
+	if err := os.WriteFile(keyFile, []byte(key.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := func(program string, arguments ...string) string {
+		t.Helper()
+		command := exec.CommandContext(t.Context(), controlplane.Program(program), arguments...)
+		command.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "HOME="+t.TempDir())
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s\n%s", program, strings.Join(arguments, " "), err, out, state(t, p.client, system))
+		}
+		return string(out)
+	}
+	identities := p.objects.Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
+	made, err := identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
+		"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := verified(t, p.client)
+
+	command("kubectl", "create", "job", "now", "--namespace", system, "--from=cronjob/credence-backup")
+	p.finished(t, "now", batchv1.JobComplete)
+	eventually(t, func(ctx context.Context) error {
+		schedule, err := p.client.BatchV1().CronJobs(system).Get(ctx, "credence-backup", metav1.GetOptions{})
+		if err == nil && schedule.Status.LastSuccessfulTime == nil {
+			err = fmt.Errorf("the CronJob does not show that a backup was made: %+v", schedule.Status)
+		}
+		return err
+	})
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files of the volume: %v, %v", files, err)
+	}
+	if printed := command("credence", "backup", "inspect", files[0], "--age-key", keyFile); !strings.Contains(printed, subject) || !strings.Contains(printed, issuer) {
+		t.Errorf("inspect lacks %s or %s:\n%s", subject, issuer, printed)
+	}
+	if err := identities.Delete(t.Context(), "app", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	restore := []string{"backup", "restore", files[0], "--age-key", keyFile}
+	if printed := command("credence", append(restore, "--dry-run")...); !strings.Contains(printed, "+ default/app: "+subject) {
+		t.Errorf("the dry run would not create %s:\n%s", subject, printed)
+	}
+	command("credence", append(restore, "--yes")...)
+	again, err := identities.Get(t.Context(), "app", metav1.GetOptions{})
+	if err != nil || again.GetUID() != made.GetUID() || verified(t, p.client) != subject {
+		t.Errorf("restored: %v, uid %s, want %s", err, again.GetUID(), made.GetUID())
+	}
+	if printed := command("credence", append(restore, "--ring", "--keys-secret", system+"/credence-keys", "--yes")...); !strings.Contains(printed, "is there already") {
+		t.Errorf("the keys of the backup are not those of the Secret:\n%s", printed)
+	}
+
+	// Without its right, as after a mistake.
+	if err := p.client.RbacV1().ClusterRoleBindings().Delete(t.Context(), "credence:backup:scheduled", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	schedule, err := p.client.BatchV1().CronJobs(system).Get(t.Context(), "credence-backup", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &batchv1.Job{ObjectMeta: *schedule.Spec.JobTemplate.ObjectMeta.DeepCopy(), Spec: *schedule.Spec.JobTemplate.Spec.DeepCopy()}
+	job.Name, job.Spec.BackoffLimit = "forbidden", new(int32) // no other attempt
+	if _, err := p.client.BatchV1().Jobs(system).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.finished(t, "forbidden", batchv1.JobFailed)
+	eventually(t, func(ctx context.Context) error {
+		events, err := p.client.CoreV1().Events(system).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=forbidden,reason=BackoffLimitExceeded"})
+		if err == nil && len(events.Items) == 0 {
+			err = fmt.Errorf("no Event of the Job that failed")
+		}
+		return err
+	})
+	pods, err := p.client.CoreV1().Pods(system).List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=forbidden,app.kubernetes.io/component=backup"})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatalf("pods of the Job: %v, %+v", err, pods)
+	}
+	for _, container := range pods.Items[0].Status.ContainerStatuses {
+		if ended := container.State.Terminated; ended == nil || !strings.Contains(ended.Message, "forbidden") {
+			t.Errorf("the pod does not have the reason: %+v", container.State)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+		t.Errorf("after a Job that failed the volume has %v, %v", left, err)
+	}
+}
+
+// finished waits until a Job, which the label of backups finds, has ended in one way.
+func (p *partial) finished(t *testing.T, name string, want batchv1.JobConditionType) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		jobs, err := p.client.BatchV1().Jobs(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=backup", FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			return err
+		}
+		for _, job := range jobs.Items {
+			for _, condition := range job.Status.Conditions {
+				switch {
+				case condition.Status != corev1.ConditionTrue:
+				case condition.Type == want:
+					return nil
+				case condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed:
+					t.Fatalf("the Job is %s: %s\n%s", condition.Type, condition.Message, state(t, p.client, system))
+				}
+			}
+		}
+		return fmt.Errorf("the Job %s has not ended: %s", name, state(t, p.client, system))
+	})
+}

@@ -1,0 +1,102 @@
+package install
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/credence-id/credence/test/testkit"
+)
+
+// tokensWithoutSecrets runs the driver of the chart on the node. A pod of a namespace with the Pod Security Standard "restricted" reads its token, and
+// no Secret has one.
+func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
+	core := p.client.CoreV1()
+	// A certificate that the driver shows its health with: its pod is ready once the kubelet has registered it.
+	if _, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-node"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	authority := testkit.NewCertificate(t, x509.Certificate{IsCA: true}, nil)
+	certificate := testkit.NewCertificate(t, x509.Certificate{DNSNames: []string{"credence-node.credence-node.svc"}}, authority)
+	if _, err := core.Secrets("credence-node").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "driver-tls"}, Type: corev1.SecretTypeTLS,
+		Data: map[string][]byte{"ca.crt": authority.PEM(), "tls.crt": certificate.PEM(), "tls.key": certificate.KeyPEM()}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.install(t, "issuer="+issuer, "gmsa.enabled=false", "pods.replicas=1", "node.enabled=true", "node.tlsSecretName=driver-tls", "workloads.delivery=csi", "node.kubeletDir="+filepath.Join(i.folder, "node", "kubelet"))
+	available(t, p.ControlPlane)
+	const namespace = "unstored"
+	if _, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{
+		"identity.credence.dev/workload-identities": "enabled", "pod-security.kubernetes.io/enforce": "restricted",
+	}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	identities := p.objects.Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace(namespace)
+	eventually(t, func(ctx context.Context) error {
+		_, err := identities.Create(ctx, identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
+			"spec": {"audiences": ["app.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{})
+		return err
+	})
+	if _, err := p.client.RbacV1().RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "use"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "credence:workloadidentities:user"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "default"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		_, err := core.ServiceAccounts(namespace).Patch(ctx, "default", types.MergePatchType, []byte(`{"metadata": {"annotations": {"identity.credence.dev/workload-identities": "app"}}}`), metav1.PatchOptions{})
+		return err
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{
+		RestartPolicy:   corev1.RestartPolicyNever,
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		Containers: []corev1.Container{{
+			Name: "app", Image: "localhost/credence:" + i.tag, ImagePullPolicy: corev1.PullNever, Args: []string{"token", "inspect", "/var/run/secrets/workload-identity/app/token", "-o", "json"},
+			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+		}},
+	}}
+	eventually(t, func(ctx context.Context) error {
+		_, err := core.Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	})
+	eventually(t, func(ctx context.Context) error {
+		found, err := core.Pods(namespace).Get(ctx, "app", metav1.GetOptions{})
+		if err == nil && found.Status.Phase != corev1.PodSucceeded {
+			err = fmt.Errorf("the pod is %s: %+v", found.Status.Phase, found.Status.ContainerStatuses)
+		}
+		return err
+	})
+	shown, err := core.Pods(namespace).GetLogs("app", &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(shown), ":"+namespace+":app:") || !strings.Contains(string(shown), `"pod"`) {
+		t.Errorf("the token is %s, %v; want it to name the identity and the pod", shown, err)
+	}
+	if secrets, err := core.Secrets(namespace).List(t.Context(), metav1.ListOptions{}); err != nil || len(secrets.Items) > 0 {
+		t.Errorf("there are Secrets: %v, %v", secrets, err)
+	}
+	drivers, err := core.Pods("credence-node").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(drivers.Items) != 1 || drivers.Items[0].Status.ContainerStatuses[0].RestartCount != 0 {
+		t.Errorf("the driver is %+v, %v", drivers, err)
+	}
+	// Its volume goes with it, while there is a driver.
+	if err := core.Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		if _, err := core.Namespaces().Get(ctx, namespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return errors.New("the namespace is still there")
+		}
+		return nil
+	})
+}

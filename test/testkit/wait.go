@@ -1,0 +1,72 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+const (
+	// patience is what no machine needs.
+	patience = 5 * time.Minute
+	// shortPause is for what happens in this process, longPause for what other processes do.
+	shortPause, longPause = 2 * time.Millisecond, 100 * time.Millisecond
+)
+
+// Eventually waits until a condition holds. It gives up after what no machine needs, and fails the test.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	wait(t, patience, shortPause, func(context.Context) error {
+		if !condition() {
+			return errors.New(what)
+		}
+		return nil
+	})
+}
+
+// Wait is Eventually for other processes, whose state is an error, and nil at last. The context ends when it gives up.
+func Wait(t testing.TB, check func(context.Context) error) {
+	t.Helper()
+	WaitFor(t, patience, check)
+}
+
+// WaitFor is Wait with another limit.
+func WaitFor(t testing.TB, limit time.Duration, check func(context.Context) error) {
+	t.Helper()
+	wait(t, limit, longPause, check)
+}
+
+// final is an error that waiting does not mend.
+type final interface {
+	error
+	Final()
+}
+
+func wait(t testing.TB, limit, pause time.Duration, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit) // also in cleanups
+	defer cancel()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		if _, ok := errors.AsType[final](err); ok {
+			t.Fatal(err)
+		}
+		if ctx.Err() == nil || last == nil { // not that the time is up
+			last = err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("gave up waiting: %v", last)
+		}
+	}
+}
