@@ -39,7 +39,7 @@ type NamespaceTemplateSpec struct {
 	// namespaceSelector selects namespaces by their labels. It must select by something: kube-system and the like are namespaces, too.
 	// +kubebuilder:validation:XValidation:rule="size(self.?matchLabels.orValue({})) + size(self.?matchExpressions.orValue([])) > 0",message="must select by at least one label"
 	NamespaceSelector metav1.LabelSelector `json:"namespaceSelector"`
-	// labels of the namespace: account-use, profiles and workload-identities of identity.credence.dev, and those of Pod Security, which are only ever raised.
+	// labels of the namespace: account-use, delivery, profiles and workload-identities of identity.credence.dev, and those of Pod Security, which are only ever raised.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	Labels map[string]string `json:"labels,omitempty"`
