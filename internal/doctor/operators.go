@@ -48,7 +48,7 @@ func checkOperators(ctx context.Context, found *Diagnosis, workload *cluster.API
 			continue
 		}
 		if !rights.Follows(operator, kinds) {
-			found.add(check, Warn, "credence access policy --template GROUP/VERSION,RESOURCE=PATH | kubectl apply -f - for each of its kinds with a template of pods",
+			found.add(check, Warn, "a cluster admin runs for each of its kinds with a template of pods: credence access policy --template GROUP/VERSION,RESOURCE=PATH | kubectl apply -f -",
 				"%s may use every service account, and no policy checks the authors of its kinds, who so may use them all", operator)
 		}
 		var tenants []string

@@ -68,7 +68,7 @@ func ready(known facts) metav1.Condition {
 			wording.AbbreviateTo(fmt.Sprintf("Kubernetes would refuse pods with the security context of %s, so pods of the account are refused: %s", where, strings.Join(faults, "; ")), 1024))
 	case known.account == nil:
 		return condition(accounts.ConditionReady, false, reasonAccountMissing,
-			fmt.Sprintf("service account %s does not exist: the profile waits for it; create it with: kubectl create serviceaccount %s -n %s", name, name, known.profile.Namespace))
+			fmt.Sprintf("service account %s does not exist: the profile waits for it; a user who may create service accounts there creates it with: kubectl create serviceaccount %s -n %s", name, name, known.profile.Namespace))
 	}
 	if known.profile.Spec.WorkloadIdentities != nil && known.account.Annotations[v1alpha1.AnnotationAccountIdentities] != "" {
 		return condition(accounts.ConditionReady, false, reasonIdentitiesTwice,

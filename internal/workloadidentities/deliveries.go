@@ -153,7 +153,7 @@ func (d *Deliveries) failed(err error) {
 	case apierrors.IsNotFound(err):
 		complaint = "the identity cluster has no ContextDeliveries, as it is of an older version: no Secrets are made for objects of ContextKinds until it is upgraded"
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-		complaint = "no Secrets are made for objects of ContextKinds: exactly one WorkloadCluster of the identity cluster must list the agent's user, as credence cluster join arranges it"
+		complaint = "no Secrets are made for objects of ContextKinds: exactly one WorkloadCluster of the identity cluster must list the agent's user; a cluster admin there arranges it with: credence cluster join"
 	default:
 		complaint = "the identity cluster gives no answer about ContextDeliveries: Secrets of objects of ContextKinds stay as they are"
 	}

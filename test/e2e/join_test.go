@@ -91,7 +91,7 @@ func TestJoin(t *testing.T) {
 		"the agent, another cluster's":  {agent, "other-" + ours + "-agent", own, http.StatusForbidden, "cannot create resource"},
 		"the agent, another account's":  {agent, "default", own, http.StatusForbidden, "cannot create resource"},
 		"the webhook, the agent's":      {webhook, name + "-agent", own, http.StatusForbidden, "cannot create resource"},
-		"bound to nothing":              {agent, name + "-agent", "", http.StatusForbidden, "must be bound to the Secret NAME: credence cluster join NAME"},
+		"bound to nothing":              {agent, name + "-agent", "", http.StatusForbidden, "must be bound to the Secret NAME: a cluster admin has credence cluster join NAME"},
 		"bound to another's Secret":     {agent, name + "-agent", bound("Secret", "other-"+ours, twoDays), http.StatusForbidden, "must be bound to the Secret NAME"},
 		"bound to a pod":                {agent, name + "-agent", bound("Pod", name, twoDays), http.StatusForbidden, "must be bound to the Secret NAME"},
 		"for longer than two days":      {agent, name + "-agent", bound("Secret", name, twoDays+1), http.StatusForbidden, "valid for two days"},

@@ -44,7 +44,7 @@ func Narrow(users Users, caller user.Info, namespace, identity string, byObject 
 	}
 	switch {
 	case ofWebhook(caller.GetName()):
-		return nil, refused("user %q is the account of a webhook, which reads identities and needs no tokens: take it off its WorkloadCluster, as credence cluster join does", caller.GetName())
+		return nil, refused("user %q is the account of a webhook, which reads identities and needs no tokens: a cluster admin takes it off its WorkloadCluster, as credence cluster join does", caller.GetName())
 	case cluster == nil && Joined(caller):
 		return nil, refused("user %q is in no WorkloadCluster, as service accounts of the namespace %s must be", caller.GetName(), v1alpha1.WorkloadClusters)
 	case cluster == nil:

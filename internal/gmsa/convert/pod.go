@@ -194,7 +194,7 @@ func (p *pod) mapping(n *yaml.Node, path string, keys ...string) (*yaml.Node, bo
 			found.value.Kind, found.value.Tag, found.value.Value, found.value.Style = yaml.MappingNode, "!!map", "", 0
 			n = found.value
 		case found.value.Kind != yaml.MappingNode:
-			p.problem(found.value, path, "the value is not an object", "correct it, as kubectl apply would demand too")
+			p.problem(found.value, path, "the value is not an object", "correct it: the API server refuses it, too")
 			return nil, false
 		default:
 			if n = found.value; len(n.Content) == 0 {

@@ -101,7 +101,7 @@ func writeCommands(i trust.Identity) (string, error) {
 	return fmt.Sprintf(`# For kube-apiserver, Kubernetes 1.34 or later: --authentication-config=credence-trust.yaml. Where such a file exists, add the
 # entry to its list jwt. An issuer whose certificate is of an authority of your own needs issuer.certificateAuthority too.
 %s
-# In that cluster: choose what the identity may do, and where. This lets it look at namespace %s.
+# For an admin of that cluster: choose what the identity may do, and where. This lets it look at namespace %s.
 %s`, toFile(authenticationConfiguration(i), "cat > credence-trust.yaml"), bindingNamespace(i), toFile(roleBinding(i), "kubectl apply -f -")), nil
 }
 

@@ -101,7 +101,7 @@ func (b *bound) printContexts(w io.Writer) {
 	if b.note != "" {
 		there = "where is not known"
 	}
-	fmt.Fprintf(w, `note: the agent may read identities of listed namespaces only. In each other one with identities that objects on the cluster use, it needs (%s):
+	fmt.Fprintf(w, `note: the agent may read identities of listed namespaces only. In each other one with identities that objects on the cluster use, a cluster admin gives it this (%s):
   kubectl create rolebinding credence:contexts:%s -n NAMESPACE --clusterrole=%s --serviceaccount=%s:%s
 `, there, b.agent(), readIdentities, v1alpha1.WorkloadClusters, b.agent())
 }
