@@ -89,7 +89,7 @@ func TestReferences(t *testing.T) {
 		"an identity that is being deleted":     {binding: binding(nil, ref("deleted")), code: 422, want: "is being deleted"},
 		"an identity deleted a moment ago":      {binding: binding(nil, ref("just-deleted")), code: 409, want: "it is being deleted"},
 		"an identity of another provider":       {binding: binding(nil, ref("gcp")), code: 422, want: "is for gcp, and the binding for aws"},
-		"an outage":                             {binding: binding(nil, ref("one")), rights: without("use shop/one"), outage: errors.New("away"), code: 500},
+		"an outage":                             {binding: binding(nil, ref("one")), rights: without("use shop/one"), outage: errors.New("away"), code: 503},
 		"from a Secret to an identity":          {binding: binding(nil, ref("one")), old: binding(ref("static"), nil)},
 		"and back":                              {binding: binding(ref("static"), nil), old: binding(nil, ref("one"))},
 		"without a right to the old Secret":     {binding: binding(nil, ref("one")), old: binding(ref("static"), nil), rights: without("get shop/static"), code: 403, want: `the former secretRef: user "jane" cannot get`},

@@ -4,16 +4,15 @@ package rights
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/authority"
 )
 
-// Granted separates a denial from an outage: only the first is an answer.
+// Granted separates a denial from an outage: only the first is an answer. The error is 503.
 func Granted(ctx context.Context, reviewer authorizer.UnconditionalAuthorizer, subject user.Info, verb string, object authority.Object) (bool, error) {
 	decision, _, err := reviewer.Authorize(ctx, authorizer.AttributesRecord{
 		User: subject, Verb: verb, Namespace: object.Namespace, Name: object.Name, ResourceRequest: true,
@@ -23,7 +22,7 @@ func Granted(ctx context.Context, reviewer authorizer.UnconditionalAuthorizer, s
 		return true, nil
 	}
 	if err != nil {
-		return false, apierrors.NewInternalError(fmt.Errorf("review whether %q may %s %s: %w", subject.GetName(), verb, object.Resource, err))
+		return false, unavailable.New("review whether %q may %s %s: %v", subject.GetName(), verb, object.Resource, err)
 	}
 	return false, nil
 }

@@ -58,7 +58,7 @@ func TestTokensByBinding(t *testing.T) {
 		"deleted, binding that is not read": {identities: held, binding: "ns/unreadable", want: metav1.StatusReasonTooManyRequests},
 		"no right to use the binding":       {identities: held, binding: "elsewhere/forbidden", want: metav1.StatusReasonForbidden},
 		"nor does it show what exists":      {identities: identities{}, binding: "nowhere/forbidden", want: metav1.StatusReasonForbidden},
-		"a review fails":                    {identities: held, binding: "elsewhere/unreviewed", want: metav1.StatusReasonInternalError},
+		"a review fails":                    {identities: held, binding: "elsewhere/unreviewed", want: metav1.StatusReasonServiceUnavailable},
 		"by a cluster that lists it":        {identities: held, binding: "elsewhere/bound", lists: []string{"ns", "elsewhere"}},
 		"by a cluster that does not":        {identities: held, binding: "elsewhere/bound", lists: []string{"ns"}, want: metav1.StatusReasonForbidden},
 	} {

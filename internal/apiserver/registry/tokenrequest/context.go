@@ -8,6 +8,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/apiserver/registry/rights"
+	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/issuer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -116,7 +117,7 @@ func (r *REST) resolveContext(ctx context.Context, kind *ContextKind, tr *v1alph
 	if apierrors.IsNotFound(err) {
 		return nil, apierrors.NewNotFound(resource, object.Name)
 	} else if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("look up context object %s %s/%s: %w", kind.Kind, object.Namespace, object.Name, err))
+		return nil, unavailable.New("look up context object %s %s/%s: %v", kind.Kind, object.Namespace, object.Name, err)
 	}
 	if facts.UID != object.UID {
 		return nil, otherUID(resource, object, facts.UID)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/issuer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,12 +29,4 @@ func issueError(err error) error {
 		}}
 	}
 	return apierrors.NewInternalError(fmt.Errorf("issue token: %w", err))
-}
-
-// outage turns the error of a review that could not be made into 503, so that clients try again.
-func outage(err error) error {
-	if apierrors.IsInternalError(err) {
-		return unavailable.New("%v", err)
-	}
-	return err
 }

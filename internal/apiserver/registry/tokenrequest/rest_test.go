@@ -163,10 +163,10 @@ func TestOutageOfReviewsIsNoDenial(t *testing.T) {
 	} {
 		rest, recorder := newREST(t, reviews, testRing)
 		_, err := rest.Create(callerContext(t), "one", withContext(), nil, &metav1.CreateOptions{})
-		if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "connection refused") {
-			t.Errorf("outage of the review of %s: %v, want an internal error", verb, err)
+		if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("outage of the review of %s: %v, want 503", verb, err)
 		}
-		if recorder.issued != 0 || len(recorder.refused) != 1 || recorder.refused[0] != string(metav1.StatusReasonInternalError) {
+		if recorder.issued != 0 || len(recorder.refused) != 1 || recorder.refused[0] != string(metav1.StatusReasonServiceUnavailable) {
 			t.Errorf("recorded %+v", recorder)
 		}
 	}

@@ -403,7 +403,7 @@ func (v *review) deliver(ctx context.Context, name string) ([]identityv1alpha1.R
 // lacks is the right that a user lacks, in the words of RBAC; empty if the user has it.
 func (r *ReviewREST) lacks(ctx context.Context, subject user.Info, verb string, object authority.Object) (string, error) {
 	if allowed, err := r.authorized(ctx, subject, verb, object); allowed || err != nil {
-		return "", outage(err)
+		return "", err
 	}
 	resource, where := object.Resource, fmt.Sprintf("in the namespace %q", object.Namespace)
 	if object.Subresource != "" {

@@ -66,7 +66,7 @@ func (r *SelfREST) create(ctx context.Context, name string, obj runtime.Object, 
 	}
 	// This comes before anything is read: reviews are remembered, so callers without the right cost the cluster almost nothing.
 	if err := r.checkUse(ctx, caller.user(), authority.Object{Kind: authority.WorkloadIdentities, Namespace: tr.Namespace, Name: tr.Name}); err != nil {
-		return nil, outage(err)
+		return nil, err
 	}
 	account, err := r.account(ctx, tr, caller)
 	if err != nil {
