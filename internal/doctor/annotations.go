@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,15 +43,17 @@ type annotations struct {
 	found *Diagnosis
 	// enabled are the namespaces whose service accounts give identities; nil if they could not be listed.
 	enabled map[string]bool
-	looked  int
+	// mirrored are the namespaces with pods of kubelets' own files.
+	mirrored map[string]bool
+	looked   int
 
 	values, deliveries, unread, invalid, unserved []string
 }
 
 // checkAnnotations looks for labels and annotations that have no effect, in a namespace, or in all of them where it is empty. It returns the
-// namespaces whose service accounts give identities, nil if they are not known.
-func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace, home string) (enabled map[string]bool) {
-	a := &annotations{found: found, enabled: map[string]bool{}}
+// namespaces whose service accounts give identities, nil if they are not known, and those with pods of kubelets' own files.
+func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.API, namespace, home string) (enabled, mirrored map[string]bool) {
+	a := &annotations{found: found, enabled: map[string]bool{}, mirrored: map[string]bool{}}
 	err := cluster.Each(ctx, workload, cluster.Listing{Resource: "namespaces", Metadata: true}, func(o *metav1.PartialObjectMetadata) {
 		value, labeled := o.Labels[v1alpha1.LabelNamespaceIdentities]
 		a.enabled[o.Name] = value == v1alpha1.NamespaceEnabled
@@ -68,7 +71,7 @@ func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.A
 		a.enabled = nil
 	}
 	if !a.read("namespaces", err) {
-		return nil
+		return nil, nil
 	}
 	checkBinder(ctx, found, workload, namespace, a.enabled)
 	for _, resource := range []string{"serviceaccounts", "pods"} {
@@ -76,6 +79,8 @@ func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.A
 			return cluster.Each(ctx, workload, cluster.Listing{Namespace: in, Resource: resource, Metadata: true}, func(o *metav1.PartialObjectMetadata) {
 				if a.keys(resource, o); resource == "serviceaccounts" {
 					a.account(o)
+				} else if _, found := o.Annotations[corev1.MirrorPodAnnotationKey]; found {
+					a.mirrored[o.Namespace] = true
 				}
 			})
 		}
@@ -88,11 +93,11 @@ func checkAnnotations(ctx context.Context, found *Diagnosis, workload *cluster.A
 			}
 		}
 		if !a.read(resource, err) {
-			return a.enabled
+			return a.enabled, nil
 		}
 	}
 	a.report()
-	return a.enabled
+	return a.enabled, a.mirrored
 }
 
 // read notes what could not be looked at, and reports whether the checks can go on.

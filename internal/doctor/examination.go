@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -44,7 +45,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 	missing := checkAPIServices(ctx, found, both.Identity)
 	checkWebhooks(ctx, found, both.Workload)
 	d.checkAgent(ctx, found, both.Workload)
-	enabled := checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
+	enabled, mirrored := checkAnnotations(ctx, found, both.Workload, where.Namespace, where.Home)
 	checkAgentRights(ctx, found, both, where.Namespace, enabled)
 	if where.Namespace == "" {
 		d.checkInstallation(ctx, found, "installation", both.Workload)
@@ -54,6 +55,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 		checkOperators(ctx, found, both.Workload)
 	}
 	checkProfiles(ctx, found, both.Workload, where.Namespace, enabled)
+	checkStaticPods(ctx, found, both.Workload, slices.Sorted(maps.Keys(mirrored)))
 	var ring *identityv1alpha1.KeyRing
 	var known *inventory.Report
 	const unavailable = "nothing can be checked while %s is not available"

@@ -125,6 +125,16 @@ func TestGuardOfANode(t *testing.T) {
 	p := nodePlane(t, "--guard", "restricted", "--guard-allow", allowed)
 	free := []string{"Uid: 0 0 0 0", "Gid: 0 0 0 0", "NoNewPrivs: 0", "Seccomp: 0", "written"}
 
+	nodes, err := p.client(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes.Items {
+		if version := node.Status.NodeInfo.ContainerRuntimeVersion; !strings.HasSuffix(version, "+credence-guard") {
+			t.Errorf("node %s has the runtime %s, without the guard", node.Name, version)
+		}
+	}
+
 	ofAPI := askingPod("of-the-api")
 	p.createPod(t, "default", ofAPI)
 	has := p.confined(t, "of-the-api")

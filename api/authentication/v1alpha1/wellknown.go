@@ -95,6 +95,10 @@ const (
 // Deliveries are the ways in which tokens come to pods.
 func Deliveries() []string { return []string{DeliverySecret, DeliveryCSI} }
 
+// RuntimeGuard is among the build metadata of the container runtime's version that a Node shows (containerd://2.1.4+credence-guard) if a guard of
+// static pods is between its kubelet and the runtime.
+const RuntimeGuard = "credence-guard"
+
 // Volumes with tokens of identities that are not stored in Secrets.
 const (
 	// CSIDriver is the name of the driver of ephemeral volumes with tokens.

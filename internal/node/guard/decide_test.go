@@ -504,6 +504,6 @@ func TestUnreadableRequests(t *testing.T) {
 	for _, method := range []string{runtime.RuntimeService_RunPodSandbox_FullMethodName, runtime.RuntimeService_CreateContainer_FullMethodName, runtime.RuntimeService_RestorePod_FullMethodName} {
 		var answer []byte
 		err := w.raw.Invoke(t.Context(), method, new([]byte("\xff\xff")), &answer)
-		w.mustRefuse(t, err, codes.InvalidArgument, "can't read the request, and creates nothing")
+		w.mustRefuse(t, err, codes.InvalidArgument, "can't read the message, and creates nothing")
 	}
 }

@@ -36,9 +36,11 @@ type Guard struct {
 	runtime   *grpc.ClientConn
 	images    runtime.ImageServiceClient
 	decisions map[string]decision
+	// answers are decisions about what the runtime answers.
+	answers map[string]decision
 }
 
-// decision returns the request that goes to the runtime, or the status with which it is refused.
+// decision returns the message that goes on, or the status with which the call is refused.
 type decision func(ctx context.Context, request frame) (frame, error)
 
 // New returns a proxy of the runtime that listens on a unix socket, once it does.
@@ -54,10 +56,11 @@ func New(config Config, socket string) (*Guard, error) {
 		runtime.RuntimeService_CreateContainer_FullMethodName: decided(g.createContainer),
 		runtime.RuntimeService_RestorePod_FullMethodName:      decided(g.restorePod),
 	}
+	g.answers = map[string]decision{runtime.RuntimeService_Version_FullMethodName: decided(marked)}
 	return g, nil
 }
 
-// decided is a decision about the message of a request. A request that it does not change stays as it is, byte for byte.
+// decided is a decision about a message. One that it does not change stays as it is, byte for byte.
 func decided[M any, P interface {
 	*M
 	proto.Message
@@ -65,7 +68,7 @@ func decided[M any, P interface {
 	return func(ctx context.Context, request frame) (frame, error) {
 		message := P(new(M))
 		if err := proto.Unmarshal(request, message); err != nil {
-			return nil, status.Errorf(codes.InvalidArgument, "credence-node guard can't read the request, and creates nothing: %s", err)
+			return nil, status.Errorf(codes.InvalidArgument, "credence-node guard can't read the message, and creates nothing: %s", err)
 		}
 		changed, err := decide(ctx, message)
 		if err != nil || !changed {
@@ -73,7 +76,7 @@ func decided[M any, P interface {
 		}
 		made, err := proto.Marshal(message)
 		if err != nil {
-			return nil, status.Errorf(codes.Internal, "credence-node guard can't write the request, and creates nothing: %s", err)
+			return nil, status.Errorf(codes.Internal, "credence-node guard can't write the message, and creates nothing: %s", err)
 		}
 		return made, nil
 	}
@@ -114,19 +117,19 @@ func (g *Guard) handle(_ any, kubelet grpc.ServerStream) error {
 	if received, found := metadata.FromIncomingContext(ctx); found {
 		ctx = metadata.NewOutgoingContext(ctx, received)
 	}
-	if decide := g.decisions[method]; decide != nil {
-		return g.one(ctx, method, kubelet, decide)
+	if decide, finish := g.decisions[method], g.answers[method]; decide != nil || finish != nil {
+		return g.one(ctx, method, kubelet, decide, finish)
 	}
 	return g.pass(ctx, method, kubelet)
 }
 
-// one has a call of one request and one answer, which is decided on.
-func (g *Guard) one(ctx context.Context, method string, kubelet grpc.ServerStream, decide decision) error {
+// one has a call of one request and one answer, either of which is decided on.
+func (g *Guard) one(ctx context.Context, method string, kubelet grpc.ServerStream, decide, finish decision) error {
 	var request, answer frame
-	if err := kubelet.RecvMsg(&request); err != nil {
-		return err
+	err := kubelet.RecvMsg(&request)
+	if err == nil && decide != nil {
+		request, err = decide(ctx, request)
 	}
-	request, err := decide(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -138,6 +141,11 @@ func (g *Guard) one(ctx context.Context, method string, kubelet grpc.ServerStrea
 	}
 	if err := kubelet.SetHeader(header); err != nil {
 		return err
+	}
+	if finish != nil {
+		if answer, err = finish(ctx, answer); err != nil {
+			return err
+		}
 	}
 	return kubelet.SendMsg(&answer)
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -22,6 +23,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"k8s.io/apimachinery/pkg/util/version"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/credence-id/credence/internal/node/guard"
@@ -52,6 +55,7 @@ type call struct {
 // fakeRuntime answers each method. One that has the metadata echo gets its requests back, as they come, between a header and a trailer; all others
 // have an empty answer.
 type fakeRuntime struct {
+	version    string
 	image      *runtime.Image
 	imageError error
 
@@ -103,6 +107,12 @@ func (f *fakeRuntime) handle(_ any, stream grpc.ServerStream) error {
 			return f.imageError
 		}
 		answer, err := proto.Marshal(&runtime.ImageStatusResponse{Image: f.image})
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(&answer)
+	case method == runtime.RuntimeService_Version_FullMethodName && !echo:
+		answer, err := proto.Marshal(&runtime.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: f.version, RuntimeApiVersion: "v1"})
 		if err != nil {
 			return err
 		}
@@ -258,6 +268,8 @@ func ofTheAPI(t *testing.T, method string) []byte {
 		request = container("api")
 	case runtime.RuntimeService_RestorePod_FullMethodName:
 		request = &runtime.RestorePodRequest{Config: sandbox("api")}
+	case runtime.RuntimeService_Version_FullMethodName: // its answer has no version here
+		request = &runtime.VersionRequest{Version: "v1"}
 	default:
 		return []byte("\xff not to be decoded: " + method)
 	}
@@ -308,6 +320,31 @@ func TestEachMethodPassesThrough(t *testing.T) {
 	for _, c := range w.runtime.calls {
 		if trace := c.metadata.Get("trace"); len(trace) != 2 || !c.deadline {
 			t.Errorf("%s: metadata %v, deadline: %v", c.method, c.metadata, c.deadline)
+		}
+	}
+}
+
+// The guard is in the version that kubelets write into the status of their Node, and in nothing else of the answer.
+func TestVersionHasTheGuard(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, "/nowhere", ""))
+	for has, want := range map[string]string{
+		"2.1.4":        "2.1.4+credence-guard",
+		"v2.2.0-rc.1":  "2.2.0-rc.1+credence-guard",
+		"1.34.1+git-5": "1.34.1+git-5.credence-guard",
+		"1.7.24~ds1":   "1.7.24+credence-guard", // of Debian; kubelets cut it
+		"unknown":      "unknown",
+		"":             "",
+	} {
+		w.runtime.version = has
+		got, err := w.kubelet.Version(t.Context(), &runtime.VersionRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(&runtime.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: want, RuntimeApiVersion: "v1"}, got, protocmp.Transform()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", has, diff)
+		}
+		if read, err := version.ParseSemantic(want); err == nil && read.String() != want {
+			t.Errorf("kubelets read %s as %s", want, read)
 		}
 	}
 }
