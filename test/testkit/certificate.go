@@ -31,11 +31,16 @@ func NewCertificate(t testing.TB, template x509.Certificate, by *Certificate) *C
 }
 
 // Certify signs a template by another certificate, or by itself where that is nil. A template without times is
-// valid for an hour before and after now; one of an authority may sign certificates.
+// valid for an hour before and after now; one of an authority may sign certificates; one with a public key, such as that of
+// a request, has no Key here.
 func Certify(template x509.Certificate, by *Certificate) (*Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
+	var key *ecdsa.PrivateKey
+	if template.PublicKey == nil {
+		var err error
+		if key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return nil, err
+		}
+		template.PublicKey = key.Public()
 	}
 	if template.SerialNumber == nil {
 		template.SerialNumber = big.NewInt(1)
@@ -51,7 +56,7 @@ func Certify(template x509.Certificate, by *Certificate) (*Certificate, error) {
 	if by != nil {
 		parent = by
 	}
-	der, err := x509.CreateCertificate(rand.Reader, &template, parent.Certificate, key.Public(), parent.Key)
+	der, err := x509.CreateCertificate(rand.Reader, &template, parent.Certificate, template.PublicKey, parent.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net/http"
 	"os"
 	"path"
@@ -19,6 +15,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const signingRequestsPath = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -93,21 +91,20 @@ func parseRequest(text []byte) *x509.CertificateRequest {
 
 // sign makes a certificate for an hour.
 func sign(request *x509.CertificateRequest) []byte {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		panic(err)
-	}
 	now, err := time.Parse(time.RFC3339, scriptNow)
 	if err != nil {
 		panic(err)
 	}
-	authority := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: request.Subject, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, authority, request.PublicKey, key)
+	authority, err := testkit.Certify(x509.Certificate{IsCA: true}, nil)
 	if err != nil {
 		panic(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	signed, err := testkit.Certify(x509.Certificate{
+		Subject: request.Subject, PublicKey: request.PublicKey, NotBefore: now.Add(-time.Minute), NotAfter: now.Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, authority)
+	if err != nil {
+		panic(err)
+	}
+	return signed.PEM()
 }

@@ -4,17 +4,13 @@ package up
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -26,6 +22,7 @@ import (
 
 	"github.com/credence-id/credence/internal/app/up/home"
 	"github.com/credence-id/credence/internal/pki"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // The fakes stand for the components: they take the same arguments, listen on the same ports with the same
@@ -183,25 +180,13 @@ func fakeDiscovery(ctx context.Context, set map[string]*string) error {
 
 // fakeAuthority makes what a cluster makes at its first start: an authority, and a serving certificate of it.
 func fakeAuthority(folder string, now time.Time) error {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	made, err := testkit.Certify(x509.Certificate{
+		Subject: pkix.Name{CommonName: "fake cluster"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(10 * 365 * 24 * time.Hour), IsCA: true,
+	}, nil)
 	if err != nil {
 		return err
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "fake cluster"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(10 * 365 * 24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	certificatePEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	certificatePEM, keyPEM := made.PEM(), made.KeyPEM()
 	authority, err := pki.Load(certificatePEM, keyPEM, now)
 	if err != nil {
 		return err

@@ -3,15 +3,11 @@ package clientcertificate_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -32,6 +28,7 @@ import (
 	"github.com/credence-id/credence/internal/credential/clientcertificate"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeapi"
 	"github.com/credence-id/credence/internal/credential/workloadidentity/kubeconfig"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const collection = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -42,8 +39,7 @@ var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 type cluster struct {
 	t      *testing.T
 	server *httptest.Server
-	ca     *x509.Certificate
-	caKey  *ecdsa.PrivateKey
+	ca     *testkit.Certificate
 
 	mu       sync.Mutex
 	now      time.Time
@@ -69,21 +65,9 @@ type event struct {
 
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, now: noon, requests: map[string]*certificatesv1.CertificateSigningRequest{}}
-	var err error
-	if c.caKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(10000 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &c.caKey.PublicKey, c.caKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.ca, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
+	c.ca = testkit.NewCertificate(t, x509.Certificate{
+		Subject: pkix.Name{CommonName: "ca"}, NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(10000 * time.Hour), IsCA: true,
+	}, nil)
 	c.server = httptest.NewTLSServer(c)
 	t.Cleanup(c.server.Close)
 	return c
@@ -229,18 +213,19 @@ func (c *cluster) sign(request *certificatesv1.CertificateSigningRequest) {
 	if s := request.Spec.ExpirationSeconds; s != nil {
 		life = time.Duration(*s) * time.Second
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: csr.Subject, NotBefore: c.now.Add(-5 * time.Minute), NotAfter: c.now.Add(life), BasicConstraintsValid: true,
+	template := x509.Certificate{
+		Subject: csr.Subject, NotBefore: c.now.Add(-5 * time.Minute), NotAfter: c.now.Add(life),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, PublicKey: csr.PublicKey,
 	}
 	if c.change != nil {
-		c.change(template)
+		c.change(&template)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, c.ca, template.PublicKey, c.caKey)
+	signed, err := testkit.Certify(template, c.ca)
 	if err != nil {
 		c.t.Error(err)
+		return
 	}
-	request.Status.Certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	request.Status.Certificate = signed.PEM()
 }
 
 // access is the kubeconfig of a user with the right to request.

@@ -116,7 +116,7 @@ func transportDefects() map[string]defect {
 			s.certificate.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		},
 			"tls-chain/chain"),
-		"unknown authority": failure(func(_ *testing.T, s *site) { s.trusted = stranger() }, "tls-chain/unknown-authority"),
+		"unknown authority": failure(func(_ *testing.T, s *site) { s.trusted = root() }, "tls-chain/unknown-authority"),
 		"key set behind a certificate of another name": failure(func(_ *testing.T, s *site) {
 			s.certificate.DNSNames = []string{"identity.example.com"}
 			s.configuration["jwks_uri"] = "https://keys.example.com" + jwksPath

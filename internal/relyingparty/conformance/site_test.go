@@ -16,7 +16,6 @@ import (
 	"io"
 	"log"
 	"maps"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -28,6 +27,7 @@ import (
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -47,7 +47,7 @@ var (
 		return key
 	})
 	ecKey     = sync.OnceValue(newECKey)
-	authority = sync.OnceValue(newECKey)
+	authority = sync.OnceValue(root)
 	stranger  = sync.OnceValue(newECKey)
 )
 
@@ -92,7 +92,7 @@ type site struct {
 	tls           *tls.Config                                 // of the server
 	plain         bool                                        // serves http
 	dial          func(ctx context.Context) (net.Conn, error) // replaces the way to the server
-	trusted       *ecdsa.PrivateKey                           // the authority that the client trusts
+	trusted       *testkit.Certificate                        // the authority that the client trusts
 	claims        map[string]any                              // of the token; nil removes one
 	headers       map[string]any                              // of the token
 	signer        crypto.Signer                               // of the token
@@ -112,7 +112,7 @@ func newSite(t testing.TB) *site {
 		takes: map[string]time.Duration{}, forgets: map[string]bool{}, body: map[string][]byte{}, claims: map[string]any{}, headers: map[string]any{},
 		trusted: authority(), signer: ecKey(), keyID: string(documents.KeyIDs()[1]), tls: &tls.Config{},
 		certificate: x509.Certificate{
-			SerialNumber: big.NewInt(2), DNSNames: []string{"identity.example.com", "keys.example.com"},
+			DNSNames:  []string{"identity.example.com", "keys.example.com"},
 			NotBefore: start.Add(-24 * time.Hour), NotAfter: start.Add(60 * 24 * time.Hour),
 		},
 		options: Options{Issuer: siteIssuer},
@@ -184,15 +184,13 @@ func (s *site) check(t testing.TB, handler http.Handler) Report {
 	if s.plain {
 		server.Start()
 	} else {
-		s.tls.Certificates = []tls.Certificate{s.serving(t)}
+		s.tls.Certificates = []tls.Certificate{testkit.NewCertificate(t, s.certificate, authority()).TLS()}
 		server.TLS = s.tls
 		server.StartTLS()
 	}
 	defer server.Close()
-	roots := x509.NewCertPool()
-	roots.AddCert(root(t, s.trusted))
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Time: s.now},
+		TLSClientConfig: &tls.Config{RootCAs: s.trusted.Pool(), MinVersion: tls.VersionTLS12, Time: s.now},
 		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			if s.dial != nil {
 				return s.dial(ctx)
@@ -206,31 +204,15 @@ func (s *site) check(t testing.TB, handler http.Handler) Report {
 	return Run(t.Context(), options)
 }
 
-func root(t testing.TB, key *ecdsa.PrivateKey) *x509.Certificate {
-	t.Helper()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: start.Add(-10000 * time.Hour), NotAfter: start.Add(10000 * time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+// root is a new authority.
+func root() *testkit.Certificate {
+	made, err := testkit.Certify(x509.Certificate{
+		Subject: pkix.Name{CommonName: "authority"}, NotBefore: start.Add(-10000 * time.Hour), NotAfter: start.Add(10000 * time.Hour), IsCA: true,
+	}, nil)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate
-}
-
-func (s *site) serving(t testing.TB) tls.Certificate {
-	t.Helper()
-	key := newECKey()
-	der, err := x509.CreateCertificate(rand.Reader, &s.certificate, root(t, authority()), key.Public(), authority())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return made
 }
 
 // withToken adds a token, valid except for the fields of the site.

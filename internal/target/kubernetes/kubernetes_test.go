@@ -1,13 +1,8 @@
 package kubernetes_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
-	"math/big"
 	"strings"
 	"sync"
 	"testing"
@@ -19,26 +14,18 @@ import (
 	"github.com/credence-id/credence/internal/target"
 	"github.com/credence-id/credence/internal/target/kubernetes"
 	"github.com/credence-id/credence/internal/target/targettest"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const head = `{"apiVersion":"kubernetes.authentication.gardener.cloud/v1alpha1","kind":"Config","server":"https://api.example.com:6443"`
 
 // authority is a certificate and its key, in PEM.
 var authority = sync.OnceValues(func() (certificate, key string) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	made, err := testkit.Certify(x509.Certificate{NotAfter: time.Unix(4e9, 0), IsCA: true}, nil)
 	if err != nil {
 		panic(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Unix(4e9, 0), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		panic(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		panic(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+	return string(made.PEM()), string(made.KeyPEM())
 })
 
 func encode(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
