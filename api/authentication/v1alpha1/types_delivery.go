@@ -44,6 +44,9 @@ type DeliveryReportSpec struct {
 	// expires is when the first of these tokens expires; unset without a token.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
+	// oldest is when the oldest of these tokens was issued; unset without a token, and by agents that do not report it.
+	// +optional
+	Oldest *metav1.Time `json:"oldest,omitempty"`
 	// failure is why a Secret has no new token; unset if none fails.
 	// +optional
 	Failure *DeliveryFailure `json:"failure,omitempty"`

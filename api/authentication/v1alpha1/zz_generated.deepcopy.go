@@ -201,6 +201,10 @@ func (in *DeliveryReportSpec) DeepCopyInto(out *DeliveryReportSpec) {
 		in, out := &in.Expires, &out.Expires
 		*out = (*in).DeepCopy()
 	}
+	if in.Oldest != nil {
+		in, out := &in.Oldest, &out.Oldest
+		*out = (*in).DeepCopy()
+	}
 	if in.Failure != nil {
 		in, out := &in.Failure, &out.Failure
 		*out = new(DeliveryFailure)

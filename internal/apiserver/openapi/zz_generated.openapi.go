@@ -414,6 +414,12 @@ func schema_credence_api_authentication_v1alpha1_Delivery(ref common.ReferenceCa
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"oldest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "oldest is when the oldest of these tokens was issued; unset without a token, and by agents that do not report it.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"failure": {
 						SchemaProps: spec.SchemaProps{
 							Description: "failure is why a Secret has no new token; unset if none fails.",
@@ -528,6 +534,12 @@ func schema_credence_api_authentication_v1alpha1_DeliveryReportSpec(ref common.R
 					"expires": {
 						SchemaProps: spec.SchemaProps{
 							Description: "expires is when the first of these tokens expires; unset without a token.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"oldest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "oldest is when the oldest of these tokens was issued; unset without a token, and by agents that do not report it.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},

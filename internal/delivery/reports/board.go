@@ -24,7 +24,8 @@ const maxMessage = 1024
 type Secret struct {
 	Identity types.NamespacedName
 	UID      types.UID // of the identity
-	Expiry   time.Time // of its token, or zero
+	// IssuedAt and Expiry are those of its token, or zero.
+	IssuedAt, Expiry time.Time
 	// Reason and Message are why it has no new token; empty: it has one.
 	Reason, Message string
 }
@@ -115,6 +116,9 @@ func (b *board) report(t *tally, now time.Time) v1alpha1.DeliveryReportSpec {
 			report.Delivered++
 			if report.Expires == nil || expiry.Before(report.Expires) {
 				report.Expires = &expiry
+			}
+			if issued := metav1.NewTime(secret.IssuedAt); !issued.IsZero() && (report.Oldest == nil || issued.Before(report.Oldest)) {
+				report.Oldest = &issued
 			}
 		}
 		if secret.Reason != "" && report.Failure == nil {

@@ -33,6 +33,9 @@ func (s *server) Report(_ context.Context, name types.NamespacedName, uid types.
 	if report.Expires != nil {
 		line += " " + report.Expires.Sub(start0).String()
 	}
+	if report.Oldest != nil {
+		line += " " + report.Oldest.Sub(start0).String()
+	}
 	if report.Failure != nil {
 		line += " " + report.Failure.Reason + ": " + report.Failure.Message
 	}
@@ -54,7 +57,8 @@ func newWorld() world {
 func key(name string) types.NamespacedName { return types.NamespacedName{Namespace: "ns", Name: name} }
 
 func good(minutes int) Secret {
-	return Secret{Identity: key("wi"), UID: "u", Expiry: start0.Add(time.Duration(minutes) * time.Minute)}
+	lifetime := time.Duration(minutes) * time.Minute
+	return Secret{Identity: key("wi"), UID: "u", IssuedAt: start0.Add(-lifetime), Expiry: start0.Add(lifetime)}
 }
 
 // look is what the worker does with the identity.
@@ -85,9 +89,9 @@ func TestOneReportAMinuteAndNoneWithoutAChange(t *testing.T) {
 	w.look(t, 0)
 	w.look(t, 0)
 	want := []string{
-		"ns/wi u 1/2 1h0m0s UseDenied: Secret ns/a: no",
-		"ns/wi u 2/2 30m0s",
-		"ns/wi u 1/2 1h0m0s",
+		"ns/wi u 1/2 1h0m0s -1h0m0s UseDenied: Secret ns/a: no",
+		"ns/wi u 2/2 30m0s -1h0m0s",
+		"ns/wi u 1/2 1h0m0s -1h0m0s",
 		"ns/wi u 0/0",
 	}
 	if diff := cmp.Diff(want, w.server.taken); diff != "" {
@@ -114,7 +118,7 @@ func TestReportOfAnotherIdentityOfTheSameName(t *testing.T) {
 	}
 	w.clock.SetTime(start0.Add(3 * every))
 	w.look(t, 0)
-	if diff := cmp.Diff([]string{"ns/wi u 1/1 1h0m0s", "ns/wi u2 1/1 1h0m0s", "ns/wi u2 0/0"}, w.server.taken); diff != "" {
+	if diff := cmp.Diff([]string{"ns/wi u 1/1 1h0m0s -1h0m0s", "ns/wi u2 1/1 1h0m0s -1h0m0s", "ns/wi u2 0/0"}, w.server.taken); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 }

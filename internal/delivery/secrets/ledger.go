@@ -15,11 +15,11 @@ type Ledger struct{ failures.Ledger[Entry] }
 // Entry is the state of a Secret in memory: nothing that would be missed after a restart.
 type Entry struct {
 	failures.Record
-	Expiry  time.Time // of its token, or zero
-	Version string    // resource version that the Secret got by the last token
-	tokens  pace      // of new tokens
-	marks   pace      // of marks that its identity is missing
-	minted  *minted   // a token that could not be written
+	IssuedAt, Expiry time.Time // of its token, or zero
+	Version          string    // resource version that the Secret got by the last token
+	tokens           pace      // of new tokens
+	marks            pace      // of marks that its identity is missing
+	minted           *minted   // a token that could not be written
 }
 
 // Soonest returns the earliest expiry of all tokens, and the number of Secrets; zero if there is no token.

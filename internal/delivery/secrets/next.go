@@ -250,10 +250,15 @@ func (s *state) reusable() bool {
 	return m != nil && m.digest == want.Digest && !s.requested && s.now.Before(m.renewAt) && !want.Revoked(m.fresh.KeyID)
 }
 
-// expiry is that of the stored token, or zero.
-func (s *state) expiry() time.Time {
+// validity is when the stored token was issued, and when it expires, or zero.
+func (s *state) validity() (issuedAt, expiry time.Time) {
 	if s.token == nil {
-		return time.Time{}
+		return time.Time{}, time.Time{}
 	}
-	return s.token.Expiry
+	return s.token.IssuedAt, s.token.Expiry
+}
+
+func (s *state) expiry() time.Time {
+	_, expiry := s.validity()
+	return expiry
 }

@@ -55,7 +55,7 @@ func (r *Controller) renewed(ctx context.Context, s *state) {
 	m := s.minted.value
 	r.Recorder.Renewed(s.plan.value.decision.Reason)
 	r.Ledger.Change(s.key, func(e *Entry) {
-		*e = Entry{Expiry: m.fresh.Expiry, tokens: e.tokens.after(s.local), Version: s.written.value}
+		*e = Entry{IssuedAt: m.fresh.IssuedAt, Expiry: m.fresh.Expiry, tokens: e.tokens.after(s.local), Version: s.written.value}
 	})
 	// A request that came after the one for this token is answered by the next.
 	if account, _, ok := workload.AccountOf(s.secret); ok && s.ofAccount {

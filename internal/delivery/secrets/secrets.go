@@ -143,7 +143,7 @@ func (r *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Controller) look(secret *corev1.Secret) *state {
 	s := &state{key: client.ObjectKeyFromObject(secret), secret: secret, token: Stored(secret), random: r.Random}
 	s.request, s.invalid = tokensecret.Parse(secret)
-	s.memory = r.Ledger.Change(s.key, func(e *Entry) { e.Expiry = s.expiry() })
+	s.memory = r.Ledger.Change(s.key, func(e *Entry) { e.IssuedAt, e.Expiry = s.validity() })
 	s.requested = secret.Annotations[v1alpha1.AnnotationOperation] == v1alpha1.OperationRenewToken
 	if account, _, ok := workload.AccountOf(secret); ok && r.Renewals.Requested(account, s.key) {
 		s.requested, s.ofAccount = true, true
@@ -193,7 +193,9 @@ func (r *Controller) advance(ctx context.Context, s *state) action {
 func (r *Controller) end(ctx context.Context, s *state, a action) time.Duration {
 	switch a.step {
 	case settled:
-		r.Ledger.Change(s.key, func(e *Entry) { *e = Entry{Expiry: e.Expiry, tokens: e.tokens, marks: e.marks, Version: e.Version} })
+		r.Ledger.Change(s.key, func(e *Entry) {
+			*e = Entry{IssuedAt: e.IssuedAt, Expiry: e.Expiry, tokens: e.tokens, marks: e.marks, Version: e.Version}
+		})
 	case unanswered:
 		r.Outage.Unanswered(s.key, s.request.Identity.Namespace, s.expiry(), s.reads.value)
 		r.warn(s, a.failure)
@@ -226,7 +228,7 @@ func (r *Controller) report(s *state) {
 		return
 	}
 	e := r.Ledger.Get(s.key)
-	r.Reports.Set(s.key, reports.Secret{Identity: s.request.Identity, UID: wi.UID, Expiry: e.Expiry, Reason: e.Reported.Reason, Message: e.Reported.Message})
+	r.Reports.Set(s.key, reports.Secret{Identity: s.request.Identity, UID: wi.UID, IssuedAt: e.IssuedAt, Expiry: e.Expiry, Reason: e.Reported.Reason, Message: e.Reported.Message})
 }
 
 // foreign returns why a Secret that names a service account as its context is not the agent's own, or "".

@@ -163,6 +163,9 @@ func validateReport(report v1alpha1.DeliveryReportSpec) field.ErrorList {
 	if (report.Expires != nil) != (report.Delivered > 0) {
 		errs = append(errs, field.Invalid(spec.Child("expires"), report.Expires, "must be set where tokens are delivered, and nowhere else"))
 	}
+	if report.Oldest != nil && (report.Expires == nil || report.Expires.Before(report.Oldest)) {
+		errs = append(errs, field.Invalid(spec.Child("oldest"), report.Oldest, "must be set with expires alone, and not be after it"))
+	}
 	if report.Failure == nil {
 		return errs
 	}

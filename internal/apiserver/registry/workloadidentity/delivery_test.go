@@ -150,6 +150,8 @@ func TestReportsAreValidated(t *testing.T) {
 		"more than all":         reported(1, 2, 60, ""),
 		"no expiry":             {Secrets: 1, Delivered: 1},
 		"expiry without tokens": {Secrets: 1, Expires: reported(1, 1, 1, "").Expires},
+		"older than no token":   {Secrets: 1, Oldest: reported(1, 1, 1, "").Expires},
+		"issued after expiry":   {Secrets: 1, Delivered: 1, Expires: reported(1, 1, 1, "").Expires, Oldest: reported(1, 1, 2, "").Expires},
 		"empty reason":          {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{}},
 		"reason in words":       {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: "Use denied"}},
 		"long reason":           {Secrets: 1, Failure: &v1alpha1.DeliveryFailure{Reason: strings.Repeat("A", 65)}},

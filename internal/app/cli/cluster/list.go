@@ -56,6 +56,7 @@ type listed struct {
 	Seen       *metav1.Time `json:"seen,omitempty"`     // give or take some minutes
 	Version    string       `json:"version,omitempty"`  // of the agent
 	Reported   *metav1.Time `json:"reported,omitempty"` // the last report
+	Oldest     *metav1.Time `json:"oldest,omitempty"`   // when the oldest token was issued
 	Expires    *metav1.Time `json:"expires,omitempty"`  // the first token that does
 	Failure    string       `json:"failure,omitempty"`  // of the last report that has one
 
@@ -82,10 +83,10 @@ func (l *list) run(cmd *cobra.Command) error {
 	if l.output != "table" {
 		return screen.Object(l.Out, l.output, found)
 	}
-	rows := [][]string{{"NAME", "NAMESPACES", "DELIVERED", "SEEN", "VERSION", "REPORTED", "EXPIRES", "FAILURE"}}
+	rows := [][]string{{"NAME", "NAMESPACES", "DELIVERED", "SEEN", "VERSION", "REPORTED", "OLDEST", "EXPIRES", "FAILURE"}}
 	for _, c := range found.Clusters {
 		rows = append(rows, []string{
-			c.Name, wording.OrDash(strings.Join(c.Namespaces, ",")), fmt.Sprintf("%d/%d", c.Delivered, c.Secrets), at(c.Seen), wording.OrDash(c.Version), at(c.Reported), at(c.Expires), wording.OrDash(wording.OneLine(c.Failure)),
+			c.Name, wording.OrDash(strings.Join(c.Namespaces, ",")), fmt.Sprintf("%d/%d", c.Delivered, c.Secrets), at(c.Seen), wording.OrDash(c.Version), at(c.Reported), at(c.Oldest), at(c.Expires), wording.OrDash(wording.OneLine(c.Failure)),
 		})
 	}
 	if err := screen.Table(l.Out, rows...); err != nil {
@@ -137,6 +138,9 @@ func (c *listed) add(d authenticationv1alpha1.Delivery) {
 	}
 	if d.Expires != nil && (c.Expires == nil || d.Expires.Before(c.Expires)) {
 		c.Expires = d.Expires
+	}
+	if d.Oldest != nil && (c.Oldest == nil || d.Oldest.Before(c.Oldest)) {
+		c.Oldest = d.Oldest
 	}
 	if d.Failure != nil && !d.ReportTime.Time.Before(c.failed) {
 		c.Failure, c.failed = d.Failure.Reason+": "+d.Failure.Message, d.ReportTime.Time
