@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,25 +23,56 @@ import (
 // events returns the audit events of a log with this ID.
 func events(t *testing.T, file, id string) []auditv1.Event {
 	t.Helper()
-	log, err := os.Open(file)
+	return eventsSince(t, file, nil, id)
+}
+
+// eventsSince is events without those that were written before start was taken of the log. nil: with all.
+func eventsSince(t *testing.T, file string, start os.FileInfo, text string) []auditv1.Event {
+	t.Helper()
+	var found []auditv1.Event
+	for _, name := range auditLog(t, file) {
+		log, err := os.Open(name)
+		if errors.Is(err, fs.ErrNotExist) { // it was renamed a moment ago
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		info, err := log.Stat()
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case start == nil:
+		case os.SameFile(info, start):
+			_, err = log.Seek(start.Size(), io.SeekStart)
+		case info.ModTime().Before(start.ModTime()):
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(log)
+		lines.Buffer(nil, 8<<20)
+		for lines.Scan() {
+			var event auditv1.Event
+			if !bytes.Contains(lines.Bytes(), []byte(text)) || json.Unmarshal(lines.Bytes(), &event) != nil {
+				continue // also the line that is being written
+			}
+			found = append(found, event)
+		}
+	}
+	return found
+}
+
+// auditLog returns the files of an audit log, the oldest first: a server that has filled one renames it, and begins another.
+func auditLog(t *testing.T, file string) []string {
+	t.Helper()
+	full, err := filepath.Glob(strings.TrimSuffix(file, ".log") + "-*.log")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer log.Close()
-	var found []auditv1.Event
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 8<<20)
-	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), []byte(id)) {
-			continue
-		}
-		var event auditv1.Event
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			continue // the last line may be half written
-		}
-		found = append(found, event)
-	}
-	return found
+	return append(full, file)
 }
 
 // audited waits for the events of a request for a token in both audit logs, which have nothing of its bodies, and returns that of our API server.
@@ -104,10 +137,16 @@ func searchFor(t *testing.T, dir, token string) {
 	signature := []byte(token[strings.LastIndexByte(token, '.')+1:])
 	files := 0
 	if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
 		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) { // a temporary one
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -1,17 +1,14 @@
 package e2e_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +28,9 @@ import (
 	"github.com/credence-id/credence/test/testkit"
 )
 
+// rootAuthority is a ConfigMap that a controller makes in every namespace.
+const rootAuthority = "kube-root-ca.crt"
+
 // execWorld is a namespace of a real cluster, and accounts that may read what is in it: one by tokens, one by certificates.
 type execWorld struct {
 	t         *testing.T
@@ -38,8 +38,8 @@ type execWorld struct {
 	admin     kubernetes.Interface
 	folder    string // of the cluster's state
 	namespace string
-	began     int64  // where the audit log ended before
-	agent     string // of the clients with credentials of a program: by it the audit log distinguishes their requests
+	began     os.FileInfo // of the audit log
+	agent     string      // of the clients with credentials of a program: by it the audit log distinguishes their requests
 }
 
 func newExecWorld(t *testing.T, cluster *rest.Config, folder string) *execWorld {
@@ -52,7 +52,7 @@ func newExecWorld(t *testing.T, cluster *rest.Config, folder string) *execWorld 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &execWorld{t: t, cluster: cluster, admin: admin, folder: folder, began: log.Size()}
+	w := &execWorld{t: t, cluster: cluster, admin: admin, folder: folder, began: log}
 	namespace, err := admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "exec-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +75,17 @@ func newExecWorld(t *testing.T, cluster *rest.Config, folder string) *execWorld 
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// The informers are to see no refusal, and one object that is in every namespace.
+	reader := rest.CopyConfig(cluster)
+	reader.Impersonate = rest.ImpersonationConfig{UserName: w.person()}
+	as, err := kubernetes.NewForConfig(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		_, err := as.CoreV1().ConfigMaps(w.namespace).Get(t.Context(), rootAuthority, metav1.GetOptions{})
+		return err
+	})
 	return w
 }
 
@@ -155,32 +166,15 @@ func (w *execWorld) add(name string) {
 // requests returns the API server's audit log of the clients with credentials of a program.
 func (w *execWorld) requests() []auditv1.Event {
 	w.t.Helper()
-	log, err := os.Open(filepath.Join(w.folder, "audit.log"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer log.Close()
-	if _, err := log.Seek(w.began, io.SeekStart); err != nil {
-		w.t.Fatal(err)
-	}
-	var found []auditv1.Event
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var event auditv1.Event
-		if !bytes.Contains(lines.Bytes(), []byte(w.agent)) || json.Unmarshal(lines.Bytes(), &event) != nil || event.UserAgent != w.agent {
-			continue // also the line that is being written
-		}
-		found = append(found, event)
-	}
-	return found
+	found := eventsSince(w.t, filepath.Join(w.folder, "audit.log"), w.began, w.agent)
+	return slices.DeleteFunc(found, func(event auditv1.Event) bool { return event.UserAgent != w.agent })
 }
 
-// used are the credentials that the API server accepted for a watch, by their IDs of the audit log.
+// used are the credentials that the API server accepted, by their IDs of the audit log.
 func (w *execWorld) used() map[string]bool {
 	used := map[string]bool{}
 	for _, event := range w.requests() {
-		if event.Verb == "watch" && event.ResponseStatus != nil && event.ResponseStatus.Code == 200 {
+		if event.ResponseStatus != nil && event.ResponseStatus.Code == 200 {
 			used[strings.Join(event.User.Extra["authentication.kubernetes.io/credential-id"], " ")] = true
 		}
 	}
