@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/credence-id/credence/deploy"
 )
@@ -165,13 +166,15 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 		services := shared.objects(t, certificatesUser, agentGroup).Resource(apiServices)
 		const name = "v1alpha1.authentication.gardener.cloud"
 		update := func(change func(object, spec map[string]any)) error {
-			object, err := services.Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			change(object.Object, object.Object["spec"].(map[string]any))
-			_, err = services.Update(t.Context(), object, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-			return err
+			return retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its status is written whenever the API server becomes available
+				object, err := services.Get(t.Context(), name, metav1.GetOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				change(object.Object, object.Object["spec"].(map[string]any))
+				_, err = services.Update(t.Context(), object, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+				return err
+			})
 		}
 		allowed(t, "another caBundle", update(func(_, spec map[string]any) {
 			spec["caBundle"] = base64.StdEncoding.EncodeToString(slices.Concat(ca, ca))

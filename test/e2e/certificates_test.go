@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,9 +49,9 @@ func TestCertificatesOfAnInstallation(t *testing.T) {
 	one, other := p.startCertificates(t, kubeconfig), p.startCertificates(t, kubeconfig)
 
 	p.mount(t, secrets)
-	var before []int
+	before := map[string]int{}
 	for name := range followers {
-		before = append(before, p.part(t, name).PID)
+		before[name] = p.part(t, name).PID
 		p.awaitServed(t, secrets, name, "")
 	}
 	p.use(t)
@@ -138,12 +137,15 @@ func TestCertificatesOfAnInstallation(t *testing.T) {
 		}
 		return err
 	})
-	var after []int
-	for name := range followers {
-		after = append(after, p.part(t, name).PID)
-	}
-	if fmt.Sprint(sorted(before)) != fmt.Sprint(sorted(after)) {
-		t.Errorf("components were restarted: %v, before %v", after, before)
+	for name, pid := range before {
+		now := p.part(t, name).PID
+		log, err := os.ReadFile(filepath.Join(p.Dir, "logs", name+".log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now != pid && !bytes.Contains(log, []byte("leadership was lost")) { // which a machine that stands still for seconds has it
+			t.Errorf("%s was restarted: process %d, before %d", name, now, pid)
+		}
 	}
 }
 
@@ -181,7 +183,7 @@ func (p plane) startCertificates(t *testing.T, kubeconfig string, arguments ...s
 	}
 	var log lockedBuffer
 	c := &certificates{port: port, cmd: exec.CommandContext(t.Context(), program("credence-server"), append([]string{"certificates", "--kubeconfig", kubeconfig,
-		"--health-port", strconv.Itoa(port), "--anonymous-metrics", "--certificate-lifetime", "90s", "--authority-lifetime", "10m", "--overlap", "8s"}, arguments...)...)}
+		"--health-port", strconv.Itoa(port), "--anonymous-metrics", "--certificate-lifetime", "2m", "--authority-lifetime", "30m", "--overlap", "20s"}, arguments...)...)}
 	c.cmd.Stderr = &log
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -327,7 +329,7 @@ func (p plane) use(t *testing.T) {
 		return err
 	})
 	report := func(ctx context.Context, what string, err error) {
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !strings.Contains(err.Error(), "deadline exceeded") { // a slow answer is not a refused certificate
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -340,19 +342,20 @@ func (p plane) use(t *testing.T) {
 		report(ctx, "list identities", err)
 	})
 	background(t, 20*time.Millisecond, func(ctx context.Context) {
-		object, err := services.Get(ctx, "v1alpha1.authentication.gardener.cloud", metav1.GetOptions{})
-		if err != nil {
-			report(ctx, "read an APIService", err)
-			return
-		}
-		bundle, _ := base64.StdEncoding.DecodeString(object.Object["spec"].(map[string]any)["caBundle"].(string))
-		report(ctx, "the API server's certificate", p.trusted(t, "apiserver", bundle))
-		configuration, err := webhooks.Get(ctx, "credence-webhook", metav1.GetOptions{})
-		if err != nil {
-			report(ctx, "read a webhook configuration", err)
-			return
-		}
-		report(ctx, "the webhook's certificate", p.trusted(t, "webhook", configuration.Webhooks[0].ClientConfig.CABundle))
+		report(ctx, "the API server's certificate", p.trusted(t, "apiserver", func() ([]byte, error) {
+			object, err := services.Get(ctx, "v1alpha1.authentication.gardener.cloud", metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return base64.StdEncoding.DecodeString(object.Object["spec"].(map[string]any)["caBundle"].(string))
+		}))
+		report(ctx, "the webhook's certificate", p.trusted(t, "webhook", func() ([]byte, error) {
+			configuration, err := webhooks.Get(ctx, "credence-webhook", metav1.GetOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return configuration.Webhooks[0].ClientConfig.CABundle, nil
+		}))
 	})
 }
 
@@ -368,9 +371,21 @@ func (p plane) shown(t *testing.T, name string, bundle []byte) (*x509.Certificat
 	return connection.ConnectionState().PeerCertificates[0], nil
 }
 
-func (p plane) trusted(t *testing.T, name string, bundle []byte) error {
-	_, err := p.shown(t, name, bundle)
-	return err
+// trusted returns an error if the bundle does not trust the certificate that a component shows, and is the same before and after that.
+func (p plane) trusted(t *testing.T, name string, bundle func() ([]byte, error)) error {
+	before, err := bundle()
+	if err != nil {
+		return err
+	}
+	_, refused := p.shown(t, name, before)
+	if refused == nil {
+		return nil
+	}
+	after, err := bundle()
+	if err == nil && !bytes.Equal(before, after) {
+		return nil
+	}
+	return errors.Join(refused, err)
 }
 
 func leafOf(t *testing.T, secrets corev1client.SecretInterface, name string) *x509.Certificate {
@@ -452,9 +467,4 @@ func (p plane) awaitAuthorities(t *testing.T, secrets corev1client.SecretInterfa
 		}
 		return nil
 	})
-}
-
-func sorted(all []int) []int {
-	slices.Sort(all)
-	return all
 }
