@@ -49,7 +49,7 @@ func TestAccountUseByControllers(t *testing.T) {
 			t.Errorf("%s without the right: %v", strings.Join(args, " "), err)
 		}
 	}
-	observed := func(object string) { // the controller makes the next pod of the template as it is now
+	observed := func(object string) { // the controller has made a revision of the template as it is now, and makes the next pod of it
 		t.Helper()
 		eventually(t, func() error {
 			stdout, stderr, _ := a.command(t, "", "kubectl", "get", object, "-n", a.namespace, "-o", "jsonpath={.metadata.generation} {.status.observedGeneration}")
@@ -77,8 +77,8 @@ func TestAccountUseByControllers(t *testing.T) {
 	must(a.joe, manifest("StatefulSet", "db", `"serviceName":"db","updateStrategy":{"type":"OnDelete"},`), "create", "-f", "-")
 	images("db", "one")
 	must(a.joe, "", "set", "image", "statefulset/db", "c=two")
+	observed("statefulset/db") // before, there is no revision to go back to
 	refused("rollout", "undo", "statefulset/db")
-	observed("statefulset/db")
 	must(a.jane, "", "delete", "pod", "db-0", "--now")
 	images("db", "two")
 	must(a.joe, "", "rollout", "undo", "statefulset/db")

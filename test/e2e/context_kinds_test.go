@@ -92,7 +92,12 @@ func TestContextKinds(t *testing.T) {
 	if got["sub"] != wi.Status.Sub {
 		t.Errorf("the token is of %v", got["sub"])
 	}
-	token(t, admin, namespace, "kiwi", inContext(namespace, "shipped", shipped))
+	eventually(t, func() error {
+		return wantAnswer(ask(admin, namespace, "kiwi", inContext(namespace, "shipped", shipped)), 201, "token")
+	})
+	eventually(t, func() error { // the last that was made
+		return wantAnswer(ask(admin, stray, "banana", inContext(stray, "lost", lost)), 409, "the claim project")
+	})
 
 	// By a binding, a Shoot uses an identity of another namespace; of the same Shoot another one is not.
 	shared.must(t, fmt.Sprintf(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"CredentialsBinding","metadata":{"name":"bound","namespace":%q},"provider":{"type":"aws"},"workloadIdentityRef":{"name":"banana","namespace":%q}}`, namespace, stray), "kubectl", "create", "-f", "-")

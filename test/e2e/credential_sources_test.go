@@ -62,7 +62,7 @@ func (p plane) access(t *testing.T) kubeconfig.Access {
 func (p plane) certificateSource(t *testing.T, user string, groups ...string) *clientcertificate.Source {
 	t.Helper()
 	source, err := clientcertificate.New(clientcertificate.Settings{
-		User: user, Groups: groups, Duration: 10 * time.Minute, Wait: time.Minute, Now: time.Now,
+		User: user, Groups: groups, Duration: 10 * time.Minute, Wait: 5 * time.Minute, Now: time.Now,
 		Pause: credential.Pause,
 	}, p.access(t), kubeapi.Certificates)
 	if err != nil {

@@ -96,9 +96,13 @@ func TestCredentialsBindingOfTheDocument(t *testing.T) {
 	if out := shared.must(t, "", "kubectl", "-n", namespace, "get", "credence"); !strings.Contains(out, "Secret "+namespace+"/static") {
 		t.Errorf("get prints\n%s", out)
 	}
-	if out := shared.must(t, "", "kubectl", "explain", "cb.secretRef"); !strings.Contains(out, "with static credentials") {
-		t.Errorf("explain prints\n%s", out)
-	}
+	// The cluster looks at the API's description now and then.
+	eventually(t, func() error {
+		if out, stderr, _ := shared.command(t, "", "kubectl", "explain", "cb.secretRef"); !strings.Contains(out, "with static credentials") {
+			return fmt.Errorf("explain prints\n%s%s", out, stderr)
+		}
+		return nil
+	})
 }
 
 // A writer of a binding refers to nothing that they could not get or use without it.

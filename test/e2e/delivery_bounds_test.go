@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,9 +59,14 @@ func webhookThatDoesNotAnswer(t *testing.T, p plane) {
 	eventually(t, func() error { return create("inside") })
 	signalWebhook(t, p, syscall.SIGSTOP)
 	t.Cleanup(func() { signalWebhook(t, p, syscall.SIGCONT) })
-	if err := create("inside"); err == nil || !strings.Contains(err.Error(), "pods.identity.credence.dev") {
-		t.Errorf("a pod that the webhook has not seen: %v", err)
-	}
+	eventually(t, func() error { // once the API server knows the label of the namespace
+		err := create("inside")
+		if err == nil {
+			return errors.New("a pod that the webhook has not seen was let through")
+		}
+		refused(t, "a pod that the webhook has not seen", err, "pods.identity.credence.dev")
+		return nil
+	})
 	if err := create("outside"); err != nil {
 		t.Errorf("a pod of another namespace: %v", err)
 	}

@@ -402,7 +402,7 @@ func TestAPodThatWaitsHasACondition(t *testing.T) {
 		return err
 	})
 	wait := func(status string) corev1.PodCondition {
-		shared.must(t, "", "kubectl", "wait", "--for=condition="+v1alpha1.ConditionTokenReady+"="+status, "pod/"+pod.Name, "-n", namespace, "--timeout=3m")
+		shared.must(t, "", "kubectl", "wait", "--for=condition="+v1alpha1.ConditionTokenReady+"="+status, "pod/"+pod.Name, "-n", namespace, "--timeout=5m")
 		found, err := core.Pods(namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -415,13 +415,20 @@ func TestAPodThatWaitsHasACondition(t *testing.T) {
 		t.Fatalf("the pod has the conditions %+v", found.Status.Conditions)
 		return corev1.PodCondition{}
 	}
-	waits := wait("False")
-	if words := "the pod is not scheduled, as its Secret " + tokensecret.NameFor("web", "banana"); !strings.Contains(waits.Message, words) || !strings.Contains(waits.Message, "credence:agent:identities") {
-		t.Errorf("the condition is %+v, want one with %q and the role that is missing", waits, words)
-	}
-	if out := shared.must(t, "", "kubectl", "describe", "pod", pod.Name, "-n", namespace); !strings.Contains(out, v1alpha1.ConditionTokenReady) || !strings.Contains(out, "WaitingForToken") {
-		t.Errorf("kubectl describe shows\n%s", out)
-	}
+	var waits corev1.PodCondition
+	eventually(t, func() error { // at first the agent may not have been refused the identity yet
+		waits = wait("False")
+		if words := "the pod is not scheduled, as its Secret " + tokensecret.NameFor("web", "banana"); !strings.Contains(waits.Message, words) || !strings.Contains(waits.Message, "credence:agent:identities") {
+			return fmt.Errorf("the condition is %+v, want one with %q and the role that is missing", waits, words)
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		if out := shared.must(t, "", "kubectl", "describe", "pod", pod.Name, "-n", namespace); !strings.Contains(out, v1alpha1.ConditionTokenReady) || !strings.Contains(out, "WaitingForToken") {
+			return fmt.Errorf("kubectl describe shows\n%s", out)
+		}
+		return nil
+	})
 	shared.explained(t, 1, []string{": admitted, but it does not start\n", "  condition   ", " SecretMissing: " + waits.Message}, "pod", pod.Name, "-n", namespace)
 	shared.letAgent(t, namespace)
 	if ready := wait("True"); ready.Reason != "TokensExist" || ready.Message != "the tokens of the pod exist" {

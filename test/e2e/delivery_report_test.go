@@ -70,9 +70,12 @@ func TestIdentityShowsItsDelivery(t *testing.T) {
 		t.Fatal(err)
 	}
 	as("wait", "wi/banana", "--for=condition=Ready=false", "--timeout=5m")
-	if out := as("get", "wi", "banana", "-o", "wide"); !strings.Contains(out, "1/2") || !strings.Contains(out, "SecretImmutable: Secret "+namespace+"/broken: ") {
-		t.Errorf("with a failure:\n%s", out)
-	}
+	eventually(t, func() error {
+		if out := as("get", "wi", "banana", "-o", "wide"); !strings.Contains(out, "1/2") || !strings.Contains(out, "SecretImmutable: Secret "+namespace+"/broken: ") {
+			return fmt.Errorf("with a failure:\n%s", out)
+		}
+		return nil
+	})
 	// Nothing but status has changed, by the agent's own entry.
 	wi := shared.identity(t, namespace, "banana")
 	if len(wi.Status.Deliveries) != 1 || wi.Status.Deliveries[0].Reporter != agentUser || wi.Generation != 1 || !strings.Contains(wi.Status.Sub, namespace+":banana:"+string(wi.UID)) {

@@ -135,10 +135,12 @@ func TestWhatTheBinderMayBind(t *testing.T) {
 	namespace, plain := shared.namespace(t), shared.namespace(t)
 	shared.enable(t, namespace)
 	root, binder := shared.client(t), shared.clientAs(t, binderUser, agentGroup)
-	eventually(t, func() error {
-		_, err := root.RbacV1().RoleBindings(namespace).Get(t.Context(), agentBinding, metav1.GetOptions{})
-		return err
-	})
+	for _, name := range []string{agentBinding, webhookBinding} {
+		eventually(t, func() error {
+			_, err := root.RbacV1().RoleBindings(namespace).Get(t.Context(), name, metav1.GetOptions{})
+			return err
+		})
+	}
 	shared.enable(t, "kube-public")
 	t.Cleanup(func() { label(t, shared, context.WithoutCancel(t.Context()), "kube-public", "null") })
 	bind := func(namespace string, change func(*rbacv1.RoleBinding)) error {

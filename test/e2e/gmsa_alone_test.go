@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -93,6 +94,12 @@ func TestAccountsWithOneOfTheGuards(t *testing.T) {
 	}
 	eventually(t, func() error { return create(windowsPod(gmsaOf(spec("mine"), credentialContents))) })
 	eventually(t, func() error {
+		if err := create(windowsPod(gmsaOf(spec("mine"), ""))); err == nil || !strings.Contains(err.Error(), "was not filled in") {
+			return fmt.Errorf("the webhook still decides: %w", err)
+		}
+		return nil
+	})
+	eventually(t, func() error {
 		if err := create(windowsPod(gmsaOf(other, credentialContents))); err == nil || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'credence-gmsa'") {
 			return fmt.Errorf("the policy does not decide yet: %w", err)
 		}
@@ -135,15 +142,15 @@ func signalWebhook(t *testing.T, p plane, signal syscall.Signal) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, component := range now.Components {
-		if component.Name == "webhook" {
-			if err := syscall.Kill(component.PID, signal); err != nil {
-				t.Fatal(err)
-			}
-			if signal == syscall.SIGSTOP {
-				stopped(t, component.PID)
-			}
-		}
+	at := slices.IndexFunc(now.Components, func(c component) bool { return c.Name == "webhook" })
+	if at < 0 {
+		t.Fatal("the webhook does not run")
+	}
+	if err := syscall.Kill(now.Components[at].PID, signal); err != nil {
+		t.Fatal(err)
+	}
+	if signal == syscall.SIGSTOP {
+		stopped(t, now.Components[at].PID)
 	}
 }
 

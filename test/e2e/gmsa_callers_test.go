@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 )
 
@@ -184,12 +185,15 @@ func TestReviewsAreAnsweredAtSecretPaths(t *testing.T) {
 			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "x", UID: "y"}}
 		},
 	} {
-		configuration, err := configurations.Get(t.Context(), "zz-credence-gmsa", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		change(configuration)
-		_, err = configurations.Update(t.Context(), configuration, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // a path may have been replaced in between
+			configuration, err := configurations.Get(t.Context(), "zz-credence-gmsa", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(configuration)
+			_, err = configurations.Update(t.Context(), configuration, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		})
 		refused(t, name, err, "credence-review-paths")
 	}
 	if err := configurations.Delete(t.Context(), "zz-credence-gmsa", metav1.DeleteOptions{}); err == nil {

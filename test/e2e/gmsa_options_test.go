@@ -78,8 +78,14 @@ func whatAWebhookThatIsDownAllows(t *testing.T, p plane, namespace, spec string)
 	if _, err := pods.UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", nil), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 		t.Errorf("a debug container: %v", err)
 	}
-	_, err = pods.UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", gmsaOf(spec, "")), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
-	refused(t, "a debug container with an account", err, "failed calling webhook")
+	eventually(t, func() error { // the API server learns by a watch that the webhook is enforced again
+		_, err := pods.UpdateEphemeralContainers(t.Context(), running.Name, debugContainer(running, "debug", gmsaOf(spec, "")), metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			return errors.New("a debug container with an account was let through")
+		}
+		refused(t, "a debug container with an account", err, "failed calling webhook")
+		return nil
+	})
 }
 
 func accountsWithoutTheWebhook(t *testing.T, p plane, namespace, spec string) {
@@ -164,18 +170,22 @@ func refusalsThatAreReported(t *testing.T, p plane, namespace, spec string) {
 	pods := client.CoreV1().Pods(namespace)
 	create := func(what string, pod *corev1.Pod, says ...string) {
 		t.Helper()
-		if _, err := pods.Create(t.Context(), pod, dryRun); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-		got := heard.take()
-		for _, want := range says {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s: warned of %q, want %q in it", what, got, want)
+		eventually(t, func() error { // the API server learns of what was applied by watches
+			heard.take()
+			if _, err := pods.Create(t.Context(), pod, dryRun); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
 			}
-		}
-		if len(says) == 0 && got != "" {
-			t.Errorf("%s: warned of %q", what, got)
-		}
+			got := heard.take()
+			for _, want := range says {
+				if !strings.Contains(got, want) {
+					return fmt.Errorf("%s: warned of %q, want %q in it", what, got, want)
+				}
+			}
+			if len(says) == 0 && got != "" {
+				return fmt.Errorf("%s: warned of %q", what, got)
+			}
+			return nil
+		})
 	}
 	create("fine", windowsPod(gmsaOf(spec, "")))
 	create("no such object", windowsPod(gmsaOf("none", "")), `would be refused: spec.securityContext.windowsOptions.gmsaCredentialSpecName: there is no GMSACredentialSpec "none"`, "ValidatingAdmissionPolicy 'credence-gmsa'")
@@ -185,7 +195,8 @@ func refusalsThatAreReported(t *testing.T, p plane, namespace, spec string) {
 	}
 	signalWebhook(t, p, syscall.SIGSTOP)
 	defer signalWebhook(t, p, syscall.SIGCONT)
-	if _, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec, credentialContents)), dryRun); err != nil {
-		t.Errorf("while the webhook is down: %v", err)
-	}
+	eventually(t, func() error {
+		_, err := pods.Create(t.Context(), windowsPod(gmsaOf(spec, credentialContents)), dryRun)
+		return err
+	})
 }

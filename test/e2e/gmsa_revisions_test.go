@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -38,10 +39,12 @@ func TestAccountBorrowedByAControllerRevision(t *testing.T) {
 	if _, err := jane.AppsV1().StatefulSets(namespace).Patch(t.Context(), "s", types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"second"}]`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	set, err := jane.AppsV1().StatefulSets(namespace).Get(t.Context(), "s", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, func() (err error) { // the status is written after the pod
+		if set, err = jane.AppsV1().StatefulSets(namespace).Get(t.Context(), "s", metav1.GetOptions{}); err == nil && set.Status.CurrentRevision == "" {
+			err = errors.New("the StatefulSet has no revision yet")
+		}
+		return err
+	})
 	revisions := jane.AppsV1().ControllerRevisions(namespace)
 	revision, err := revisions.Get(t.Context(), set.Status.CurrentRevision, metav1.GetOptions{})
 	if err != nil {

@@ -95,18 +95,21 @@ func (p plane) describedBy(t *testing.T, pod string, texts ...string) {
 // containerOf is the container of a pod that runs, and the digest of its image.
 func (p plane) containerOf(t *testing.T, pod string) (id, digest string) {
 	t.Helper()
-	got, err := p.client(t).CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range got.Status.ContainerStatuses {
-		if c.State.Running != nil && c.RestartCount == 0 {
-			_, digest, _ := strings.Cut(c.ImageID, "sha256:")
-			return c.ContainerID, "sha256:" + digest
+	eventually(t, func() error { // the kubelet reports a moment after a container has begun
+		got, err := p.client(t).CoreV1().Pods("default").Get(t.Context(), pod, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-	}
-	t.Fatalf("pod %s does not run as it began: %+v", pod, got.Status.ContainerStatuses)
-	return "", ""
+		for _, c := range got.Status.ContainerStatuses {
+			if c.State.Running != nil && c.RestartCount == 0 {
+				_, hex, _ := strings.Cut(c.ImageID, "sha256:")
+				id, digest = c.ContainerID, "sha256:"+hex
+				return nil
+			}
+		}
+		return fmt.Errorf("pod %s does not run as it began: %+v", pod, got.Status.ContainerStatuses)
+	})
+	return id, digest
 }
 
 // Pods of the kubelet's own files run as the template has it, or not at all, unless they are allowed by name and image. Pods of the API run as they

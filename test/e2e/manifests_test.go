@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -24,6 +25,19 @@ func (p plane) applied(t *testing.T, manifests ...string) {
 		t.Cleanup(func() { p.must(t, manifest, "kubectl", "delete", "--ignore-not-found", "-f", "-") })
 		if strings.Contains(manifest, "kind: CustomResourceDefinition") {
 			p.must(t, manifest, "kubectl", "wait", "--for=condition=Established", "--timeout=5m", "-f", "-")
+			p.served(t, manifest)
 		}
 	}
+}
+
+// served waits until the API server serves the resources of definitions, a moment after they are established.
+func (p plane) served(t *testing.T, definitions string) {
+	t.Helper()
+	names := strings.Fields(strings.ReplaceAll(p.must(t, definitions, "kubectl", "get", "-o", "name", "-f", "-"), "customresourcedefinition.apiextensions.k8s.io/", ""))
+	eventually(t, func() error {
+		if _, stderr, code := p.command(t, "", "kubectl", "get", "-A", strings.Join(names, ",")); code != 0 {
+			return errors.New(stderr)
+		}
+		return nil
+	})
 }

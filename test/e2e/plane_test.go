@@ -32,17 +32,20 @@ const portsPerPlane = 11
 
 // plane is a running identity plane, as `credence up` describes it.
 type plane struct {
-	Dir        string `json:"-"`
-	Kubeconfig string `json:"kubeconfig"`
-	CAFile     string `json:"caFile"`
-	Issuer     string `json:"issuer"`
-	JWKS       string `json:"jwks"`
-	APIServer  string `json:"apiServer"`
-	Components []struct {
-		Name    string `json:"name"`
-		PID     int    `json:"pid"`
-		LogFile string `json:"logFile"`
-	} `json:"components"`
+	Dir        string      `json:"-"`
+	Kubeconfig string      `json:"kubeconfig"`
+	CAFile     string      `json:"caFile"`
+	Issuer     string      `json:"issuer"`
+	JWKS       string      `json:"jwks"`
+	APIServer  string      `json:"apiServer"`
+	Components []component `json:"components"`
+}
+
+// component is one process of a plane.
+type component struct {
+	Name    string `json:"name"`
+	PID     int    `json:"pid"`
+	LogFile string `json:"logFile"`
 }
 
 // shared is the plane of all tests that do not stop or break one.
@@ -159,10 +162,11 @@ func (p plane) as(t *testing.T, user string, groups ...string) *rest.Config {
 	return config
 }
 
-// namespace makes a namespace of the test's own.
+// namespace makes a namespace of the test's own, and returns when pods can be created in it: its service account is made a moment later.
 func (p plane) namespace(t *testing.T) string {
 	t.Helper()
-	created, err := p.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
+	core := p.client(t).CoreV1()
+	created, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +174,10 @@ func (p plane) namespace(t *testing.T) string {
 		if err := p.client(t).CoreV1().Namespaces().Delete(context.WithoutCancel(t.Context()), created.Name, metav1.DeleteOptions{}); err != nil {
 			t.Errorf("delete namespace: %v", err)
 		}
+	})
+	eventually(t, func() error {
+		_, err := core.ServiceAccounts(created.Name).Get(t.Context(), "default", metav1.GetOptions{})
+		return err
 	})
 	return created.Name
 }

@@ -198,22 +198,21 @@ func (p plane) activations(t *testing.T) int {
 	return n
 }
 
-// kill ends a component as the kernel does when memory is short.
+// kill ends a component as the kernel does when memory is short. One that has just ended is killed when it runs again.
 func (p plane) kill(t *testing.T, name string) {
 	t.Helper()
-	now, err := readPlane(p.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, component := range now.Components {
-		if component.Name == name {
-			if err := syscall.Kill(component.PID, syscall.SIGKILL); err != nil {
-				t.Fatalf("kill %s: %v", name, err)
-			}
-			return
+	eventually(t, func() error {
+		now, err := readPlane(p.Dir)
+		if err != nil {
+			return err
 		}
-	}
-	t.Fatalf("no component %s runs", name)
+		for _, component := range now.Components {
+			if component.Name == name {
+				return syscall.Kill(component.PID, syscall.SIGKILL)
+			}
+		}
+		return fmt.Errorf("no component %s runs", name)
+	})
 }
 
 // keyRing returns the plane's KeyRing.
