@@ -1,6 +1,7 @@
 package externalsigner_test
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -11,22 +12,39 @@ import (
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/externalsigner/externalsignertest"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 )
 
-// shortly is the deadline of calls that are to hang.
-const shortly = 50 * time.Millisecond
+const (
+	// shortly is the deadline of calls that are to hang.
+	shortly = 50 * time.Millisecond
+	// patience is that of all others.
+	patience = 5 * time.Minute
+)
 
 func claims() []byte { return []byte(`{"iss":"https://identity.example.com","sub":"a"}`) }
 
 func both() []identity.Algorithm { return []identity.Algorithm{identity.RS256, identity.ES256} }
 
+// newClient is a client whose calls have a deadline, or for 0 patience.
 func newClient(t *testing.T, socket string, timeout time.Duration) *externalsigner.Client {
 	t.Helper()
-	client, err := externalsigner.New(externalsigner.Config{Socket: socket, Timeout: timeout})
+	client, err := externalsigner.New(externalsigner.Config{Socket: socket, Timeout: cmp.Or(timeout, patience)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// connected is a client of a good signer that has answered: a later call that gets no answer is one that hangs.
+func connected(t *testing.T, fake *externalsignertest.Fake, timeout time.Duration) *externalsigner.Client {
+	t.Helper()
+	client := newClient(t, externalsignertest.Serve(t, fake), timeout)
+	testkit.Eventually(t, "the signer answers", func() bool {
+		_, err := client.Keys(t.Context())
+		return err == nil
+	})
 	return client
 }
 
@@ -49,7 +67,7 @@ func TestEachKeyDefectHasItsReason(t *testing.T) {
 	for _, defect := range externalsignertest.KeyDefects() {
 		t.Run(defect.Name, func(t *testing.T) {
 			fake := externalsignertest.NewFake()
-			client := newClient(t, externalsignertest.Serve(t, fake), timeoutFor(defect))
+			client := connected(t, fake, timeoutFor(defect))
 			fake.Change(defect.Plant)
 			_, err := client.Keys(t.Context())
 			if reasonOf(err) != defect.Reason {
@@ -63,7 +81,7 @@ func TestEachSignDefectHasItsReason(t *testing.T) {
 	for _, defect := range externalsignertest.SignDefects() {
 		t.Run(defect.Name, func(t *testing.T) {
 			fake := externalsignertest.NewFake()
-			client := newClient(t, externalsignertest.Serve(t, fake), timeoutFor(defect))
+			client := connected(t, fake, timeoutFor(defect))
 			announced := keysOf(t, fake)
 			fake.Change(defect.Plant)
 			signed, err := client.Sign(t.Context(), announced, claims(), both())
@@ -137,7 +155,7 @@ func TestSocketPathIsNoURL(t *testing.T) {
 // A signer that is started later, or again, is used at once.
 func TestSignerThatRestarts(t *testing.T) {
 	socket := externalsignertest.Socket(t)
-	client := newClient(t, socket, 30*time.Second)
+	client := newClient(t, socket, 0)
 	fake := externalsignertest.NewFake()
 	for range 2 {
 		answered := make(chan error, 1)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,7 @@ func (m *memory) stored() externalsigner.Ledger {
 type gated struct {
 	*externalsigner.Client
 	polls, released chan struct{}
+	hangs           *atomic.Bool // no answer comes to a poll
 }
 
 func (g gated) Keys(ctx context.Context) (externalsigner.Announcement, error) {
@@ -80,6 +82,11 @@ func (g gated) Keys(ctx context.Context) (externalsigner.Announcement, error) {
 		return externalsigner.Announcement{}, ctx.Err()
 	}
 	<-g.released
+	if g.hangs.Load() {
+		limited, cancel := context.WithTimeout(ctx, shortly)
+		defer cancel()
+		ctx = limited
+	}
 	return g.Client.Keys(ctx)
 }
 
@@ -99,8 +106,8 @@ func follow(t *testing.T, fake *externalsignertest.Fake, store externalsigner.Le
 	f := &followed{
 		clock: testingclock.NewFakeClock(time.Now()),
 		signer: gated{
-			Client: newClient(t, externalsignertest.Serve(t, fake), time.Second),
-			polls:  make(chan struct{}), released: make(chan struct{}),
+			Client: newClient(t, externalsignertest.Serve(t, fake), 0),
+			polls:  make(chan struct{}), released: make(chan struct{}), hangs: &atomic.Bool{},
 		},
 	}
 	var err error
@@ -283,6 +290,7 @@ func TestLastGoodKeysStay(t *testing.T) {
 			f.good(t)
 			var good externalsignertest.State
 			fake.Change(func(s *externalsignertest.State) { good = *s; defect.Plant(s) })
+			f.signer.hangs.Store(defect.Reason == externalsigner.ReasonTimeout)
 			if _, err := f.poll(t); reasonOf(err) != defect.Reason {
 				t.Errorf("%s (%v), want %s", reasonOf(err), err, defect.Reason)
 			}
@@ -292,6 +300,7 @@ func TestLastGoodKeysStay(t *testing.T) {
 			}
 			good.Keys = append(good.Keys, externalsignertest.NewKey("new", identity.ES256))
 			fake.Change(func(s *externalsignertest.State) { *s = good })
+			f.signer.hangs.Store(false)
 			pause, err := f.poll(t)
 			if err != nil || pause > 10*time.Second {
 				t.Errorf("after %s: %v", pause, err)
@@ -372,6 +381,8 @@ func TestYoungKeyIsWithheld(t *testing.T) {
 	fake := externalsignertest.NewFake()
 	with := keys.Settings{Staleness: 10 * time.Second, PublishPeriod: time.Hour, ClockSkew: time.Second}
 	f := follow(t, fake, &memory{}, with)
+	// With so small a tolerance, keys that are read later by the clock of this machine alone are of the future.
+	fake.Change(func(s *externalsignertest.State) { s.DataTimestamp = f.clock.Now() })
 	f.good(t)
 	fake.Change(func(s *externalsignertest.State) {
 		s.Keys, s.Signing = append(s.Keys, externalsignertest.NewKey("new", identity.ES256)), 2

@@ -25,7 +25,7 @@ type Subject struct {
 
 // Run tests that a signer conforms to the external signer API and works with Client.
 func Run(t *testing.T, subject Subject) {
-	client, err := externalsigner.New(externalsigner.Config{Socket: subject.Socket})
+	client, err := externalsigner.New(externalsigner.Config{Socket: subject.Socket, Timeout: 5 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

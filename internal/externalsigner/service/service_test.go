@@ -32,6 +32,9 @@ import (
 
 const issuer = "https://kubernetes.default.svc"
 
+// patience is for a machine that hangs.
+const patience = 5 * time.Minute
+
 // firstRing is made once: RSA keys are slow to make.
 var firstRing = sync.OnceValue(func() keys.Ring {
 	ring, err := keys.Bootstrap(keys.NewPrivate, time.Now())
@@ -102,7 +105,10 @@ func (w *world) sign(t *testing.T, payload string) (*externaljwt.SignJWTResponse
 func TestServiceConforms(t *testing.T) {
 	for _, algorithm := range keys.Algorithms() {
 		t.Run(string(algorithm), func(t *testing.T) {
-			w := newWorld(t, func(c *service.Config) { c.Algorithm, c.Clock = algorithm, clock.RealClock{} })
+			w := newWorld(t, func(c *service.Config) {
+				c.Algorithm, c.Clock = algorithm, clock.RealClock{}
+				c.Ring = func() (keys.Ring, time.Time, bool) { return firstRing(), time.Now(), true }
+			})
 			externalsignertest.Run(t, externalsignertest.Subject{
 				Socket: externalsignertest.Serve(t, w), Claims: func() []byte {
 					data, err := json.Marshal(w.claims())
@@ -259,7 +265,7 @@ func TestFetchKeys(t *testing.T) {
 		t.Errorf("announced before the first request: %v", before)
 	}
 	w.age = time.Hour
-	client, err := externalsigner.New(externalsigner.Config{Socket: externalsignertest.Serve(t, w)})
+	client, err := externalsigner.New(externalsigner.Config{Socket: externalsignertest.Serve(t, w), Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,7 +143,7 @@ func TestServeEndsGracefully(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- w.Serve(ctx, listener) }()
-	client, err := externalsigner.New(externalsigner.Config{Socket: path})
+	client, err := externalsigner.New(externalsigner.Config{Socket: path, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
