@@ -30,6 +30,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/node/csi"
 	"github.com/credence-id/credence/internal/node/volumes"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 func window(t *testing.T) renewal.Window {
@@ -233,9 +234,8 @@ func TestRenewedByTheDriver(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- w.driver.Run(ctx) }()
 	w.tick(49 * time.Minute)
-	for w.tokenID() != "token-2" {
-		w.tick(time.Second)
-	}
+	// The clock stands still meanwhile: the pod's own token is valid for eleven more minutes.
+	testkit.Eventually(t, "the token is renewed", func() bool { return w.tokenID() == "token-2" })
 	// That of the pod was from the first publication, and is over after an hour.
 	before := w.requested()
 	for range 60 {
@@ -254,11 +254,10 @@ func TestRenewedByTheDriver(t *testing.T) {
 	}
 }
 
-// tick lets time pass, and the driver see it.
+// tick lets time pass once the driver waits for it.
 func (w *world) tick(d time.Duration) {
-	for !w.clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
+	w.t.Helper()
+	testkit.Eventually(w.t, "the driver runs", w.clock.HasWaiters)
 	w.clock.Step(d)
 }
 
