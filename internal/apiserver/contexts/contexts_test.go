@@ -82,9 +82,14 @@ func cluster(objects ...runtime.Object) *fake.FakeDynamicClient {
 }
 
 func lists(client *fake.FakeDynamicClient, resource string) int {
+	return count(client, "list", resource)
+}
+
+// count counts requests. A watch that is counted shows what happens from now on; one of the fake shows no deletion from before it.
+func count(client *fake.FakeDynamicClient, verb, resource string) int {
 	n := 0
 	for _, action := range client.Actions() {
-		if action.Matches("list", resource) {
+		if action.Matches(verb, resource) {
 			n++
 		}
 	}

@@ -149,6 +149,12 @@ func TestDeliveries(t *testing.T) {
 	eventually(t, given.want("follow shoots ContextKind shoots."+group+" conflicts with ContextKind seeds."+group+": the claim shoot, so neither is used: delete one of them"))
 	s.events.Delete(seeds)
 	eventually(t, given.want("follow shoots "))
+	eventually(t, func() error {
+		if n := count(client, "watch", "shoots"); n < 2 {
+			return fmt.Errorf("%d watches", n)
+		}
+		return nil
+	})
 	if err := client.Resource(resource("shoots")).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -115,6 +115,8 @@ func (h aboutToServe) BaseContext() context.Context {
 func TestNewConnections(t *testing.T) {
 	for name, c := range map[string]struct{ early, accepted func(*Connections) }{
 		"dialed before": {func(*Connections) {}, func(c *Connections) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			for conn := range c.open {
 				conn.notify()
 			}

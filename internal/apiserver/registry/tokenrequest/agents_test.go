@@ -259,6 +259,10 @@ var agentRows = map[string]row{
 		l.namespace, l.bindings = "trees", boundTo{{Namespace: "fruit", Name: "bound"}: {Namespace: "stray", Name: "one"}}
 	}, words: "does not refer to WorkloadIdentity trees/one"},
 	"an object that was deleted": {later: func(t *testing.T, l *landscape) {
+		// A watch of the fake shows no deletion from before it.
+		testkit.Eventually(t, "the objects are watched", func() bool {
+			return slices.ContainsFunc(l.client.Actions(), func(a clienttesting.Action) bool { return a.Matches("watch", "shoots") })
+		})
 		if err := l.client.Resource(shootResource).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -70,6 +70,8 @@ func (l *landscape) reviewer(t *testing.T, granted reviews) (*ReviewREST, *count
 	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, noDeliveries{})
 	go index.Run(t.Context())
 	go follower.Run(t.Context())
+	// Without them an object is reviewed, too, and its tokens are unknown.
+	testkit.Eventually(t, "the clusters have been read", func() bool { _, err := index.Named("east"); return err == nil })
 	tokens, _ := newREST(t, granted, testRing)
 	c := &counted{landscape: l, reads: map[string]int{}}
 	tokens.Identities, tokens.Bindings, tokens.Clusters, tokens.Objects = c, c, index, follower
