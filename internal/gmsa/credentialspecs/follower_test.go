@@ -28,7 +28,7 @@ type api struct {
 	later   atomic.Int64 // by how much the clock is ahead
 }
 
-func (a *api) now() time.Time { return time.Now().Add(time.Duration(a.later.Load())) }
+func (a *api) now() time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(a.later.Load())) }
 
 func object(name, credspec string) string {
 	return fmt.Sprintf(`{"apiVersion":"windows.k8s.io/v1","kind":"GMSACredentialSpec","metadata":{"name":%q,"resourceVersion":"2"},"credspec":%s}`, name, credspec)
