@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 // follow runs a watch until the test ends. The channel delivers its calls.
 func follow(t *testing.T, interval time.Duration, paths ...string) <-chan struct{} {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -219,7 +220,11 @@ func (s sent) body(t testing.TB) []byte {
 	return body
 }
 
+// post sends a body; the timeout is the longest one that the API server has, unless the path has another.
 func post(handler http.Handler, path string, body []byte) *httptest.ResponseRecorder {
+	if !strings.Contains(path, "?") {
+		path += "?timeout=30s"
+	}
 	r := httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()

@@ -22,6 +22,9 @@ import (
 	"github.com/credence-id/credence/test/testkit"
 )
 
+// patience is for a machine that hangs.
+const patience = 5 * time.Minute
+
 // others stands for the cache of everything but Secrets.
 type others struct{ cache.Cache }
 
@@ -90,7 +93,7 @@ func start(t *testing.T, watches chan string, served func(string), objects ...ru
 
 func await(t *testing.T, watches chan string, want string) {
 	t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(patience); ; {
 		select {
 		case got := <-watches:
 			if got == want {
@@ -118,9 +121,9 @@ func run(t *testing.T, kube *fake.Clientset, served func(string)) *Cache {
 		cancel()
 		<-ended // so all that it has started has ended
 	})
-	patience, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	limited, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
-	if !c.WaitForCacheSync(patience) {
+	if !c.WaitForCacheSync(limited) {
 		t.Fatal("the cache was not filled")
 	}
 	return c

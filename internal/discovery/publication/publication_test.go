@@ -20,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/publication"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/test/testkit"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -170,9 +171,7 @@ func TestPublisher(t *testing.T) {
 	go func() { defer close(done); publisher.Run(ctx) }()
 	step := func(d time.Duration) {
 		t.Helper()
-		for !clock.HasWaiters() {
-			time.Sleep(time.Millisecond) // until the publisher waits for the clock that the test moves
-		}
+		testkit.Eventually(t, "the publisher waits for the clock", clock.HasWaiters)
 		clock.Step(d)
 	}
 	<-p.asked

@@ -115,7 +115,7 @@ func newSite(t testing.TB) *site {
 			DNSNames:  []string{"identity.example.com", "keys.example.com"},
 			NotBefore: start.Add(-24 * time.Hour), NotAfter: start.Add(60 * 24 * time.Hour),
 		},
-		options: Options{Issuer: siteIssuer},
+		options: Options{Issuer: siteIssuer, Timeout: 5 * time.Minute},
 	}
 	var set struct{ Keys []map[string]any }
 	if json.Unmarshal(documents.Configuration(), &s.configuration) != nil || json.Unmarshal(documents.JWKS(), &set) != nil {

@@ -72,8 +72,7 @@ func whose(pod *corev1.PodSpec, place string, own *corev1.SecurityContext) (from
 // Whatever a pod looks like: each container and the sandbox get the one credential spec that is theirs, in CRI and in OCI; of
 // no other container's, and of no name, is there a trace.
 func TestCredentialSpecsStayApart(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rand.New(rand.NewPCG(1, 0))
 	with, without := 0, 0
 	for range 500 {
 		pod := generated(random)
@@ -90,7 +89,7 @@ func TestCredentialSpecsStayApart(t *testing.T) {
 			}
 		}
 		if t.Failed() {
-			t.Fatalf("seed %d: %+v", seed, pod)
+			t.Fatalf("%+v", pod)
 		}
 	}
 	if with < 100 || without < 100 {
