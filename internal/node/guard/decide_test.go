@@ -51,7 +51,7 @@ func sandbox(source string) *runtime.PodSandboxConfig {
 // container is as a kubelet creates one whose manifest has no security context, of an image without a user.
 func container(source string) *runtime.CreateContainerRequest {
 	return &runtime.CreateContainerRequest{
-		PodSandboxId: "s", SandboxConfig: sandbox(source),
+		PodSandboxId: source, SandboxConfig: sandbox(source),
 		Config: &runtime.ContainerConfig{
 			Metadata: &runtime.ContainerMetadata{Name: "main"}, Image: &runtime.ImageSpec{Image: image},
 			Mounts: []*runtime.Mount{
@@ -64,6 +64,13 @@ func container(source string) *runtime.CreateContainerRequest {
 				RunAsUser: number(0), Seccomp: unconfined, MaskedPaths: masked, ReadonlyPaths: readonly, NamespaceOptions: &runtime.NamespaceOption{},
 			}},
 		},
+	}
+}
+
+// from has containers created in a pod of another source. The runtime's sandboxes are named by theirs.
+func from(source string, requests ...*runtime.CreateContainerRequest) {
+	for _, r := range requests {
+		r.PodSandboxId, r.SandboxConfig = source, sandbox(source)
 	}
 }
 
@@ -200,7 +207,7 @@ func TestContainersAreTightened(t *testing.T) {
 				security(want).Apparmor, security(want).ApparmorProfile = nil, ""
 			}
 			for _, source := range []string{"file", "http", "", "else"} {
-				asked.SandboxConfig, want.SandboxConfig = sandbox(source), sandbox(source)
+				from(source, asked, want)
 				if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
 					t.Fatal(err)
 				}
@@ -217,7 +224,7 @@ func TestContainersAreTightened(t *testing.T) {
 				t.Errorf("a container that was tightened is changed again: %v", w.created(t))
 			}
 			// One of the API stays as it is.
-			asked.SandboxConfig = sandbox("api")
+			from("api", asked)
 			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
 				t.Fatal(err)
 			}
@@ -301,11 +308,62 @@ func TestContainersAreRefused(t *testing.T) {
 			_, err := w.kubelet.CreateContainer(t.Context(), asked)
 			w.mustRefuse(t, err, codes.PermissionDenied, "pod kube-system/proxy-node-1, which does not come from the API: ", test.reason,
 				" by its template restricted: take it out of the manifest, or list pod kube-system/proxy and the digests of its images in the file of --allow")
-			asked.SandboxConfig = sandbox("api")
+			from("api", asked)
 			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil {
 				t.Errorf("a pod of the API is refused: %v", err)
 			}
 		})
+	}
+}
+
+// The sandbox counts as the runtime has it, and not as the request repeats it.
+func TestSandboxesAsTheyRun(t *testing.T) {
+	namespaces := func(s *runtime.PodSandboxStatus) *runtime.NamespaceOption {
+		return s.GetLinux().GetNamespaces().GetOptions()
+	}
+	for name, test := range map[string]struct {
+		source string // of the request
+		live   func(*runtime.PodSandboxStatus)
+		reason string
+	}{
+		"a pod that is not of the API": {"api", func(s *runtime.PodSandboxStatus) {
+			s.Annotations["kubernetes.io/config.source"] = "file"
+			namespaces(s).Network = 2
+		}, "hostNetwork"},
+		"without a source":                  {"api", func(s *runtime.PodSandboxStatus) { s.Annotations, namespaces(s).Pid = nil, 2 }, "hostPID"},
+		"the host's network":                {"file", func(s *runtime.PodSandboxStatus) { namespaces(s).Network = 2 }, "hostNetwork"},
+		"a namespace that is not known":     {"file", func(s *runtime.PodSandboxStatus) { namespaces(s).Ipc = 7 }, "hostIPC"},
+		"no namespaces":                     {"file", func(s *runtime.PodSandboxStatus) { s.Linux = nil }, "a sandbox whose namespaces the runtime does not state"},
+		"an annotation of a plugin":         {"file", func(s *runtime.PodSandboxStatus) { s.Annotations["devices.nri.io/container.main"] = "x" }, "annotation devices.nri.io/container.main"},
+		"another pod":                       {"file", func(s *runtime.PodSandboxStatus) { s.Metadata.Name = "other-node-1" }, "the sandbox of pod kube-system/other-node-1 with uid " + uid},
+		"another pod of the same name":      {"file", func(s *runtime.PodSandboxStatus) { s.Metadata.Uid = strings.Repeat("f", 32) }, "with uid " + strings.Repeat("f", 32)},
+		"another pod, of another namespace": {"file", func(s *runtime.PodSandboxStatus) { s.Metadata.Namespace = "default" }, "the sandbox of pod default/proxy-node-1 with uid " + uid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nodeFiles(t, guard.Restricted, ""))
+			w.runtime.live = test.live
+			_, err := w.kubelet.CreateContainer(t.Context(), container(test.source))
+			w.mustRefuse(t, err, codes.PermissionDenied, "pod kube-system/proxy-node-1, which does not come from the API: ", test.reason+": credence-node guard refuses")
+		})
+	}
+	// One that is allowed gives nothing to a container in the sandbox of another pod.
+	w := newWorld(t, nodeFiles(t, guard.Restricted, "pods:\n- {pod: kube-system/proxy, images: ['"+image+"']}\n"))
+	w.runtime.image, w.runtime.live = &runtime.Image{Id: image}, func(s *runtime.PodSandboxStatus) { s.Metadata.Name = "other-node-1" }
+	_, err := w.kubelet.CreateContainer(t.Context(), container("file"))
+	w.mustRefuse(t, err, codes.PermissionDenied, "the sandbox of pod kube-system/other-node-1")
+	w.runtime.live = func(s *runtime.PodSandboxStatus) { namespaces(s).Network = 2 }
+	if _, err := w.kubelet.CreateContainer(t.Context(), container("file")); err != nil {
+		t.Errorf("with the network of the host, which it may have: %v", err)
+	}
+}
+
+// Nothing is created in a sandbox that the runtime does not have.
+func TestSandboxesThatCannotBeLookedUp(t *testing.T) {
+	for _, source := range []string{"api", "file"} {
+		w := newWorld(t, nodeFiles(t, guard.Restricted, ""))
+		w.runtime.liveError = status.Error(codes.NotFound, "no such sandbox")
+		_, err := w.kubelet.CreateContainer(t.Context(), container(source))
+		w.mustRefuse(t, err, codes.NotFound, "look up the sandbox of pod kube-system/proxy-node-1: no such sandbox")
 	}
 }
 

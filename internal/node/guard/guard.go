@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -92,7 +93,7 @@ func (g *Guard) runPodSandbox(ctx context.Context, request *runtime.RunPodSandbo
 	if handler := request.GetRuntimeHandler(); handler != "" {
 		reasons = append(reasons, "the runtime's handler "+handler)
 	}
-	if reasons = append(reasons, annotationsOf(config)...); len(reasons) > 0 {
+	if reasons = append(reasons, annotationsOf(config.GetAnnotations())...); len(reasons) > 0 {
 		return false, g.refused(ctx, p, "", template, reasons)
 	}
 	if config.GetLinux().GetSecurityContext() == nil {
@@ -105,10 +106,15 @@ func (g *Guard) runPodSandbox(ctx context.Context, request *runtime.RunPodSandbo
 	return len(fields) > 0, nil
 }
 
-// createContainer decides about a container of a pod.
+// createContainer decides about a container of a pod. Its pod comes from the API if both the request and the sandbox at the runtime have that.
 func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateContainerRequest) (changed bool, err error) {
 	config, p := request.GetConfig(), g.podOf(request.GetSandboxConfig())
-	if p.fromAPI {
+	live, err := g.sandboxes.PodSandboxStatus(ctx, &runtime.PodSandboxStatusRequest{PodSandboxId: request.GetPodSandboxId()})
+	if err != nil {
+		return false, status.Errorf(status.Code(err), "look up the sandbox of pod %s: %s", p.full, status.Convert(err).Message())
+	}
+	sandbox := live.GetStatus()
+	if p.fromAPI = p.fromAPI && sandbox.GetAnnotations()[sourceAnnotation] == sourceAPI; p.fromAPI {
 		return false, nil
 	}
 	template, allowed, err := g.rules()
@@ -116,7 +122,7 @@ func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateCont
 		return false, g.unready(ctx, p, err)
 	}
 	name := config.GetMetadata().GetName()
-	reasons := g.strange(p, config.GetWindows() != nil)
+	reasons := append(g.strange(p, config.GetWindows() != nil), otherPod(request.GetSandboxConfig(), sandbox)...)
 	if len(reasons) == 0 && allowed[p.manifest] != nil {
 		answer, err := g.images.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: config.GetImage()})
 		if err != nil {
@@ -133,6 +139,7 @@ func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateCont
 	// An allowed pod has its sandbox by its name: another image does not get what that has of the host.
 	reasons = append(reasons, namespacesOf(security.GetNamespaceOptions())...)
 	reasons = append(reasons, sandboxOf(request.GetSandboxConfig())...)
+	reasons = append(reasons, liveOf(sandbox)...)
 	if filepath.IsAbs(config.GetImage().GetImage()) {
 		reasons = append(reasons, "an image that is a file: a checkpoint")
 	}
@@ -185,7 +192,13 @@ func (g *Guard) strange(p pod, windows bool) []string {
 
 func (p pod) String() string { return "pod " + p.full + ", which does not come from the API" }
 
-func (g *Guard) refused(ctx context.Context, p pod, container string, template Template, reasons []string) error {
+func (g *Guard) refused(ctx context.Context, p pod, container string, template Template, all []string) error {
+	var reasons []string
+	for _, reason := range all {
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
 	g.Log.WarnContext(ctx, "refused", "pod", p.full, "container", container, "template", template.Name, "reasons", reasons)
 	return status.Errorf(codes.PermissionDenied, "%s: %s%s: credence-node guard refuses that by its template %s: take it out of the manifest, or list pod %s and the digests of its images in the file of --allow on this node, as root",
 		p, container, strings.Join(reasons, ", "), template.Name, strings.TrimSuffix(p.full, "-"+strings.ToLower(g.Node)))

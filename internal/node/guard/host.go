@@ -19,7 +19,9 @@ func namespacesOf(n *runtime.NamespaceOption) []string {
 		mode  runtime.NamespaceMode
 		field string
 	}{{n.GetNetwork(), "hostNetwork"}, {n.GetPid(), "hostPID"}, {n.GetIpc(), "hostIPC"}} {
-		if each.mode == runtime.NamespaceMode_NODE {
+		switch each.mode {
+		case runtime.NamespaceMode_POD, runtime.NamespaceMode_CONTAINER, runtime.NamespaceMode_TARGET:
+		default:
 			found = append(found, each.field)
 		}
 	}
@@ -29,6 +31,24 @@ func namespacesOf(n *runtime.NamespaceOption) []string {
 // sandboxOf names what a sandbox has of the host.
 func sandboxOf(c *runtime.PodSandboxConfig) []string {
 	return append(namespacesOf(c.GetLinux().GetSecurityContext().GetNamespaceOptions()), portsOf(c.GetPortMappings())...)
+}
+
+// liveOf names what a sandbox has of the host, as the runtime has it, and what else no container of another image may share.
+func liveOf(s *runtime.PodSandboxStatus) []string {
+	namespaces := s.GetLinux().GetNamespaces().GetOptions()
+	if namespaces == nil {
+		return []string{"a sandbox whose namespaces the runtime does not state"}
+	}
+	return append(namespacesOf(namespaces), annotationsOf(s.GetAnnotations())...)
+}
+
+// otherPod names the pod of a sandbox, if a container would be in that of another one.
+func otherPod(requested *runtime.PodSandboxConfig, live *runtime.PodSandboxStatus) []string {
+	r, l := requested.GetMetadata(), live.GetMetadata()
+	if r.GetNamespace() == l.GetNamespace() && r.GetName() == l.GetName() && r.GetUid() == l.GetUid() {
+		return nil
+	}
+	return []string{fmt.Sprintf("the sandbox of pod %s/%s with uid %s", l.GetNamespace(), l.GetName(), l.GetUid())}
 }
 
 // portsOf names the ports of the host that a pod would have.
@@ -74,10 +94,10 @@ func mountsOf(mounts []*runtime.Mount, podFolder string) []string {
 	return found
 }
 
-// annotationsOf names the annotations of a pod that are for its runtime.
-func annotationsOf(c *runtime.PodSandboxConfig) []string {
+// annotationsOf names the annotations that are for a runtime, or its plugins.
+func annotationsOf(annotations map[string]string) []string {
 	var found []string
-	for name := range c.GetAnnotations() {
+	for name := range annotations {
 		if ofRuntime.MatchString(name) {
 			found = append(found, "annotation "+name)
 		}

@@ -35,6 +35,7 @@ type Guard struct {
 	Config
 	runtime   *grpc.ClientConn
 	images    runtime.ImageServiceClient
+	sandboxes runtime.RuntimeServiceClient
 	decisions map[string]decision
 	// answers are decisions about what the runtime answers.
 	answers map[string]decision
@@ -50,7 +51,7 @@ func New(config Config, socket string) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the container runtime: %w", err)
 	}
-	g := &Guard{Config: config, runtime: connection, images: runtime.NewImageServiceClient(connection)}
+	g := &Guard{Config: config, runtime: connection, images: runtime.NewImageServiceClient(connection), sandboxes: runtime.NewRuntimeServiceClient(connection)}
 	g.decisions = map[string]decision{
 		runtime.RuntimeService_RunPodSandbox_FullMethodName:   decided(g.runPodSandbox),
 		runtime.RuntimeService_CreateContainer_FullMethodName: decided(g.createContainer),

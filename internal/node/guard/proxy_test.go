@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -52,12 +53,15 @@ type call struct {
 	deadline bool
 }
 
-// fakeRuntime answers each method. One that has the metadata echo gets its requests back, as they come, between a header and a trailer; all others
+// fakeRuntime answers each method. One that the metadata echo names gets its requests back, as they come, between a header and a trailer; all others
 // have an empty answer.
 type fakeRuntime struct {
 	version    string
 	image      *runtime.Image
 	imageError error
+	// live changes what the runtime has of a sandbox, which is otherwise as its kubelet has made it.
+	live      func(*runtime.PodSandboxStatus)
+	liveError error
 
 	mu    sync.Mutex
 	calls []call
@@ -73,7 +77,7 @@ func (f *fakeRuntime) handle(_ any, stream grpc.ServerStream) error {
 		defer f.mu.Unlock()
 		f.calls = append(f.calls, c)
 	}()
-	echo := len(received.Get("echo")) > 0
+	echo := slices.Contains(received.Get("echo"), method)
 	if echo {
 		if err := stream.SendHeader(metadata.Pairs("header", "of "+method)); err != nil {
 			return err
@@ -111,6 +115,8 @@ func (f *fakeRuntime) handle(_ any, stream grpc.ServerStream) error {
 			return err
 		}
 		return stream.SendMsg(&answer)
+	case method == runtime.RuntimeService_PodSandboxStatus_FullMethodName && !echo:
+		return f.sandboxStatus(stream, c.requests[0])
 	case method == runtime.RuntimeService_Version_FullMethodName && !echo:
 		answer, err := proto.Marshal(&runtime.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: f.version, RuntimeApiVersion: "v1"})
 		if err != nil {
@@ -122,6 +128,32 @@ func (f *fakeRuntime) handle(_ any, stream grpc.ServerStream) error {
 	}
 	return nil
 }
+
+func (f *fakeRuntime) sandboxStatus(stream grpc.ServerStream, data []byte) error {
+	var request runtime.PodSandboxStatusRequest
+	if err := proto.Unmarshal(data, &request); err != nil {
+		return err
+	}
+	if f.liveError != nil {
+		return f.liveError
+	}
+	config := sandbox(request.GetPodSandboxId())
+	made := &runtime.PodSandboxStatus{
+		Metadata: config.GetMetadata(), Annotations: config.GetAnnotations(),
+		Linux: &runtime.LinuxPodSandboxStatus{Namespaces: &runtime.Namespace{Options: config.GetLinux().GetSecurityContext().GetNamespaceOptions()}},
+	}
+	if f.live != nil {
+		f.live(made)
+	}
+	answer, err := proto.Marshal(&runtime.PodSandboxStatusResponse{Status: made})
+	if err != nil {
+		return err
+	}
+	return stream.SendMsg(&answer)
+}
+
+// lookups are the calls of the guard itself.
+var lookups = []string{runtime.ImageService_ImageStatus_FullMethodName, runtime.RuntimeService_PodSandboxStatus_FullMethodName}
 
 // world is a guard between a kubelet and a runtime.
 type world struct {
@@ -205,7 +237,7 @@ func dial(t testing.TB, socket string, options ...grpc.DialOption) *grpc.ClientC
 	return connection
 }
 
-// lastCall is the runtime's last one but those about images.
+// lastCall is the runtime's last one but lookups.
 func (w *world) lastCall(t *testing.T) call {
 	t.Helper()
 	var last call
@@ -213,7 +245,7 @@ func (w *world) lastCall(t *testing.T) call {
 		w.runtime.mu.Lock()
 		defer w.runtime.mu.Unlock()
 		for _, c := range w.runtime.calls {
-			if c.method != runtime.ImageService_ImageStatus_FullMethodName {
+			if !slices.Contains(lookups, c.method) {
 				last = c
 			}
 		}
@@ -251,7 +283,7 @@ func (w *world) mustRefuse(t *testing.T, err error, code codes.Code, texts ...st
 	w.runtime.mu.Lock()
 	defer w.runtime.mu.Unlock()
 	for _, c := range w.runtime.calls {
-		if c.method != runtime.ImageService_ImageStatus_FullMethodName && c.method != runtime.RuntimeService_StopContainer_FullMethodName {
+		if !slices.Contains(lookups, c.method) && c.method != runtime.RuntimeService_StopContainer_FullMethodName {
 			t.Errorf("the runtime has %s", c.method)
 		}
 	}
@@ -300,7 +332,7 @@ func TestEachMethodPassesThrough(t *testing.T) {
 			if len(request) == 0 && ofTheAPI(t, method)[0] != 0xff {
 				continue // of no pod, which is refused
 			}
-			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "echo", "1", "trace", "a", "trace", "b"), time.Hour)
+			ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "echo", method, "trace", "a", "trace", "b"), time.Hour)
 			var answer []byte
 			var header, trailer metadata.MD
 			if err := w.raw.Invoke(ctx, method, &request, &answer, grpc.Header(&header), grpc.Trailer(&trailer)); err != nil {
@@ -367,7 +399,7 @@ func TestFailuresPassThrough(t *testing.T) {
 // Messages of a stream pass in both directions while it is open, and its end passes, too.
 func TestStreamsPassThrough(t *testing.T) {
 	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
-	stream, err := w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", "1"), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName)
+	stream, err := w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", runtime.RuntimeService_GetContainerEvents_FullMethodName), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +412,7 @@ func TestStreamsPassThrough(t *testing.T) {
 			t.Fatalf("%v; got %d bytes of %d", err, len(got), len(sent))
 		}
 	}
-	second, err := w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", "1"), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName)
+	second, err := w.raw.NewStream(metadata.AppendToOutgoingContext(t.Context(), "echo", runtime.RuntimeService_GetContainerEvents_FullMethodName), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, runtime.RuntimeService_GetContainerEvents_FullMethodName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +430,7 @@ func TestStreamsPassThrough(t *testing.T) {
 // A stream that the kubelet leaves is left at the runtime, too.
 func TestStreamsThatAreLeft(t *testing.T) {
 	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
-	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "echo", "1"))
+	ctx, cancel := context.WithCancel(metadata.AppendToOutgoingContext(t.Context(), "echo", runtime.RuntimeService_GetContainerEvents_FullMethodName))
 	stream, err := w.raw.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/runtime.v1.RuntimeService/GetContainerEvents")
 	if err != nil {
 		t.Fatal(err)
