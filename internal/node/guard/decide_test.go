@@ -283,7 +283,6 @@ func TestContainersAreRefused(t *testing.T) {
 			security(r).NamespaceOptions = &runtime.NamespaceOption{Network: runtime.NamespaceMode_NODE}
 		}, "hostNetwork"},
 		"a disk of the host": {mount(podFolder + "/volumes/kubernetes.io~fc/disk"), "the host's " + podFolder + "/volumes/kubernetes.io~fc/disk"},
-		"a checkpoint":       {func(r *runtime.CreateContainerRequest) { r.Config.Image.Image = "/var/lib/kubelet/checkpoints/c.tar" }, "an image that is a file"},
 		"a port of the sandbox": {func(r *runtime.CreateContainerRequest) {
 			r.SandboxConfig.PortMappings = []*runtime.PortMapping{{HostPort: 6443}}
 		}, "hostPort 6443"},
@@ -437,6 +436,59 @@ func TestHandlersAreRefused(t *testing.T) {
 	w.mustRefuse(t, err, codes.PermissionDenied, "the runtime's handler h")
 	if _, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: sandbox("api"), RuntimeHandler: "h"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A container is of an image that the runtime has, by its ID: a runtime takes the name of a file for a checkpoint.
+func TestImagesThatAreCheckpoints(t *testing.T) {
+	for name, test := range map[string]struct {
+		image  *runtime.Image
+		reason string
+	}{
+		"a file": {nil, "a name that is not of an image which the runtime has, and may be a file with a checkpoint"},
+		"of CRI-O": {&runtime.Image{Id: image, Spec: &runtime.ImageSpec{Annotations: map[string]string{
+			"io.kubernetes.cri-o.annotations.checkpoint.name": "main",
+		}}}, "an image that is a checkpoint"},
+		"of later versions": {&runtime.Image{Id: image, Spec: &runtime.ImageSpec{Annotations: map[string]string{"org.criu.checkpoint.container.name": "main"}}}, "an image that is a checkpoint"},
+		"an image":          {&runtime.Image{Id: image, Spec: &runtime.ImageSpec{Annotations: map[string]string{"org.opencontainers.image.title": "main"}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+			w.runtime.image = test.image
+			asked := container("file")
+			asked.Config.Image.Image = "var/lib/kubelet/checkpoints/c.tar"
+			_, err := w.kubelet.CreateContainer(t.Context(), asked)
+			if test.reason != "" {
+				w.mustRefuse(t, err, codes.PermissionDenied, test.reason)
+			} else if err != nil {
+				t.Error(err)
+			} else if got := w.created(t).GetConfig().GetImage().GetImage(); got != image {
+				t.Errorf("the runtime creates %s", got)
+			}
+			from("api", asked)
+			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil || w.created(t).GetConfig().GetImage().GetImage() != asked.GetConfig().GetImage().GetImage() {
+				t.Errorf("of the API: %v, %v", err, w.created(t))
+			}
+		})
+	}
+}
+
+// containerd shows that a container was restored once it is created. Its processes start later.
+func TestRestoredContainersAreNotStarted(t *testing.T) {
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	w.runtime.annotations = map[string]string{"restored": "true"}
+	_, err := w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "file"})
+	w.mustRefuse(t, err, codes.PermissionDenied, "pod kube-system/proxy-node-1, which does not come from the API: a checkpoint: ")
+	if _, err := w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "api"}); err != nil {
+		t.Errorf("of the API: %v", err)
+	}
+	w.runtime.annotations = map[string]string{"io.kubernetes.container.hash": "1"}
+	if _, err := w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "file"}); err != nil {
+		t.Errorf("not restored: %v", err)
+	}
+	w.runtime.liveError = status.Error(codes.NotFound, "no such container")
+	if _, err := w.kubelet.StartContainer(t.Context(), &runtime.StartContainerRequest{ContainerId: "file"}); status.Code(err) != codes.NotFound {
+		t.Errorf("not there: %v", err)
 	}
 }
 

@@ -109,7 +109,7 @@ func (g *Guard) runPodSandbox(ctx context.Context, request *runtime.RunPodSandbo
 // createContainer decides about a container of a pod. Its pod comes from the API if both the request and the sandbox at the runtime have that.
 func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateContainerRequest) (changed bool, err error) {
 	config, p := request.GetConfig(), g.podOf(request.GetSandboxConfig())
-	live, err := g.sandboxes.PodSandboxStatus(ctx, &runtime.PodSandboxStatusRequest{PodSandboxId: request.GetPodSandboxId()})
+	live, err := g.containers.PodSandboxStatus(ctx, &runtime.PodSandboxStatusRequest{PodSandboxId: request.GetPodSandboxId()})
 	if err != nil {
 		return false, status.Errorf(status.Code(err), "look up the sandbox of pod %s: %s", p.full, status.Convert(err).Message())
 	}
@@ -123,27 +123,23 @@ func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateCont
 	}
 	name := config.GetMetadata().GetName()
 	reasons := append(g.strange(p, config.GetWindows() != nil), otherPod(request.GetSandboxConfig(), sandbox)...)
-	if len(reasons) == 0 && allowed[p.manifest] != nil {
-		answer, err := g.images.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: config.GetImage()})
-		if err != nil {
-			return false, status.Errorf(status.Code(err), "%s: container %q: look up image %s: %s", p, name, config.GetImage().GetImage(), status.Convert(err).Message())
-		}
-		if allowed.has(p, answer.GetImage()) {
-			// A name could have another image a moment later.
-			config.Image.Image = answer.GetImage().GetId()
-			g.Log.InfoContext(ctx, "container allowed", "pod", p.full, "container", name, "image", config.GetImage().GetImage())
-			return true, nil
-		}
+	answer, err := g.images.ImageStatus(ctx, &runtime.ImageStatusRequest{Image: config.GetImage()})
+	if err != nil {
+		return false, status.Errorf(status.Code(err), "%s: container %q: look up image %s: %s", p, name, config.GetImage().GetImage(), status.Convert(err).Message())
+	}
+	image := answer.GetImage()
+	if len(reasons) == 0 && allowed.has(p, image) {
+		config.Image.Image = image.GetId()
+		g.Log.InfoContext(ctx, "container allowed", "pod", p.full, "container", name, "image", image.GetId())
+		return true, nil
 	}
 	security := config.GetLinux().GetSecurityContext()
 	// An allowed pod has its sandbox by its name: another image does not get what that has of the host.
 	reasons = append(reasons, namespacesOf(security.GetNamespaceOptions())...)
 	reasons = append(reasons, sandboxOf(request.GetSandboxConfig())...)
 	reasons = append(reasons, liveOf(sandbox)...)
-	if filepath.IsAbs(config.GetImage().GetImage()) {
-		reasons = append(reasons, "an image that is a file: a checkpoint")
-	}
 	reasons = append(reasons, mountsOf(config.GetMounts(), g.folder(p))...)
+	reasons = append(reasons, checkpointOf(image)...)
 	if !template.devices {
 		reasons = append(reasons, devicesOf(config)...)
 	}
@@ -157,6 +153,11 @@ func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateCont
 	if err != nil {
 		return false, g.unready(ctx, p, err)
 	}
+	// A name could have another image a moment later, or be that of a file.
+	if id := image.GetId(); config.Image.Image != id {
+		config.Image.Image = id
+		fields = append(fields, "image")
+	}
 	for _, m := range config.GetMounts() {
 		if m.GetPropagation() == runtime.MountPropagation_PROPAGATION_BIDIRECTIONAL {
 			m.Propagation = runtime.MountPropagation_PROPAGATION_HOST_TO_CONTAINER
@@ -167,6 +168,32 @@ func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateCont
 		g.Log.InfoContext(ctx, "container tightened", "pod", p.full, "container", name, "template", template.Name, "fields", fields)
 	}
 	return len(fields) > 0, nil
+}
+
+// restored is an annotation that runtimes give a container which they have restored from a checkpoint in place of an image.
+const restored = "restored"
+
+// startContainer decides about a container that was restored: whether an image is a checkpoint, containerd shows only then.
+func (g *Guard) startContainer(ctx context.Context, request *runtime.StartContainerRequest) (changed bool, err error) {
+	answer, err := g.containers.ContainerStatus(ctx, &runtime.ContainerStatusRequest{ContainerId: request.GetContainerId()})
+	if _, found := answer.GetStatus().GetAnnotations()[restored]; err != nil || !found {
+		return false, err
+	}
+	list, err := g.containers.ListContainers(ctx, &runtime.ListContainersRequest{Filter: &runtime.ContainerFilter{Id: request.GetContainerId()}})
+	if err != nil {
+		return false, err
+	}
+	for _, c := range list.GetContainers() {
+		live, err := g.containers.PodSandboxStatus(ctx, &runtime.PodSandboxStatusRequest{PodSandboxId: c.GetPodSandboxId()})
+		if err != nil {
+			return false, err
+		}
+		p := g.podOf(&runtime.PodSandboxConfig{Metadata: live.GetStatus().GetMetadata(), Annotations: live.GetStatus().GetAnnotations()})
+		if !p.fromAPI {
+			return false, g.refused(ctx, p, "", Template{Name: g.Template}, []string{"a checkpoint"})
+		}
+	}
+	return false, nil
 }
 
 // restorePod decides about a pod that is restored from a checkpoint: what its processes may do is in there, and can't be tightened.

@@ -94,6 +94,23 @@ func mountsOf(mounts []*runtime.Mount, podFolder string) []string {
 	return found
 }
 
+// checkpointImages are annotations by which CRI-O recognizes an image that is a checkpoint.
+var checkpointImages = regexp.MustCompile(`^(io\.kubernetes\.cri-o\.annotations\.checkpoint\.|org\.criu\.checkpoint\.)`)
+
+// checkpointOf names what may be a checkpoint, whose processes have the rights that they had: an image with such annotations, and a name that the
+// runtime has no image for, and may have a file for.
+func checkpointOf(image *runtime.Image) []string {
+	if image.GetId() == "" {
+		return []string{"a name that is not of an image which the runtime has, and may be a file with a checkpoint"}
+	}
+	for name := range image.GetSpec().GetAnnotations() {
+		if checkpointImages.MatchString(name) {
+			return []string{"an image that is a checkpoint"}
+		}
+	}
+	return nil
+}
+
 // annotationsOf names the annotations that are for a runtime, or its plugins.
 func annotationsOf(annotations map[string]string) []string {
 	var found []string

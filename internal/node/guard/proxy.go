@@ -33,10 +33,10 @@ var reconnecting = grpc.ConnectParams{MinConnectTimeout: 5 * time.Second, Backof
 // Guard is the proxy.
 type Guard struct {
 	Config
-	runtime   *grpc.ClientConn
-	images    runtime.ImageServiceClient
-	sandboxes runtime.RuntimeServiceClient
-	decisions map[string]decision
+	runtime    *grpc.ClientConn
+	images     runtime.ImageServiceClient
+	containers runtime.RuntimeServiceClient
+	decisions  map[string]decision
 	// answers are decisions about what the runtime answers.
 	answers map[string]decision
 }
@@ -51,11 +51,12 @@ func New(config Config, socket string) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the container runtime: %w", err)
 	}
-	g := &Guard{Config: config, runtime: connection, images: runtime.NewImageServiceClient(connection), sandboxes: runtime.NewRuntimeServiceClient(connection)}
+	g := &Guard{Config: config, runtime: connection, images: runtime.NewImageServiceClient(connection), containers: runtime.NewRuntimeServiceClient(connection)}
 	g.decisions = map[string]decision{
 		runtime.RuntimeService_RunPodSandbox_FullMethodName:   decided(g.runPodSandbox),
 		runtime.RuntimeService_CreateContainer_FullMethodName: decided(g.createContainer),
 		runtime.RuntimeService_RestorePod_FullMethodName:      decided(g.restorePod),
+		runtime.RuntimeService_StartContainer_FullMethodName:  decided(g.startContainer),
 	}
 	g.answers = map[string]decision{runtime.RuntimeService_Version_FullMethodName: decided(marked)}
 	return g, nil

@@ -62,6 +62,8 @@ type fakeRuntime struct {
 	// live changes what the runtime has of a sandbox, which is otherwise as its kubelet has made it.
 	live      func(*runtime.PodSandboxStatus)
 	liveError error
+	// annotations are those of its containers.
+	annotations map[string]string
 
 	mu    sync.Mutex
 	calls []call
@@ -110,19 +112,22 @@ func (f *fakeRuntime) handle(_ any, stream grpc.ServerStream) error {
 		if f.imageError != nil {
 			return f.imageError
 		}
-		answer, err := proto.Marshal(&runtime.ImageStatusResponse{Image: f.image})
-		if err != nil {
-			return err
-		}
-		return stream.SendMsg(&answer)
+		return send(stream, &runtime.ImageStatusResponse{Image: f.image})
 	case method == runtime.RuntimeService_PodSandboxStatus_FullMethodName && !echo:
 		return f.sandboxStatus(stream, c.requests[0])
-	case method == runtime.RuntimeService_Version_FullMethodName && !echo:
-		answer, err := proto.Marshal(&runtime.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: f.version, RuntimeApiVersion: "v1"})
-		if err != nil {
+	case method == runtime.RuntimeService_ContainerStatus_FullMethodName && !echo:
+		if f.liveError != nil {
+			return f.liveError
+		}
+		return send(stream, &runtime.ContainerStatusResponse{Status: &runtime.ContainerStatus{Annotations: f.annotations}})
+	case method == runtime.RuntimeService_ListContainers_FullMethodName && !echo:
+		var request runtime.ListContainersRequest
+		if err := proto.Unmarshal(c.requests[0], &request); err != nil {
 			return err
 		}
-		return stream.SendMsg(&answer)
+		return send(stream, &runtime.ListContainersResponse{Containers: []*runtime.Container{{Id: request.GetFilter().GetId(), PodSandboxId: request.GetFilter().GetId()}}})
+	case method == runtime.RuntimeService_Version_FullMethodName && !echo:
+		return send(stream, &runtime.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: f.version, RuntimeApiVersion: "v1"})
 	case !echo:
 		return stream.SendMsg(new([]byte))
 	}
@@ -145,15 +150,22 @@ func (f *fakeRuntime) sandboxStatus(stream grpc.ServerStream, data []byte) error
 	if f.live != nil {
 		f.live(made)
 	}
-	answer, err := proto.Marshal(&runtime.PodSandboxStatusResponse{Status: made})
+	return send(stream, &runtime.PodSandboxStatusResponse{Status: made})
+}
+
+func send(stream grpc.ServerStream, message proto.Message) error {
+	data, err := proto.Marshal(message)
 	if err != nil {
 		return err
 	}
-	return stream.SendMsg(&answer)
+	return stream.SendMsg(&data)
 }
 
 // lookups are the calls of the guard itself.
-var lookups = []string{runtime.ImageService_ImageStatus_FullMethodName, runtime.RuntimeService_PodSandboxStatus_FullMethodName}
+var lookups = []string{
+	runtime.ImageService_ImageStatus_FullMethodName, runtime.RuntimeService_PodSandboxStatus_FullMethodName,
+	runtime.RuntimeService_ContainerStatus_FullMethodName, runtime.RuntimeService_ListContainers_FullMethodName,
+}
 
 // world is a guard between a kubelet and a runtime.
 type world struct {
@@ -168,7 +180,7 @@ func newWorld(t testing.TB, config guard.Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{runtime: &fakeRuntime{}}
+	w := &world{runtime: &fakeRuntime{image: &runtime.Image{Id: image}}}
 	stopRuntime := w.runtime.serve(t, filepath.Join(folder, "runtime.sock"))
 	stopGuard := serveGuard(t, config, filepath.Join(folder, "guard.sock"), filepath.Join(folder, "runtime.sock"))
 	w.raw = dial(t, filepath.Join(folder, "guard.sock"), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(bytesCodec{}), grpc.MaxCallRecvMsgSize(16<<20)))
@@ -300,6 +312,8 @@ func ofTheAPI(t *testing.T, method string) []byte {
 		request = container("api")
 	case runtime.RuntimeService_RestorePod_FullMethodName:
 		request = &runtime.RestorePodRequest{Config: sandbox("api")}
+	case runtime.RuntimeService_StartContainer_FullMethodName:
+		request = &runtime.StartContainerRequest{ContainerId: "api"}
 	case runtime.RuntimeService_Version_FullMethodName: // its answer has no version here
 		request = &runtime.VersionRequest{Version: "v1"}
 	default:
@@ -473,7 +487,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 	defer os.RemoveAll(folder)
 	socket, runtimeSocket := filepath.Join(folder, "guard.sock"), filepath.Join(folder, "runtime.sock")
-	defer (&fakeRuntime{}).serve(b, runtimeSocket)()
+	defer (&fakeRuntime{image: &runtime.Image{Id: image}}).serve(b, runtimeSocket)()
 	defer serveGuard(b, guard.Config{Node: "Node-1", KubeletDir: "/var/lib/kubelet", Template: guard.Restricted}, socket, runtimeSocket)()
 	for name, through := range map[string]string{"alone": runtimeSocket, "guarded": socket} {
 		connection := dial(b, through)
