@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -557,7 +558,7 @@ func TestNothingIsCreatedWithoutADecision(t *testing.T) {
 		template, allowed string
 		reason            string
 	}{
-		"no template":           {"/nowhere", "", "read the template: stat /nowhere: no such file"},
+		"no template":           {"/nowhere", "", "read the template: open /nowhere: no such file"},
 		"not a template":        {"kind: Pod\n", "", "apiVersion and kind must be"},
 		"an unknown field":      {"apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nspec: {container: {runAsUserr: 5}}\n", "", "runAsUserr"},
 		"root":                  {"apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nspec: {container: {runAsUser: 0}}\n", "", "spec.container.runAsUser: Invalid value: 0: must not be root's"},
@@ -598,6 +599,73 @@ func TestNothingIsCreatedWithoutADecision(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A file that other users can write is not read; one of a group that may read it is.
+func TestFilesOfOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(path string) error
+		reason string
+	}{
+		"readable":             {func(path string) error { return os.Chmod(path, 0o644) }, ""},
+		"writable by a group":  {func(path string) error { return os.Chmod(path, 0o620) }, "has mode 0620, so that other users can write it: chmod go-w "},
+		"writable by everyone": {func(path string) error { return os.Chmod(path, 0o602) }, "has mode 0602, so that other users can write it"},
+		"of another user":      {func(path string) error { return os.Chown(path, 4711, -1) }, "belongs to uid 4711: chown root "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "of another user" && os.Geteuid() != 0 {
+				t.Skip("only root can give a file to another user")
+			}
+			template := "apiVersion: accounts.credence.dev/v1alpha1\nkind: SecurityContextTemplate\nmetadata: {name: own}\nspec: {container: {runAsUser: 20017}}\n"
+			for _, file := range []func(guard.Config) string{func(c guard.Config) string { return c.Template }, func(c guard.Config) string { return c.Allowed }} {
+				config := nodeFiles(t, template, "pods: []\n")
+				if err := test.change(file(config)); err != nil {
+					t.Fatal(err)
+				}
+				w := newWorld(t, config)
+				_, err := w.kubelet.CreateContainer(t.Context(), container("file"))
+				if test.reason == "" {
+					if err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				w.mustRefuse(t, err, codes.FailedPrecondition, file(config)+" "+test.reason)
+			}
+		})
+	}
+}
+
+// Fields of later versions can't be judged. Pods that are allowed, and those of the API, have them.
+func TestFieldsOfLaterVersions(t *testing.T) {
+	later := protowire.AppendString(protowire.AppendTag(nil, 999, protowire.BytesType), "x")
+	mark := func(m proto.Message) { m.ProtoReflect().SetUnknown(later) }
+	for name, change := range map[string]func(*runtime.CreateContainerRequest){
+		"CreateContainerRequest":        func(r *runtime.CreateContainerRequest) { mark(r) },
+		"LinuxContainerSecurityContext": func(r *runtime.CreateContainerRequest) { mark(security(r)) },
+		"Mount":                         func(r *runtime.CreateContainerRequest) { mark(r.Config.Mounts[1]) },
+		"PodSandboxConfig":              func(r *runtime.CreateContainerRequest) { mark(r.SandboxConfig) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := nodeFiles(t, guard.Baseline, "pods: []\n")
+			w := newWorld(t, config)
+			asked := container("file")
+			change(asked)
+			_, err := w.kubelet.CreateContainer(t.Context(), asked)
+			w.mustRefuse(t, err, codes.PermissionDenied, "field 999 of "+name+", which this version of the guard does not know: ")
+			if err := os.WriteFile(config.Allowed, []byte("pods:\n- {pod: kube-system/proxy, images: ['"+image+"']}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.kubelet.CreateContainer(t.Context(), asked); err != nil || !proto.Equal(asked, w.created(t)) {
+				t.Errorf("allowed: %v, %v", err, w.created(t))
+			}
+		})
+	}
+	w := newWorld(t, nodeFiles(t, guard.Baseline, ""))
+	request := &runtime.RunPodSandboxRequest{Config: sandbox("file")}
+	mark(request.GetConfig().GetLinux())
+	_, err := w.kubelet.RunPodSandbox(t.Context(), request)
+	w.mustRefuse(t, err, codes.PermissionDenied, "field 999 of LinuxPodSandboxConfig, which")
 }
 
 // An image that can't be looked up is not the one that is allowed.

@@ -89,7 +89,7 @@ func (g *Guard) runPodSandbox(ctx context.Context, request *runtime.RunPodSandbo
 	if len(reasons) == 0 && allowed[p.manifest] != nil {
 		return false, nil
 	}
-	reasons = append(reasons, sandboxOf(config)...)
+	reasons = append(append(reasons, unknownOf(request)...), sandboxOf(config)...)
 	if handler := request.GetRuntimeHandler(); handler != "" {
 		reasons = append(reasons, "the runtime's handler "+handler)
 	}
@@ -140,6 +140,7 @@ func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateCont
 	reasons = append(reasons, liveOf(sandbox)...)
 	reasons = append(reasons, mountsOf(config.GetMounts(), g.folder(p))...)
 	reasons = append(reasons, checkpointOf(image)...)
+	reasons = append(reasons, unknownOf(request)...)
 	if !template.devices {
 		reasons = append(reasons, devicesOf(config)...)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -41,9 +40,6 @@ const (
 //go:embed templates/*.yaml
 var ready embed.FS
 
-// largestFile is more than a template, or a list of a node's pods, needs.
-const largestFile = 1 << 20
-
 // ReadTemplate reads a template that is ready, or one of a file: a SecurityContextTemplate in YAML or JSON.
 func ReadTemplate(nameOrFile string) (Template, error) {
 	if nameOrFile == Restricted || nameOrFile == Baseline {
@@ -62,19 +58,6 @@ func ReadTemplate(nameOrFile string) (Template, error) {
 		return Template{}, fmt.Errorf("%s: %w", nameOrFile, err)
 	}
 	return template, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a file", path)
-	case info.Size() > largestFile:
-		return nil, fmt.Errorf("%s is larger than 1 MiB", path)
-	}
-	return os.ReadFile(path)
 }
 
 func parseTemplate(data []byte, devices bool) (Template, error) {
