@@ -48,7 +48,7 @@ func TestWatchGoesOnAfterARestartOfTheHost(t *testing.T) {
 		if !apierrors.IsResourceExpired(apierrors.FromObject(e.Object)) {
 			t.Fatalf("event %s %v, want ADDED of two, or that the version is too old", e.Type, e.Object)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("no event of two")
 	}
 	list := &example.PodList{}
@@ -67,7 +67,7 @@ func expect(t *testing.T, w watch.Interface, name string) {
 		if pod, ok := e.Object.(*example.Pod); !ok || e.Type != watch.Added || pod.Name != name {
 			t.Fatalf("event %s %v, want ADDED of %s", e.Type, e.Object, name)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatalf("no event of %s", name)
 	}
 }

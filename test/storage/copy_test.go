@@ -182,10 +182,12 @@ func TestStorageCopyWithTLS(t *testing.T) {
 // etcdWithTLS runs an etcd of its own, and returns its URL.
 func etcdWithTLS(t *testing.T, tls transport.TLSInfo) string {
 	t.Helper()
-	address := func() url.URL {
-		return url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))}
+	port, err := testkit.FreePorts(2)
+	if err != nil {
+		t.Fatal(err)
 	}
-	client, peer := address(), address()
+	address := func(port int) url.URL { return url.URL{Scheme: "https", Host: fmt.Sprintf("127.0.0.1:%d", port)} }
+	client, peer := address(port), address(port+1)
 	config := embed.NewConfig()
 	config.Dir = t.TempDir()
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
@@ -200,7 +202,7 @@ func etcdWithTLS(t *testing.T, tls transport.TLSInfo) string {
 	t.Cleanup(etcd.Close)
 	select {
 	case <-etcd.Server.ReadyNotify():
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Fatal("etcd is not ready")
 	}
 	return client.String()

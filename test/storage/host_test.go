@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,6 +26,7 @@ import (
 
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/test/controlplane"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const recordsPath = "/apis/storage.credence.dev/v1/records"
@@ -52,7 +52,11 @@ func startHost(t *testing.T, arguments ...string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	host.dir, host.arguments = dir, append(append(arguments, quiet...), "--port", freePort(t))
+	port, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host.dir, host.arguments = dir, append(append(arguments, quiet...), "--port", strconv.Itoa(port))
 	startAgain(t)
 	plane := host.ControlPlane
 	counting := &requests{}
@@ -70,6 +74,35 @@ func startHost(t *testing.T, arguments ...string) {
 	if err := install(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
+	testkit.Wait(t, func(context.Context) error { return records().Error() })
+	settled(t)
+}
+
+// settled waits until the controllers of a new cluster have made what they make at its beginning: then nothing is written but by tests.
+func settled(t *testing.T) {
+	t.Helper()
+	etcd, last, since := etcd(t), int64(0), time.Now()
+	testkit.Wait(t, func(ctx context.Context) error {
+		accounts, err := host.CoreV1().ServiceAccounts("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
+		if err != nil {
+			return err
+		}
+		authorities, err := host.CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kube-root-ca.crt"})
+		if err != nil {
+			return err
+		}
+		found, err := etcd.Get(ctx, "none")
+		if err != nil {
+			return err
+		}
+		if found.Header.Revision != last {
+			last, since = found.Header.Revision, time.Now()
+		}
+		if len(accounts.Items) < 4 || len(authorities.Items) < 4 || time.Since(since) < time.Second {
+			return fmt.Errorf("%d accounts and %d authorities, and revision %d since %s", len(accounts.Items), len(authorities.Items), last, since)
+		}
+		return nil
+	})
 }
 
 // startAgain starts the host on what it has stored.
@@ -81,20 +114,6 @@ func startAgain(t *testing.T) {
 	}
 	t.Cleanup(plane.Stop)
 	host.ControlPlane = plane
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // install makes the definition of records, without the policy that lets the API server alone write them.
@@ -116,23 +135,7 @@ func install(ctx context.Context, config *rest.Config) error {
 			return err
 		}
 	}
-	return eventually(ctx, func() error { return records().Error() })
-}
-
-func eventually(ctx context.Context, do func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		err := do()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
+	return nil
 }
 
 func records() rest.Result {
@@ -145,7 +148,7 @@ func empty(t *testing.T) {
 	if err := host.CoreV1().RESTClient().Delete().AbsPath(recordsPath).Do(t.Context()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	err := eventually(t.Context(), func() error {
+	testkit.Wait(t, func(context.Context) error {
 		body, err := records().Raw()
 		if err != nil {
 			return err
@@ -156,9 +159,6 @@ func empty(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 var written atomic.Int64

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/apis/example"
 	examplev1 "k8s.io/apiserver/pkg/apis/example/v1"
 	"k8s.io/apiserver/pkg/features"
@@ -163,6 +164,7 @@ func (s *subject) calls(t *testing.T, pageSize, objects uint64) {
 // A watch cache begins with its process, whatever etcd still has, and takes a second to know of a compaction. So what the suite does with
 // history is not called on that host: RunWatchSemantics, and fromEtcd.
 func TestStorage(t *testing.T) {
+	wait.ForeverTestTimeout = patience
 	for _, kind := range []struct {
 		name      string
 		arguments []string
@@ -175,7 +177,7 @@ func TestStorage(t *testing.T) {
 				// It watches from resource version 1 on, so it comes before any compaction.
 				t.Run("WatchSemantics", func(t *testing.T) {
 					ctx, s := setup(t)
-					storagetesting.RunWatchSemantics(ctx, t, s)
+					storagetesting.RunWatchSemantics(ctx, t, &patient{Interface: s})
 				})
 				maps.Copy(hooked, fromEtcd)
 			}
@@ -220,14 +222,18 @@ var suite = map[string]func(context.Context, *testing.T, storage.Interface){
 	"KeySchema":                                  storagetesting.RunTestKeySchema,
 	"GuaranteedUpdateWithConflict":               storagetesting.RunTestGuaranteedUpdateWithConflict,
 	"GuaranteedUpdateWithSuggestionAndConflict":  storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict,
-	"Watch":                                  storagetesting.RunTestWatch,
-	"DeleteTriggerWatch":                     storagetesting.RunTestDeleteTriggerWatch,
-	"WatchFromNonZero":                       storagetesting.RunTestWatchFromNonZero,
-	"DelayedWatchDelivery":                   storagetesting.RunTestDelayedWatchDelivery,
-	"WatchContextCancel":                     storagetesting.RunTestWatchContextCancel,
-	"WatcherTimeout":                         storagetesting.RunTestWatcherTimeout,
-	"WatchDeleteEventObjectHaveLatestRV":     storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV,
-	"WatchInitializationSignal":              storagetesting.RunTestWatchInitializationSignal,
+	"Watch":              storagetesting.RunTestWatch,
+	"DeleteTriggerWatch": storagetesting.RunTestDeleteTriggerWatch,
+	"WatchFromNonZero":   storagetesting.RunTestWatchFromNonZero,
+	"DelayedWatchDelivery": func(ctx context.Context, t *testing.T, s storage.Interface) {
+		storagetesting.RunTestDelayedWatchDelivery(ctx, t, filled{s})
+	},
+	"WatchContextCancel":                 storagetesting.RunTestWatchContextCancel,
+	"WatcherTimeout":                     storagetesting.RunTestWatcherTimeout,
+	"WatchDeleteEventObjectHaveLatestRV": storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV,
+	"WatchInitializationSignal": func(ctx context.Context, t *testing.T, s storage.Interface) {
+		storagetesting.RunTestWatchInitializationSignal(ctx, t, &patient{Interface: s})
+	},
 	"ClusterScopedWatch":                     storagetesting.RunTestClusterScopedWatch,
 	"NamespaceScopedWatch":                   storagetesting.RunTestNamespaceScopedWatch,
 	"SendInitialEventsBackwardCompatibility": storagetesting.RunSendInitialEventsBackwardCompatibility,
@@ -270,7 +276,7 @@ var withHooks = map[string]func(context.Context, *testing.T, *subject){
 	},
 	"WatchError": func(ctx context.Context, t *testing.T, s *subject) { storagetesting.RunTestWatchError(ctx, t, s) },
 	"WatchDispatchBookmarkEvents": func(ctx context.Context, t *testing.T, s *subject) {
-		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, s, false)
+		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, &patient{Interface: s}, false)
 	},
 	"WatchErrorIsBlockingFurtherEvents": func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunWatchErrorIsBlockingFurtherEvents(ctx, t, s)
