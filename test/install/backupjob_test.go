@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"filippo.io/age"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -99,6 +100,16 @@ func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) 
 	if err := p.client.RbacV1().ClusterRoleBindings().Delete(t.Context(), "credence:backup:scheduled", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, func(ctx context.Context) error { // the API server sees it a moment later
+		review, err := p.client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + system + ":credence-backup",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: "authentication.gardener.cloud", Resource: "workloadidentities"},
+		}}, metav1.CreateOptions{})
+		if err == nil && review.Status.Allowed {
+			err = fmt.Errorf("backups may still list identities: %s", review.Status.Reason)
+		}
+		return err
+	})
 	schedule, err := p.client.BatchV1().CronJobs(system).Get(t.Context(), "credence-backup", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

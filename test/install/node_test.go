@@ -158,10 +158,16 @@ func (i *installation) podHasItsIdentity(t *testing.T) {
 		RestartPolicy: corev1.RestartPolicyNever,
 		Containers:    []corev1.Container{{Name: "app", Image: "localhost/credence:" + i.tag, ImagePullPolicy: corev1.PullNever, Args: []string{"version"}}},
 	}}
-	eventually(t, func(ctx context.Context) error {
-		_, err := client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})
+	eventually(t, func(ctx context.Context) error { // until the API server has seen the label, and who may use the identity
+		made, err := client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && len(made.Spec.Volumes) < 2 {
+			err = fmt.Errorf("the pod would have no volume with a token: %+v", made.Spec.Volumes)
+		}
 		return err
 	})
+	if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, func(ctx context.Context) error {
 		found, err := client.CoreV1().Pods("default").Get(ctx, "app", metav1.GetOptions{})
 		if err != nil {
@@ -252,6 +258,7 @@ func identity(t *testing.T, text string) *unstructured.Unstructured {
 // available waits until the cluster reaches the API.
 func available(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
+	client := kubernetes.NewForConfigOrDie(cluster.Admin)
 	services := dynamic.NewForConfigOrDie(cluster.Admin).Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
 	for _, name := range []string{"v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev"} {
 		eventually(t, func(ctx context.Context) error {
@@ -262,7 +269,9 @@ func available(t *testing.T, cluster *controlplane.ControlPlane) {
 			if raw, _ := json.Marshal(found.Object["status"]); !bytes.Contains(raw, []byte(`"status":"True"`)) {
 				return errors.New(string(raw))
 			}
-			return nil
+			// kube-apiserver forwards requests once it has seen this itself.
+			version, group, _ := strings.Cut(name, ".")
+			return client.CoreV1().RESTClient().Get().AbsPath("/apis/" + group + "/" + version).Do(ctx).Error()
 		})
 	}
 }

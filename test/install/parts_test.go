@@ -49,7 +49,7 @@ func (p *partial) helm(t *testing.T, arguments ...string) {
 	t.Helper()
 	arguments = append(arguments, "--namespace", "credence-system")
 	if arguments[0] == "install" || arguments[0] == "upgrade" {
-		arguments = append(arguments, "--wait", "--timeout", "5m")
+		arguments = append(arguments, "--wait", "--timeout", "10m")
 	}
 	if stdout, stderr, err := helm(t, p.kubeconfig, arguments...); err != nil {
 		t.Fatalf("helm %s: %v\n%s%s\n%s", strings.Join(arguments, " "), err, stdout, stderr, state(t, p.client, system))
@@ -305,9 +305,12 @@ func (p *partial) refused(t *testing.T, account string, change func(*corev1.PodS
 func (p *partial) gmsaAlone(t *testing.T) {
 	remove := p.windowsGMSA(t)
 	before := p.credentialSpec(t)
-	if _, _, err := p.windowsPod(t.Context(), "stranger", smuggled); err != nil {
-		t.Fatalf("the stand-in refuses what is to be refused later: %v", err)
-	}
+	eventually(t, func(ctx context.Context) error {
+		if _, _, err := p.windowsPod(ctx, "stranger", smuggled); err != nil {
+			return fmt.Errorf("the stand-in refuses what is to be refused later: %w", err)
+		}
+		return nil
+	})
 	p.install(t, "identities.enabled=false", "workloads.enabled=false", "gmsa.enforcement=Warn")
 	p.runs(t, "certificates", "webhook")
 	p.filled(t)
