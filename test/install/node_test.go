@@ -89,7 +89,7 @@ func (i *installation) helm(t *testing.T, verb, tag string) (printed string) {
 // helm test issues a token and verifies it, a pod gets its identity, all of it goes on while parts are replaced or lost, and uninstalling leaves a cluster that
 // works, with the identity and the keys.
 func TestInstallOnANode(t *testing.T) {
-	i := withNode(t, "--restart-apiserver")
+	i := withNode(t, "--restart-apiserver", "--apiserver-arg=--audit-log-maxbackup=0") // all audit logs stay, which renewals are counted in
 	restricted(t, i.client)
 	for _, line := range commandsOfNotes(t, i.helm(t, "install", i.tag)) {
 		command := exec.CommandContext(t.Context(), "bash", "-c", line)
