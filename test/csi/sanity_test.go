@@ -52,7 +52,7 @@ func driver(t *testing.T) string {
 		}
 	})
 	socket := filepath.Join(kubelet, "plugins_registry", "credence.sock")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		connection, err := net.Dial("unix", socket)
 		if err == nil {
 			_ = connection.Close()

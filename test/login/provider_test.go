@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,12 @@ func startProvider() (*provider, error) {
 	if err := errors.Join(os.WriteFile(p.caFile, certificate.PEM(), 0o600), os.WriteFile(keyFile, certificate.KeyPEM(), 0o600)); err != nil {
 		return nil, err
 	}
-	if p.child, err = startChild("node", "testdata/provider.mjs", "--key", keyFile, "--certificate", p.caFile, "--controlled"); err != nil {
+	// Not one that an outgoing connection could take while the provider is down.
+	port, err := testkit.FreePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	if p.child, err = startChild("node", "testdata/provider.mjs", "--key", keyFile, "--certificate", p.caFile, "--port", strconv.Itoa(port), "--controlled"); err != nil {
 		return nil, err
 	}
 	atEnd(p.stop)

@@ -50,7 +50,7 @@ func TestKubectlStaysLoggedIn(t *testing.T) {
 	d.wantLogins(before, 1)
 }
 
-// The same with tokens that really end, after some seconds.
+// The same with tokens that really end, after a minute.
 func TestKubectlWithBriefTokens(t *testing.T) {
 	d := newWorkstation(t, "agree")
 	before := d.provider.count(t)

@@ -42,7 +42,7 @@ func (c *cluster) sign(ctx context.Context, request []byte) ([]byte, error) {
 	if _, err := api.UpdateApproval(ctx, created.Name, created, metav1.UpdateOptions{}); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

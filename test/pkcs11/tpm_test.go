@@ -127,7 +127,7 @@ func (m *machine) start(t *testing.T) {
 	})
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(5 * time.Minute); ; <-tick.C {
 		if connection, err := net.Dial("unix", m.socket()); err == nil {
 			_ = connection.Close()
 			return

@@ -4,14 +4,14 @@
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
-const browser = await chromium.launch({ executablePath: process.argv[2], args: ['--no-sandbox'] });
+const browser = await chromium.launch({ executablePath: process.argv[2], args: ['--no-sandbox'], timeout: 300000 });
 
 async function visit({ address, does, code }) {
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
   try {
     await context.route((url) => url.hostname !== '127.0.0.1', (route) => route.abort()); // fonts of the provider's pages
     const page = await context.newPage();
-    page.setDefaultTimeout(60000);
+    page.setDefaultTimeout(300000);
     const complaints = [];
     page.on('console', (message) => complaints.push(message.text()));
     page.on('pageerror', (error) => complaints.push(String(error)));

@@ -3,7 +3,7 @@
 //
 //   node provider.mjs --key key.pem --certificate cert.pem [--port 9443] [--controlled]
 //
-// Clients: kubernetes (public), confidential (secret: only-for-tests), brief (public; its ID tokens last some seconds).
+// Clients: kubernetes (public), confidential (secret: only-for-tests), brief (public; its ID tokens last a minute).
 // Controlled, it reads commands as lines of JSON, answers each with one, and ends with its standard input:
 //   {"do": "count"}   what it was asked for so far
 //   {"do": "stop"}    nobody can reach it until {"do": "start"}
@@ -52,7 +52,7 @@ const provider = new Provider(issuer, {
   features: { deviceFlow: { enabled: true }, revocation: { enabled: true } },
   cookies: { keys: ['only for practice'] },
   ttl: {
-    IdToken: (_, token, { clientId }) => (clientId === 'brief' ? 10 : 300),
+    IdToken: (_, token, { clientId }) => (clientId === 'brief' ? 60 : 300),
     AccessToken: 300, RefreshToken: 3600, DeviceCode: 600, Session: 3600, Grant: 3600, Interaction: 600,
   },
 });
