@@ -174,7 +174,10 @@ func TestAnswersOfCloudRegistries(t *testing.T) {
 			}
 		}
 		// Nothing listens.
-		w.instead.Store(c.hosts[0], http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+		w.instead.Store(c.hosts[0], http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // else the connection could be reset, which is another error
+			panic(http.ErrAbortHandler)
+		}))
 		if _, err := of.Credentials(t.Context(), c.token(t, w, asItIs), time.Now); err == nil || !errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "request to https://"+c.hosts[0]+"/") {
 			t.Errorf("%s, no answer: %v", c.cloud.name, err)
 		}

@@ -203,7 +203,7 @@ func (s service) cases(t *testing.T, d *documents) []refusalCase {
 		{"lifetime too long", s.limits.lifetime > 0 && !s.limits.below, now, func(r *issuer.Request) { r.Lifetime = s.limits.lifetime + time.Second }, lifetime},
 		{"lifetime just below", s.limits.below, now, func(r *issuer.Request) { r.Lifetime = s.limits.lifetime - time.Second }, ""},
 		{"lifetime not below", s.limits.below, now, func(r *issuer.Request) { r.Lifetime = s.limits.lifetime }, lifetime},
-		{"issued as long ago as allowed", s.limits.age > 0, now.Add(-s.limits.age + time.Minute), func(r *issuer.Request) { r.Lifetime = 24 * time.Hour }, ""},
+		{"issued as long ago as allowed", s.limits.age > 0, now.Add(-s.limits.age + 10*time.Minute), func(r *issuer.Request) { r.Lifetime = 24 * time.Hour }, ""},
 		{"issued too long ago", s.limits.age > 0, now.Add(-s.limits.age - time.Minute), func(r *issuer.Request) { r.Lifetime = 24 * time.Hour }, tooOld},
 		{"long token", s.limits.token > 0, now, func(r *issuer.Request) { r.Audiences = []string{aud, strings.Repeat("x", 14000)} }, ""},
 		{"token too long", s.limits.token > 0, now, func(r *issuer.Request) { r.Audiences = []string{aud, strings.Repeat("x", 15000)} }, tooLong},
