@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -131,15 +132,21 @@ func write(t *testing.T, name, contents string) {
 	}
 }
 
+// command runs a program, and one that fails twice more: the go command does not repeat a download.
 func command(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), name, args...)
-	c.Dir, c.Env = dir, env
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, stderr.String())
+	for try := 1; ; try++ {
+		c := exec.CommandContext(t.Context(), name, args...)
+		c.Dir, c.Env = dir, env
+		var stderr bytes.Buffer
+		c.Stderr = &stderr
+		out, err := c.Output()
+		if err == nil {
+			return string(out)
+		}
+		if try == 3 {
+			t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, stderr.String())
+		}
+		time.Sleep(time.Duration(try) * 5 * time.Second)
 	}
-	return string(out)
 }
