@@ -36,20 +36,23 @@ import (
 // platform is the only one that tests build for: the programs of others are compiled anew, which takes minutes.
 const platform = "linux/amd64"
 
-// clone returns a clone of the commit that is checked out, so that what is not committed plays no part.
-func clone(t *testing.T) string {
+// checkout is that of the tests.
+const checkout = ".."
+
+// clone returns a clone of the commit that is checked out in a folder, so that what is not committed plays no part.
+func clone(t *testing.T, of string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "checkout")
-	if output, err := exec.Command("git", "clone", "--quiet", "..", folder).CombinedOutput(); err != nil {
+	if output, err := exec.Command("git", "clone", "--quiet", of, folder).CombinedOutput(); err != nil {
 		t.Fatalf("clone: %v\n%s", err, output)
 	}
 	return folder
 }
 
 // built returns a clone, and the folder of the images that were built from it.
-func built(t *testing.T) (source, out string) {
+func built(t *testing.T, of string) (source, out string) {
 	t.Helper()
-	source, out = clone(t), t.TempDir()
+	source, out = clone(t, of), t.TempDir()
 	var progress bytes.Buffer
 	if err := makeImages(t.Context(), &progress, source, out, []string{platform}); err != nil {
 		t.Fatal(err)
@@ -59,10 +62,10 @@ func built(t *testing.T) (source, out string) {
 }
 
 func TestImages(t *testing.T) {
-	_, out := built(t)
+	source, out := built(t, checkout)
 
 	// The same commit, checked out and built elsewhere.
-	_, again := built(t)
+	_, again := built(t, source)
 	for _, file := range []string{"layout/index.json", "images.tar", "credence-server_linux_amd64.cdx.json"} {
 		if !bytes.Equal(read(t, out, file), read(t, again, file)) {
 			t.Errorf("two builds of one commit differ in %s", file)
@@ -115,7 +118,7 @@ func TestImages(t *testing.T) {
 		if file.Config.User != "65532:65532" {
 			t.Errorf("%s runs as %q", name, file.Config.User)
 		}
-		if revision := file.Config.Labels["org.opencontainers.image.revision"]; revision != strings.TrimSpace(head(t)) {
+		if revision := file.Config.Labels["org.opencontainers.image.revision"]; revision != head(t, source) {
 			t.Errorf("%s has the revision %q in its labels", name, revision)
 		}
 		files := contents(t, made)
@@ -137,7 +140,7 @@ func TestImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		version, err := exec.Command(program, "--version").CombinedOutput()
-		if err != nil || !strings.Contains(string(version), strings.TrimSpace(head(t))[:12]) {
+		if err != nil || !strings.Contains(string(version), head(t, source)[:12]) {
 			t.Errorf("%s --version: %v: %s", name, err, version)
 		}
 	}
@@ -176,9 +179,9 @@ func TestImages(t *testing.T) {
 
 // The programs run where there is neither a checkout nor git.
 func TestArchives(t *testing.T) {
-	outs := []string{t.TempDir(), t.TempDir()}
+	source, outs := clone(t, checkout), []string{t.TempDir(), t.TempDir()}
 	for _, out := range outs {
-		if err := makeArchives(t.Context(), io.Discard, clone(t), out, []string{platform}); err != nil {
+		if err := makeArchives(t.Context(), io.Discard, clone(t, source), out, []string{platform}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -236,7 +239,7 @@ func TestArchives(t *testing.T) {
 		if err := errors.Join(err, json.Unmarshal(printed, &version)); err != nil {
 			t.Fatalf("credence version: %v: %s", err, printed)
 		}
-		if version.Revision != strings.TrimSpace(head(t)) || "credence_"+version.Version+"_linux_amd64.tar.gz" != called {
+		if version.Revision != head(t, source) || "credence_"+version.Version+"_linux_amd64.tar.gz" != called {
 			t.Errorf("credence version of %s prints %s", called, printed)
 		}
 	}
@@ -265,7 +268,7 @@ func ofKubelet(t *testing.T, called string, of map[string][]byte) {
 }
 
 func TestBuildOutsideACheckout(t *testing.T) {
-	source := clone(t)
+	source := clone(t, checkout)
 	if err := os.RemoveAll(filepath.Join(source, ".git")); err != nil {
 		t.Fatal(err)
 	}
@@ -355,11 +358,12 @@ func read(t *testing.T, out, file string) []byte {
 	return data
 }
 
-func head(t *testing.T) string {
+// head is the commit of a clone: in the checkout, another one may follow while a test runs.
+func head(t *testing.T, source string) string {
 	t.Helper()
-	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	commit, err := exec.Command("git", "-C", source, "rev-parse", "HEAD").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(commit)
+	return strings.TrimSpace(string(commit))
 }
