@@ -18,7 +18,7 @@ import (
 
 func TestStateOutlivesAStop(t *testing.T) {
 	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 
 	server := start(ctx, t, dir)
