@@ -15,18 +15,25 @@ unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go
 importable="api execcredential execcredential/clientgo"
 ours="./... github.com/credence-id/credence/api/... github.com/credence-id/credence/execcredential/..."
 
+# Downloads what the rest of this script and the tests need. The go command does not repeat a download that fails.
+thrice() { "$@" || { sleep 5; "$@"; } || { sleep 30; "$@"; }; }
+
 echo "verify: modules"
 for module in $importable; do
-  hack/alone.sh "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy, run hack/alone.sh $module mod tidy -diff"
+  thrice hack/alone.sh "$module" mod tidy -diff >/dev/null || fail "go.mod or go.sum of $module is not tidy, run hack/alone.sh $module mod tidy -diff"
   hack/alone.sh "$module" mod verify >/dev/null || fail "modules of $module do not match go.sum"
 done
 for module in . devcluster release tools test/alerts test/alerts/prometheus test/bench test/csi test/e2e/registry test/install test/install/certmanager test/sdk test/sdk/minio test/securitycontext test/pkcs11; do
-  (cd "$module" && go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
+  (cd "$module" && thrice go mod tidy -diff >/dev/null) || fail "go.mod or go.sum of $module is not tidy, run go mod tidy in it"
   (cd "$module" && go mod verify >/dev/null) || fail "modules of $module do not match go.sum"
 done
 
 echo "verify: versions of modules"
-hack/modules.sh | (cd release && go run . modules --source ..) || fail "take other versions, or add the line to hack/refused.txt with its reason"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+list() { hack/modules.sh >"$scratch/modules"; }
+thrice list
+(cd release && go run . modules --source ..) <"$scratch/modules" || fail "take other versions, or add the line to hack/refused.txt with its reason"
 
 echo "verify: vet"
 vet $ours
@@ -44,8 +51,6 @@ go tool -modfile=tools/go.mod staticcheck $ours
 (cd devcluster && go tool -modfile=../tools/go.mod staticcheck ./...)
 
 echo "verify: generated code"
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 generated=$(git ls-files --cached --others --exclude-standard '*zz_generated*' deploy/base/71-profiles.yaml)
 tar cf "$scratch/before.tar" $generated
 hack/generate.sh

@@ -23,9 +23,10 @@ if ((${#packages[@]})); then
   fi
   echo "installing ${packages[*]} for the tests of logins"
   export DEBIAN_FRONTEND=noninteractive
+  patiently=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  $install >"$log" 2>&1 || { apt-get update >"$log" 2>&1 && $install >"$log" 2>&1; } || {
+  $install "${patiently[@]}" >"$log" 2>&1 || { apt-get "${patiently[@]}" update >"$log" 2>&1 && $install "${patiently[@]}" >"$log" 2>&1; } || {
     tail -n 5 "$log" >&2
     without "${packages[*]} could not be installed" "$install"
   }
@@ -35,7 +36,7 @@ fi
 # The file that is written last marks the rest complete: npm begins by removing everything.
 if ! cmp -s package-lock.json node_modules/.installed; then
   echo "installing a certified OpenID provider for the tests of logins"
-  npm=(npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefer-offline --fetch-retries=2 --fetch-timeout=60000 --fetch-retry-maxtimeout=20000)
+  npm=(npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefer-offline --fetch-retries=5 --fetch-timeout=60000 --fetch-retry-maxtimeout=20000)
   PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 "${npm[@]}" >/dev/null ||
     without "npm could not install the provider: is there a network, and can $(npm config get registry) be reached?" "in $PWD: ${npm[*]}"
   cp package-lock.json node_modules/.installed
