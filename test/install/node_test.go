@@ -271,7 +271,8 @@ func available(t *testing.T, cluster *controlplane.ControlPlane) {
 			}
 			// kube-apiserver forwards requests once it has seen this itself.
 			version, group, _ := strings.Cut(name, ".")
-			return client.CoreV1().RESTClient().Get().AbsPath("/apis/" + group + "/" + version).Do(ctx).Error()
+			_, err = client.CoreV1().RESTClient().Get().AbsPath("/apis/" + group + "/" + version).DoRaw(ctx)
+			return err
 		})
 	}
 }
