@@ -51,6 +51,12 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.tracing.proc
 [debug]
   level = "warn"
 
+# After a restart containers are deleted whose shims do not answer in time: on a busy machine, seconds are not enough.
+[timeouts]
+  "io.containerd.timeout.shim.cleanup" = "2m"
+  "io.containerd.timeout.shim.load" = "2m"
+  "io.containerd.timeout.task.state" = "2m"
+
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = %s
   stream_server_address = "127.0.0.1"
