@@ -27,7 +27,7 @@ func Check(folder string) error {
 	if tooLong := len(longest) - maxSocketPath; tooLong > 0 {
 		return fmt.Errorf("the path %s is too long for the kubelet's sockets by %d characters: choose a shorter --dir", folder, tooLong)
 	}
-	return checkWatches(watchesOfANode)
+	return checkWatches(watchesOfANode, openWatches)
 }
 
 // Load makes the static program at path an image that the node in folder has, with args as its first arguments, and returns

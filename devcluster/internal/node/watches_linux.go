@@ -13,10 +13,12 @@ import (
 // offers no service to the kubelet.
 const watchesOfANode = 24
 
-// checkWatches returns an error with what to do if the user has too few inotify instances left (inotify(7)).
-func checkWatches(wanted int) error {
+func openWatches() (int, error) { return unix.InotifyInit1(unix.IN_CLOEXEC) }
+
+// checkWatches returns an error with what to do if the user has too few inotify instances left (inotify(7)); open opens one.
+func checkWatches(wanted int, open func() (int, error)) error {
 	for range wanted {
-		instance, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		instance, err := open()
 		if errors.Is(err, unix.EMFILE) {
 			limit, _ := os.ReadFile("/proc/sys/fs/inotify/max_user_instances")
 			return fmt.Errorf("a node needs %d inotify instances more than are left of the %s that this user may have: stop what holds them, or allow more with: sysctl fs.inotify.max_user_instances=512",
