@@ -81,7 +81,7 @@ func TestOneDriver(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), "another driver of this node runs") {
 					t.Errorf("a second driver: %v", err)
 				}
-			case <-time.After(30 * time.Second):
+			case <-time.After(5 * time.Minute):
 				t.Fatal("several drivers serve")
 			}
 		}
