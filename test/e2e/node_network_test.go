@@ -33,7 +33,7 @@ func servingPod(name string, env ...corev1.EnvVar) *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: "main", Image: "pod:e2e", ImagePullPolicy: corev1.PullNever,
 				Env: append([]corev1.EnvVar{{Name: podProgram, Value: name}}, env...),
-				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+				ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 30, ProbeHandler: corev1.ProbeHandler{
 					HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(8080)}}},
 			}},
 		},
@@ -102,15 +102,21 @@ func podsHaveANetwork(t *testing.T, p plane) {
 	// Not even with the relay of loopback connections itself, whose port is one of these, can a connection be relayed without end.
 	for _, port := range loopbackPorts(t, p.part(t, "kubelet").PID) {
 		url := fmt.Sprintf("http://127.0.0.1:%d", port)
-		if _, stderr, _ := p.command(t, "", "kubectl", "-n", namespace, "exec", "on-host", "--", "/"+filepath.Base(self), "get", url); strings.Contains(stderr, "Timeout") {
-			t.Errorf("on-host gets %s: %s", url, stderr)
-		}
+		eventually(t, func() error {
+			if _, stderr, _ := p.command(t, "", "kubectl", "-n", namespace, "exec", "on-host", "--", "/"+filepath.Base(self), "get", url); strings.Contains(stderr, "Timeout") {
+				return fmt.Errorf("on-host gets %s: %s", url, stderr)
+			}
+			return nil
+		})
 	}
 
 	t.Run("Service through kube-apiserver", func(t *testing.T) {
-		if got := p.must(t, "", "kubectl", "get", "--raw", "/api/v1/namespaces/"+namespace+"/services/web:http/proxy/"); got != "hello from web" {
-			t.Errorf("the Service answers %q", got)
-		}
+		eventually(t, func() error {
+			if got, stderr, _ := p.command(t, "", "kubectl", "get", "--raw", "/api/v1/namespaces/"+namespace+"/services/web:http/proxy/"); got != "hello from web" {
+				return fmt.Errorf("the Service answers %q %s", got, stderr)
+			}
+			return nil
+		})
 	})
 	t.Run("webhook", func(t *testing.T) { p.webhookInAPod(t, namespace, certificate) })
 	t.Run("APIService", func(t *testing.T) { p.apiServerInAPod(t, namespace, certificate) })

@@ -346,7 +346,7 @@ type statusPart struct {
 	PID     int    `json:"pid"`
 }
 
-// part is the status of one part, as soon as there is one.
+// part is the status of one part, as soon as there is one, and the process of it if it has one: 0 would be the group of the caller to kill(2).
 func (p plane) part(t *testing.T, name string) (part statusPart) {
 	t.Helper()
 	eventually(t, func() error {
@@ -361,7 +361,9 @@ func (p plane) part(t *testing.T, name string) (part statusPart) {
 		if n < 0 {
 			return fmt.Errorf("status has no part %s: %s", name, stdout)
 		}
-		part = report.Parts[n]
+		if part = report.Parts[n]; part.PID == 0 && name != "node" {
+			return fmt.Errorf("part %s has no process: %s", name, stdout)
+		}
 		return nil
 	})
 	return part
