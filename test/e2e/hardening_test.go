@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 )
 
 // direct returns the configuration for the aggregated server's own port.
@@ -72,18 +73,22 @@ func makeIdentity(t *testing.T) (namespace string) {
 // The published keys are what all relying parties trust: not even an administrator writes them by hand.
 func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 	configMaps := shared.client(t).CoreV1().ConfigMaps("credence-system")
-	current, err := configMaps.Get(t.Context(), "credence-discovery", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+	// The server may write at the same time.
+	change := func(name string, c func(*corev1.ConfigMap)) error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			changed, err := configMaps.Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatalf("%s is gone: %v", name, err)
+			}
+			c(changed)
+			_, err = configMaps.Update(t.Context(), changed, metav1.UpdateOptions{})
+			return err
+		})
 	}
-	forged := current.DeepCopy()
-	forged.Data["jwks.json"] = `{"keys":[]}`
-	if _, err := configMaps.Update(t.Context(), forged, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "written by the Credence API server alone") {
+	if err := change("credence-discovery", func(c *corev1.ConfigMap) { c.Data["jwks.json"] = `{"keys":[]}` }); err == nil || !strings.Contains(err.Error(), "written by the Credence API server alone") {
 		t.Errorf("an administrator changed the documents: %v", err)
 	}
-	labelled := current.DeepCopy()
-	labelled.Labels = map[string]string{"example.com/kept": "yes"}
-	if _, err := configMaps.Update(t.Context(), labelled, metav1.UpdateOptions{}); err != nil {
+	if err := change("credence-discovery", func(c *corev1.ConfigMap) { c.Labels = map[string]string{"example.com/kept": "yes"} }); err != nil {
 		t.Errorf("metadata is free: %v", err)
 	}
 	for _, name := range []string{"credence-discovery", "credence-signer-ledger"} {
@@ -116,12 +121,7 @@ func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 				}
 			}, "64 labels"},
 		} {
-			changed, err := configMaps.Get(t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatalf("%s is gone: %v", name, err)
-			}
-			c.change(changed)
-			if _, err := configMaps.Update(t.Context(), changed, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := change(name, c.change); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("an administrator gave %s %s: %v, want %q", name, what, err, c.want)
 			}
 		}

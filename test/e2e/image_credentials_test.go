@@ -66,7 +66,7 @@ func TestImageCredentials(t *testing.T) {
 	for _, name := range []string{"direct", "exchanged"} {
 		var auth protocol.AuthConfig
 		// A right counts a moment after it was given.
-		waitFor(t, time.Minute, func() error {
+		eventually(t, func() error {
 			stdout, stderr, code := run(web, "/"+name+"/app", name)
 			if code != 0 {
 				return errors.New(stderr)

@@ -304,9 +304,12 @@ func TestDamagedRing(t *testing.T) {
 		}
 		return nil
 	})
-	if got := do(t, p.direct(t), "GET", "/readyz?verbose", "", ""); got.Code != 500 || !strings.Contains(string(got.Body), "[-]signing-keys failed") {
-		t.Errorf("readyz with a damaged ring: %d %s", got.Code, got.Body)
-	}
+	eventually(t, func() error {
+		if got := do(t, p.direct(t), "GET", "/readyz?verbose", "", ""); got.Code != 500 || !strings.Contains(string(got.Body), "[-]signing-keys failed") {
+			return fmt.Errorf("readyz with a damaged ring: %d %s", got.Code, got.Body)
+		}
+		return nil
+	})
 	p.must(t, "", "kubectl", "wait", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=RingUnusable", "keyring/workload-identities", "--timeout=5m")
 	for _, log := range []string{"apiserver", "controller"} {
 		eventually(t, func() error {

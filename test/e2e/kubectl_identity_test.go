@@ -61,9 +61,12 @@ func TestKubectlIsAWorkloadIdentity(t *testing.T) {
 	kubeconfig, cache := shared.kubeconfigAs(t, cluster, namespace, "deployer")
 
 	ask := []string{"auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"}
-	if out, errs, code := kubectlWith(t, kubeconfig, ask...); code != 0 || out != user || errs != "" {
-		t.Fatalf("kubectl auth whoami: exit code %d, %q, want %q\n%s", code, out, user, errs)
-	}
+	eventually(t, func() error { // the other cluster may not have read the issuer's documents yet
+		if out, errs, code := kubectlWith(t, kubeconfig, ask...); code != 0 || out != user || errs != "" {
+			return fmt.Errorf("kubectl auth whoami: exit code %d, %q, want %q\n%s", code, out, user, errs)
+		}
+		return nil
+	})
 	if _, errs, code := kubectlWith(t, kubeconfig, "get", "configmaps"); code == 0 || !strings.Contains(errs, "Forbidden") || !strings.Contains(errs, user) {
 		t.Errorf("kubectl without rights: exit code %d, %s", code, errs)
 	}

@@ -107,9 +107,12 @@ func TestMetricsOfAllServers(t *testing.T) {
 				t.Errorf("no credence_build_info among %d bytes of metrics", len(got))
 			}
 			for _, path := range []string{"/livez", "/readyz"} {
-				if got := do(t, anonymous, "GET", path, "", ""); got.Code != 200 {
-					t.Errorf("%s: %d %s, want 200 for all", path, got.Code, got.Body)
-				}
+				eventually(t, func() error {
+					if got := do(t, anonymous, "GET", path, "", ""); got.Code != 200 {
+						return fmt.Errorf("%s: %d %s, want 200 for all", path, got.Code, got.Body)
+					}
+					return nil
+				})
 			}
 			got := do(t, with(other), "GET", "/version", "", "")
 			var version struct{ Version, GitVersion, GoVersion, Platform string }

@@ -57,10 +57,10 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 					// A counter that appears with its first event grows only by a second one.
 					token(t, p.config(t), namespace, "banana", "{}")
 					if got := do(t, p.config(t), "POST", tokenPath(namespace, "unknown"), "application/json", tokenRequest("{}")); got.Code != 404 {
-						t.Fatalf("the token of an unknown identity: %d %s", got.Code, got.Body)
+						return fmt.Errorf("the token of an unknown identity: %d %s", got.Code, got.Body)
 					}
 					if _, err := p.client(t).CoreV1().Pods(namespace).Create(t.Context(), podOf("web"), dryRun); err != nil {
-						t.Fatal(err)
+						return err
 					}
 					return prometheus.has(t, fmt.Sprintf("the panel %q of %s", title, filepath.Base(file)), query)
 				})

@@ -146,6 +146,7 @@ func (p plane) attackRecords(t *testing.T, namespace string, wi *v1alpha1.Worklo
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	p.untilGiven(t, "", user("mallory"), role.Rules)
 	record := fmt.Sprintf(`{"apiVersion":"storage.credence.dev/v1","kind":"Record","metadata":{"name":"%%s"%%s},"key":%q,"value":"e30="}`, key)
 	var current metav1.PartialObjectMetadata
 	if got := do(t, p.config(t), "GET", recordsPath+"/"+name, "", ""); json.Unmarshal(got.Body, &current) != nil || current.ResourceVersion == "" {

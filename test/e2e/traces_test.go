@@ -86,11 +86,20 @@ func TestTraces(t *testing.T) {
 
 	issued := token(t, caller, namespace, "banana", "{}").Status.Token
 	_, delivered := p.podWithToken(t, namespace, "banana")
-	token(t, caller, namespace, "last", "{}")
-	// Spans of a process are sent in their order: those of the requests before have arrived with these.
-	collector.await(t, ourAPIServer, "POST "+tokenPath(namespace, "last"), "")
-	collector.await(t, ourWebhook, "/pods", "POST /api/v1/namespaces/"+namespace+"/pods")
-	collector.await(t, ourWebhook, "/secrets", "")
+	// Spans of a process are sent in their order: those of the requests before have arrived with these. A busy process may drop some.
+	again := func() error {
+		if got := do(t, caller, "POST", tokenPath(namespace, "last"), "application/json", tokenRequest("{}")); got.Code != 201 {
+			return fmt.Errorf("request token: %d %s", got.Code, got.Body)
+		}
+		if _, err := p.client(t).CoreV1().Pods(namespace).Create(t.Context(), podOf("web"), dryRun); err != nil {
+			return err
+		}
+		_, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), tokenSecret("traced", namespace, "banana"), dryRun)
+		return err
+	}
+	collector.await(t, again, ourAPIServer, "POST "+tokenPath(namespace, "last"), "")
+	collector.await(t, again, ourWebhook, "/pods", "POST /api/v1/namespaces/"+namespace+"/pods")
+	collector.await(t, again, ourWebhook, "/secrets", "")
 
 	collector.mu.Lock()
 	defer collector.mu.Unlock()
@@ -173,10 +182,13 @@ func (c *collector) Export(_ context.Context, request *collectorv1.ExportTraceSe
 }
 
 // await waits for a span of a request to a service whose parent is one of kube-apiserver in the same trace; within it, for a request to
-// kube-apiserver that led to it, unless that is "".
-func (c *collector) await(t *testing.T, service, request, cause string) {
+// kube-apiserver that led to it, unless that is "". The requests are made again and again.
+func (c *collector) await(t *testing.T, again func() error, service, request, cause string) {
 	t.Helper()
 	eventually(t, func() error {
+		if err := again(); err != nil {
+			return err
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		found := errors.New("none")

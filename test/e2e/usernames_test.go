@@ -54,10 +54,11 @@ func (p plane) awaitProfile(t *testing.T, namespace, name, condition, reason str
 // accountThatUses makes an account that may use the identities of a namespace, and returns the spec of requests for tokens in its name.
 func (p plane) accountThatUses(t *testing.T, namespace, name string) string {
 	t.Helper()
-	account, err := p.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var account *corev1.ServiceAccount
+	eventually(t, func() (err error) { // until the policies know the kinds of their parameters
+		account, err = p.client(t).CoreV1().ServiceAccounts(namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		return err
+	})
 	p.letUse(t, namespace, "system:serviceaccount:"+namespace+":"+name)
 	return fmt.Sprintf(`{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":%q,"namespace":%q,"uid":%q}}`, name, namespace, account.UID)
 }

@@ -61,14 +61,17 @@ func TestRevokedKeyStaysPublished(t *testing.T) {
 		}
 		return nil
 	})
-	out, code := p.run(t, "credence", "keys", "revoke", spare, "--reason", "leaked", "--yes", "--wait", "5s")
+	out, code := p.run(t, "credence", "keys", "revoke", spare, "--reason", "leaked", "--yes", "--wait", "30s")
 	if code != 1 || !strings.Contains(out, "error: key "+spare+" is revoked, but still published in ConfigMap credence-system/credence-discovery") {
 		t.Errorf("exit code %d, want 1:\n%s", code, out)
 	}
-	withdrawn := meta.FindStatusCondition(p.keyRing(t).Status.Conditions, "Withdrawn")
-	if withdrawn == nil || withdrawn.Status != metav1.ConditionFalse || withdrawn.Reason != "RevokedKeyPublished" || !strings.Contains(withdrawn.Message, spare) {
-		t.Errorf("condition %+v", withdrawn)
-	}
+	eventually(t, func() error {
+		withdrawn := meta.FindStatusCondition(p.keyRing(t).Status.Conditions, "Withdrawn")
+		if withdrawn == nil || withdrawn.Status != metav1.ConditionFalse || withdrawn.Reason != "RevokedKeyPublished" || !strings.Contains(withdrawn.Message, spare) {
+			return fmt.Errorf("condition %+v", withdrawn)
+		}
+		return nil
+	})
 	if out, code := p.run(t, "credence", "doctor", "--ca-file", p.CAFile); code != 1 || !strings.Contains(out, "RevokedKeyPublished") {
 		t.Errorf("doctor: exit code %d, want 1 and the condition:\n%s", code, out)
 	}
