@@ -241,8 +241,9 @@ func daemonSetsRestart(t *testing.T, p plane) {
 			t.Fatal(err)
 		}
 	}
-	sets := d.client(t).AppsV1().DaemonSets(d.namespace)
-	if _, err := sets.Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: byName("web"), Template: template("web")}}, metav1.CreateOptions{}); err != nil {
+	sets, everywhere := d.client(t).AppsV1().DaemonSets(d.namespace), template("web")
+	everywhere.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // after a minute without a kubelet, nodes are tainted
+	if _, err := sets.Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DaemonSetSpec{Selector: byName("web"), Template: everywhere}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	d.awaitStatus(t, "two pods in spec", outOfSpec(2, 0, "PodsInSpec"))
