@@ -128,7 +128,8 @@ func TestJoin(t *testing.T) {
 		t.Errorf("seed %v, kubernetes.io (-want +got):\n%s", self, diff)
 	}
 	eventually(t, func() error {
-		if out := garden.must(t, "", "credence", "cluster", "list"); !strings.Contains(out, "1/1") {
+		out := garden.must(t, "", "credence", "cluster", "list", "-o", "yaml")
+		if !strings.Contains(out, "delivered: 1") || !strings.Contains(out, "oldest: \"20") {
 			return fmt.Errorf("not reported yet:\n%s", out)
 		}
 		return nil
