@@ -19,7 +19,7 @@ rules:
 - level: None
   nonResourceURLs: ["/healthz*", "/livez*", "/readyz*", "/openapi/*", "/apis", "/apis/*"]
 - level: Metadata
-  resources: [{group: authentication.gardener.cloud, resources: [workloadidentities/token, workloadidentities/selftoken]}]
+  resources: [{group: authentication.gardener.cloud, resources: [workloadidentities/token, workloadidentities/selftoken, credentialsbindings/data]}]
 - level: Request
   verbs: [create, update, patch, delete, deletecollection]
   resources: [{group: authentication.gardener.cloud}, {group: identity.credence.dev}]
@@ -49,8 +49,8 @@ func DefaultAuditPolicy(opts *options.AuditOptions) (func(), error) {
 	return remove, nil
 }
 
-// CapAudit returns the given policy, except that requests for tokens are never recorded above level
-// Metadata: their answers hold the token.
+// CapAudit returns the given policy, except that requests for tokens, and for data of Secrets, are never recorded above level
+// Metadata: their answers hold it.
 func CapAudit(policy audit.PolicyRuleEvaluator) audit.PolicyRuleEvaluator {
 	if policy == nil {
 		return nil
@@ -63,13 +63,13 @@ type cappedPolicy struct{ audit.PolicyRuleEvaluator }
 // EvaluatePolicyRule implements audit.PolicyRuleEvaluator.
 func (p cappedPolicy) EvaluatePolicyRule(attributes authorizer.Attributes) audit.RequestAuditConfig {
 	config := p.PolicyRuleEvaluator.EvaluatePolicyRule(attributes)
-	if attributes.GetAPIGroup() == v1alpha1.GroupName && givesTokens(attributes.GetSubresource()) && auditinternal.LevelMetadata.Less(config.Level) {
+	if attributes.GetAPIGroup() == v1alpha1.GroupName && givesCredentials(attributes.GetResource(), attributes.GetSubresource()) && auditinternal.LevelMetadata.Less(config.Level) {
 		config.Level = auditinternal.LevelMetadata
 	}
 	return config
 }
 
-// givesTokens reports whether answers of a subresource of identities hold tokens.
-func givesTokens(subresource string) bool {
-	return subresource == "token" || subresource == "selftoken"
+// givesCredentials reports whether answers of a subresource hold tokens or data of Secrets.
+func givesCredentials(resource, subresource string) bool {
+	return resource == "workloadidentities" && (subresource == "token" || subresource == "selftoken") || resource == "credentialsbindings" && subresource == "data"
 }

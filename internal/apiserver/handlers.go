@@ -31,10 +31,10 @@ func untilTrusted(ca dynamiccertificates.CAContentProvider, next http.Handler) h
 	})
 }
 
-// noStore keeps answers that hold a token out of every cache (RFC 6749, section 5.1).
+// noStore keeps answers that hold a token, or other credentials, out of every cache (RFC 6749, section 5.1).
 func noStore(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if info, ok := request.RequestInfoFrom(r.Context()); ok && info.Resource == "workloadidentities" && givesTokens(info.Subresource) {
+		if info, ok := request.RequestInfoFrom(r.Context()); ok && givesCredentials(info.Resource, info.Subresource) {
 			w.Header().Set("Cache-Control", "no-store")
 		}
 		next.ServeHTTP(w, r)

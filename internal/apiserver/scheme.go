@@ -25,7 +25,7 @@ func NewScheme() (*runtime.Scheme, error) {
 		scheme.AddKnownTypes(group, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{}, &v1alpha1.CredentialsBinding{}, &v1alpha1.CredentialsBindingList{})
 		scheme.AddKnownTypeWithName(group.WithKind("TokenRequest"), &tokenrequest.Object{})
 	}
-	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &v1alpha1.DeliveryReport{})
+	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &v1alpha1.DeliveryReport{}, &v1alpha1.CredentialsDataRequest{})
 	metav1.AddToGroupVersion(scheme, v1alpha1.SchemeGroupVersion)
 	if err := identityv1alpha1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register %s: %w", identityv1alpha1.SchemeGroupVersion, err)

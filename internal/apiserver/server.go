@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/contextdelivery"
 	"github.com/credence-id/credence/internal/apiserver/registry/contextkind"
 	"github.com/credence-id/credence/internal/apiserver/registry/credentialsbinding"
+	"github.com/credence-id/credence/internal/apiserver/registry/credentialsdata"
 	keyringregistry "github.com/credence-id/credence/internal/apiserver/registry/keyring"
 	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadcluster"
@@ -46,7 +47,7 @@ type Config struct {
 	Issuer   identity.Issuer
 	Lifetime identity.Lifetimes
 	Tokens   tokenrequest.Tokens
-	// Core reads service accounts, and the pods of callers, live.
+	// Core reads service accounts, the pods of callers, and Secrets to which bindings refer, live.
 	Core Core
 	// Objects reads the context objects of ContextKinds.
 	Objects dynamic.Interface
@@ -65,6 +66,7 @@ type Config struct {
 type Core interface {
 	corev1client.ServiceAccountsGetter
 	corev1client.PodsGetter
+	corev1client.SecretsGetter
 }
 
 // Server is the API server, with what else is made of its storage.
@@ -173,6 +175,9 @@ func New(config Config) (*Server, error) {
 		Clock:      clock.RealClock{},
 	})
 	reviews := tokenrequest.NewReviewREST(tokens, tokenrequest.Landscape{Bindings: bindings, Cluster: index.Named, Kind: objects.KindOf, Deliveries: deliveries.Needed})
+	data := credentialsdata.NewREST(credentialsdata.Config{
+		Bindings: bindings, Clusters: index, Sightings: sightings, Authorizer: config.Generic.Authorization.Authorizer, Secrets: config.Core,
+	})
 	commands := keyringregistry.Commands{KeyRings: rings, Operator: config.Keys}
 	for _, served := range []struct {
 		version schema.GroupVersion
@@ -180,6 +185,7 @@ func New(config Config) (*Server, error) {
 	}{
 		{v1alpha1.SchemeGroupVersion, map[string]rest.Storage{
 			"credentialsbindings":          bindings,
+			"credentialsbindings/data":     data,
 			"workloadidentities":           identities,
 			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities, index, sightings, clock.RealClock{}),
 			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core),

@@ -53,6 +53,20 @@ const FinalizerBindings = "identity.credence.dev/credentials-bindings"
 // which then may be one that is being deleted.
 const AnnotationBinding = "workloadidentity.authentication.gardener.cloud/binding"
 
+// The consent of a Secret with static credentials: a user who may get the Secret gives it, which a policy reviews.
+const (
+	// LabelCopied, with the value CopiedEnabled, lets the data of a Secret be copied for CredentialsBindings that refer to it.
+	LabelCopied = "identity.credence.dev/credentials-copied"
+	// CopiedEnabled is the value of LabelCopied.
+	CopiedEnabled = "enabled"
+	// AnnotationCopiedFor lists the namespaces of these bindings, separated by commas.
+	AnnotationCopiedFor = "identity.credence.dev/credentials-copied-for"
+)
+
+// AnnotationCopiedKeys, on a Secret that names a CredentialsBinding, is which of its data was copied, and for which binding:
+// NAMESPACE/NAME:KEY,KEY. The agent writes it.
+const AnnotationCopiedKeys = "workloadidentity.authentication.gardener.cloud/copied-keys"
+
 // Labels and annotations by which pods get identities through their service account.
 const (
 	// LabelNamespaceIdentities, with the value NamespaceEnabled, lets service accounts of a namespace give their pods identities.

@@ -21,6 +21,16 @@ func (in CredentialsBindingList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsDataRequest) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsDataRequest"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsDataRequestStatus) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsDataRequestStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsProvider) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.CredentialsProvider"
 }

@@ -23,9 +23,9 @@ func Joined(caller user.Info) bool {
 		slices.Contains(caller.GetGroups(), "system:serviceaccounts:"+v1alpha1.WorkloadClusters)
 }
 
-// ofWebhook reports whether a user is the webhook's account of a joined cluster, by its name. RBAC grants it the same as all accounts of
+// OfWebhook reports whether a user is the webhook's account of a joined cluster, by its name. RBAC grants it the same as all accounts of
 // the group, and clusters that joined with an earlier version list it among their users.
-func ofWebhook(user string) bool {
+func OfWebhook(user string) bool {
 	account, joined := strings.CutPrefix(user, "system:serviceaccount:"+v1alpha1.WorkloadClusters+":")
 	return joined && strings.HasSuffix(account, "-webhook")
 }
@@ -43,7 +43,7 @@ func Narrow(users Users, caller user.Info, namespace, identity string, byObject 
 		return apierrors.NewForbidden(authentication.Resource("workloadidentities"), identity, fmt.Errorf(format, args...))
 	}
 	switch {
-	case ofWebhook(caller.GetName()):
+	case OfWebhook(caller.GetName()):
 		return nil, refused("user %q is the account of a webhook, which reads identities and needs no tokens: a cluster admin takes it off its WorkloadCluster, as credence cluster join does", caller.GetName())
 	case cluster == nil && Joined(caller):
 		return nil, refused("user %q is in no WorkloadCluster, as service accounts of the namespace %s must be", caller.GetName(), v1alpha1.WorkloadClusters)

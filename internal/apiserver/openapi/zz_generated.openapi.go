@@ -20,6 +20,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ContextObject{}.OpenAPIModelName():                     schema_credence_api_authentication_v1alpha1_ContextObject(ref),
 		v1alpha1.CredentialsBinding{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_CredentialsBinding(ref),
 		v1alpha1.CredentialsBindingList{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_CredentialsBindingList(ref),
+		v1alpha1.CredentialsDataRequest{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_CredentialsDataRequest(ref),
+		v1alpha1.CredentialsDataRequestStatus{}.OpenAPIModelName():      schema_credence_api_authentication_v1alpha1_CredentialsDataRequestStatus(ref),
 		v1alpha1.CredentialsProvider{}.OpenAPIModelName():               schema_credence_api_authentication_v1alpha1_CredentialsProvider(ref),
 		v1alpha1.CredentialsReference{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_CredentialsReference(ref),
 		v1alpha1.Delivery{}.OpenAPIModelName():                          schema_credence_api_authentication_v1alpha1_Delivery(ref),
@@ -312,6 +314,77 @@ func schema_credence_api_authentication_v1alpha1_CredentialsBindingList(ref comm
 		},
 		Dependencies: []string{
 			v1alpha1.CredentialsBinding{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsDataRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsDataRequest requests the data of the Secret to which a CredentialsBinding refers. It is created on credentialsbindings/<name>/data by the agent of a workload cluster, and never stored.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata may have the name of the binding; a uid in it is a precondition.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status holds the data in the server's answer; what a client sends here is ignored.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CredentialsDataRequestStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.CredentialsDataRequestStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsDataRequestStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsDataRequestStatus is the server's answer.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"data": {
+						SchemaProps: spec.SchemaProps{
+							Description: "data is that of the Secret.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "byte",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

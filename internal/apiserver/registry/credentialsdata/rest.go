@@ -1,0 +1,172 @@
+// Package credentialsdata serves credentialsbindings/data. In goes a request of the agent of a workload cluster, out comes the data of the
+// Secret to which the binding refers, if the Secret consents. It reads this one Secret with the server's own right, and neither keeps nor
+// logs data.
+package credentialsdata
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/clusters"
+	"github.com/credence-id/credence/internal/apiserver/registry/rights"
+	"github.com/credence-id/credence/internal/apiserver/unavailable"
+	"github.com/credence-id/credence/internal/authority"
+)
+
+// Annotations of the audit event of data that was given. They have names, and nothing of the data.
+const (
+	AuditSecret  = "data." + v1alpha1.GroupName + "/secret"
+	AuditCluster = "data." + v1alpha1.GroupName + "/cluster"
+)
+
+// Config is what the endpoint needs; every field is required.
+type Config struct {
+	// Bindings reads CredentialsBindings from the storage.
+	Bindings   rest.Getter
+	Clusters   clusters.Users
+	Sightings  *clusters.Sightings
+	Authorizer authorizer.UnconditionalAuthorizer
+	// Secrets reads with the server's own rights, which an admin gives namespace by namespace.
+	Secrets corev1client.SecretsGetter
+}
+
+// REST serves the subresource credentialsbindings/data.
+type REST struct{ Config }
+
+var (
+	_ rest.NamedCreater                   = &REST{}
+	_ rest.GroupVersionKindProvider       = &REST{}
+	_ rest.SubresourceObjectMetaPreserver = &REST{}
+)
+
+// NewREST returns the endpoint.
+func NewREST(config Config) *REST { return &REST{config} }
+
+// New implements rest.Storage.
+func (*REST) New() runtime.Object { return &v1alpha1.CredentialsDataRequest{} }
+
+// Destroy implements rest.Storage.
+func (*REST) Destroy() {}
+
+// GroupVersionKind implements rest.GroupVersionKindProvider.
+func (*REST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return v1alpha1.SchemeGroupVersion.WithKind("CredentialsDataRequest")
+}
+
+// PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate implements rest.SubresourceObjectMetaPreserver: a uid in the request is a
+// precondition.
+func (*REST) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
+
+// Create gives the data, or with dryRun checks alone.
+func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	sent, ok := obj.(*v1alpha1.CredentialsDataRequest)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a CredentialsDataRequest", obj))
+	}
+	if sent.Name != "" && sent.Name != name {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("metadata.name must be empty or the name of the CredentialsBinding in the URL, %q", name))
+	}
+	answer := sent.DeepCopy()
+	answer.Namespace, answer.Name, answer.ManagedFields, answer.Status = request.NamespaceValue(ctx), name, nil, v1alpha1.CredentialsDataRequestStatus{}
+	if admit != nil {
+		if err := admit(ctx, answer.DeepCopy()); err != nil {
+			return nil, err
+		}
+	}
+	cluster, err := r.agentsCluster(ctx, types.NamespacedName{Namespace: answer.Namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	secret, err := r.secret(ctx, answer)
+	if err != nil {
+		return nil, err
+	}
+	r.Sightings.Saw(cluster, "")
+	if options == nil || len(options.DryRun) == 0 {
+		audit.AddAuditAnnotations(ctx, AuditSecret, secret.Namespace+"/"+secret.Name+"/"+string(secret.UID), AuditCluster, cluster.Name+"/"+string(cluster.UID))
+		answer.Status.Data = secret.Data
+	}
+	return answer, nil
+}
+
+// agentsCluster returns the workload cluster of the caller, which lists the namespace of the binding. The caller must be allowed to use the
+// binding. All of this comes before the binding is read: without these rights a caller does not learn what exists.
+func (r *REST) agentsCluster(ctx context.Context, binding types.NamespacedName) (*clusters.Cluster, error) {
+	caller, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, apierrors.NewUnauthorized("data is given to authenticated callers only")
+	}
+	cluster, err := r.Clusters.Of(caller.GetName())
+	switch {
+	case err != nil:
+		return nil, err
+	case cluster == nil || clusters.OfWebhook(caller.GetName()):
+		return nil, refused(binding.Name, "data is given to agents of workload clusters alone, and no WorkloadCluster lists user %q as one", caller.GetName())
+	case !slices.Contains(cluster.Spec.Identities.Namespaces, binding.Namespace):
+		return nil, refused(binding.Name, "spec.identities.namespaces of the WorkloadCluster of user %q does not list the namespace %s", caller.GetName(), binding.Namespace)
+	}
+	object := authority.Object{Kind: authority.CredentialsBindings, Namespace: binding.Namespace, Name: binding.Name}
+	if allowed, err := rights.Granted(ctx, r.Authorizer, caller, "use", object); err != nil {
+		return nil, err
+	} else if !allowed {
+		return nil, refused(binding.Name, "user %q cannot use resource %q in API group %q in the namespace %q: grant it the verb use", caller.GetName(), object.Resource, object.Group, binding.Namespace)
+	}
+	return cluster, nil
+}
+
+// secret returns the Secret to which the binding of a request refers now, by the storage, and which consents.
+func (r *REST) secret(ctx context.Context, of *v1alpha1.CredentialsDataRequest) (*corev1.Secret, error) {
+	obj, err := r.Bindings.Get(ctx, of.Name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	binding, ok := obj.(*v1alpha1.CredentialsBinding)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("a %T is not a CredentialsBinding", obj))
+	}
+	conflict := func(format string, args ...any) error {
+		return apierrors.NewConflict(v1alpha1.Resource("credentialsbindings"), of.Name, fmt.Errorf(format, args...))
+	}
+	ref := binding.SecretRef
+	switch {
+	case of.UID != "" && of.UID != binding.UID:
+		return nil, conflict("the request is for another uid than %s: perhaps the binding was deleted and created again", binding.UID)
+	case ref == nil:
+		return nil, conflict("it refers to no Secret")
+	}
+	secret, err := r.Secrets.Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil, refused(of.Name, "the API server may not read Secret %s of the namespace %s: an admin of that namespace lets it, with: kubectl create rolebinding credence-credentials -n %s --clusterrole=credence:apiserver:credentials --serviceaccount=credence-system:credence-apiserver",
+			ref.Name, ref.Namespace, ref.Namespace)
+	case err != nil && !apierrors.IsNotFound(err):
+		return nil, unavailable.New("Secret %s of the namespace %s can't be read now", ref.Name, ref.Namespace)
+	case err != nil || !consents(secret, binding.Namespace): // which of the two, is for users who may get the Secret
+		return nil, refused(of.Name, "Secret %s of the namespace %s does not exist, or does not consent to bindings of the namespace %s: a user who may get it lets its data be copied, with: kubectl label secret %s -n %s %s=%s, and kubectl annotate secret %s -n %s %s=%s",
+			ref.Name, ref.Namespace, binding.Namespace, ref.Name, ref.Namespace, v1alpha1.LabelCopied, v1alpha1.CopiedEnabled, ref.Name, ref.Namespace, v1alpha1.AnnotationCopiedFor, binding.Namespace)
+	}
+	for _, key := range []string{v1alpha1.SecretToken, v1alpha1.SecretConfig} {
+		if _, taken := secret.Data[key]; taken {
+			return nil, conflict("Secret %s of the namespace %s has the key %s, which Secrets with tokens keep for themselves", ref.Name, ref.Namespace, key)
+		}
+	}
+	return secret, nil
+}
+
+func refused(binding, format string, args ...any) error {
+	return apierrors.NewForbidden(v1alpha1.Resource("credentialsbindings"), binding, fmt.Errorf(format, args...))
+}
