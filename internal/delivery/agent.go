@@ -43,6 +43,7 @@ type Config struct {
 	Identities Identities
 	Bindings   Bindings
 	Tokens     secrets.Tokens
+	Data       secrets.Data
 	Keys       secrets.Keys
 	// Deliveries are what the identity cluster wants delivered for its context objects; nil: nothing.
 	Deliveries contexts.Deliveries
@@ -205,7 +206,7 @@ func newControllers(config Config, c cluster) controllers {
 	made := controllers{
 		requestor: secrets.New(secrets.Needs{
 			Client: c.client, Live: c.live,
-			Identities: config.Identities, Bindings: config.Bindings, Tokens: config.Tokens, Keys: config.Keys, Reviews: config.Reviews,
+			Identities: config.Identities, Bindings: config.Bindings, Tokens: config.Tokens, Data: config.Data, Keys: config.Keys, Reviews: config.Reviews,
 			NamesAccounts: config.NamesAccounts, Window: config.Window, Duration: config.Duration, Clock: config.Clock, Random: config.Random,
 			Events: config.Events, Recorder: recorder, Ledger: ledger, Outage: silences, Renewals: renewals, Reports: reporter,
 			AccountDone: func(account types.NamespacedName) { c.services(account, 0) }, Log: config.Log,

@@ -62,8 +62,7 @@ func TestSecretOfABinding(t *testing.T) {
 	bindings["ns/infra"] = "cherry"
 	subject("sub:u2")
 	for text, change := range map[string]func(){
-		"refers to a Secret": func() { bindings["ns/infra"] = "" },
-		"does not exist":     func() { delete(bindings, "ns/infra") },
+		"does not exist": func() { delete(bindings, "ns/infra") },
 	} {
 		change()
 		subject("sub:u2")

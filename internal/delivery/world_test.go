@@ -64,6 +64,9 @@ type world struct {
 	shown       *corev1.Secret         // shown by the cache instead of the Secret
 	deliveries                         // of the identity cluster
 	bindings    []types.NamespacedName // by which tokens were requested, in order
+	data        map[string][]byte      // of the Secret of each binding
+	dataErr     error                  // the answer to requests for it
+	dataAsked   int                    // how often it was requested
 }
 
 type identityTokenAsked struct {
@@ -102,7 +105,7 @@ func newWorld(t testing.TB, objects ...client.Object) *world {
 			return c.SubResource(resource).Patch(ctx, object, patch, options...)
 		}}).Build()
 	w.controllers = newControllers(Config{
-		Identities: w, Tokens: w, Deliveries: &w.deliveries, Keys: w, Reviews: w, NamesAccounts: true, Window: renewal.Window{From: 0.6, To: 0.8},
+		Identities: w, Tokens: w, Data: w, Deliveries: &w.deliveries, Keys: w, Reviews: w, NamesAccounts: true, Window: renewal.Window{From: 0.6, To: 0.8},
 		Clock: w.clock, Random: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler),
 		Events: workload.Events{Workload: w.events, Identity: record.NewFakeRecorder(10000)},
 	}, cluster{
@@ -176,6 +179,14 @@ func (w *world) Token(_ context.Context, name types.NamespacedName, uid types.UI
 	}
 	w.tokens, w.bindings = append(w.tokens, identityTokenAsked{name, object}), append(w.bindings, binding)
 	return identity.NewToken(w.jwt(wi, w.clock.Now().Add(w.ahead))), nil
+}
+
+// Data implements secrets.Data.
+func (w *world) Data(context.Context, types.NamespacedName, types.UID) (map[string][]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dataAsked++
+	return w.data, w.dataErr
 }
 
 // jwt is a token whose signature is not verified here.

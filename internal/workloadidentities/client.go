@@ -47,7 +47,11 @@ func clientOf(config *rest.Config, version schema.GroupVersion, register func(*r
 
 // post sends an object to a subresource of an identity, once.
 func (c client) post(ctx context.Context, identity types.NamespacedName, subresource string, object runtime.Object) rest.Result {
+	return c.postTo(ctx, resource, identity, subresource, object)
+}
+
+func (c client) postTo(ctx context.Context, resource string, name types.NamespacedName, subresource string, object runtime.Object) rest.Result {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return c.rest.Post().MaxRetries(0).Namespace(identity.Namespace).Resource(resource).Name(identity.Name).SubResource(subresource).Body(object).Do(ctx)
+	return c.rest.Post().MaxRetries(0).Namespace(name.Namespace).Resource(resource).Name(name.Name).SubResource(subresource).Body(object).Do(ctx)
 }

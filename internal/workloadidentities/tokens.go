@@ -12,7 +12,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// Issuer requests tokens.
+// Issuer requests tokens, and data of CredentialsBindings.
 type Issuer struct{ client client }
 
 // NewIssuer returns an Issuer of the cluster of config.
@@ -39,6 +39,14 @@ func (i *Issuer) Token(ctx context.Context, name types.NamespacedName, uid types
 		return identity.Token{}, err
 	}
 	return identity.NewToken(answer.Status.Token), nil
+}
+
+// Data requests the data of the Secret to which the CredentialsBinding with this uid refers. Its errors are those of the API; it makes one
+// request.
+func (i *Issuer) Data(ctx context.Context, binding types.NamespacedName, uid types.UID) (map[string][]byte, error) {
+	var answer v1alpha1.CredentialsDataRequest
+	err := i.client.postTo(ctx, bindingKind().resource, binding, "data", &v1alpha1.CredentialsDataRequest{ObjectMeta: metav1.ObjectMeta{UID: uid}}).Into(&answer)
+	return answer.Status.Data, err
 }
 
 // Report sends how tokens of the identity with this uid are delivered. Its errors are those of the API; it is tried once.

@@ -19,7 +19,16 @@ type Entry struct {
 	Version          string    // resource version that the Secret got by the last token
 	tokens           pace      // of new tokens
 	marks            pace      // of marks that its identity is missing
+	copies           pace      // of copies of data
 	minted           *minted   // a token that could not be written
+	// mayUse is the last review that allowed a binding to be used, and mayUseAt its time.
+	mayUse   string
+	mayUseAt time.Time
+}
+
+// reviewed reports whether a right was reviewed a short while ago.
+func (e Entry) reviewed(right string, now time.Time) bool {
+	return e.mayUse == right && now.Sub(e.mayUseAt) < reviewEvery
 }
 
 // Soonest returns the earliest expiry of all tokens, and the number of Secrets; zero if there is no token.

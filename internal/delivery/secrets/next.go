@@ -40,6 +40,9 @@ type state struct {
 	minted   fact[*minted]
 	reads    fact[bool]   // the identity cluster answers reads
 	written  fact[string] // resource version
+	data     fact[copied] // of the Secret to which the binding refers
+	copied   fact[bool]   // the data was written
+	stripped fact[bool]   // what the Secret must not hold any more was taken out
 }
 
 // fact is what an action has found; not known before.
@@ -75,6 +78,9 @@ const (
 	requestToken
 	tryReads
 	writeToken
+	readData
+	writeData
+	stripSecret
 
 	settled    // no new token is due, and failures are over
 	wait       // for the time of the next try
@@ -101,6 +107,8 @@ func fail(s step, c failures.Cause, reason, message string) action {
 // next returns what is done about a Secret, as a function of what is known. It reads from top to bottom.
 func next(s *state) action {
 	switch {
+	case s.outlived():
+		return strip(s)
 	case s.invalid != nil:
 		return fail(stand, failures.AnnotationInvalid, "InvalidAnnotation", s.invalid.Error())
 	case s.ofObject() && !s.grant.known:
@@ -116,7 +124,7 @@ func next(s *state) action {
 	case s.binding.err != nil:
 		return bindingFailed(s)
 	case s.binding.known && s.binding.value.WorkloadIdentityRef == nil:
-		return orphaned(fmt.Sprintf("CredentialsBinding %s refers to a Secret, whose data is not copied", s.request.Binding))
+		return copyData(s)
 	case !s.identity.known:
 		return action{step: readIdentity}
 	case s.identity.err != nil:

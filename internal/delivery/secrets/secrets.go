@@ -1,5 +1,5 @@
 // Package secrets keeps the tokens of Secrets fresh. In go labelled Secrets and the identities that they name; out come tokens in them, with
-// the config, and when the next one is due. One function, next, decides what is done about a Secret.
+// the config, and when the next one is due, or data that their bindings refer to. One function, next, decides what is done about a Secret.
 package secrets
 
 import (
@@ -77,6 +77,7 @@ type Needs struct {
 	Identities Identities
 	Bindings   Bindings
 	Tokens     Tokens
+	Data       Data
 	Keys       Keys
 	Reviews    authority.Reviewer
 	// Contexts, if nil, lets no Secret have an object of the identity cluster as its context.
@@ -102,12 +103,15 @@ type Needs struct {
 // Controller keeps the tokens of Secrets fresh.
 type Controller struct {
 	Needs
+	sources sources
 	// offset is how far the clock of the issuer is ahead, where that is more than a token's clock may be; nanoseconds.
 	offset atomic.Int64
 }
 
 // New returns a Controller.
-func New(needs Needs) *Controller { return &Controller{Needs: needs} }
+func New(needs Needs) *Controller {
+	return &Controller{Needs: needs, sources: sources{data: needs.Data, clock: needs.Clock, last: map[types.NamespacedName]*source{}}}
+}
 
 // CacheLag is after how long a Secret is looked at again that the cache does not show as it was written.
 const CacheLag = time.Second
@@ -173,7 +177,9 @@ func (r *Controller) advance(ctx context.Context, s *state) action {
 		case takeTurn:
 			s.turn = found(r.Outage.Pass(s.key, id.Namespace, s.expiry()), nil)
 		case checkUse:
-			s.denied = found(r.denied(ctx, s))
+			if s.denied = found(r.denied(ctx, s)); s.denied.err == nil && s.denied.value == "" && s.request.Binding.Name != "" {
+				r.Ledger.Change(s.key, func(e *Entry) { e.mayUse, e.mayUseAt = s.reviewKey(), s.local })
+			}
 		case reuseToken:
 			s.minted = found(s.memory.minted, nil)
 		case requestToken:
@@ -183,6 +189,13 @@ func (r *Controller) advance(ctx context.Context, s *state) action {
 			s.reads = found(err == nil || failures.Of(err) != failures.Unreachable, nil)
 		case writeToken:
 			s.written = found(r.write(ctx, s))
+		case readData:
+			from := r.sources.of(ctx, s.binding.value)
+			s.data = found(from, from.err)
+		case writeData:
+			s.copied = found(true, r.copyInto(ctx, s))
+		case stripSecret:
+			s.stripped = found(true, r.stripFrom(ctx, s))
 		default:
 			return a
 		}
@@ -194,7 +207,7 @@ func (r *Controller) end(ctx context.Context, s *state, a action) time.Duration 
 	switch a.step {
 	case settled:
 		r.Ledger.Change(s.key, func(e *Entry) {
-			*e = Entry{IssuedAt: e.IssuedAt, Expiry: e.Expiry, tokens: e.tokens, marks: e.marks, Version: e.Version}
+			*e = Entry{IssuedAt: e.IssuedAt, Expiry: e.Expiry, tokens: e.tokens, marks: e.marks, copies: e.copies, mayUse: e.mayUse, mayUseAt: e.mayUseAt, Version: e.Version}
 		})
 	case unanswered:
 		r.Outage.Unanswered(s.key, s.request.Identity.Namespace, s.expiry(), s.reads.value)
@@ -207,7 +220,11 @@ func (r *Controller) end(ctx context.Context, s *state, a action) time.Duration 
 	case retry:
 		return r.retry(s, a.failure)
 	case orphan:
-		return r.orphan(ctx, s, a.failure)
+		after := r.orphan(ctx, s, a.failure)
+		if after == 0 || 0 < a.after && a.after < after {
+			after = a.after
+		}
+		return after
 	case renewed:
 		r.renewed(ctx, s)
 	}
