@@ -108,7 +108,7 @@ func (w *world) allEvents() string {
 	return strings.Join(all, "\n")
 }
 
-// What ends the copy takes the data out, within ten seconds.
+// A copy that must end is taken out within ten seconds.
 func TestDataGoes(t *testing.T) {
 	forbidden := apierrors.NewForbidden(v1alpha1.Resource("credentialsbindings"), "infra", errors.New("no consent"))
 	for what, test := range map[string]struct {

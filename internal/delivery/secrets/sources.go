@@ -90,7 +90,7 @@ func (s *sources) source(key types.NamespacedName) *source {
 	return from
 }
 
-// request asks for the data.
+// request makes one request.
 func (from *source) request(ctx context.Context, data Data, key types.NamespacedName) copied {
 	got, err := data.Data(ctx, key, from.uid)
 	for _, reserved := range []string{v1alpha1.SecretToken, v1alpha1.SecretConfig} {

@@ -151,7 +151,7 @@ func (r *REST) secret(ctx context.Context, of *v1alpha1.CredentialsDataRequest) 
 	secret, err := r.Secrets.Secrets(ref.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, refused(of.Name, "the API server may not read Secret %s of the namespace %s: an admin of that namespace lets it, with: kubectl create rolebinding credence-credentials -n %s --clusterrole=credence:apiserver:credentials --serviceaccount=credence-system:credence-apiserver",
+		return nil, refused(of.Name, "the API server may not read Secret %s of the namespace %s: a cluster admin lets it, with: kubectl create rolebinding credence-credentials -n %s --clusterrole=credence:apiserver:credentials --serviceaccount=credence-system:credence-apiserver",
 			ref.Name, ref.Namespace, ref.Namespace)
 	case err != nil && !apierrors.IsNotFound(err):
 		return nil, unavailable.New("Secret %s of the namespace %s can't be read now", ref.Name, ref.Namespace)

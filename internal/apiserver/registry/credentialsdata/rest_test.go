@@ -27,7 +27,7 @@ import (
 
 const prefix = "system:serviceaccount:workload-clusters:"
 
-// scene is the agent of east, which lists fruit and asks for the data of the binding fruit/infra: that of the Secret keys/static, which consents.
+// scene is the agent of east, which lists fruit and requests the data of the binding fruit/infra: that of the Secret keys/static, which consents.
 type scene struct {
 	caller    string
 	namespace string
@@ -124,9 +124,9 @@ func TestData(t *testing.T) {
 		words  string
 		read   bool // the Secret is read
 	}{
-		"the agent":             {code: http.StatusOK, read: true},
-		"by its uid":            {change: func(s *scene) { s.request.UID = "u1" }, code: http.StatusOK, read: true},
-		"of what a client says": {change: func(s *scene) { s.request.Status.Data = map[string][]byte{"forged": nil} }, code: http.StatusOK, read: true},
+		"the agent":     {code: http.StatusOK, read: true},
+		"by its uid":    {change: func(s *scene) { s.request.UID = "u1" }, code: http.StatusOK, read: true},
+		"with a status": {change: func(s *scene) { s.request.Status.Data = map[string][]byte{"forged": nil} }, code: http.StatusOK, read: true},
 
 		"a person":               {change: func(s *scene) { s.caller = "admin" }, code: 403, words: "no WorkloadCluster lists"},
 		"an agent of no cluster": {change: func(s *scene) { s.caller = prefix + "left-agent" }, code: 403, words: "no WorkloadCluster lists"},
