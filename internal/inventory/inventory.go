@@ -13,6 +13,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // Report is what is known of identities and of where they are delivered.
@@ -85,6 +86,9 @@ func Read(ctx context.Context, c cluster.Both, namespace string, names []string,
 		return owner
 	}
 	place := func(secret *corev1.Secret) {
+		if _, static := tokensecret.CopiedInto(secret); static {
+			return // credentials of a CredentialsBinding, and no token
+		}
 		identity, d := DeliveryOf(secret)
 		owner := ownerOf(identity)
 		if owner == nil {
