@@ -159,6 +159,7 @@ func TestKeys(t *testing.T) {
 		"no data":             {secret: secret(func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider], s.Data = "quay", nil }), want: map[string]string{"chart": "berth=\nfile=/var/run/workload-identity/quay/token"}},
 		"no config yet":       {secret: secret(func(s *corev1.Secret) { s.Data = nil }), want: map[string]string{}},
 		"config gone":         {secret: secret(func(s *corev1.Secret) { delete(s.Data, "config"); s.Data["chart"] = []byte("c") }), old: injected("low"), want: map[string]string{"token": "t", "mine": "kept", "chart": "c"}},
+		"config taken out":    {secret: func() *corev1.Secret { s := injected("low"); delete(s.Data, "config"); return s }(), old: injected("low"), want: map[string]string{"token": "t", "mine": "kept"}},
 		"no label":            {secret: secret(func(s *corev1.Secret) { s.Labels = nil; s.Annotations = nil }), old: secret(nil), want: map[string]string{"config": "berth: \"7\"\n", "token": "t", "mine": "kept"}},
 		"no adapter":          {secret: secret(func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider] = "unheard-of" }), want: map[string]string{"config": "berth: \"7\"\n", "token": "t", "mine": "kept"}},
 		"a key more":          {secret: secret(config("berth: \"7\"\ntide: high\n")), old: secret(nil), want: with(map[string]string{"config": "berth: \"7\"\ntide: high\n", "tide": "high"})},

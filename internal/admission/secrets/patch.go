@@ -10,13 +10,20 @@ import (
 	"github.com/credence-id/credence/internal/target"
 )
 
-// difference is the patch after which a Secret holds the wanted keys, and no earlier ones that are not wanted any more.
+// difference is the patch after which a Secret holds the wanted keys, and no earlier ones that are not wanted any more. While the config is
+// missing none are wanted.
 // Values are bytes, which have base64 as their JSON form, as the data of a Secret has.
 func difference(secret *corev1.Secret, wanted rendered, before []target.Key) []Operation {
-	if wanted.waiting {
-		return nil
-	}
 	var operations []Operation
+	if wanted.waiting {
+		// Those of a config that was taken out. A key with another content is not one of them.
+		for _, key := range before {
+			if content, present := secret.Data[key.Name]; present && string(content) == key.Content {
+				operations = append(operations, Operation{Op: "remove", Path: path(key.Name)})
+			}
+		}
+		return operations
+	}
 	missing := map[string][]byte{}
 	for _, key := range wanted.keys {
 		content, present := secret.Data[key.Name]
