@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +245,7 @@ func TestStaticCredentialsInAnotherCluster(t *testing.T) {
 	if err := wantAnswer(got, 201, encoded); err != nil {
 		t.Error(err)
 	}
-	if cache := got.Header.Get("Cache-Control"); !strings.Contains(cache, "no-store") {
+	if cache := got.Header.Values("Cache-Control"); !slices.Contains(cache, "no-store") {
 		t.Errorf("Cache-Control: %s", cache)
 	}
 	event := audited(t, got.Header.Get("Audit-Id"))
