@@ -116,7 +116,7 @@ func (l *list) run(cmd *cobra.Command) error {
 	found, err := read(cmd.Context(), api, namespace)
 	stop()
 	if err != nil {
-		return connection.Request{Namespace: namespace, Program: cmd.Root().DisplayName()}.ObjectFailure("list service accounts", err)
+		return connection.Request{Namespace: namespace, All: l.all, Program: cmd.Root().DisplayName()}.ObjectFailure("list service accounts", err)
 	}
 	if l.usable {
 		found.Accounts = slices.DeleteFunc(found.Accounts, func(a *listed) bool { return !a.Usable })

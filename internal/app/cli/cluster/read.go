@@ -29,7 +29,7 @@ func read(ctx context.Context, from *api.API, m member) (*v1alpha1.WorkloadClust
 // failure words an error of the API on an object that has no namespace.
 func failure(cmd *cobra.Command, doing string, err error) error {
 	program := cmd.Root().DisplayName()
-	failed, ok := errors.AsType[*command.Failure](connection.Request{Program: program, Unscoped: true}.ObjectFailure(doing, err))
+	failed, ok := errors.AsType[*command.Failure](connection.Request{Program: program}.ObjectFailure(doing, err))
 	if !ok {
 		return err
 	}

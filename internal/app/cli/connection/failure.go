@@ -22,7 +22,7 @@ type Request struct {
 	Namespace, Name string
 	Context         *Object // nil: none
 	Program         string  // what a user types to run this program
-	Unscoped        bool    // of objects that have no namespace
+	All             bool    // -A was given
 }
 
 // Failure words an error of the API as kubectl does, and adds what to do about it. doing is the operation that failed.
@@ -108,10 +108,10 @@ func (r Request) rightHint(message string) string {
 	if right, ok := cluster.MissingRight(message); ok {
 		where := fmt.Sprintf("in namespace %q: ask for a Role and RoleBinding that give it", r.Namespace)
 		switch {
-		case r.Unscoped:
-			where = "at the cluster scope: ask for a ClusterRole and ClusterRoleBinding that give it"
-		case r.Namespace == "":
+		case r.All:
 			where = "in all namespaces: look at one namespace by -n in place of -A, or ask for a ClusterRole and ClusterRoleBinding that give it"
+		case r.Namespace == "":
+			where = "at the cluster scope: ask for a ClusterRole and ClusterRoleBinding that give it"
 		}
 		return fmt.Sprintf("user %q lacks the verb %q on %q (API group %q) %s", right.User, right.Verb, right.Resource, right.Group, where)
 	}

@@ -22,3 +22,18 @@ func TestAPIThatIsNotInstalled(t *testing.T) {
 		}
 	}
 }
+
+// Only the hint for a command with -A suggests to leave it out.
+func TestRightsAtTheirScope(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New(`User "jane" cannot list resource "secrets" in API group ""`))
+	for want, request := range map[string]connection.Request{
+		`in namespace "shop": ask for a Role`:                               {Namespace: "shop"},
+		"in all namespaces: look at one namespace by -n in place of -A, or": {All: true},
+		"at the cluster scope: ask for a ClusterRole":                       {},
+	} {
+		failed, ok := errors.AsType[*command.Failure](request.Failure("read", refused))
+		if !ok || !strings.Contains(failed.Hint, want) {
+			t.Errorf("%+v: %+v, want %q", request, failed, want)
+		}
+	}
+}

@@ -79,7 +79,7 @@ func (l *look) run(cmd *cobra.Command) error {
 	}
 	stop()
 	if err != nil {
-		return connection.Request{Namespace: namespace, Program: cmd.Root().DisplayName()}.ObjectFailure("look at pods", err)
+		return connection.Request{Namespace: namespace, All: l.all, Program: cmd.Root().DisplayName()}.ObjectFailure("look at pods", err)
 	}
 	if err := l.print(report); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (g *get) run(cmd *cobra.Command, names []string) error {
 	found, err := inventory.Read(cmd.Context(), both, namespace, names, home)
 	stop()
 	if err != nil {
-		request := connection.Request{Namespace: namespace, Program: cmd.Root().DisplayName()}
+		request := connection.Request{Namespace: namespace, All: g.all, Program: cmd.Root().DisplayName()}
 		return request.Failure("read identities", err)
 	}
 	err = g.print(found, namespace, cmd.CommandPath())

@@ -96,7 +96,7 @@ func (s *secretBindings) run(cmd *cobra.Command) error {
 		}
 	}
 	if err != nil {
-		return connection.Request{Namespace: namespace, Program: cmd.Root().DisplayName()}.ObjectFailure("list SecretBindings", err)
+		return connection.Request{Namespace: namespace, All: s.all, Program: cmd.Root().DisplayName()}.ObjectFailure("list SecretBindings", err)
 	}
 	var manifests []any
 	var notes []string
