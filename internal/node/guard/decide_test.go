@@ -279,7 +279,7 @@ func TestContainersAreRefused(t *testing.T) {
 		}, "device vendor.com/gpu=0"},
 		"a device by an annotation": {func(r *runtime.CreateContainerRequest) {
 			r.Config.Annotations = map[string]string{"cdi.k8s.io/x": "vendor.com/gpu=1"}
-		}, "device vendor.com/gpu=1"},
+		}, "annotation cdi.k8s.io/x"},
 		"the host's network": {func(r *runtime.CreateContainerRequest) {
 			security(r).NamespaceOptions = &runtime.NamespaceOption{Network: runtime.NamespaceMode_NODE}
 		}, "hostNetwork"},

@@ -123,10 +123,7 @@ func annotationsOf(annotations map[string]string) []string {
 	return found
 }
 
-// cdiAnnotations are by which plugins give a container devices, too.
-const cdiAnnotations = "cdi.k8s.io/"
-
-// devicesOf names the devices of the host that a container would have.
+// devicesOf names the devices of the host that a container would have. Of its annotations, those for the runtime are of plugins for devices.
 func devicesOf(c *runtime.ContainerConfig) []string {
 	var found []string
 	for _, d := range c.GetDevices() {
@@ -135,11 +132,5 @@ func devicesOf(c *runtime.ContainerConfig) []string {
 	for _, d := range c.GetCDIDevices() {
 		found = append(found, "device "+d.GetName())
 	}
-	for name, value := range c.GetAnnotations() {
-		if strings.HasPrefix(name, cdiAnnotations) {
-			found = append(found, "device "+value)
-		}
-	}
-	slices.Sort(found)
-	return found
+	return append(found, annotationsOf(c.GetAnnotations())...)
 }

@@ -128,11 +128,10 @@ func (t Template) tighten(m *runtime.LinuxContainerSecurityContext, node cri.Nod
 	if o := has.SELinuxOptions; o != nil && wants.SELinuxOptions == nil {
 		wants.SELinuxOptions = &corev1.SELinuxOptions{Level: o.Level}
 	}
-	// A profile of the node may allow everything: it is as good as none where the template does not name it.
-	if p, wanted := has.SeccompProfile, wants.SeccompProfile; p != nil && wanted != nil && p.Type == corev1.SeccompProfileTypeLocalhost && wanted.Type == corev1.SeccompProfileTypeRuntimeDefault {
+	if p := wants.SeccompProfile; p != nil && isOfNode(has.SeccompProfile.Type, p.Type) {
 		has.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
 	}
-	if p, wanted := has.AppArmorProfile, wants.AppArmorProfile; p != nil && wanted != nil && p.Type == corev1.AppArmorProfileTypeLocalhost && wanted.Type == corev1.AppArmorProfileTypeRuntimeDefault {
+	if p := wants.AppArmorProfile; p != nil && isOfNode(has.AppArmorProfile.Type, p.Type) {
 		has.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
 	}
 	changes, weaker := profile.Tighter(has, wants)
@@ -157,6 +156,11 @@ func (t Template) tighten(m *runtime.LinuxContainerSecurityContext, node cri.Nod
 		changed = append(changed, "supplementalGroupsPolicy")
 	}
 	return changed, nil
+}
+
+// isOfNode reports whether a profile is one of the node where the template has the runtime's: it may allow everything, and is as good as none.
+func isOfNode[Type ~string](has, wants Type) bool {
+	return has == Type(corev1.SeccompProfileTypeLocalhost) && wants == Type(corev1.SeccompProfileTypeRuntimeDefault)
 }
 
 // isNotRoot reports whether a number is that of a user or group other than root. What Kubernetes does not take for one may be cut to another.
