@@ -89,7 +89,7 @@ func (p *process) awaitReady(t *testing.T, config *rest.Config) {
 }
 
 // quick lets a spare of a signer sign after seconds. It signs nothing if a busy machine lets it read its keys later than the staleness.
-var quick = []string{"--key-publish-period=10s", "--keys-staleness=30s", "--clock-skew=1s"}
+var quick = []string{"--key-publish-period=10s", "--keys-staleness=10s", "--clock-skew=1s"}
 
 func (p *process) rotate(t *testing.T, keys, algorithm string, more ...string) {
 	t.Helper()
