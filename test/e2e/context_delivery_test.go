@@ -320,7 +320,7 @@ func TestDeliverForContextObjects(t *testing.T) {
 		}
 		return nil
 	})
-	seed.credence(t, 0, []string{"renewed   Secret " + there + "/cloudprovider\n", "renewed   Secret " + there + "/" + extension + "\n", "and all Secrets have them"}, "renew", object, "-n", ours, "--identity-kubeconfig", garden.Kubeconfig)
+	seed.credence(t, 0, []string{"renewed   Secret " + there + "/cloudprovider\n", "renewed   Secret " + there + "/" + extension + "\n", "and all Secrets have them"}, "renew", object, "--timeout", "5m", "-n", ours, "--identity-kubeconfig", garden.Kubeconfig)
 	renewed, third := seed.awaitToken(t, there, "cloudprovider", nil)
 	if renewed.Annotations[v1alpha1.AnnotationContextRenewal] == "" || third.ID == second.ID {
 		t.Errorf("annotations %v, token %s after %s", renewed.Annotations, third.ID, second.ID)

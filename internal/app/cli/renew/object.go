@@ -150,7 +150,7 @@ func (w *renewal) ask(ctx context.Context) error {
 }
 
 // seenSoon is how long the API server may take to see a change of an object.
-const seenSoon = 30 * time.Second
+const seenSoon = 2 * time.Minute
 
 // until waits until the API server has seen a request, or that it is gone.
 func (w *renewal) until(ctx context.Context, seen func(string) bool) (string, error) {
