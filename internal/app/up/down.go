@@ -75,6 +75,7 @@ func stopSupervisor(ctx context.Context, dir home.Dir, pid int, tracker *progres
 		return fmt.Errorf("stop the process %d that runs %s: %w", pid, dir, err)
 	}
 	stopped := func(context.Context) error {
+		alive := process.Alive(pid) // before the names, which don't change after its end
 		now := componentNames(dir)
 		for _, name := range running {
 			if !slices.Contains(now, name) {
@@ -82,7 +83,7 @@ func stopSupervisor(ctx context.Context, dir home.Dir, pid int, tracker *progres
 			}
 		}
 		running = now
-		if process.Alive(pid) {
+		if alive {
 			return errors.New("it still runs")
 		}
 		return nil
