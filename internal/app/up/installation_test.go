@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +21,11 @@ import (
 
 	"github.com/credence-id/credence/internal/app/up/home"
 	"github.com/credence-id/credence/internal/app/up/process"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // patience bounds every wait of these tests; none is expected to take a tenth of it.
-const patience = 60 * time.Second
+const patience = 5 * time.Minute
 
 // laptop is a folder with programs, a directory for an installation, and ports of its own.
 type laptop struct {
@@ -85,17 +87,20 @@ func linkSelf(t *testing.T, path string) {
 	}
 }
 
+// freePorts returns the first of twenty ports. An installation uses fewer: this test keeps the last, which other tests
+// look at first, so that none listens on the others even for a moment.
 func freePorts(t *testing.T) int {
 	t.Helper()
-next:
 	for range 100 {
 		base := 20000 + 20*rand.IntN(500)
-		for offset := range 20 {
-			if process.CheckPort(base+offset, "a test") != nil {
-				continue next
-			}
+		last, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", base+19))
+		if err != nil {
+			continue
 		}
-		return base
+		t.Cleanup(func() { _ = last.Close() })
+		if testkit.AllFree(base, 19) {
+			return base
+		}
 	}
 	t.Fatal("no twenty free ports in a row between 20000 and 30000")
 	return 0
@@ -139,6 +144,18 @@ func (l *laptop) mustCall(arguments ...string) string {
 	if err != nil {
 		l.t.Fatalf("credence %s: %v\n%s%s", strings.Join(arguments, " "), err, output, l.logs())
 	}
+	return output
+}
+
+// waitHealthy is mustCall of status: on a machine that stalls, a part answers too late now and then.
+func (l *laptop) waitHealthy(more ...string) (output string) {
+	l.t.Helper()
+	l.eventually("everything is healthy", func() (err error) {
+		if output, err = l.call(append([]string{"status", "--dir", string(l.dir)}, more...)...); err != nil {
+			return fmt.Errorf("%w: %s%s", err, output, l.logs())
+		}
+		return nil
+	})
 	return output
 }
 

@@ -29,7 +29,7 @@ func TestUpWithANode(t *testing.T) {
 	if node := l.endpoints().Node; node != "127.0.0.1" {
 		t.Errorf("endpoints.json has the node %q", node)
 	}
-	status := l.mustCall("status", "--dir", string(l.dir))
+	status := l.waitHealthy()
 	for _, name := range append([]string{"node"}, nodeParts...) {
 		if !strings.Contains(status, "\n"+name+" ") {
 			t.Errorf("status does not have %s:\n%s", name, status)
@@ -42,7 +42,7 @@ func TestUpWithANode(t *testing.T) {
 
 	// The next start without it has none.
 	l.mustCall("up", "--dir", string(l.dir), "--detach")
-	if status := l.mustCall("status", "--dir", string(l.dir)); strings.Contains(status, "kubelet") {
+	if status := l.waitHealthy(); strings.Contains(status, "kubelet") {
 		t.Errorf("status has a kubelet without a node:\n%s", status)
 	}
 	l.mustCall("down", "--dir", string(l.dir))
@@ -86,7 +86,7 @@ func TestUpWithAGuard(t *testing.T) {
 	if want := "node is guarded by " + filepath.Join(l.bin, "credence-node") + " with baseline and " + file; !slices.Contains(l.recordedEvents(), want) {
 		t.Errorf("events are %q, want also %q", l.recordedEvents(), want)
 	}
-	if status := l.mustCall("status", "--dir", string(l.dir)); !strings.Contains(status, "\n"+guardPart+" ") {
+	if status := l.waitHealthy(); !strings.Contains(status, "\n"+guardPart+" ") {
 		t.Errorf("status does not have the guard:\n%s", status)
 	}
 	l.mustCall("down", "--dir", string(l.dir))

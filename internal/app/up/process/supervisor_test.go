@@ -45,7 +45,7 @@ func newStage(t *testing.T) *stage {
 		wake: make(chan time.Time), now: make(chan time.Time, 100),
 	}
 	s.Supervisor = New(Settings{
-		Launcher: NewLauncher(), Grace: 30 * time.Second,
+		Launcher: NewLauncher(), Grace: 5 * time.Minute,
 		Now: func() time.Time {
 			select {
 			case now := <-s.now:
@@ -80,7 +80,7 @@ func (s *stage) next() Event {
 	select {
 	case e := <-s.events:
 		return e
-	case <-time.After(30 * time.Second):
+	case <-time.After(5 * time.Minute):
 		s.t.Fatal("waited too long for an event")
 		return Event{}
 	}
@@ -251,9 +251,8 @@ func TestTheGroupEndsWithItsLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.expect(Died, "parent")
-	if Alive(grandchild) {
-		t.Error("a process of the group outlives its leader, and would hold its ports")
-	}
+	// It has been killed; a slow system may take its time.
+	testkit.Eventually(t, "no process of the group outlives its leader, and holds its ports", func() bool { return !Alive(grandchild) })
 	s.Stop(t.Context())
 	s.expect(Stopped, "parent")
 }
