@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,7 +29,7 @@ import (
 )
 
 // patience bounds the wait for what must happen; nothing is concluded from how long it took.
-const patience = 30 * time.Second
+const patience = 5 * time.Minute
 
 const testIssuer = "https://kubernetes.default.svc"
 
@@ -118,28 +119,40 @@ func (r *running) keys(t *testing.T) externalsigner.Announcement {
 	return announced
 }
 
-// sign returns the kid of a token that verifies with what is announced.
-func (r *running) sign(t *testing.T) identity.KeyID {
+// sign returns the kid of a token that verifies with what is announced. It tries again while the signer has not read
+// its keys lately, as happens on a machine that stalls.
+func (r *running) sign(t *testing.T) (kid identity.KeyID) {
 	t.Helper()
-	signed, err := r.client.Sign(t.Context(), r.keys(t), claims(), keys.Algorithms())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signed.KeyID
+	testkit.Eventually(t, "a token is signed", func() bool {
+		signed, err := r.client.Sign(t.Context(), r.keys(t), claims(), keys.Algorithms())
+		if err != nil && !strings.Contains(err.Error(), "Unavailable: ") {
+			t.Fatal(err)
+		}
+		kid = signed.KeyID
+		return err == nil
+	})
+	return kid
 }
 
-func (r *running) get(t *testing.T, path string) (int, string) {
+func (r *running) get(t *testing.T, path string) (code int, body string) {
 	t.Helper()
-	response, err := http.Get(r.health + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	testkit.Eventually(t, "an answer to "+path, func() bool {
+		response, err := http.Get(r.health + path)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = response.Body.Close() }()
+		data, err := io.ReadAll(response.Body)
+		code, body = response.StatusCode, string(data)
+		return err == nil
+	})
+	return code, body
+}
+
+// logged waits until the log has a text: a ring signs a moment before what has changed in it is logged.
+func (r *running) logged(t *testing.T, text string) {
+	t.Helper()
+	testkit.Eventually(t, "the log has "+text, func() bool { return strings.Contains(r.log.String(), text) })
 }
 
 func TestRunConforms(t *testing.T) {
@@ -148,6 +161,7 @@ func TestRunConforms(t *testing.T) {
 		t.Run(string(algorithm), func(t *testing.T) {
 			config := testConfig(t)
 			config.Algorithm = string(algorithm)
+			config.Settings.Staleness = time.Minute // keys are read in time although much is signed
 			r := start(t, config)
 			if signed, err := r.client.Sign(t.Context(), r.keys(t), claims(), []identity.Algorithm{algorithm}); err != nil || signed.Algorithm != algorithm {
 				t.Fatalf("%+v, %v", signed, err)
@@ -224,9 +238,7 @@ func TestRotationAndRevocation(t *testing.T) {
 		t.Errorf("the revoked key %s is announced: %s", second, published)
 	}
 	for _, want := range []string{"event=activated", "event=retired", "event=revoked", `reason="a test"`} {
-		if !strings.Contains(r.log.String(), want) {
-			t.Errorf("the log has no %s:\n%s", want, r.log.String())
-		}
+		r.logged(t, want)
 	}
 }
 
@@ -254,7 +266,8 @@ func operate(t *testing.T, config Config, command func(keyring.Operator) keyring
 	}
 }
 
-func states(t *testing.T, config Config) map[identity.KeyID]keys.State {
+// ring is the one that is stored.
+func ring(t *testing.T, config Config) keys.Ring {
 	t.Helper()
 	store, err := keystore.OpenDirectory(config.KeysDir)
 	if err != nil {
@@ -264,8 +277,13 @@ func states(t *testing.T, config Config) map[identity.KeyID]keys.State {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ring
+}
+
+func states(t *testing.T, config Config) map[identity.KeyID]keys.State {
+	t.Helper()
 	all := map[identity.KeyID]keys.State{}
-	for _, key := range ring.Keys {
+	for _, key := range ring(t, config).Keys {
 		all[key.ID] = key.State
 	}
 	return all
@@ -277,11 +295,11 @@ func TestSpareThatNobodyFetchedDoesNotSign(t *testing.T) {
 	config := testConfig(t)
 	config.Settings = keys.Settings{Staleness: 2 * time.Second, PublishPeriod: 2 * time.Second, ClockSkew: time.Second}
 	r := start(t, config)
-	testkit.Eventually(t, "it is ready", func() bool { return strings.Contains(r.log.String(), "health and metrics") })
+	r.logged(t, "health and metrics")
 	operate(t, config, func(keyring.Operator) keyring.Command {
 		return keyring.Rotate(keys.Command{Algorithm: identity.RS256, Cause: keys.Cause{By: "operator"}})
 	})
-	testkit.Eventually(t, "the log has the ring awaiting kube-apiserver", func() bool { return strings.Contains(r.log.String(), string(keys.AwaitingGates)) })
+	r.logged(t, string(keys.AwaitingGates)) // kube-apiserver
 	for id, state := range states(t, config) {
 		if state == keys.Retiring {
 			t.Errorf("it was rotated: %s retires", id)
@@ -303,6 +321,7 @@ func TestDamagedRing(t *testing.T) {
 	if err := os.WriteFile(document, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	r.logged(t, "the ring of keys could not be read")
 	testkit.Eventually(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
 	announced := r.keys(t)
 	if _, err := r.client.Sign(t.Context(), announced, claims(), keys.Algorithms()); err == nil {
@@ -326,13 +345,16 @@ func TestOldRingIsNotSignedWith(t *testing.T) {
 	operate(t, config, func(o keyring.Operator) keyring.Command {
 		return o.Revoke(keys.Command{Key: stolen, AcceptRefusals: true, Cause: keys.Cause{By: "operator", Reason: "stolen"}})
 	})
-	// Once the signer has made the next spare, it writes no more: a copy that it replaces would not be put back.
-	testkit.Eventually(t, "the revoked key is announced no more, and there is a spare", func() bool {
-		return !strings.Contains(kids(r.keys(t)), string(stolen)) && strings.Contains(r.log.String(), "there is always a spare")
+	// Once the signer has noted that the next spare is announced, it writes no more: a copy that it replaces would not be put back.
+	testkit.Eventually(t, "the revoked key is announced no more, and the spare is", func() bool {
+		return !strings.Contains(kids(r.keys(t)), string(stolen)) && !slices.ContainsFunc(ring(t, config).Keys, func(key keys.Key) bool {
+			return key.State == keys.Spare && key.PublishedAt.IsZero()
+		})
 	})
 	copyKeys(t, newest, config.KeysDir)
 
 	copyKeys(t, config.KeysDir, old)
+	r.logged(t, "key "+string(stolen)+" was revoked")
 	testkit.Eventually(t, "it is not ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusServiceUnavailable })
 	announced := r.keys(t)
 	if strings.Contains(kids(announced), string(stolen)) {
@@ -340,9 +362,6 @@ func TestOldRingIsNotSignedWith(t *testing.T) {
 	}
 	if _, err := r.client.Sign(t.Context(), announced, claims(), keys.Algorithms()); err == nil {
 		t.Error("a token was signed")
-	}
-	if want := "key " + string(stolen) + " was revoked"; !strings.Contains(r.log.String(), want) {
-		t.Errorf("the log has no %q:\n%s", want, r.log.String())
 	}
 	copyKeys(t, config.KeysDir, newest)
 	testkit.Eventually(t, "it is ready", func() bool { code, _ := r.get(t, "/readyz"); return code == http.StatusOK })
@@ -374,15 +393,7 @@ func TestFirstRingHasTheTermsOfTheSettings(t *testing.T) {
 	t.Parallel()
 	config := testConfig(t)
 	start(t, config).sign(t)
-	store, err := keystore.OpenDirectory(config.KeysDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring, _, err := store.Load(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range ring.Keys {
+	for _, key := range ring(t, config).Keys {
 		if want := (keys.Terms{MaxLifetime: time.Hour, Staleness: 2 * time.Second}); key.State == keys.Active && key.Terms != want {
 			t.Errorf("terms %+v, want %+v", key.Terms, want)
 		}
