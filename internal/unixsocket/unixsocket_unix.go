@@ -64,10 +64,14 @@ func replaceSocket(ctx context.Context, path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	own := func(_, _ string, socket syscall.RawConn) error {
+		return socket.Control(func(descriptor uintptr) { _ = syscall.Fchmod(int(descriptor), 0o600) })
+	}
+	listener, err := (&net.ListenConfig{Control: own}).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}
+	// Where a socket does not get its mode before it has a name.
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = listener.Close()
 		return nil, err
