@@ -20,6 +20,7 @@ func TestClientsLeaveBeforeTheServerStops(t *testing.T) {
 	listener := testkit.Listen(t)
 	server := New("test", listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {}), shown{certificate.TLS()}, slog.New(slog.DiscardHandler))
 	server.leave = time.Hour
+	server.Patient(time.Hour).http.ReadHeaderTimeout = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Run(ctx) }()

@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -50,15 +52,20 @@ func kubeconfig(t testing.TB, a *certifier, name, server string) string {
 // start runs the program against an API, and returns the URL that it answers at.
 func start(t *testing.T, a *certifier, change func(*Config)) string {
 	t.Helper()
-	c := Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), ClientCAFile: a.file("ca.crt"), Log: slog.New(slog.DiscardHandler)}
 	a.issue(t, "server")
-	change(&c)
 	ctx, cancel := context.WithCancel(t.Context())
-	p, err := assemble(ctx, c)
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
+	var p *program
+	// Another program may take a port for health that was free.
+	testkit.Eventually(t, "the ports are free", func() bool {
+		c := Config{TLSCertFile: a.file("server.crt"), TLSPrivateKeyFile: a.file("server.key"), ClientCAFile: a.file("ca.crt"), Log: slog.New(slog.DiscardHandler)}
+		change(&c)
+		var err error
+		if p, err = assemble(ctx, c); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			cancel()
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.run(ctx) }()
 	t.Cleanup(func() {
@@ -80,7 +87,7 @@ func review(t testing.TB, client *http.Client, url, spec string) *admissionv1.Ad
 	t.Helper()
 	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","resource":{"group":"","version":"v1","resource":"pods"},"operation":"CREATE","namespace":"orchard",
 		"object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"picker"},"spec":{"serviceAccountName":"app","containers":[{"name":"main"}]` + spec + `}}}}`
-	response, err := client.Post(url+"/pods?timeout=5s", "application/json", strings.NewReader(body))
+	response, err := client.Post(url+"/pods?timeout=30s", "application/json", strings.NewReader(body))
 	must(t, err)
 	defer response.Body.Close()
 	var answer admissionv1.AdmissionReview
@@ -152,8 +159,9 @@ func TestAuthoritiesOfClientsAreFollowed(t *testing.T) {
 		return err == nil
 	}
 	before, after := a.issue(t, "client"), next.issue(t, "client")
-	if !answered(before) || answered(after) {
-		t.Fatal("one of the authority is refused, or one of another is answered")
+	testkit.Eventually(t, "one of the authority is answered", func() bool { return answered(before) })
+	if answered(after) {
+		t.Fatal("one of another authority is answered")
 	}
 	both, err := os.ReadFile(a.file("ca.crt"))
 	must(t, err)
@@ -161,15 +169,11 @@ func TestAuthoritiesOfClientsAreFollowed(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(a.file("ca.crt"), append(both, text...), 0o600))
 	testkit.Eventually(t, "one of the second authority is answered", func() bool { return answered(after) })
-	if !answered(before) {
-		t.Error("one of the first of two authorities is refused")
-	}
+	testkit.Eventually(t, "one of the first of two authorities is answered", func() bool { return answered(before) })
 	must(t, os.WriteFile(a.file("ca.crt"), []byte("x"), 0o600))
 	must(t, os.WriteFile(a.file("ca.crt"), text, 0o600))
 	testkit.Eventually(t, "one of the first authority is refused", func() bool { return !answered(before) })
-	if !answered(after) {
-		t.Error("one of the authority that is left is refused")
-	}
+	testkit.Eventually(t, "one of the authority that is left is answered", func() bool { return answered(after) })
 }
 
 func TestCheck(t *testing.T) {
