@@ -10,12 +10,9 @@ done
 ((${#packages[@]})) || exit 0
 
 install="apt-get install -y --no-install-recommends ${packages[*]}"
-# A download that fails is repeated, and another apt-get, such as that of a machine that has just started, is waited for.
-patiently=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
 if [[ $(uname -s) != Linux || $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
   echo "tests of a real node are skipped: they need Linux, root, and ${packages[*]} ($install)" >&2
   exit 0
 fi
 echo "installing ${packages[*]} for the tests of a real node"
-export DEBIAN_FRONTEND=noninteractive
-$install "${patiently[@]}" >/dev/null || { apt-get "${patiently[@]}" update >/dev/null && $install "${patiently[@]}" >/dev/null; }
+"$(dirname "$0")/apt-get.sh" "${packages[@]}" >/dev/null

@@ -16,11 +16,8 @@ without() {
   exit 0
 }
 install="apt-get install -y --no-install-recommends ${packages[*]}"
-# A download that fails is repeated, and another apt-get, such as that of a machine that has just started, is waited for.
-patiently=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
 if [[ $(uname -s) != Linux || $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
   without "AWS's programs in Python"
 fi
 echo "installing ${packages[*]} for the tests of SDKs"
-export DEBIAN_FRONTEND=noninteractive
-$install "${patiently[@]}" >/dev/null || { apt-get "${patiently[@]}" update >/dev/null && $install "${patiently[@]}" >/dev/null; } || without "AWS's programs in Python"
+"$(dirname "$0")/apt-get.sh" "${packages[@]}" >/dev/null || without "AWS's programs in Python"

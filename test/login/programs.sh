@@ -22,11 +22,9 @@ if ((${#packages[@]})); then
     without "they need ${packages[*]}" "$install"
   fi
   echo "installing ${packages[*]} for the tests of logins"
-  export DEBIAN_FRONTEND=noninteractive
-  patiently=(-o Acquire::Retries=5 -o DPkg::Lock::Timeout=300)
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  $install "${patiently[@]}" >"$log" 2>&1 || { apt-get "${patiently[@]}" update >"$log" 2>&1 && $install "${patiently[@]}" >"$log" 2>&1; } || {
+  ../../../hack/apt-get.sh "${packages[@]}" >"$log" 2>&1 || {
     tail -n 5 "$log" >&2
     without "${packages[*]} could not be installed" "$install"
   }
