@@ -206,9 +206,7 @@ func (r *Controller) advance(ctx context.Context, s *state) action {
 func (r *Controller) end(ctx context.Context, s *state, a action) time.Duration {
 	switch a.step {
 	case settled:
-		r.Ledger.Change(s.key, func(e *Entry) {
-			*e = Entry{IssuedAt: e.IssuedAt, Expiry: e.Expiry, tokens: e.tokens, marks: e.marks, copies: e.copies, mayUse: e.mayUse, mayUseAt: e.mayUseAt, Version: e.Version}
-		})
+		r.Ledger.Change(s.key, func(e *Entry) { e.Record, e.minted = failures.Record{}, nil })
 	case unanswered:
 		r.Outage.Unanswered(s.key, s.request.Identity.Namespace, s.expiry(), s.reads.value)
 		r.warn(s, a.failure)
