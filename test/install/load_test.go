@@ -15,9 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// patience is for how long a client repeats what fails: 500, 503, lost connections, and 429, with which kube-apiserver answers while it ends;
-// requestLimit is for one request.
-const patience, requestLimit = 5 * time.Minute, time.Minute
+// patience is for how long a client repeats what fails: 500, 503, lost connections, and 429, with which kube-apiserver answers while it ends.
+const patience = 30 * time.Second
 
 // failure is a request that was answered with an error, or not at all.
 type failure struct {
@@ -62,7 +61,7 @@ type request struct {
 func begin(t *testing.T, admin *rest.Config) (l *load, stop func()) {
 	t.Helper()
 	config := rest.CopyConfig(admin)
-	config.Timeout = requestLimit
+	config.Timeout = patience
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
