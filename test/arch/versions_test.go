@@ -1,0 +1,96 @@
+package arch_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// ownVersions are modules that may state other versions than the rest, and why.
+var ownVersions = map[string]string{
+	"api":                     "importers have other versions: it states the lowest that work",
+	"execcredential":          "as api",
+	"execcredential/clientgo": "as api",
+	"test/sdk/minio":          "a program that shares little with the others, and whose newest version wants old ones",
+}
+
+// otherVersion are versions that one module needs and the others must not have, and why.
+var otherVersion = map[string]string{
+	"test/install/certmanager github.com/google/cel-go v0.30.0": "kube-apiserver and our policies are built with the version that Kubernetes has",
+}
+
+// versions returns, of each module that is required, which folders state which version of it.
+func versions(required map[string]map[string]string) map[string]map[string][]string {
+	stated := map[string]map[string][]string{}
+	for _, folder := range slices.Sorted(maps.Keys(required)) {
+		for path, version := range required[folder] {
+			if ownVersions[folder] != "" || otherVersion[folder+" "+path+" "+version] != "" {
+				continue
+			}
+			if stated[path] == nil {
+				stated[path] = map[string][]string{}
+			}
+			stated[path][version] = append(stated[path][version], folder)
+		}
+	}
+	return stated
+}
+
+// A module in two versions is compiled twice, with all that imports it: of Kubernetes' libraries, which import hundreds, that takes minutes.
+func TestModulesHaveOneVersion(t *testing.T) {
+	out, err := exec.Command("git", "-C", "../..", "ls-files", "--cached", "--others", "--exclude-standard", "go.mod", "*/go.mod").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	required := map[string]map[string]string{}
+	for _, file := range strings.Fields(string(out)) {
+		out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join("../..", file)).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		var mod struct {
+			Require []struct{ Path, Version string }
+			Replace []struct{ Old struct{ Path string } }
+		}
+		if err := json.Unmarshal(out, &mod); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		folder := filepath.Dir(file)
+		required[folder] = map[string]string{}
+		for _, each := range mod.Require {
+			required[folder][each.Path] = each.Version
+		}
+		for _, each := range mod.Replace {
+			delete(required[folder], each.Old.Path)
+		}
+	}
+	for folder := range ownVersions {
+		if required[folder] == nil {
+			t.Errorf("%s has no go.mod, and is in ownVersions", folder)
+		}
+	}
+	for exception := range otherVersion {
+		if word := strings.Fields(exception); required[word[0]][word[1]] != word[2] {
+			t.Errorf("the exception %q is not needed", exception)
+		}
+	}
+	for path, folders := range versions(required) {
+		if len(folders) > 1 {
+			t.Errorf("%s has several versions: %v; take the newest in all, by go mod edit -require=%s@VERSION and go mod tidy in each", path, folders, path)
+		}
+	}
+}
+
+func TestVersionsDiffer(t *testing.T) {
+	stated := versions(map[string]map[string]string{
+		".": {"a": "v1.0.0", "b": "v1.0.0"}, "test": {"a": "v1.1.0", "b": "v1.0.0"}, "api": {"b": "v0.1.0"},
+		"test/install/certmanager": {"github.com/google/cel-go": "v0.30.0"},
+	})
+	if len(stated) != 2 || len(stated["a"]) != 2 || len(stated["b"]) != 1 {
+		t.Errorf("versions: %v, want two of a and one of b", stated)
+	}
+}
