@@ -3,17 +3,13 @@ package apiserver
 import (
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime/debug"
 
 	"github.com/credence-id/credence/internal/apiserver"
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/term"
 )
-
-// collectAt is the growth of the heap, in percent, at which garbage is collected, unless GOGC is set.
-const collectAt = 300
 
 // NewCommand returns the command apiserver.
 func NewCommand() (*cobra.Command, error) {
@@ -32,11 +28,7 @@ documents that credence-discovery serves.`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
-			// The heap is small, so garbage would be collected often, at a tenth of what a token costs. A limit of memory that is
-			// given (GOMEMLIMIT) holds all the same.
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(collectAt)
-			}
+			serving.CollectRarely()
 			log := slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
 			return Run(command.Context(), o, scheme, codecs, log)
 		},

@@ -4,17 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/discovery"
 )
-
-// collectAt is the growth of the heap, in percent, at which garbage is collected, unless GOGC is set.
-const collectAt = 300
 
 // NewCommand returns the command credence-discovery; it runs until its context is done, and logs to its standard error.
 func NewCommand() *cobra.Command {
@@ -36,10 +31,7 @@ on change. The server has no signing key, and needs no Kubernetes API to start.`
 			if config.MaxAge == 0 { // in a Config it stands for the default
 				return serving.Usage(errors.New("--max-age 0s must be whole seconds, at least 1s"))
 			}
-			// The heap is a few megabytes, so garbage would be collected many times a second under load.
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(collectAt)
-			}
+			serving.CollectRarely()
 			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			return Run(command.Context(), config)
 		},

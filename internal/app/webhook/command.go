@@ -39,6 +39,7 @@ A review that can't be decided is answered with code 500, which is never a refus
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			finish()
+			serving.CollectRarely()
 			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
 			return Run(command.Context(), config)
 		},
