@@ -17,7 +17,7 @@ type class struct {
 
 // core decides, and needs nothing but its arguments.
 const core = `^internal/(access|accounts|admission/(facts|pods|secrets|templates)|authority|backup|certificates|clouderror|delivery/(failures|renewal|rights)|discovery|drift|gmsa(/(convert|generate|lint))?|issuer|keyring/keys|profile(/(fit|lint|username))?|` +
-	`securitycontext(/(cri|docker|oci))?|target(/(alicloud|aws|azure|gcp|generic|kubernetes|vault))?|targets|tokensecret|trust)$`
+	`securitycontext(/cri)?|target(/(alicloud|aws|azure|gcp|generic|kubernetes|vault))?|targets|tokensecret|trust)$`
 
 // logless is the core without the package of values that hide secrets in logs.
 var logless = strings.Replace(core, "|keyring/keys", "", 1)
@@ -33,12 +33,12 @@ var classes = []class{
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
 	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|contexts|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
-		`externalsigner(/(ledgerstore|service))?|keyring|gmsa/windowsregistry|node/(csi|guard|volumes)|profiles(/(drift|guards|namespaces))?|registration)$`,
+		`externalsigner(/(ledgerstore|service))?|keyring|node/(csi|guard|volumes)|profiles(/(drift|guards|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},
 	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app"}, "it puts a program together"},
 	{"program", `^cmd/`, []string{"app"}, "a program is flags and app.Run"},
-	{"test", `^test/|^internal/.+/(authoritytest|externalsignertest|keystoretest|oidctest|registrytest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
+	{"test", `^test/|^internal/.+/(authoritytest|externalsignertest|keystoretest|oidctest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
 }
 
 // apart are the classes whose packages import no other of the class but those of their own folder.
