@@ -143,8 +143,10 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// Each example breaks one rule, and each rule has an example: what a class may import, and what its packages import beside them.
 func TestClassesCanFail(t *testing.T) {
-	for _, broken := range []pkg{
+	broken := map[string]bool{}
+	for _, example := range []pkg{
 		{ImportPath: "internal/unheardof"},
 		{ImportPath: "internal/identity", Imports: []string{"internal/issuer"}},
 		{ImportPath: "api/authentication/v1alpha1", Imports: []string{"internal/identity"}},
@@ -152,16 +154,38 @@ func TestClassesCanFail(t *testing.T) {
 		{ImportPath: "internal/issuer", Imports: []string{"internal/keyring/keystore"}},
 		{ImportPath: "internal/keyring/keystore", Imports: []string{"internal/keyring"}},
 		{ImportPath: "internal/relyingparty", Imports: []string{"internal/discovery/source"}},
+		{ImportPath: "internal/doctor", Imports: []string{"internal/delivery"}},
 		{ImportPath: "internal/delivery", Imports: []string{"internal/admission/webhook"}},
 		{ImportPath: "internal/delivery", Imports: []string{"internal/app/agent"}},
-		{ImportPath: "internal/app/agent", Imports: []string{"internal/app/webhook"}},
-		{ImportPath: "cmd/credence", Imports: []string{"internal/relyingparty"}},
 		{ImportPath: "internal/delivery", Imports: []string{"internal/keyring/keystore/keystoretest"}},
 		{ImportPath: "internal/delivery", Imports: []string{"test/testkit"}},
+		{ImportPath: "internal/app/agent", Imports: []string{"internal/app/webhook"}},
+		{ImportPath: "internal/app/agent", Imports: []string{"cmd/credence"}},
+		{ImportPath: "cmd/credence", Imports: []string{"internal/relyingparty"}},
+		{ImportPath: "test/e2e", Imports: []string{"cmd/credence"}},
 		{ImportPath: "deploy", Imports: []string{"internal/identity"}},
 	} {
-		if ours := append(broken.Imports, broken.ImportPath); len(misplaced(broken, ours)) == 0 {
-			t.Errorf("no class forbids %+v", broken)
+		problems := misplaced(example, append(example.Imports, example.ImportPath))
+		if len(problems) != 1 {
+			t.Errorf("%+v breaks %d rules, want one: %q", example, len(problems), problems)
+			continue
+		}
+		for _, c := range classesOf(example.ImportPath) {
+			if strings.HasSuffix(problems[0], c.why) {
+				broken[c.name] = true
+			} else {
+				broken["beside "+c.name] = true
+			}
+		}
+	}
+	for _, c := range classes {
+		if !broken[c.name] {
+			t.Errorf("no example breaks the rule of class %s: %s", c.name, c.why)
+		}
+	}
+	for _, name := range apart {
+		if !broken["beside "+name] {
+			t.Errorf("no example of class %s imports a package beside it", name)
 		}
 	}
 }
