@@ -395,7 +395,9 @@ func TestOldRingIsNotSignedWithAfterARestart(t *testing.T) {
 
 	refused := func(want ...string) {
 		t.Helper()
-		err := Run(t.Context(), config)
+		ctx, cancel := context.WithTimeout(t.Context(), patience) // a signer that is not refused runs until then
+		defer cancel()
+		err := Run(ctx, config)
 		if err == nil {
 			t.Fatal("it ran")
 		}
