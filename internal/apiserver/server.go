@@ -188,7 +188,7 @@ func New(config Config) (*Server, error) {
 			"credentialsbindings/data":     data,
 			"workloadidentities":           identities,
 			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities, index, sightings, clock.RealClock{}),
-			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core),
+			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core, identities.IssuedToPod),
 			"workloadidentities/token":     tokens,
 		}},
 		{identityv1alpha1.SchemeGroupVersion, map[string]rest.Storage{
