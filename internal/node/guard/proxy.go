@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -105,21 +104,22 @@ func (g *Guard) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// handle has each call of the kubelet. Methods that later versions add pass through, too.
+// handle has each call of the kubelet. Methods that the guard does not know have the answer of a runtime that is older, without which kubelets do.
 func (g *Guard) handle(_ any, kubelet grpc.ServerStream) error {
 	method, found := grpc.MethodFromServerStream(kubelet)
 	if !found {
 		return status.Error(codes.Internal, "the call has no method")
 	}
-	// The version before has the same calls, which would pass undecided. Kubelets do not use it.
-	if strings.HasPrefix(method, "/runtime.v1alpha2.") {
-		return status.Error(codes.Unimplemented, "credence-node guard has version v1 of the CRI alone")
+	_, passes := passing[method]
+	decide := g.decisions[method]
+	if !passes && decide == nil {
+		return status.Errorf(codes.Unimplemented, "credence-node guard does not know %s, and passes on what it knows alone: a later version may know it", method)
 	}
 	ctx := kubelet.Context()
 	if received, found := metadata.FromIncomingContext(ctx); found {
 		ctx = metadata.NewOutgoingContext(ctx, received)
 	}
-	if decide, finish := g.decisions[method], g.answers[method]; decide != nil || finish != nil {
+	if finish := g.answers[method]; decide != nil || finish != nil {
 		return g.one(ctx, method, kubelet, decide, finish)
 	}
 	return g.pass(ctx, method, kubelet)
