@@ -56,3 +56,6 @@ var passing = map[string]string{
 	runtime.ImageService_PullImage_FullMethodName:             stored,
 	runtime.RuntimeService_UpdateRuntimeConfig_FullMethodName: ofNode,
 }
+
+// endless are the streams that end with the kubelet or the runtime alone.
+var endless = map[string]bool{runtime.RuntimeService_GetContainerEvents_FullMethodName: true}
