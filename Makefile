@@ -40,7 +40,7 @@ up: build ## Build, and start everything on this machine
 
 .PHONY: test
 test: build ## Run every test: unit, property, fuzz seeds, command line, real API servers
-	@# What is downloaded comes while compilers run, and what mostly waits for pods runs beside the rest.
+	@# Downloads come while compilers run, and tests that mostly wait for pods run beside the rest.
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line downloads compiled
 	GORACE=atexit_sleep_ms=10 CGO_ENABLED=1 go test -race -vet=off -timeout 45m $$(go list $(PACKAGES) | grep -v /test/)
 	hack/alone.sh execcredential test -count=1 ./...
@@ -58,7 +58,7 @@ downloads:
 	hack/sdk-programs.sh
 	hack/device-programs.sh
 
-# What the race detector needs, and the programs of others that tests run, from source.
+# Packages with the race detector, and the programs of others that tests run, from source.
 .PHONY: compiled
 compiled:
 	@echo "compiling with the race detector; the first time takes some minutes"
