@@ -26,7 +26,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-17s %s\n", $$1, $$2}' Makefile
 
 .PHONY: build
-build: ## Build every program into bin/ (8 to 9 minutes the first time, on 2 cores; then seconds)
+build: ## Build every program into bin/ (6 to 7 minutes the first time, on 2 cores; then seconds)
 	@mkdir -p $(BIN)
 	@echo "building Credence"
 	@hack/build.sh $(BIN) "-s -w" ./cmd/...
@@ -40,37 +40,53 @@ up: build ## Build, and start everything on this machine
 
 .PHONY: test
 test: build ## Run every test: unit, property, fuzz seeds, command line, real API servers
-	hack/node-programs.sh
-	test/login/programs.sh
-	@echo "compiling with the race detector; the first time takes some minutes"
-	CGO_ENABLED=1 $(COMPILE) -race $(PACKAGES)
+	@# Downloads come while compilers run, and tests that mostly wait for pods run beside the rest.
+	@$(MAKE) --no-print-directory -j 2 --output-sync=line downloads compiled
 	GORACE=atexit_sleep_ms=10 CGO_ENABLED=1 go test -race -vet=off -timeout 45m $$(go list $(PACKAGES) | grep -v /test/)
 	hack/alone.sh execcredential test -count=1 ./...
 	hack/alone.sh execcredential/clientgo test -count=1 ./...
-	@echo "building Prometheus for the tests of dashboards and alerts; the first time takes some minutes"
-	cd test/alerts/prometheus && $(COMPILE) -tags remove_all_sd -ldflags "-s -w" -o $(BIN)/ github.com/prometheus/prometheus/cmd/prometheus
-	@echo "building a registry for the tests of private images; the first time takes a minute or two"
-	cd test/e2e/registry && $(COMPILE) -ldflags "-s -w" -o $(BIN)/ github.com/distribution/distribution/v3/cmd/registry
-	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 45m $$(go list ./test/... | grep -v /test/e2e)
+	@$(MAKE) --no-print-directory -j 2 --output-sync=line test-install test-parts
 	@# Nothing beside it: its planes share the inotify instances of a user among themselves.
 	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 90m ./test/e2e
-	cd test/bench && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 30m ./...
+	cd devcluster && DEVCLUSTER_BIN=$(BIN)/credence-devcluster go test -count=1 -timeout 45m ./...
+
+# The programs of others that tests run, from packages.
+.PHONY: downloads
+downloads:
+	hack/node-programs.sh
+	test/login/programs.sh
 	hack/sdk-programs.sh
-	@echo "building MinIO for the tests of SDKs; the first time takes some minutes"
-	cd test/sdk/minio && $(COMPILE) -ldflags "-s -w" -o $(BIN)/minio github.com/minio/minio
-	cd test/sdk && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 45m ./...
-	cd test/csi && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 10m ./...
-	cd test/securitycontext && go test -count=1 -timeout 30m ./...
-	cd release && go test -count=1 -timeout 30m ./...
-	@echo "building Helm and etcd for the tests of the chart; the first time takes a minute or two"
+	hack/device-programs.sh
+
+# Packages with the race detector, and the programs of others that tests run, from source.
+.PHONY: compiled
+compiled:
+	@echo "compiling with the race detector; the first time takes some minutes"
+	CGO_ENABLED=1 $(COMPILE) -race $(PACKAGES)
+	@echo "building Prometheus for the tests of dashboards and alerts, and a registry for those of private images"
+	cd test/alerts/prometheus && $(COMPILE) -tags remove_all_sd -ldflags "-s -w" -o $(BIN)/ github.com/prometheus/prometheus/cmd/prometheus
+	cd test/e2e/registry && $(COMPILE) -ldflags "-s -w" -o $(BIN)/ github.com/distribution/distribution/v3/cmd/registry
+	@echo "building Helm, etcd and cert-manager for the tests of the chart"
 	cd test/install && $(COMPILE) -ldflags "-s -w" -o $(BIN)/ helm.sh/helm/v4/cmd/helm
 	cd test/install && $(COMPILE) -ldflags "-s -w" -o $(BIN)/helm3 helm.sh/helm/v3/cmd/helm
 	cd test/install && $(COMPILE) -ldflags "-s -w" -o $(BIN)/etcd go.etcd.io/etcd/server/v3
 	cd test/install/certmanager && $(COMPILE) -ldflags "-s -w" -o $(BIN)/ .
+	@echo "building MinIO for the tests of SDKs; the first time takes some minutes"
+	cd test/sdk/minio && $(COMPILE) -ldflags "-s -w" -o $(BIN)/minio github.com/minio/minio
+
+.PHONY: test-install
+test-install:
 	cd test/install && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 60m ./...
-	hack/device-programs.sh
+
+.PHONY: test-parts
+test-parts:
+	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 45m $$(go list ./test/... | grep -v /test/e2e)
+	cd test/bench && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 30m ./...
+	cd test/sdk && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 45m ./...
+	cd test/csi && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 10m ./...
+	cd test/securitycontext && go test -count=1 -timeout 30m ./...
+	cd release && go test -count=1 -timeout 30m ./...
 	cd test/pkcs11 && CREDENCE_BIN=$(BIN) CGO_ENABLED=$$(command -v $${CC:-gcc} >/dev/null && echo 1 || echo 0) go test -count=1 -timeout 30m ./...
-	cd devcluster && DEVCLUSTER_BIN=$(BIN)/credence-devcluster go test -count=1 -timeout 45m ./...
 
 .PHONY: verify
 verify: ## Check format, vet, lint, generated code, modules and import rules

@@ -425,7 +425,7 @@ func TestWordsOfADevice(t *testing.T) {
 	var sign *execcredential.SignError
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // the clock stands still in the pause between successes: who waits for its end would wait without one
+	go func() { // the clock stands still in the pause between successes: a test that waits for its end would wait without one
 		for source.Status().Waiting == 0 && ctx.Err() == nil {
 			runtime.Gosched()
 		}

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// Policies begins the names of the policies that require use of an account. Each puts the account of a request into an annotation of
-	// the audit event, by the key account. Whether the user lacks the right is in the annotation of the API server for what policies refuse:
+	// Policies begins the names of the policies that require use of an account. Each puts the account of a request that it evaluates into an
+	// annotation of the audit event, by the key account. Whether the user lacks the right is in the annotation of the API server for what policies refuse:
 	// their first expression is the right.
 	Policies = "credence-account-use-"
 	auditKey = "/account"

@@ -176,7 +176,7 @@ func New(config Config) (*Server, error) {
 	})
 	reviews := tokenrequest.NewReviewREST(tokens, tokenrequest.Landscape{Bindings: bindings, Cluster: index.Named, Kind: objects.KindOf, Deliveries: deliveries.Needed})
 	data := credentialsdata.NewREST(credentialsdata.Config{
-		Bindings: bindings, Clusters: index, Sightings: sightings, Authorizer: config.Generic.Authorization.Authorizer, Secrets: config.Core,
+		Bindings: bindings, Clusters: index, Sightings: sightings, Objects: objects, Authorizer: config.Generic.Authorization.Authorizer, Secrets: config.Core,
 	})
 	commands := keyringregistry.Commands{KeyRings: rings, Operator: config.Keys}
 	for _, served := range []struct {
@@ -188,7 +188,7 @@ func New(config Config) (*Server, error) {
 			"credentialsbindings/data":     data,
 			"workloadidentities":           identities,
 			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities, index, sightings, clock.RealClock{}),
-			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core),
+			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core, identities.IssuedToPod),
 			"workloadidentities/token":     tokens,
 		}},
 		{identityv1alpha1.SchemeGroupVersion, map[string]rest.Storage{

@@ -12,12 +12,13 @@ import (
 // Kind is a kind of object as rights name it: in all of its versions.
 type Kind struct{ Group, Resource, Subresource string }
 
-// The kinds of objects whose use is reviewed. Another one is one more value.
+// The kinds of objects whose use is reviewed. Another one is one more value, and its cases in authoritytest.
 var (
 	WorkloadIdentities     = Kind{Group: v1alpha1.GroupName, Resource: "workloadidentities"}
 	WorkloadIdentityTokens = Kind{Group: v1alpha1.GroupName, Resource: "workloadidentities", Subresource: "token"}
 	CredentialsBindings    = Kind{Group: v1alpha1.GroupName, Resource: "credentialsbindings"}
 	GMSACredentialSpecs    = Kind{Group: windowsv1.GroupName, Resource: windowsv1.ResourceName}
+	ServiceAccounts        = Kind{Resource: "serviceaccounts"}
 )
 
 // Object is an object, or without a name all of its kind in the namespace. The namespace of a cluster-scoped object is that of the pod

@@ -24,7 +24,7 @@ func (w *world) together(count int, info credential.ExecInfo) (tokens []string, 
 		once.Do(func() {
 			select {
 			case <-waiting:
-			case <-time.After(30 * time.Second):
+			case <-time.After(5 * time.Minute):
 				w.t.Error("the others do not wait")
 			}
 		})

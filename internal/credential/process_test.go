@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/credence-id/credence/internal/credential"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -126,11 +127,7 @@ func (p processes) calls() []string {
 
 func (p processes) until(what string, condition func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("waited too long: %s", what)
-		}
-	}
+	testkit.Eventually(p.t, what, condition)
 }
 
 // waiter is a writer that reports when a text was written.

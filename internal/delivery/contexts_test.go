@@ -3,6 +3,8 @@ package delivery
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -488,5 +490,186 @@ func TestDeliveredSecretIsPutRight(t *testing.T) {
 	got := w.secret(cloudprovider)
 	if got.Annotations[v1alpha1.AnnotationName] != "banana-testing" || string(got.Data["config"]) != "apiVersion: a/v1\nkind: Config\n" || got.Labels[v1alpha1.LabelProvider] != "aws" || string(got.Data["theirs"]) != "kept" {
 		t.Errorf("it has become %v %q", got.Annotations, got.Data)
+	}
+}
+
+// dataDelivery is one of the data of the binding garden-local/infra.
+func dataDelivery(name string) *identityv1alpha1.ContextDelivery {
+	d := delivery(name)
+	d.Spec.WorkloadIdentity, d.Spec.Config = nil, ""
+	d.Spec.CredentialsBinding = &identityv1alpha1.NamespacedReference{Namespace: "garden-local", Name: "infra"}
+	return d
+}
+
+// staticSeed is a seed whose Secret has the static credentials of the binding.
+func staticSeed(t *testing.T) *world {
+	w := newSeed(t)
+	w.data = map[string][]byte{"id": []byte("AKIA"), "key": []byte("s3cret")}
+	w.all = append(w.all, dataDelivery("d1"))
+	w.followAll()
+	return w
+}
+
+// followAll has the agent look at the Secret as often as its events would.
+func (w *world) followAll() {
+	for range 4 {
+		w.deliver(cloudprovider)
+		w.look(cloudprovider)
+	}
+}
+
+func (w *world) wantKeys(what string, want ...string) {
+	w.t.Helper()
+	got := slices.Sorted(maps.Keys(w.secret(cloudprovider).Data))
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("keys, %s (-want +got):\n%s", what, diff)
+	}
+}
+
+// The Secret of an object follows its binding from a static key to an identity and back, and has one of both at a time.
+func TestStaticCredentialsOfAContextObject(t *testing.T) {
+	w := staticSeed(t)
+	got := w.secret(cloudprovider)
+	if _, named := got.Annotations[v1alpha1.AnnotationName]; named || got.Annotations[v1alpha1.AnnotationBinding] != "infra" || got.Annotations[v1alpha1.AnnotationNamespace] != "garden-local" ||
+		got.Annotations[v1alpha1.AnnotationContextObject] != fooObject || got.Labels[v1alpha1.LabelProvider] != "aws" || got.Annotations[v1alpha1.AnnotationCopiedKeys] != "garden-local/infra:id,key" {
+		t.Errorf("labels %v, annotations %v", got.Labels, got.Annotations)
+	}
+	w.wantKeys("static", "id", "key")
+	if w.dataFor == nil || w.dataFor.Kind != "Shoot" || w.dataFor.UID != "54d09554-6a68-4f46-a23a-e3592385d820" {
+		t.Errorf("data was requested for %v", w.dataFor)
+	}
+
+	w.all[0] = delivery("d1")
+	w.deliver(cloudprovider)
+	w.wantKeys("before the data is taken out", "id", "key")
+	w.look(cloudprovider)
+	w.wantKeys("right after a flip")
+	w.followAll()
+	w.wantKeys("by identity", "config", "token")
+
+	w.pass(time.Minute)
+	w.all[0] = dataDelivery("d1")
+	w.followAll()
+	w.wantKeys("and back", "id", "key")
+	if got := w.secret(cloudprovider).Annotations; got[v1alpha1.AnnotationName] != "" || got[v1alpha1.AnnotationInputs] != "" || got[v1alpha1.AnnotationRenewTimestamp] != "" {
+		t.Errorf("annotations %v", got)
+	}
+	if events := w.allEvents(); events != "" || w.state() != contexts.Delivered {
+		t.Errorf("%s, Events:\n%s", w.state(), events)
+	}
+
+	// Without consent the Secret stays, and keeps its token until that expires.
+	w.all[0] = delivery("d1")
+	w.followAll()
+	w.pass(10 * time.Second)
+	w.all[0], w.data, w.dataErr = dataDelivery("d1"), nil, apierrors.NewForbidden(v1alpha1.Resource("credentialsbindings"), "infra", errors.New("no consent"))
+	for range 8 {
+		w.pass(time.Second)
+		w.followAll()
+	}
+	w.wantKeys("without consent", "config", "token")
+	if events := w.allEvents(); !strings.Contains(events, "DataRefused") {
+		t.Errorf("Events:\n%s", events)
+	}
+}
+
+// Static credentials go within ten seconds with their reference and their consent, whatever else is wrong.
+func TestStaticCredentialsOfAContextObjectGo(t *testing.T) {
+	refuse := func(w *world) {
+		w.data, w.dataErr = nil, apierrors.NewForbidden(v1alpha1.Resource("credentialsbindings"), "infra", errors.New("the context object does not refer to the binding"))
+	}
+	unplaced := func() *identityv1alpha1.ContextDelivery {
+		d := delivery("d9")
+		d.Spec.Secret, d.Spec.Problem = identityv1alpha1.DeliveredSecret{}, "secretName: no such key"
+		return d
+	}
+	for name, change := range map[string]func(*world){
+		"the server refuses": refuse,
+		"the binding refers to an identity with a problem": func(w *world) {
+			refuse(w)
+			w.all[0] = delivery("d1")
+			w.all[0].Spec.CredentialsBinding = dataDelivery("d1").Spec.CredentialsBinding
+			w.all[0].Spec.Config, w.all[0].Spec.Provider, w.all[0].Spec.Problem = "", "", "WorkloadIdentity garden-local/banana-testing does not exist"
+		},
+		"the cluster may not have it": func(w *world) {
+			refuse(w)
+			w.all[0].Spec.Problem = "WorkloadCluster east may not have data"
+		},
+		"it is not known which Secrets the object needs": func(w *world) {
+			refuse(w)
+			w.all[0] = unplaced()
+		},
+		"the namespace has lost its label": func(w *world) { w.relabel(nil) },
+		"the same, and a flip": func(w *world) {
+			w.relabel(nil)
+			w.all[0] = delivery("d1")
+		},
+		"another binding": func(w *world) {
+			refuse(w)
+			w.all[0].Spec.CredentialsBinding = &identityv1alpha1.NamespacedReference{Namespace: "garden-local", Name: "other"}
+		},
+		"no delivery": func(w *world) { w.all = nil },
+		"the same, and a finalizer": func(w *world) {
+			w.edit(cloudprovider, func(s *corev1.Secret) { s.Finalizers = []string{"e2e.example/x"} })
+			w.all = nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := staticSeed(t)
+			change(w)
+			for range 10 {
+				w.follow(cloudprovider)
+				w.pass(time.Second)
+			}
+			if w.exists(cloudprovider) {
+				w.wantKeys("after")
+			}
+			if exists := w.exists(cloudprovider); exists == (name == "no delivery") {
+				t.Errorf("the Secret is there: %v", exists)
+			}
+		})
+	}
+	// An outage is not a refusal.
+	for name, change := range map[string]func(*world){
+		"nothing is known after a start": func(w *world) { w.unknown, w.all, w.dataErr = true, nil, errors.New("no route to host") },
+		"no answer":                      func(w *world) { w.dataErr = errors.New("no route to host") },
+		"the place is not known, and the data is given": func(w *world) { w.all[0] = unplaced() },
+	} {
+		w := staticSeed(t)
+		change(w)
+		for range 30 {
+			w.follow(cloudprovider)
+			w.pass(time.Second)
+		}
+		w.wantKeys(name, "id", "key")
+	}
+}
+
+// Other software may deliver static credentials, as Gardener does: its Secrets are left alone, and no Event has people look.
+func TestStaticCredentialsOfOthers(t *testing.T) {
+	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: seedNamespace, Name: "cloudprovider"}, Data: map[string][]byte{"accessKey": []byte("static")}}
+	for name, start := range map[string]func() *world{
+		"a Secret": func() *world { return newSeed(t, theirs.DeepCopy()) },
+		"a labeled Secret": func() *world {
+			labeled := theirs.DeepCopy()
+			labeled.Labels = map[string]string{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}
+			return newSeed(t, labeled)
+		},
+		"no label": func() *world {
+			w := newSeed(t)
+			w.relabel(nil)
+			return w
+		},
+	} {
+		w := start()
+		w.data, w.all = map[string][]byte{"id": nil}, append(w.all, dataDelivery("d1"))
+		before := w.exists(cloudprovider)
+		w.deliver(cloudprovider)
+		if events := w.allEvents(); events != "" || w.exists(cloudprovider) != before || w.state() != "" {
+			t.Errorf("%s: %s, Events: %s", name, w.state(), events)
+		}
+		if before {
+			w.wantKeys(name, "accessKey")
+		}
 	}
 }

@@ -132,6 +132,12 @@ func TestDataGoes(t *testing.T) {
 			w.edit("ns/s", func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationBinding] = "other" })
 			w.addIdentity("ns", "banana", "u1").DeletionTimestamp = &metav1.Time{Time: start0}
 		}, "is being deleted"},
+		"it was deleted, and a finalizer keeps it": {func(w *world, _ boundTo) {
+			w.edit("ns/s", func(s *corev1.Secret) { s.Finalizers = []string{"e2e.example/x"} })
+			if err := w.client.Delete(w.t.Context(), w.secret("ns/s")); err != nil {
+				w.t.Error(err)
+			}
+		}, ""},
 		"the Secret names nothing": {func(w *world, _ boundTo) {
 			w.edit("ns/s", func(s *corev1.Secret) { delete(s.Annotations, v1alpha1.AnnotationBinding) })
 		}, "InvalidAnnotation"},

@@ -56,17 +56,18 @@ type world struct {
 	keyID       string                 // that signs
 	ahead       time.Duration          // of the issuer's clock
 	queued      map[string]time.Duration
-	onStatus    func() error           // before a status is patched; an error is the answer
-	onPatch     func(client.Object)    // before a patch is carried out
-	unserved    string                 // a namespace whose Secrets the agent may not read
-	unwritable  error                  // the answer to patches
-	uncreatable error                  // the answer to creations
-	shown       *corev1.Secret         // shown by the cache instead of the Secret
-	deliveries                         // of the identity cluster
-	bindings    []types.NamespacedName // by which tokens were requested, in order
-	data        map[string][]byte      // of the Secret of each binding
-	dataErr     error                  // the answer to requests for it
-	dataAsked   int                    // how often it was requested
+	onStatus    func() error            // before a status is patched; an error is the answer
+	onPatch     func(client.Object)     // before a patch is carried out
+	unserved    string                  // a namespace whose Secrets the agent may not read
+	unwritable  error                   // the answer to patches
+	uncreatable error                   // the answer to creations
+	shown       *corev1.Secret          // shown by the cache instead of the Secret
+	deliveries                          // of the identity cluster
+	bindings    []types.NamespacedName  // by which tokens were requested, in order
+	data        map[string][]byte       // of the Secret of each binding
+	dataErr     error                   // the answer to requests for it
+	dataAsked   int                     // how often it was requested
+	dataFor     *v1alpha1.ContextObject // for which it was requested last
 }
 
 type identityTokenAsked struct {
@@ -182,10 +183,11 @@ func (w *world) Token(_ context.Context, name types.NamespacedName, uid types.UI
 }
 
 // Data implements secrets.Data.
-func (w *world) Data(context.Context, types.NamespacedName, types.UID) (map[string][]byte, error) {
+func (w *world) Data(_ context.Context, _ types.NamespacedName, _ types.UID, object *v1alpha1.ContextObject) (map[string][]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dataAsked++
+	w.dataFor = object
 	return w.data, w.dataErr
 }
 

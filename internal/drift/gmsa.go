@@ -9,7 +9,7 @@ import (
 )
 
 // Accounts decides about the GMSACredentialSpecs that a pod names: whether it would be admitted with them, and whether what was filled in is what
-// they hold now. Contents are shown by a digest: who may read the pod may not be allowed to read the object.
+// they hold now. Contents are shown by a digest: a user who may read the pod may not be allowed to read the object.
 func Accounts(p Pod) Finding {
 	references := gmsa.References(p.Request.Pod, false)
 	if len(references) == 0 {

@@ -25,6 +25,8 @@ type Remembering struct {
 	// Outside is what is remembered outside of the store and this process, read before the ring is. While it can not be
 	// read, the last past counts; before that, no ring is given.
 	Outside func(ctx context.Context) (keys.Past, error)
+	// Remember keeps outside what a ring knows, before it is given out. nil: others do.
+	Remember func(past keys.Past) error
 	// Superseded is the error of a ring that lacks something. nil: ErrSuperseded, by which a Follower stops to use the last good ring, too.
 	Superseded error
 
@@ -49,6 +51,11 @@ func (s *Remembering) Load(ctx context.Context) (keys.Ring, string, error) {
 	}
 	if lacks := ring.Lacks(past); lacks != "" {
 		return keys.Ring{}, "", fmt.Errorf("%w (%s)", cmp.Or(s.Superseded, ErrSuperseded), lacks)
+	}
+	if s.Remember != nil {
+		if err := s.Remember(ring.Past()); err != nil {
+			return keys.Ring{}, "", fmt.Errorf("remember the ring of keys: %w", err)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -77,6 +77,19 @@ func TestRememberingStore(t *testing.T) {
 	}
 }
 
+// A ring is not used before what it knows is kept outside.
+func TestRingIsRememberedFirst(t *testing.T) {
+	others, kept, full := &remembered{}, keys.Past{}, errors.New("no space left")
+	store := &keyring.Remembering{Store: newStore(t), Outside: others.recall, Remember: func(past keys.Past) error { kept = past; return full }}
+	if _, version, err := store.Load(t.Context()); !errors.Is(err, full) || version != "" {
+		t.Errorf("it could not be kept: version %q, %v", version, err)
+	}
+	full = nil
+	if ring, _, err := store.Load(t.Context()); err != nil || len(kept.Published) != len(ring.Keys) {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+}
+
 // The last past counts while the memory outside hangs, and the time to read the ring is not used up.
 func TestHangingMemory(t *testing.T) {
 	plain := newStore(t)

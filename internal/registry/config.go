@@ -35,6 +35,12 @@ type Registry struct {
 	exchange  exchange
 }
 
+// OfPods reports whether passwords of a registry are tokens that were made for one pod, whose name is in them.
+func (r Registry) OfPods() bool {
+	_, handsOn := r.exchange.(tokenServer)
+	return handsOn
+}
+
 // The bounds of CacheDuration. Zero is taken, too: each pull then makes a request.
 const (
 	DefaultCacheDuration = 5 * time.Minute

@@ -1,7 +1,6 @@
 // Package securitycontext holds the rules of Kubernetes for security contexts, Windows ones above all. In go security contexts
-// and pod specs of the API; out come the context that a container really has (Effective), the refusals of an API server
-// (Validate), and a pod spec without the disabled fields (DropDisabled). It makes no requests, and only DropDisabled changes
-// its input.
+// and pod specs of the API; out come the context that a container really has (Effective), and the refusals of an API server
+// (Validate). It makes no requests, and never changes its input.
 package securitycontext
 
 import corev1 "k8s.io/api/core/v1"

@@ -11,8 +11,7 @@ import (
 	"github.com/credence-id/credence/internal/securitycontext"
 )
 
-// FuzzPodSpec shows all three functions any pod spec that can come from outside. None may panic, or change what is not its
-// own.
+// FuzzPodSpec shows both functions any pod spec that can come from outside. Neither may panic, or change it.
 func FuzzPodSpec(f *testing.F) {
 	for _, spec := range []string{
 		`{}`, `null`, `{"containers":[{}],"initContainers":[{}],"ephemeralContainers":[{}]}`,
@@ -39,13 +38,8 @@ func FuzzPodSpec(f *testing.F) {
 				t.Errorf("a second time changes something (-once +twice):\n%s", diff)
 			}
 		}
-		securitycontext.DropDisabled(securitycontext.Gates{}, spec, spec)
 		if diff := cmp.Diff(before, spec); diff != "" {
 			t.Errorf("what only looks at a spec changed it (-before +after):\n%s", diff)
-		}
-		securitycontext.DropDisabled(securitycontext.Gates{}, spec, nil)
-		if diff := cmp.Diff(without(t, before, keysOf(securitycontext.Gates{})...), without(t, spec)); diff != "" {
-			t.Errorf("what is left with all gates off (-want +got):\n%s", diff)
 		}
 	})
 }

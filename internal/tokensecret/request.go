@@ -11,7 +11,7 @@ import (
 )
 
 // Request is the request of a Secret: tokens of an identity, with or without a context. It names the identity, or a CredentialsBinding that
-// refers to one.
+// refers to one. With a binding and a context, which the agent alone writes, it is one for the data of the binding.
 type Request struct {
 	Identity types.NamespacedName
 	Binding  types.NamespacedName
@@ -70,7 +70,7 @@ func Parse(object metav1.Object) (Request, error) {
 	if err != nil {
 		return Request{}, &AnnotationError{v1alpha1.AnnotationContextObject, err}
 	}
-	if request.Binding.Name != "" {
+	if request.Binding.Name != "" && (annotations[v1alpha1.AnnotationContextDelivery] == "" || ServiceAccountContext(context)) {
 		return Request{}, &AnnotationError{v1alpha1.AnnotationContextObject, fmt.Errorf("must not be set beside %s: leave it out", v1alpha1.AnnotationBinding)}
 	}
 	request.Context = context

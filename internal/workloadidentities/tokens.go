@@ -41,11 +41,12 @@ func (i *Issuer) Token(ctx context.Context, name types.NamespacedName, uid types
 	return identity.NewToken(answer.Status.Token), nil
 }
 
-// Data requests the data of the Secret to which the CredentialsBinding with this uid refers. Its errors are those of the API; it makes one
-// request.
-func (i *Issuer) Data(ctx context.Context, binding types.NamespacedName, uid types.UID) (map[string][]byte, error) {
+// Data requests the data of the Secret to which the CredentialsBinding with this uid refers. object is nil, or the object that refers to the
+// binding. Its errors are those of the API; it makes one request.
+func (i *Issuer) Data(ctx context.Context, binding types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject) (map[string][]byte, error) {
 	var answer v1alpha1.CredentialsDataRequest
-	err := i.client.postTo(ctx, bindingKind().resource, binding, "data", &v1alpha1.CredentialsDataRequest{ObjectMeta: metav1.ObjectMeta{UID: uid}}).Into(&answer)
+	request := &v1alpha1.CredentialsDataRequest{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: v1alpha1.CredentialsDataRequestSpec{ContextObject: object}}
+	err := i.client.postTo(ctx, bindingKind().resource, binding, "data", request).Into(&answer)
 	return answer.Status.Data, err
 }
 

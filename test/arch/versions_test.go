@@ -40,6 +40,38 @@ func versions(required map[string]map[string]string) map[string]map[string][]str
 	return stated
 }
 
+// goMod is a go.mod.
+type goMod struct {
+	Require []struct{ Path, Version string }
+	Replace []struct{ Old struct{ Path string } }
+}
+
+func readModule(t *testing.T, file string) goMod {
+	t.Helper()
+	out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join("../..", file)).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	var mod goMod
+	if err := json.Unmarshal(out, &mod); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	return mod
+}
+
+// A package of another module can be imported only where go.mod has that module.
+func TestDevclusterImportsNothingOfCredence(t *testing.T) {
+	mod := readModule(t, "devcluster/go.mod")
+	if len(mod.Require) == 0 {
+		t.Error("devcluster requires no module")
+	}
+	for _, each := range mod.Require {
+		if each.Path == module || strings.HasPrefix(each.Path, module+"/") {
+			t.Errorf("devcluster requires %s: it must build without Credence", each.Path)
+		}
+	}
+}
+
 // A module in two versions is compiled twice, with all that imports it: of Kubernetes' libraries, which import hundreds, that takes minutes.
 func TestModulesHaveOneVersion(t *testing.T) {
 	out, err := exec.Command("git", "-C", "../..", "ls-files", "--cached", "--others", "--exclude-standard", "go.mod", "*/go.mod").Output()
@@ -48,18 +80,7 @@ func TestModulesHaveOneVersion(t *testing.T) {
 	}
 	required := map[string]map[string]string{}
 	for _, file := range strings.Fields(string(out)) {
-		out, err := exec.Command("go", "mod", "edit", "-json", filepath.Join("../..", file)).Output()
-		if err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		var mod struct {
-			Require []struct{ Path, Version string }
-			Replace []struct{ Old struct{ Path string } }
-		}
-		if err := json.Unmarshal(out, &mod); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		folder := filepath.Dir(file)
+		mod, folder := readModule(t, file), filepath.Dir(file)
 		required[folder] = map[string]string{}
 		for _, each := range mod.Require {
 			required[folder][each.Path] = each.Version

@@ -86,7 +86,7 @@ func (w *world) startAgent(ctx context.Context) (agent, error) {
 	if err := w.objects.Delete(ctx, &lease); err != nil && !apierrors.IsNotFound(err) {
 		return agent{}, err
 	}
-	port, err := freePort()
+	port, err := freePorts(1)
 	if err != nil {
 		return agent{}, err
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // copied is a component of the plane that was started once more, in a session of its own as the bare server is: how the kernel
@@ -62,7 +64,7 @@ func replaced(args []string, changed map[string]string) []string {
 // copyDiscovery starts the plane's discovery server once more, with ports and folders of its own, and waits until it serves the
 // key set, whose URL it returns.
 func copyDiscovery(ctx context.Context, p plane, client *http.Client) (copied, string, error) {
-	port, err := freePort()
+	port, err := freePorts(1)
 	if err != nil {
 		return copied{}, "", err
 	}
@@ -104,18 +106,15 @@ func commandOf(pid int) (program string, args []string, err error) {
 	return program, strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")[1:], nil
 }
 
-func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = listener.Close() }()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port), nil
+// freePorts returns the first of consecutive free ports.
+func freePorts(n int) (string, error) {
+	first, err := testkit.FreePorts(n)
+	return strconv.Itoa(first), err
 }
 
 // served waits until a document is served.
 func served(ctx context.Context, client *http.Client, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -82,7 +82,7 @@ func (w *gmsaWorld) remove() {
 }
 
 func (w *gmsaWorld) startServers(ctx context.Context) error {
-	port, err := freePort()
+	port, err := freePorts(1)
 	if err != nil {
 		return err
 	}

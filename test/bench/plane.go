@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 )
 
 // plane is a running plane, as `credence up` describes it in endpoints.json.
@@ -70,21 +68,4 @@ func (s settings) credence(ctx context.Context, args ...string) error {
 		return fmt.Errorf("credence %v: %w\n%s", args, err, out)
 	}
 	return nil
-}
-
-// freeBase returns the first of eleven consecutive free ports.
-func freeBase() (string, error) {
-	for base := 28000; base < 31000; base += 11 {
-		free := true
-		for port := base; port < base+11 && free; port++ {
-			listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if free = err == nil; free {
-				_ = listener.Close()
-			}
-		}
-		if free {
-			return strconv.Itoa(base), nil
-		}
-	}
-	return "", fmt.Errorf("there are no eleven consecutive free ports between 28000 and 31000")
 }

@@ -21,7 +21,7 @@ func startPlane(ctx context.Context, s settings, t *table) (plane, func(), error
 	if err != nil {
 		return plane{}, nil, err
 	}
-	port, err := freeBase()
+	port, err := freePorts(11)
 	if err != nil {
 		return plane{}, nil, err
 	}

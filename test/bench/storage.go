@@ -118,7 +118,7 @@ func compareStored(ctx context.Context, s settings, t *table, workers, kube int,
 
 // copyStored starts the plane's API server once more, and waits until it issues tokens.
 func copyStored(ctx context.Context, p plane, c *client, dir, namespace string, storage map[string]string) (*stored, error) {
-	port, err := freePort()
+	port, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}

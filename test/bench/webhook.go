@@ -75,7 +75,7 @@ func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(),
 		return 0, 0, nil, err
 	}
 	stops = append(stops, restore)
-	port, err := freePort()
+	port, err := freePorts(1)
 	if err != nil {
 		return 0, 0, nil, err
 	}

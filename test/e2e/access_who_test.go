@@ -20,7 +20,8 @@ type accessWho struct {
 	Mode    string          `json:"mode"`
 	Holders []access.Holder `json:"holders"`
 	MayUse  struct {
-		WorkloadIdentities []string `json:"workloadIdentities"`
+		WorkloadIdentities  []string `json:"workloadIdentities"`
+		GMSACredentialSpecs []string `json:"gmsaCredentialSpecs"`
 	} `json:"mayUse"`
 	Notes []string `json:"notes"`
 }
@@ -64,7 +65,12 @@ func TestAccessWho(t *testing.T) {
 	for _, identity := range []string{"banana", "apple"} {
 		shared.must(t, "apiVersion: authentication.gardener.cloud/v1alpha1\nkind: WorkloadIdentity\nmetadata: {name: "+identity+", namespace: "+namespace+"}\nspec:\n  audiences: [x]\n  targetSystem: {type: generic}\n", "kubectl", "create", "-f", "-")
 	}
-	shared.role(t, namespace, "worth", rule("use", "authentication.gardener.cloud", "workloadidentities", "banana"), "system:serviceaccount:"+namespace+":cart")
+	for _, name := range []string{"windows", "other"} {
+		shared.createSpec(t, namespace+"-"+name)
+		t.Cleanup(func() { shared.command(t, "", "kubectl", "delete", "gmsacredentialspec", namespace+"-"+name) })
+	}
+	shared.role(t, namespace, "worth", append(rule("use", "authentication.gardener.cloud", "workloadidentities", "banana"),
+		rule("use", "windows.k8s.io", "gmsacredentialspecs", namespace+"-windows")...), "system:serviceaccount:"+namespace+":cart")
 
 	who := func(as ...string) (answer accessWho) {
 		t.Helper()
@@ -75,8 +81,9 @@ func TestAccessWho(t *testing.T) {
 		return answer
 	}
 	answer := who()
-	if len(answer.Notes) > 0 || answer.Mode != "" || !slices.Equal(answer.MayUse.WorkloadIdentities, []string{"banana"}) {
-		t.Errorf("notes %q, mode %q, identities %q", answer.Notes, answer.Mode, answer.MayUse.WorkloadIdentities)
+	if len(answer.Notes) > 0 || answer.Mode != "" || !slices.Equal(answer.MayUse.WorkloadIdentities, []string{"banana"}) ||
+		!slices.Equal(answer.MayUse.GMSACredentialSpecs, []string{namespace + "-windows"}) {
+		t.Errorf("notes %q, mode %q, it may use %+v", answer.Notes, answer.Mode, answer.MayUse)
 	}
 	client := shared.client(t).AuthorizationV1().SubjectAccessReviews()
 	for _, user := range names {

@@ -86,4 +86,16 @@ func TestAccountUseByControllers(t *testing.T) {
 	must(a.jane, "", "delete", "pod", "db-0", "--now")
 	images("db", "one")
 	must(a.jane, "", "scale", "statefulset/db", "--replicas=2")
+
+	must(a.joe, strings.Replace(manifest("DaemonSet", "log", ""), `"replicas":1,`, "", 1), "create", "-f", "-")
+	observed("daemonset/log")
+	refused("set", "image", "daemonset/log", "c=mine")
+	must(a.joe, "", "set", "image", "daemonset/log", "c=two")
+	observed("daemonset/log")
+	refused("rollout", "undo", "daemonset/log")
+	refused("rollout", "restart", "daemonset/log")
+	must(a.joe, "", "rollout", "undo", "daemonset/log")
+	if image := a.must(t, "", "kubectl", "get", "daemonset", "log", "-n", a.namespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}"); image != "one" {
+		t.Errorf("the DaemonSet that was rolled back has image %q", image)
+	}
 }

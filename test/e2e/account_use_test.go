@@ -39,12 +39,14 @@ func newAccountUse(t *testing.T, p plane, mode string) accountUse {
 			t.Fatal(err)
 		}
 	}
-	all := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers", "replicationcontrollers/status", "podtemplates"}, Verbs: []string{"*"}}
-	revisions := rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions", "deployments/status"}, Verbs: []string{"*"}}
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers", "pods/status", "replicationcontrollers/status", "podtemplates"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"controllerrevisions", "deployments/status", "statefulsets/status", "daemonsets/status", "replicasets/status"}, Verbs: []string{"*"}},
+		{APIGroups: []string{"batch"}, Resources: []string{"jobs/status", "cronjobs/status"}, Verbs: []string{"*"}},
+	}
 	for _, name := range []string{a.jane, a.joe} {
 		p.bind(t, a.namespace, "edit", user(name))
-		p.grant(t, a.namespace, user(name), all)
-		p.grant(t, a.namespace, user(name), revisions)
+		p.role(t, a.namespace, name, rules, name)
 	}
 	p.grant(t, a.namespace, user(a.joe), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"cart"}, Verbs: []string{"use"}})
 	a.label(t, mode)
@@ -118,20 +120,20 @@ func podWith(account string) string {
 }
 
 // workload is a resource that makes pods, and how its objects hold the spec of them.
-type workload struct{ resource, before, after string }
+type workload struct{ resource, kind, before, after string }
 
 const templateBefore = `{"metadata":{"labels":{"app":"x"}},"spec":`
 
 var workloads = []workload{
-	{"pods", `{"metadata":{"name":"x","labels":{"app":"x"}},"spec":`, `}`},
-	{"deployments", `{"metadata":{"name":"x"},"spec":{"selector":{"matchLabels":{"app":"x"}},"template":` + templateBefore, `}}}`},
-	{"statefulsets", `{"metadata":{"name":"x"},"spec":{"serviceName":"x","selector":{"matchLabels":{"app":"x"}},"template":` + templateBefore, `}}}`},
-	{"daemonsets", `{"metadata":{"name":"x"},"spec":{"selector":{"matchLabels":{"app":"x"}},"template":` + templateBefore, `}}}`},
-	{"replicasets", `{"metadata":{"name":"x"},"spec":{"selector":{"matchLabels":{"app":"x"}},"template":` + templateBefore, `}}}`},
-	{"replicationcontrollers", `{"metadata":{"name":"x"},"spec":{"selector":{"app":"x"},"template":` + templateBefore, `}}}`},
-	{"podtemplates", `{"metadata":{"name":"x"},"template":` + templateBefore, `}}`},
-	{"jobs", `{"metadata":{"name":"x"},"spec":{"suspend":true,"template":` + templateBefore, `}}}`},
-	{"cronjobs", `{"metadata":{"name":"x"},"spec":{"schedule":"0 0 1 1 *","suspend":true,"jobTemplate":{"spec":{"template":` + templateBefore, `}}}}}`},
+	{"pods", "Pod", `{"metadata":{"name":"x","labels":{"app":"x"}},"spec":`, `}`},
+	{"deployments", "Deployment", `{"metadata":{"name":"x"},"spec":{"selector":{"matchLabels":{"app":"x"}},"template":` + templateBefore, `}}}`},
+	{"statefulsets", "StatefulSet", `{"metadata":{"name":"x"},"spec":{"serviceName":"x","selector":{"matchLabels":{"app":"x"}},"template":` + templateBefore, `}}}`},
+	{"daemonsets", "DaemonSet", `{"metadata":{"name":"x"},"spec":{"selector":{"matchLabels":{"app":"x"}},"template":` + templateBefore, `}}}`},
+	{"replicasets", "ReplicaSet", `{"metadata":{"name":"x"},"spec":{"selector":{"matchLabels":{"app":"x"}},"template":` + templateBefore, `}}}`},
+	{"replicationcontrollers", "ReplicationController", `{"metadata":{"name":"x"},"spec":{"selector":{"app":"x"},"template":` + templateBefore, `}}}`},
+	{"podtemplates", "PodTemplate", `{"metadata":{"name":"x"},"template":` + templateBefore, `}}`},
+	{"jobs", "Job", `{"metadata":{"name":"x"},"spec":{"suspend":true,"template":` + templateBefore, `}}}`},
+	{"cronjobs", "CronJob", `{"metadata":{"name":"x"},"spec":{"schedule":"0 0 1 1 *","suspend":true,"jobTemplate":{"spec":{"template":` + templateBefore, `}}}}}`},
 }
 
 func (w workload) with(account string) string {
@@ -140,6 +142,15 @@ func (w workload) with(account string) string {
 		spec = strings.Replace(spec, "Always", "Never", 1)
 	}
 	return w.before + spec + w.after
+}
+
+// applied is what a user applies.
+func (w workload) applied(account string) string {
+	version := groups[w.resource]
+	if version == "" {
+		version = "v1"
+	}
+	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,`, version, w.kind) + w.with(account)[1:]
 }
 
 // inSpec is a merge patch of the spec of the pods.
@@ -166,25 +177,36 @@ func (a accountUse) want(t *testing.T, what, who string, allowed bool, code int,
 	}
 }
 
-// Each kind that makes pods: creating and changing a template is the user's, who needs the right; scaling and labels need none.
+// Each kind that makes pods: creating and changing a template is the user's, who needs the right; scaling, status and labels need none.
 func TestAccountUseOfEachKind(t *testing.T) {
 	inTurn(t)
 	a := newAccountUse(t, shared, "enforce")
 	for _, w := range workloads {
 		t.Run(w.resource, func(t *testing.T) {
+			object := w.resource + "/x"
+			apply := object + "?fieldManager=e2e&force=true"
 			for _, who := range []string{a.jane, a.joe} {
 				code, answer := a.send(t, who, "POST", w.resource, jsonBody, w.with("cart"))
 				a.want(t, "create", who, who == a.joe, code, answer)
 				code, answer = a.send(t, who, "POST", w.resource, jsonBody, w.with("default"))
 				a.want(t, "create without an account", who, true, code, answer)
+				code, answer = a.send(t, who, "PATCH", apply, applyPatch, w.applied("cart"))
+				a.want(t, "apply", who, who == a.joe, code, answer)
+				code, answer = a.send(t, who, "PATCH", apply, applyPatch, w.applied("default"))
+				a.want(t, "apply without an account", who, true, code, answer)
 			}
 			a.create(t, w.resource, w.with("cart"))
-			object := w.resource + "/x"
 			image := `{"containers":[{"name":"c","image":"two"}]}`
 			for _, who := range []string{a.jane, a.joe} {
 				if w.resource != "jobs" { // of which no template can be changed
 					code, answer := a.send(t, who, "PATCH", object, strategic, w.inSpec(image))
 					a.want(t, "another image", who, who == a.joe, code, answer)
+					code, answer = a.send(t, who, "PATCH", apply, applyPatch, strings.Replace(w.applied("cart"), `"image":"one"`, `"image":"two"`, 1))
+					a.want(t, "apply another image", who, who == a.joe, code, answer)
+				}
+				if w.resource != "podtemplates" { // which have no status
+					code, answer := a.send(t, who, "PATCH", object+"/status", strategic, w.inSpec(image))
+					a.want(t, "status", who, true, code, answer)
 				}
 				if !slices.Contains([]string{"pods", "jobs"}, w.resource) {
 					code, answer := a.send(t, who, "PATCH", object, strategic, w.inSpec(`{"serviceAccountName":"till","serviceAccount":"till"}`))
@@ -201,6 +223,40 @@ func TestAccountUseOfEachKind(t *testing.T) {
 			}
 		})
 	}
+}
+
+// accountsWithoutTheLabel has a plane whose namespaces lack the label evaluate none of the policies.
+func accountsWithoutTheLabel(t *testing.T, p plane) {
+	a := accountUse{plane: p, namespace: p.namespace(t)}
+	a.create(t, "serviceaccounts", `{"metadata":{"name":"cart"}}`)
+	for _, w := range workloads {
+		a.create(t, w.resource, w.with("cart"))
+		if code, answer := a.sendAs(t, p.config(t), "PATCH", w.resource+"/x", mergePatch, `{"metadata":{"labels":{"more":"x"}}}`); code != http.StatusOK {
+			t.Errorf("%s: %d %s", w.resource, code, answer)
+		}
+	}
+	a.create(t, "serviceaccounts/cart/token", `{"spec":{}}`)
+	a.create(t, "secrets", `{"metadata":{"name":"any-name","annotations":{"kubernetes.io/service-account.name":"cart"}},"type":"kubernetes.io/service-account-token"}`)
+	a.create(t, "controllerrevisions", `{"metadata":{"name":"r"},"revision":1,"data":{"spec":{"template":{"spec":{"serviceAccountName":"cart"}}}}}`)
+	if got := p.evaluations(t); got != "" {
+		t.Errorf("policies were evaluated:\n%s", got)
+	}
+}
+
+// evaluations are kube-apiserver's metrics of the policies that namespaces have by the label.
+func (p plane) evaluations(t *testing.T) string {
+	t.Helper()
+	got := do(t, p.config(t), "GET", "/metrics", "", "")
+	if got.Code != http.StatusOK {
+		t.Fatalf("metrics of kube-apiserver: %d", got.Code)
+	}
+	var lines strings.Builder
+	for line := range strings.Lines(string(got.Body)) {
+		if strings.Contains(line, `"credence-account-use-`) && !strings.Contains(line, `"credence-account-use-label`) {
+			lines.WriteString(line)
+		}
+	}
+	return lines.String()
 }
 
 // The ways around: each is tried as jane, who may edit all of the namespace and use its account default alone.

@@ -92,6 +92,9 @@ func summary(spec v1alpha1.ContextDeliverySpec) string {
 	if spec.Problem != "" {
 		return spec.Problem + spec.Config + spec.Provider
 	}
+	if spec.WorkloadIdentity == nil {
+		return fmt.Sprintf("data %s %q by %s/%s", spec.Provider, spec.Config, spec.CredentialsBinding.Namespace, spec.CredentialsBinding.Name)
+	}
 	text := fmt.Sprintf("%s/%s %s %q", spec.WorkloadIdentity.Namespace, spec.WorkloadIdentity.Name, spec.Provider, spec.Config)
 	if spec.CredentialsBinding != nil {
 		text += " by " + spec.CredentialsBinding.Namespace + "/" + spec.CredentialsBinding.Name
@@ -216,9 +219,14 @@ func TestContextDeliveries(t *testing.T) {
 	ofFoo["shoot--a--foo/cloudprovider"] = n + "/apple aws " + configOf("apple") + " by " + n + "/infra"
 	east.want(t, ofFoo)
 	l.patch(t, "credentialsbinding", "infra", `{"workloadIdentityRef":null,"secretRef":{"name":"static"}}`)
-	without := map[string]string{"shoot--a--foo/workloadidentity-dns-aws-route53": dns}
-	east.want(t, without)
+	ofFoo["shoot--a--foo/cloudprovider"] = `data aws "" by ` + n + "/infra"
+	east.want(t, ofFoo)
+	// A list has neither the data nor the name of its Secret.
+	if got := do(t, l.east, "GET", deliveriesPath, "", ""); strings.Contains(string(got.Body), "static") {
+		t.Errorf("deliveries name the Secret: %s", got.Body)
+	}
 	l.patch(t, "credentialsbinding", "infra", `{"workloadIdentityRef":{"name":"apple"},"secretRef":null}`)
+	ofFoo["shoot--a--foo/cloudprovider"] = n + "/apple aws " + configOf("apple") + " by " + n + "/infra"
 	east.want(t, ofFoo)
 	l.must(t, "", "kubectl", "delete", "credentialsbinding", "infra", "-n", n)
 	ofFoo["shoot--a--foo/cloudprovider"] = "CredentialsBinding " + n + "/infra does not exist"

@@ -174,6 +174,12 @@ func TestDeliveredSecretsAreTheAgents(t *testing.T) {
 		}
 		return errors.New("a token was written in a namespace without the label")
 	})
+	for what, patch := range map[string]string{"another config": `{"data":{"config":"eDogMQo="}}`, "a key for another": `{"data":{"token":null,"key":"eA=="}}`, "string data": `{"stringData":{"key":"x"}}`} {
+		_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, what+" without the label", err, "take data out of them in others")
+	}
+	_, err = his.Patch(t.Context(), "cloudprovider", types.MergePatchType, []byte(`{"data":{"token":null}}`), metav1.PatchOptions{})
+	allowed(t, "taking data out without the label", err)
 	allowed(t, "deletion by the agent without the label", his.Delete(t.Context(), "cloudprovider", metav1.DeleteOptions{}))
 }
 
@@ -191,11 +197,17 @@ func TestDeliverForContextObjects(t *testing.T) {
 	}
 	bind("banana-testing")
 	cluster, folder := "d-"+ours, t.TempDir()
-	garden.must(t, "", "credence", "cluster", "join", cluster, "--identities", ours, "--out", folder)
+	garden.must(t, "", "credence", "cluster", "join", cluster, "--from-contexts", "--out", folder)
 	t.Cleanup(func() {
 		garden.must(t, "", "credence", "cluster", "leave", cluster)
 		garden.must(t, "", "kubectl", "delete", "namespace", identityv1alpha1.WorkloadClusters, "--timeout=5m")
 	})
+	// No namespace is listed. Its agent reads the identities that its objects use by a RoleBinding that an admin makes, as docs/howto/gardener.md has it.
+	agent := fromFile(t, filepath.Join(folder, "agent.kubeconfig"))
+	if err := wantAnswer(do(t, agent, "GET", identitiesPath(ours)+"/banana-testing", "", ""), 403, "cannot get resource"); err != nil {
+		t.Errorf("without the RoleBinding: %v", err)
+	}
+	garden.must(t, "", "kubectl", "create", "rolebinding", "credence:contexts:"+cluster+"-agent", "-n", ours, "--clusterrole=credence:agent:identities", "--serviceaccount="+identityv1alpha1.WorkloadClusters+":"+cluster+"-agent")
 	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
 	there := "shoot--" + ours + "--foo"
 	root := seed.client(t).CoreV1()
@@ -337,7 +349,12 @@ func TestDeliverForContextObjects(t *testing.T) {
 		t.Errorf("%v %s", moved.Annotations, moved.Data["config"])
 	}
 	bind("banana-testing")
-	seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
+	_, last := seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
+
+	stolen := attackSeed(t, garden, agent, cluster, ours, foo)
+
+	t.Log("a static key, and back")
+	followStaticKey(t, garden, seed, agent, ours, there, foo, last.ID)
 
 	t.Log("the end")
 	gone := func(name string) {
@@ -362,5 +379,6 @@ func TestDeliverForContextObjects(t *testing.T) {
 	if _, err := secrets.Get(t.Context(), "theirs", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
+	stolen.leave()
 	garden.must(t, "", "kubectl", "delete", "projects."+landscapeGroup, "p-"+ours)
 }

@@ -45,6 +45,7 @@ func landscapesInstalled(t *testing.T) {
 // alone, as a Seed that cannot be read keeps all agents from tokens.
 func TestContextKindsOfLandscapes(t *testing.T) {
 	landscapesInstalled(t)
+	documentSamples(t)
 	ours := shared.namespace(t)
 	east, west := "east-"+ours, "west-"+ours
 	tokens := rbacv1.PolicyRule{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}}

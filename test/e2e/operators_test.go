@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -43,4 +44,30 @@ func TestDoctorOfOperators(t *testing.T) {
 	shared.must(t, "", "kubectl", "create", "clusterrolebinding", role, "--clusterrole="+role, "--serviceaccount="+namespace+":operator")
 	t.Cleanup(func() { shared.command(t, "", "kubectl", "delete", "clusterrolebinding", role) })
 	doctor(true, unchecked)
+}
+
+// An operator on the list makes pods of all accounts, as Kubernetes' own controllers do; off the list it needs the right as users do.
+func TestOperatorOnAndOffTheList(t *testing.T) {
+	inTurn(t)
+	a := newAccountUse(t, shared, "enforce")
+	operator := "system:serviceaccount:" + a.namespace + ":operator"
+	shared.must(t, "", "kubectl", "create", "serviceaccount", "operator", "-n", a.namespace)
+	shared.bind(t, a.namespace, "edit", user(operator))
+	answered := func(allowed bool) {
+		t.Helper()
+		eventually(t, func() error {
+			code, answer := a.sendAs(t, a.as(t, operator, "system:serviceaccounts"), "POST", "pods", jsonBody, podWith("cart"))
+			if allowed != (code == http.StatusCreated) || !allowed && !strings.Contains(answer, "user "+operator+" may not use service account cart") {
+				return fmt.Errorf("on the list: %v: %d %s", allowed, code, answer)
+			}
+			return nil
+		})
+	}
+	answered(false)
+	list := "e2e-controllers-" + a.namespace
+	shared.must(t, "", "kubectl", "create", "clusterrolebinding", list, "--clusterrole=credence:controllers", "--serviceaccount="+a.namespace+":operator")
+	t.Cleanup(func() { shared.command(t, "", "kubectl", "delete", "clusterrolebinding", list, "--ignore-not-found") })
+	answered(true)
+	shared.must(t, "", "kubectl", "delete", "clusterrolebinding", list)
+	answered(false)
 }

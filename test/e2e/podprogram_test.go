@@ -46,7 +46,7 @@ func podGet(url string) error {
 	if authority, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"); err == nil {
 		roots.AppendCertsFromPEM(authority)
 	}
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	client := http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	answer, err := client.Get(url)
 	if err != nil {
 		return err

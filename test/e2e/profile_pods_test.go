@@ -27,7 +27,11 @@ func TestProfileGuardsAlone(t *testing.T) {
 	if err := registrations.ValidatingWebhookConfigurations().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("accounts without the label", func(t *testing.T) { accountsWithoutTheLabel(t, p) })
 	t.Run("accounts", func(t *testing.T) { newAccountUse(t, p, "enforce").waysAround(t) })
+	if p.evaluations(t) == "" {
+		t.Error("kube-apiserver has no metrics of policies that it evaluates")
+	}
 	p.grantCluster(t, profilesProcess, rbacv1.PolicyRule{APIGroups: []string{"accounts.credence.dev"}, Resources: []string{"serviceaccountprofiles", "serviceaccountprofiles/status"}, Verbs: []string{"patch"}})
 	w := newProfileWriters(t, p)
 	t.Run("profiles", w.attack)

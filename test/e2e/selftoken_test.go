@@ -162,6 +162,9 @@ func TestSelfTokens(t *testing.T) {
 		}
 	}
 	searchFor(t, shared.Dir, request.Status.Token)
+	if deleted := do(t, shared.config(t), "DELETE", identitiesPath(namespace)+"/one?dryRun=All", "", ""); !strings.Contains(deleted.Header.Get("Warning"), "pods get its tokens without a Secret") {
+		t.Errorf("to delete the identity: %d, warning %q", deleted.Code, deleted.Header.Get("Warning"))
+	}
 
 	t.Run("what a request may have", func(t *testing.T) {
 		self := fmt.Sprintf(`{"apiVersion":"v1","kind":"ServiceAccount","name":"web","namespace":%q,"uid":%q}`, namespace, account.UID)

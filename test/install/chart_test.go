@@ -226,6 +226,7 @@ func TestInvalidValues(t *testing.T) {
 		{"images without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "imageCredentials.audience=https://api.example.com"}, "imageCredentials.audience: has no effect"},
 		{"images for any audience", "", []string{"issuer=https://id.example.com", "imageCredentials.audience=*"}, "/imageCredentials/audience"},
 		{"kubelet's folder", "", []string{"issuer=https://id.example.com", "node.enabled=true", "node.kubeletDir=/var/lib/kubelet/"}, "/node/kubeletDir"},
+		{"Ingress to no discovery server", "", []string{"issuer=https://id.example.com", "discovery.enabled=false", "discovery.ingress.enabled=true"}, "which discovery.enabled=false leaves out"},
 		{"nothing", "", []string{"identities.enabled=false", "workloads.enabled=false", "gmsa.enabled=false"}, "nothing is enabled"},
 		{"gMSA off, and its annotations on", "", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.annotations=true"}, "gmsa.annotations: has no effect"},
 		{"gMSA off, and its users checked", "", []string{"issuer=https://id.example.com", "gmsa.enabled=false", "gmsa.requireUser=true"}, "gmsa.requireUser: has no effect"},

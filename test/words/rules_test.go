@@ -77,6 +77,13 @@ var rules = []rule{
 		why:     "a sentence needs its subject",
 		bad:     "It is kept. What is left\nis removed.", good: "What is left? Files that are left are removed.",
 	},
+	{
+		name:    "who",
+		pattern: regexp.MustCompile(`[:;]\s+who [a-z][^,.?!:;]*([.!:;]|$)`), // with a comma it may be a list of questions
+		instead: "a noun: \"a user who …\"",
+		why:     "a sentence needs its subject",
+		bad:     "It is shown by a digest: who reads the pod\nmay not read the object.", good: "It holds the rights: who may read, who may write. One question: who writes?",
+	},
 }
 
 // finding is a place that breaks a rule.
@@ -92,7 +99,7 @@ func check(t text) []finding {
 	var found []finding
 	for _, r := range rules {
 		for _, at := range r.pattern.FindAllStringIndex(t.content, -1) {
-			match := strings.TrimLeft(t.content[at[0]:at[1]], ".:!?)* \t\n")
+			match := strings.TrimLeft(t.content[at[0]:at[1]], ".:;!?)* \t\n")
 			if r.except != nil && r.except.MatchString(match) {
 				continue
 			}

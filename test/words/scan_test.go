@@ -57,8 +57,13 @@ func ofGo(path string, content []byte) []text {
 
 var (
 	codeSpan  = regexp.MustCompile("`[^`]*`")
-	blockMark = regexp.MustCompile(`^\s*([-*|#>]|[0-9]+\.)`)
+	blockMark = regexp.MustCompile(`^\s*(([-*+]|#+|[0-9]+\.)\s|[|>])`)
 )
+
+// plain returns a text without its code spans, in the same lines.
+func plain(text string) string {
+	return codeSpan.ReplaceAllStringFunc(text, func(span string) string { return "x" + strings.Repeat("\n", strings.Count(span, "\n")) })
+}
 
 // ofMarkdown returns the paragraphs, list items, headings and table cells of a document, without its code.
 func ofMarkdown(path string, content []byte) []text {
@@ -73,9 +78,8 @@ func ofMarkdown(path string, content []byte) []text {
 			open = false
 			continue
 		}
-		line = codeSpan.ReplaceAllString(line, "x")
 		if strings.HasPrefix(line, "|") {
-			for _, cell := range strings.Split(line, "|") {
+			for _, cell := range strings.Split(plain(line), "|") {
 				list = append(list, text{path, i + 1, strings.TrimSpace(cell)})
 			}
 			open = false
@@ -87,6 +91,9 @@ func ofMarkdown(path string, content []byte) []text {
 			list = append(list, text{path, i + 1, strings.TrimSpace(strings.TrimPrefix(line, mark))})
 		}
 		open = true
+	}
+	for i := range list {
+		list[i].content = plain(list[i].content)
 	}
 	return list
 }

@@ -26,6 +26,11 @@ func (in CredentialsDataRequest) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in CredentialsDataRequestSpec) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.CredentialsDataRequestSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in CredentialsDataRequestStatus) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.CredentialsDataRequestStatus"
 }

@@ -24,15 +24,16 @@ type ContextDeliverySpec struct {
 	// secret is where it is delivered in the workload cluster. Both of its members are empty if that is not known: then problem has the
 	// cause, and the object may have any of the Secrets that it had before.
 	Secret DeliveredSecret `json:"secret"`
-	// workloadIdentity is the identity whose tokens are delivered, as it is now. Absent if it is not known.
+	// workloadIdentity is the identity whose tokens are delivered, as it is now. Absent if it is not known, or if the binding refers to a
+	// Secret, whose data is delivered then.
 	// +optional
 	WorkloadIdentity *NamespacedReference `json:"workloadIdentity,omitempty"`
-	// credentialsBinding is the binding by which the object refers to the identity. Absent if it refers to it directly.
+	// credentialsBinding is the binding by which the object refers to the identity, or to a Secret. Absent if it refers to an identity directly.
 	// +optional
 	CredentialsBinding *NamespacedReference `json:"credentialsBinding,omitempty"`
 	// contextObject is the object on whose behalf tokens are requested.
 	ContextObject DeliveryContext `json:"contextObject"`
-	// provider is spec.targetSystem.type of the identity.
+	// provider is spec.targetSystem.type of the identity, or provider.type of a binding that refers to a Secret.
 	// +optional
 	Provider string `json:"provider,omitempty"`
 	// config is the content of the Secret's key config: the providerConfig of the identity in YAML. Empty if it has none.

@@ -142,6 +142,42 @@ func TestAccountsAreRefused(t *testing.T) {
 	}
 }
 
+// In the stages of a move, a refusal and a missing decision are only reported: to the audit log, and with Warn to the user as well. Contents
+// are not filled in for a service account without the right.
+func TestRefusalsThatAreOnlyReported(t *testing.T) {
+	noRight := func(c *cluster) { clear(c.allowed) }
+	for name, test := range map[string]struct {
+		change func(*cluster)
+		path   string
+		sent   sent
+		want   string
+	}{
+		"not filled in":  {noRight, webhook.MutatePath, gmsaReview("", windowsPod("webapp1", "")), `may not use GMSACredentialSpec "webapp1"`},
+		"no right":       {noRight, webhook.ValidatePath, gmsaReview("", windowsPod("webapp1", webapp1)), `may not use GMSACredentialSpec "webapp1"`},
+		"other contents": {nil, webhook.ValidatePath, gmsaReview("", windowsPod("webapp1", "{}")), "is not what"},
+		"no decision":    {outage("reviews", errors.New("connection refused")), webhook.ValidatePath, gmsaReview("", windowsPod("webapp1", webapp1)), "connection refused"},
+		"an object":      {nil, webhook.CredentialSpecsPath, sent{resource: "gmsacredentialspecs", object: `{"metadata":{"name":"x"}}`}, "credspec"},
+		"a template":     {func(c *cluster) { c.gmsa.RequireUser = true }, webhook.GMSATemplatesPath, deployment("jane", windowsPod("webapp1", ""), "", true), `user "jane"`},
+	} {
+		for enforcement, warnings := range map[webhook.Enforcement]int{webhook.Warn: 1, webhook.Audit: 0} {
+			t.Run(name+", "+string(enforcement), func(t *testing.T) {
+				c := gmsaCluster()
+				if test.change != nil {
+					test.change(c)
+				}
+				c.gmsa.Enforcement = enforcement
+				response := ask(t, c.handler(), test.path, test.sent)
+				if !response.Allowed || response.Patch != nil || !strings.Contains(response.AuditAnnotations["would-refuse"], test.want) {
+					t.Errorf("%+v, want it admitted, and %q in the audit log", response, test.want)
+				}
+				if len(response.Warnings) != warnings || warnings > 0 && response.Warnings[0] != "would be refused: "+response.AuditAnnotations["would-refuse"] {
+					t.Errorf("warnings %q, want %d", response.Warnings, warnings)
+				}
+			})
+		}
+	}
+}
+
 // Programs find the field of a refusal beside its message, as they do in refusals of the API server.
 func TestRefusalsNameTheirFields(t *testing.T) {
 	response := ask(t, gmsaCluster().handler(), webhook.MutatePath, gmsaReview("", windowsPod("cherry", "", ephemeral(map[string]any{"name": "e", "securityContext": windowsOptions("plum", "")}))))

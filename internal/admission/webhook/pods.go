@@ -13,11 +13,50 @@ type podObject struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
-	Spec corev1.PodSpec `json:"spec"`
+	Spec podSpec `json:"spec"`
 }
 
+// podSpec and podContainer are those of a pod without the fields that no decision reads, and that cost the most to decode.
+type (
+	podSpec struct {
+		corev1.PodSpec `json:",inline"`
+		InitContainers []podContainer `json:"initContainers"`
+		Containers     []podContainer `json:"containers"`
+		Tolerations    unread         `json:"tolerations"`
+	}
+	podContainer struct {
+		corev1.Container `json:",inline"`
+		Command          unread `json:"command"`
+		Args             unread `json:"args"`
+		Ports            unread `json:"ports"`
+		Resources        unread `json:"resources"`
+		LivenessProbe    unread `json:"livenessProbe"`
+		ReadinessProbe   unread `json:"readinessProbe"`
+		StartupProbe     unread `json:"startupProbe"`
+	}
+)
+
+// unread is any JSON value, of which nothing is kept.
+type unread struct{}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (*unread) UnmarshalJSON([]byte) error { return nil }
+
 func (o *podObject) pod() *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: o.Metadata.Annotations}, Spec: o.Spec}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: o.Metadata.Annotations}, Spec: o.Spec.PodSpec}
+	pod.Spec.InitContainers, pod.Spec.Containers = containersOf(o.Spec.InitContainers), containersOf(o.Spec.Containers)
+	return pod
+}
+
+func containersOf(read []podContainer) []corev1.Container {
+	if read == nil {
+		return nil
+	}
+	containers := make([]corev1.Container, len(read))
+	for i := range read {
+		containers[i] = read[i].Container
+	}
+	return containers
 }
 
 // podReviews decides on pods that are created, and on ephemeral containers that are added to one.
@@ -30,7 +69,7 @@ func podReviews(f *podRules) decider[podObject] {
 		switch {
 		case r.Operation == admissionv1.Create && r.SubResource == "":
 		case r.Operation == admissionv1.Update && r.SubResource == "ephemeralcontainers" && r.OldObject != nil:
-			if ephemeral = addedTo(&r.Object.Spec, &r.OldObject.Spec); len(ephemeral) == 0 {
+			if ephemeral = addedTo(&r.Object.Spec.PodSpec, &r.OldObject.Spec.PodSpec); len(ephemeral) == 0 {
 				return answer{}, nil
 			}
 		default:

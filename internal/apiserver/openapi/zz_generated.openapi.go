@@ -21,6 +21,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.CredentialsBinding{}.OpenAPIModelName():                schema_credence_api_authentication_v1alpha1_CredentialsBinding(ref),
 		v1alpha1.CredentialsBindingList{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_CredentialsBindingList(ref),
 		v1alpha1.CredentialsDataRequest{}.OpenAPIModelName():            schema_credence_api_authentication_v1alpha1_CredentialsDataRequest(ref),
+		v1alpha1.CredentialsDataRequestSpec{}.OpenAPIModelName():        schema_credence_api_authentication_v1alpha1_CredentialsDataRequestSpec(ref),
 		v1alpha1.CredentialsDataRequestStatus{}.OpenAPIModelName():      schema_credence_api_authentication_v1alpha1_CredentialsDataRequestStatus(ref),
 		v1alpha1.CredentialsProvider{}.OpenAPIModelName():               schema_credence_api_authentication_v1alpha1_CredentialsProvider(ref),
 		v1alpha1.CredentialsReference{}.OpenAPIModelName():              schema_credence_api_authentication_v1alpha1_CredentialsReference(ref),
@@ -345,6 +346,13 @@ func schema_credence_api_authentication_v1alpha1_CredentialsDataRequest(ref comm
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
 					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec states for which object the data is requested.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.CredentialsDataRequestSpec{}.OpenAPIModelName()),
+						},
+					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
 							Description: "status holds the data in the server's answer; what a client sends here is ignored.",
@@ -356,7 +364,28 @@ func schema_credence_api_authentication_v1alpha1_CredentialsDataRequest(ref comm
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.CredentialsDataRequestStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.CredentialsDataRequestSpec{}.OpenAPIModelName(), v1alpha1.CredentialsDataRequestStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_CredentialsDataRequestSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "CredentialsDataRequestSpec describes the request.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"contextObject": {
+						SchemaProps: spec.SchemaProps{
+							Description: "contextObject is an object of a ContextKind that is on the caller's cluster and refers to the binding. Without it the WorkloadCluster must list the namespace of the binding, and the caller must be allowed to use the binding.",
+							Ref:         ref(v1alpha1.ContextObject{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ContextObject{}.OpenAPIModelName()},
 	}
 }
 
@@ -1133,13 +1162,13 @@ func schema_credence_api_identity_v1alpha1_ContextDeliverySpec(ref common.Refere
 					},
 					"workloadIdentity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "workloadIdentity is the identity whose tokens are delivered, as it is now. Absent if it is not known.",
+							Description: "workloadIdentity is the identity whose tokens are delivered, as it is now. Absent if it is not known, or if the binding refers to a Secret, whose data is delivered then.",
 							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
 						},
 					},
 					"credentialsBinding": {
 						SchemaProps: spec.SchemaProps{
-							Description: "credentialsBinding is the binding by which the object refers to the identity. Absent if it refers to it directly.",
+							Description: "credentialsBinding is the binding by which the object refers to the identity, or to a Secret. Absent if it refers to an identity directly.",
 							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
 						},
 					},
@@ -1152,7 +1181,7 @@ func schema_credence_api_identity_v1alpha1_ContextDeliverySpec(ref common.Refere
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "provider is spec.targetSystem.type of the identity.",
+							Description: "provider is spec.targetSystem.type of the identity, or provider.type of a binding that refers to a Secret.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -32,9 +32,6 @@ var creating = []string{"create", "patch"}
 // guarded are the resources of which nothing is created in a storage that was lost.
 var guarded = []string{"workloadidentities", "credentialsbindings"}
 
-// resumedFor is how long the consent that is stored in a ring counts: a backup keeps it, and must not give it again.
-const resumedFor = 24 * time.Hour
-
 // beginning is whether the server may go on with the keys and the storage that it found. Where an issuer has a past, nothing
 // is made anew without a request.
 type beginning struct {
@@ -130,7 +127,7 @@ func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error 
 		return a.makeFirst(ctx, server, own)
 	case err != nil:
 		return err
-	case consented(ring, time.Now()):
+	case ring.Resumed.Counts(time.Now()):
 		operator := own.operator()
 		operator.View = func(context.Context) (keys.View, error) { return keys.View{}, nil }
 		if _, err := operator.Resume(ctx, ring.Resumed.Cause, false); err != nil {
@@ -144,11 +141,6 @@ func (a assembly) tryBegin(ctx context.Context, server *apiserver.Server) error 
 		return errors.New(why)
 	}
 	return nil
-}
-
-// consented reports whether a ring has a consent that counts: one that is not old, nor from a time to come.
-func consented(ring keys.Ring, now time.Time) bool {
-	return ring.Resumed != nil && now.Sub(ring.Resumed.At).Abs() < resumedFor
 }
 
 // makeFirst makes the first ring if the issuer has no past. The KeyRing comes first: keys beside an empty storage are what a

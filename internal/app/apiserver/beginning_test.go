@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/discovery/publication"
@@ -105,23 +104,5 @@ func TestOldDocumentsDoNotReplaceNewerOnes(t *testing.T) {
 	}
 	if len(got.Revoked) != 1 || got.Revoked[0].ID != stolen.ID {
 		t.Errorf("revoked %v", got.Revoked)
-	}
-}
-
-// A consent in the ring counts for a day: a backup keeps it.
-func TestConsentGrowsOld(t *testing.T) {
-	at := keystoretest.Now()
-	ring, _ := keystoretest.Rings()
-	if consented(ring, at) {
-		t.Error("a ring without a consent has one")
-	}
-	ring.Resumed = &keys.Resuming{At: at, Cause: keys.Cause{By: "jane", Reason: "a backup"}}
-	for age, want := range map[time.Duration]bool{
-		0: true, time.Hour: true, 24*time.Hour - time.Second: true, 24 * time.Hour: false, 365 * 24 * time.Hour: false,
-		-time.Hour: true, -24 * time.Hour: false, // clocks differ
-	} {
-		if got := consented(ring, at.Add(age)); got != want {
-			t.Errorf("a consent of %s ago counts: %t, want %t", age, got, want)
-		}
 	}
 }

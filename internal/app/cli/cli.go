@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"path/filepath"
 	"strings"
 	"time"
@@ -42,6 +43,8 @@ type Options struct {
 	Clock func() time.Time
 	// After calls a function once a time has passed, unless stopped. nil: time.AfterFunc.
 	After func(time.Duration, func()) (stop func() bool)
+	// CompletionTimeout is how long the completion of a word may take. 0: three seconds.
+	CompletionTimeout time.Duration
 }
 
 // New returns the root of the command tree. Further commands may be added to it before Run.
@@ -70,6 +73,7 @@ person must log in first.`,
 	root.SetFlagErrorFunc(flagFailure)
 
 	kube := connection.New()
+	kube.CompletionTimeout = cmp.Or(options.CompletionTimeout, kube.CompletionTimeout)
 	kube.AddFlags(root.PersistentFlags())
 	root.PersistentPreRunE = kube.RefuseWithoutEffect(root.PersistentFlags())
 	command.CompleteFlag(root, "kube-context", kube.CompleteKubeContexts)

@@ -38,13 +38,13 @@ func TestMain(m *testing.M) {
 }
 
 // runScripted is the program as scripts run it: with a clock that stands still, or runs from there or is the real one if they set so. So it notes what is
-// waited for never, however slow the machine is, or at once if they set so.
+// waited for never, however slow the machine is, or at once if they set so. Nor does it give up a completion.
 func runScripted() {
 	now, err := time.Parse(time.RFC3339, scriptNow)
 	if err != nil {
 		panic(err)
 	}
-	options := Options{Program: os.Args[0], Clock: func() time.Time { return now }}
+	options := Options{Program: os.Args[0], Clock: func() time.Time { return now }, CompletionTimeout: 5 * time.Minute}
 	if started := time.Now(); os.Getenv("CLOCK_RUNS") != "" {
 		options.Clock = func() time.Time { return now.Add(time.Since(started)) }
 	}

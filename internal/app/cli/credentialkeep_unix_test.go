@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // shortLived is a cluster that issues tokens which are valid for five seconds, and refuses, or does not answer, while the test wants that.
@@ -90,15 +91,6 @@ func (k *keptToken) whole() string {
 	return string(data)
 }
 
-func (k *keptToken) until(what string, done func() bool) {
-	k.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			k.t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
-
 // Killed at any point, and started again, it leaves one whole token and nothing else; readers never see less.
 func TestKeepIsKilled(t *testing.T) {
 	k := newKeptToken(t)
@@ -106,7 +98,7 @@ func TestKeepIsKilled(t *testing.T) {
 		s := k.start("is written")
 		issued := k.issued.Load()
 		// The first ones are killed as soon as the next token was issued: while it is written.
-		k.until("a new token", func() bool {
+		testkit.Eventually(t, "a new token", func() bool {
 			k.whole()
 			return n > 3 || k.issued.Load() > issued
 		})

@@ -53,7 +53,8 @@ func newKubeletConfig(f *flags) *cobra.Command {
 }
 
 // kubeletConfig is what the kubelet has to know: which images, and the token and the annotation that the program needs. A password is kept for the
-// service account, whose identity it is of, and for the program's cacheDuration.
+// service account, whose identity it is of, and for the program's cacheDuration. One that has the name of a pod is kept for that pod: where a registry
+// takes such passwords, all are, as a program has one kind of cache.
 func kubeletConfig(config registry.Config, audience string, arguments []string) kubeletv1.CredentialProviderConfig {
 	provider := kubeletv1.CredentialProvider{
 		Name:                 program,
@@ -69,6 +70,9 @@ func kubeletConfig(config registry.Config, audience string, arguments []string) 
 	}
 	for _, r := range config.Registries {
 		provider.MatchImages = append(provider.MatchImages, r.Images)
+		if r.OfPods() {
+			provider.TokenAttributes.CacheType = kubeletv1.TokenServiceAccountTokenCacheType
+		}
 	}
 	return kubeletv1.CredentialProviderConfig{
 		TypeMeta:  metav1.TypeMeta{APIVersion: kubeletv1.SchemeGroupVersion.String(), Kind: "CredentialProviderConfig"},

@@ -227,7 +227,7 @@ providers:
   - localhost:5000
   name: credence-image-credentials
   tokenAttributes:
-    cacheType: ServiceAccount
+    cacheType: Token
     requireServiceAccount: true
     requiredServiceAccountAnnotationKeys:
     - identity.credence.dev/image-pull-identity
@@ -235,6 +235,11 @@ providers:
 `, n.registries, n.kubeconfig)
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Error(diff)
+	}
+	// A password that an exchange makes is the account's.
+	n = newNode(t, `registries: [{images: "registry.example.com/team", audiences: [registry], exchange: token-exchange, settings: {endpoint: "https://login.example.com"}}]`)
+	if out, err := n.run(t, "", "kubelet-config", "--audience", "https://api.example.com"); err != nil || !strings.Contains(out, "cacheType: ServiceAccount\n") {
+		t.Errorf("%v, want cacheType: ServiceAccount in\n%s", err, out)
 	}
 	for name, c := range map[string]struct {
 		change    func(*node)

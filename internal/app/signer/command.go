@@ -30,7 +30,7 @@ A process that reaches the socket can have any token signed, and one that reads 
 to belong to the user that this program and kube-apiserver run as. Never give it the folder of keys of
 credence-server apiserver: workload identities have keys and an issuer of their own.`,
 		Example: `  credence-server signer --issuer https://kubernetes.default.svc.cluster.local --keys-dir /var/lib/credence/service-accounts \
-    --socket /run/credence-signer/socket`,
+    --past-file /var/lib/credence-signer/past.json --socket /run/credence-signer/socket`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -41,6 +41,7 @@ credence-server apiserver: workload identities have keys and an issuer of their 
 	flags := command.Flags()
 	flags.StringVar(&config.Issuer, "issuer", "", "the first --service-account-issuer of kube-apiserver: tokens of another issuer are not signed (required)")
 	flags.StringVar(&config.KeysDir, "keys-dir", "", "folder with the ring of keys, of mode 0700; made, with new keys, where it is missing (required)")
+	flags.StringVar(&config.PastFile, "past-file", "", "file outside of --keys-dir, in a folder that exists, in which to keep which keys were published and revoked: with it, an older ring that was put back signs nothing, also after a restart")
 	flags.StringVar(&config.Socket, "socket", "", "absolute path of the unix socket to listen on; its folder has mode 0700, and is made where it is missing (required)")
 	flags.StringVar(&config.Algorithm, "algorithm", string(identity.RS256), "`ALGORITHM` to sign with: RS256, which every relying party verifies, or ES256, which costs a small part of it")
 	addSettings(flags, &config.Settings)

@@ -18,6 +18,7 @@ type Config struct {
 	KeysDir   string // folder with the ring
 	Socket    string // absolute path
 	Algorithm string // empty: RS256
+	PastFile  string // what is known of the ring, outside of KeysDir; empty: this process alone knows it
 
 	// Settings say when keys change. MaxAge is not one to choose: kube-apiserver's documents have the one that the signer reports.
 	Settings keys.Settings
@@ -49,6 +50,8 @@ func (c Config) check() (Config, error) {
 		return c, errors.New("--keys-dir is missing: give a folder for the ring of keys, which is made where it is missing")
 	case c.Socket == "":
 		return c, errors.New("--socket is missing: give the path that kube-apiserver has as --service-account-signing-endpoint")
+	case c.PastFile != "" && pastFile(c.PastFile).in(c.KeysDir):
+		return c, fmt.Errorf("--past-file %s is in --keys-dir, and would be put back together with an older ring: give a file elsewhere", c.PastFile)
 	case !slices.Contains(keys.Algorithms(), identity.Algorithm(c.Algorithm)):
 		return c, fmt.Errorf("--algorithm %.64q is unknown: give one of %q", c.Algorithm, keys.Algorithms())
 	case c.HealthPort < 0 || c.HealthPort > 65535:

@@ -39,11 +39,12 @@ func Run(ctx context.Context, config Config) error {
 	defer release()
 
 	registry := serving.NewRegistry()
-	signer, keeper, err := assemble(config, remembering(store), registry)
+	remembered := remembering(config, store)
+	signer, keeper, err := assemble(config, remembered, registry)
 	if err != nil {
 		return err
 	}
-	if err := makeFirst(ctx, config, store); err != nil {
+	if err := begin(ctx, config, remembered); err != nil {
 		return fmt.Errorf("--keys-dir %s: %w", config.KeysDir, err)
 	}
 	if err := keeper.Follower().Load(ctx); err != nil {
@@ -77,12 +78,36 @@ func Run(ctx context.Context, config Config) error {
 	return nil
 }
 
-// makeFirst makes the first ring where none is stored. Its terms are those of the settings from the start: they are never
-// lowered, and those that stand for nothing known would keep the first keys for longer than any token lives.
-func makeFirst(ctx context.Context, config Config, store keystore.Store) error {
-	if _, _, err := store.Load(ctx); !errors.Is(err, keystore.ErrNotFound) {
+// begin makes the first ring where there are neither keys nor a past. A ring that an operator goes on with becomes the successor of its
+// past.
+func begin(ctx context.Context, config Config, store *keyring.Remembering) error {
+	known, err := store.Past(ctx)
+	if err != nil {
 		return err
 	}
+	ring, _, err := store.Store.Load(ctx)
+	switch {
+	case errors.Is(err, keystore.ErrNotFound) && known.Empty():
+		return makeFirst(ctx, config, store.Store)
+	case errors.Is(err, keystore.ErrNotFound):
+		return errLost
+	case err != nil || !ring.Resumed.Counts(time.Now()):
+		return err
+	}
+	operator := keyring.Operator{
+		Store: store, Clock: clock.RealClock{}, Generate: keys.NewPrivate,
+		View: func(context.Context) (keys.View, error) { return keys.View{Settings: config.Settings}, nil },
+	}
+	if _, err := operator.Resume(ctx, ring.Resumed.Cause, false); err != nil {
+		return err
+	}
+	config.Log.WarnContext(ctx, "the loss of keys was accepted in the key store", "by", ring.Resumed.By, "reason", ring.Resumed.Reason, "at", ring.Resumed.At)
+	return nil
+}
+
+// makeFirst makes the first ring. Its terms are those of the settings from the start: they are never
+// lowered, and those that stand for nothing known would keep the first keys for longer than any token lives.
+func makeFirst(ctx context.Context, config Config, store keystore.Store) error {
 	first, err := keys.Bootstrap(keys.NewPrivate, time.Now())
 	if err != nil {
 		return fmt.Errorf("make the first ring: %w", err)
@@ -97,15 +122,6 @@ func makeFirst(ctx context.Context, config Config, store keystore.Store) error {
 	}
 	config.Log.InfoContext(ctx, "no keys were found, so new ones were made", "keysDir", config.KeysDir)
 	return nil
-}
-
-var errOlder = errors.New("the folder has an older ring of keys than this process has seen, and nothing is signed with it: put the newest one back, or revoke in this one what was revoked, and restart the signer")
-
-// remembering is the folder for as long as this process runs: an older ring that is put back revives no key that was revoked. Nothing is
-// remembered outside.
-func remembering(store keystore.Store) keystore.Store {
-	nothing := func(context.Context) (keys.Past, error) { return keys.Past{}, nil }
-	return &keyring.Remembering{Store: store, Outside: nothing, Superseded: errOlder}
 }
 
 // assemble connects what signs with what keeps the ring: each knows of the other what it decides by.

@@ -370,6 +370,90 @@ func TestOldRingIsNotSignedWith(t *testing.T) {
 	}
 }
 
+// With a past outside of the folder, a signer that was restarted signs neither with an older ring nor with new keys, until that is accepted.
+// Then what was revoked stays so.
+func TestOldRingIsNotSignedWithAfterARestart(t *testing.T) {
+	t.Parallel()
+	config := testConfig(t)
+	config.Settings = keys.Settings{Staleness: 2 * time.Second, PublishPeriod: 2 * time.Second, ClockSkew: time.Second}
+	config.PastFile = filepath.Join(t.TempDir(), "past.json")
+	r := start(t, config)
+	stolen := r.sign(t)
+	old := t.TempDir()
+	copyKeys(t, old, config.KeysDir)
+	operate(t, config, func(o keyring.Operator) keyring.Command {
+		return o.Revoke(keys.Command{Key: stolen, AcceptRefusals: true, Cause: keys.Cause{By: "operator", Reason: "stolen"}})
+	})
+	testkit.Eventually(t, "the revoked key is announced no more", func() bool { return !strings.Contains(kids(r.keys(t)), string(stolen)) })
+	// It was written down before that ring was used.
+	if known, err := pastFile(config.PastFile).read(t.Context()); err != nil || len(known.Revoked) != 1 || known.Revoked[0].ID != stolen || known.Revoked[0].Reason != "stolen" {
+		t.Errorf("known is %+v, %v", known, err)
+	}
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	refused := func(want ...string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience) // a signer that is not refused runs until then
+		defer cancel()
+		err := Run(ctx, config)
+		if err == nil {
+			t.Fatal("it ran")
+		}
+		for _, text := range append(want, "credence keys initialize") {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%q does not have %q", err, text)
+			}
+		}
+	}
+	if err := os.Rename(config.KeysDir, config.KeysDir+"-newest"); err != nil {
+		t.Fatal(err)
+	}
+	refused("there are no keys")
+	if _, err := os.Stat(filepath.Join(config.KeysDir, "ring.json")); !os.IsNotExist(err) {
+		t.Errorf("there is a ring: %v", err)
+	}
+	copyKeys(t, config.KeysDir, old)
+	refused("older ring", "key "+string(stolen)+" was revoked")
+
+	store, err := keystore.OpenDirectory(config.KeysDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring, version, err := store.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring.Resumed = &keys.Resuming{At: time.Now().UTC().Truncate(time.Second), Cause: keys.Cause{By: "operator", Reason: "the newest is lost"}}
+	if err := store.Save(t.Context(), ring, version); err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, config)
+	if kid := again.sign(t); kid == stolen {
+		t.Error("the revoked key signs again")
+	}
+	if strings.Contains(kids(again.keys(t)), string(stolen)) {
+		t.Error("the revoked key is announced again")
+	}
+}
+
+// A past that cannot be read is no past without revocations.
+func TestDamagedPast(t *testing.T) {
+	file := pastFile(filepath.Join(t.TempDir(), "past.json"))
+	if known, err := file.read(t.Context()); err != nil || !known.Empty() {
+		t.Errorf("before the first: %+v, %v", known, err)
+	}
+	for _, text := range []string{"", "{", `{"published":{},"revokedKeys":[]}`, `{"published":{}} {}`} {
+		if err := os.WriteFile(string(file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.read(t.Context()); err == nil || !strings.Contains(err.Error(), "is damaged") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // copyKeys copies the files of a folder of keys, the ring last: keys that it does not name are of no use.
 func copyKeys(t *testing.T, to, from string) {
 	t.Helper()

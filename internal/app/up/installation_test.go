@@ -223,17 +223,12 @@ func (l *laptop) waitEnd(f *foreground) error {
 
 func (l *laptop) eventually(what string, check func() error) {
 	l.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
+	testkit.Wait(l.t, func(context.Context) error {
+		if err := check(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
-		if time.Now().After(deadline) {
-			l.t.Fatalf("waited too long until %s: %v", what, err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return nil
+	})
 }
 
 // processes are those of the installation that run now, its supervisor included.

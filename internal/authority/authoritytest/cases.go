@@ -16,7 +16,8 @@ type Grant struct {
 	Rule      rbacv1.PolicyRule
 }
 
-// Case is a subject that uses an object of a namespace: a user who labels a Secret, or a service account whose pod refers to the object.
+// Case is a subject that uses an object of a namespace: a user who labels a Secret or makes a pod of a service account, or a service account
+// whose pod refers to the object.
 type Case struct {
 	Name string
 	// Account is the name of the service account that is the subject; empty: it is a user.
@@ -34,19 +35,40 @@ func (c Case) Question() authority.Question {
 
 // Cases are the cases of two namespaces. Each has a subject and an object of its own, whose name has the prefix.
 func Cases(namespace, other, prefix string) []Case {
-	identity, spec := authority.WorkloadIdentities, authority.GMSACredentialSpecs
+	identity, binding, spec, serviceAccount := authority.WorkloadIdentities, authority.CredentialsBindings, authority.GMSACredentialSpecs, authority.ServiceAccounts
 	everyone := group("system:authenticated")
 	return []Case{
-		user(namespace, prefix+"u-nothing", false),
-		user(namespace, prefix+"u-by-name", true, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)) }),
-		user(namespace, prefix+"u-by-group", true, func(c Case) Grant { return c.grant(group(c.Subject.Groups[0])) }),
-		user(namespace, prefix+"u-as-everyone", true, func(c Case) Grant { return c.grant(everyone) }),
-		user(namespace, prefix+"u-all-objects", true, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(identity, "", "use") }),
-		user(namespace, prefix+"u-as-account", false, func(c Case) Grant { return c.grant(account(namespace, c.Subject.Name)) }),
-		user(namespace, prefix+"u-other-object", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(identity, "another", "use") }),
-		user(namespace, prefix+"u-other-kind", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(spec, c.Object.Name, "use") }),
-		user(namespace, prefix+"u-other-verb", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(identity, c.Object.Name, "get") }),
-		user(namespace, prefix+"u-elsewhere", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).in(other) }),
+		user(identity, namespace, prefix+"u-nothing", false),
+		user(identity, namespace, prefix+"u-by-name", true, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)) }),
+		user(identity, namespace, prefix+"u-by-group", true, func(c Case) Grant { return c.grant(group(c.Subject.Groups[0])) }),
+		user(identity, namespace, prefix+"u-as-everyone", true, func(c Case) Grant { return c.grant(everyone) }),
+		user(identity, namespace, prefix+"u-all-objects", true, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(identity, "", "use") }),
+		user(identity, namespace, prefix+"u-as-account", false, func(c Case) Grant { return c.grant(account(namespace, c.Subject.Name)) }),
+		user(identity, namespace, prefix+"u-other-object", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(identity, "another", "use") }),
+		user(identity, namespace, prefix+"u-other-kind", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(spec, c.Object.Name, "use") }),
+		user(identity, namespace, prefix+"u-binding", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(binding, c.Object.Name, "use") }),
+		user(identity, namespace, prefix+"u-other-verb", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(identity, c.Object.Name, "get") }),
+		user(identity, namespace, prefix+"u-elsewhere", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).in(other) }),
+
+		user(binding, namespace, prefix+"b-nothing", false),
+		user(binding, namespace, prefix+"b-by-name", true, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)) }),
+		user(binding, namespace, prefix+"b-by-group", true, func(c Case) Grant { return c.grant(group(c.Subject.Groups[0])) }),
+		user(binding, namespace, prefix+"b-all-objects", true, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(binding, "", "use") }),
+		user(binding, namespace, prefix+"b-other-object", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(binding, "another", "use") }),
+		user(binding, namespace, prefix+"b-identity", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(identity, c.Object.Name, "use") }),
+		user(binding, namespace, prefix+"b-other-verb", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(binding, c.Object.Name, "get") }),
+		user(binding, namespace, prefix+"b-elsewhere", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).in(other) }),
+
+		user(serviceAccount, namespace, prefix+"s-nothing", false),
+		user(serviceAccount, namespace, prefix+"s-by-name", true, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)) }),
+		user(serviceAccount, namespace, prefix+"s-by-group", true, func(c Case) Grant { return c.grant(group(c.Subject.Groups[0])) }),
+		user(serviceAccount, namespace, prefix+"s-all-objects", true, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(serviceAccount, "", "use") }),
+		user(serviceAccount, namespace, prefix+"s-other-object", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(serviceAccount, "another", "use") }),
+		user(serviceAccount, namespace, prefix+"s-other-kind", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).of(identity, c.Object.Name, "use") }),
+		user(serviceAccount, namespace, prefix+"s-other-verb", false, func(c Case) Grant {
+			return c.grant(rbacUser(c.Subject.Name)).of(serviceAccount, c.Object.Name, "impersonate")
+		}),
+		user(serviceAccount, namespace, prefix+"s-elsewhere", false, func(c Case) Grant { return c.grant(rbacUser(c.Subject.Name)).in(other) }),
 
 		pod(namespace, prefix+"a-nothing", false),
 		pod(namespace, prefix+"a-by-name", true, func(c Case) Grant { return c.grant(account(namespace, c.Account)) }),
@@ -65,11 +87,11 @@ func Cases(namespace, other, prefix string) []Case {
 	}
 }
 
-// user is the case of a user who labels a Secret.
-func user(namespace, name string, allowed bool, grants ...func(Case) Grant) Case {
+// user is the case of a user who labels a Secret, or makes a pod of a service account.
+func user(kind authority.Kind, namespace, name string, allowed bool, grants ...func(Case) Grant) Case {
 	return Case{
 		Name: name, Subject: authority.Subject{Name: name, Groups: []string{name + "-group", "system:authenticated"}},
-		Object: authority.Object{Kind: authority.WorkloadIdentities, Namespace: namespace, Name: name}, Allowed: allowed,
+		Object: authority.Object{Kind: kind, Namespace: namespace, Name: name}, Allowed: allowed,
 	}.with(grants)
 }
 

@@ -18,6 +18,9 @@ import (
 	"github.com/credence-id/credence/internal/credential/oidc/settings"
 )
 
+// patience bounds what may hang, and is no measure of speed.
+const patience = 5 * time.Minute
+
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // terminal is a person in front of the client. Their browser runs beside the login, as a real one does.
@@ -91,7 +94,7 @@ var secrets = regexp.MustCompile(`(code|access|refresh|device|cookie)-[0-9]{6}|e
 
 func obtain(t *testing.T, s *oidc.Source, person credential.Terminal, state json.RawMessage, interactive bool) got {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	return obtainIn(ctx, t, s, person, state, interactive)
 }

@@ -201,7 +201,8 @@ func TestAProviderThatHangs(t *testing.T) {
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler) // an empty answer could reach the client before its connection is closed
 	}})
-	out := obtainIn(ctx, t, s, &terminal{}, g.state, true)
+	impatient := newSource(t, p, func(c *oidc.Config) { c.Wait = func(context.Context, time.Duration) error { return nil } })
+	out := obtainIn(ctx, t, impatient, &terminal{}, g.state, true)
 	wantError(t, out.err, "outage", "context canceled")
 }
 

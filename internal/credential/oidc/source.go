@@ -94,7 +94,7 @@ func parseState(raw json.RawMessage) state {
 // refresh gets new tokens for a refresh token (RFC 6749 section 6). A new refresh token is kept before anything else can fail.
 func (p *session) refresh(ctx context.Context, kept state, keep func(json.RawMessage) error) (credential.Credential, json.RawMessage, error) {
 	none := credential.Credential{}
-	redeeming, done := outlasting(ctx, refreshGrace)
+	redeeming, done := outlasting(ctx, refreshGrace, p.Wait)
 	defer done()
 	a, err := p.redeem(redeeming, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
 	var refused *refusal

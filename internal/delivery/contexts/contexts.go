@@ -20,6 +20,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/workload"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
 // Deliveries are what the identity cluster wants delivered in this cluster. They must not be changed.
@@ -130,7 +131,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	if a.step != nothing {
-		c.Log.InfoContext(ctx, "a Secret follows its context object", "secret", f.key.String(), "delivery", a.delivery.Name, "identity", identityOf(a.delivery).String(), "created", a.step == create)
+		c.Log.InfoContext(ctx, "a Secret follows its context object", "secret", f.key.String(), "delivery", a.delivery.Name, "source", sourceOf(a.delivery).String(), "created", a.step == create)
 	}
 	c.Ledger.Change(f.key, func(e *Entry) { *e = Entry{State: a.state} })
 	return reconcile.Result{}, nil
@@ -203,7 +204,11 @@ func (c *Controller) taken(ctx context.Context, key types.NamespacedName, d *ide
 	} else if err != nil || Marked(&found) {
 		return reconcile.Result{RequeueAfter: cacheLag}, nil
 	}
-	c.report(key, action{state: NotOwn, message: notOwn(key), delivery: d})
+	if ofData(d) {
+		c.Ledger.Forget(key) // other software may deliver static credentials
+	} else {
+		c.report(key, action{state: NotOwn, message: notOwn(key), delivery: d})
+	}
 	return reconcile.Result{RequeueAfter: foreignLook}, nil
 }
 
@@ -226,11 +231,7 @@ func (c *Controller) report(key types.NamespacedName, a action) {
 	}
 }
 
-func identityOf(d *identityv1alpha1.ContextDelivery) types.NamespacedName {
-	return types.NamespacedName{Namespace: d.Spec.WorkloadIdentity.Namespace, Name: d.Spec.WorkloadIdentity.Name}
-}
-
-// Grant is whether a Secret whose context is an object of the identity cluster may have a token.
+// Grant is whether a Secret whose context is an object of the identity cluster may have a token, or the data of a binding.
 type Grant struct {
 	// Wait reports whether this is not known yet, or the Secret is about to be changed or removed.
 	Wait bool
@@ -265,11 +266,18 @@ func (c *Controller) Grant(ctx context.Context, secret *corev1.Secret) (Grant, e
 		if binding := d.Spec.CredentialsBinding; binding != nil {
 			grant.Binding = types.NamespacedName{Namespace: binding.Namespace, Name: binding.Name}
 		}
-		if d.Spec.WorkloadIdentity == nil {
-			return grant, nil // a problem: the identity cluster decides whether the object still uses the identity of before
-		}
 		named := types.NamespacedName{Namespace: secret.Annotations[v1alpha1.AnnotationNamespace], Name: secret.Annotations[v1alpha1.AnnotationName]}
-		return Grant{Wait: named != identityOf(d), Binding: grant.Binding}, nil
+		binding, bound := secret.Annotations[v1alpha1.AnnotationBinding]
+		if bound {
+			named.Name = binding
+		}
+		if d.Spec.WorkloadIdentity == nil && !ofData(d) || d.Spec.Problem != "" && bound {
+			return grant, nil // a problem: the identity cluster decides whether the object still uses what the Secret names
+		}
+		grant.Wait = bound != ofData(d) || named != sourceOf(d)
+		return grant, nil
 	}
-	return Grant{Wait: true}, nil
+	// Static credentials do not expire: the identity cluster decides about those that are there also while the place of the object's is not known.
+	_, copied := tokensecret.CopiedInto(secret)
+	return Grant{Wait: !copied || !c.Deliveries.Unplaced(ObjectOf(secret))}, nil
 }

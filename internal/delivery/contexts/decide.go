@@ -74,6 +74,9 @@ type action struct {
 func decide(f facts) action {
 	d, own := chosen(f), f.secret != nil && Marked(f.secret)
 	refuse := func(state State, message string) action {
+		if quiet := state == NotOwn || state == NotEnabled; quiet && !own && ofData(d) {
+			return action{step: forget} // other software may deliver static credentials
+		}
 		return action{step: report, state: state, message: message, delivery: d}
 	}
 	switch {
@@ -93,7 +96,7 @@ func decide(f facts) action {
 		return action{step: nothing} // made again once it has gone
 	case d.Spec.Problem != "":
 		return refuse(Problem, "nothing is delivered into Secret "+f.key.String()+": "+d.Spec.Problem)
-	case d.Spec.WorkloadIdentity == nil || strings.HasPrefix(f.key.Name, tokensecret.NamePrefix):
+	case d.Spec.WorkloadIdentity == nil && !ofData(d) || strings.HasPrefix(f.key.Name, tokensecret.NamePrefix):
 		return refuse(Problem, fmt.Sprintf("nothing is delivered into Secret %s: its name begins with %s, which is kept for service accounts, or the identity is not known", f.key, tokensecret.NamePrefix))
 	case rights.Reserved(f.key.Namespace):
 		return refuse(NotEnabled, fmt.Sprintf("Secret %s is not made: nothing is delivered in the namespace %s, whatever its labels", f.key, f.key.Namespace))

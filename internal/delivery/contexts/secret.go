@@ -29,7 +29,7 @@ func newSecret(d *identityv1alpha1.ContextDelivery) *corev1.Secret {
 }
 
 // changed returns what a Secret of ours becomes by a delivery. The config of a Secret that has a token stays until it gets its next one: both
-// belong together, and are replaced by one write.
+// belong together, and are replaced by one write. One that has static credentials gets none before these are gone.
 func changed(have *corev1.Secret, d *identityv1alpha1.ContextDelivery) *corev1.Secret {
 	secret := have.DeepCopy()
 	annotate(secret, d)
@@ -37,7 +37,7 @@ func changed(have *corev1.Secret, d *identityv1alpha1.ContextDelivery) *corev1.S
 		secret.Annotations[v1alpha1.AnnotationContextRenewal] = d.Spec.Renewal
 		secret.Annotations[v1alpha1.AnnotationOperation] = v1alpha1.OperationRenewToken
 	}
-	if len(secret.Data[v1alpha1.SecretToken]) == 0 {
+	if _, copied := tokensecret.CopiedInto(secret); len(secret.Data[v1alpha1.SecretToken]) == 0 && !copied {
 		configure(secret, d)
 	}
 	return secret
@@ -46,10 +46,27 @@ func changed(have *corev1.Secret, d *identityv1alpha1.ContextDelivery) *corev1.S
 // annotate has a Secret name what a delivery names.
 func annotate(secret *corev1.Secret, d *identityv1alpha1.ContextDelivery) {
 	secret.Annotations[v1alpha1.AnnotationContextDelivery] = d.Name
-	secret.Annotations[v1alpha1.AnnotationNamespace] = d.Spec.WorkloadIdentity.Namespace
-	secret.Annotations[v1alpha1.AnnotationName] = d.Spec.WorkloadIdentity.Name
 	secret.Annotations[v1alpha1.AnnotationContextObject] = contextOf(d)
-	delete(secret.Annotations, v1alpha1.AnnotationBinding)
+	named, other := v1alpha1.AnnotationName, v1alpha1.AnnotationBinding
+	if ofData(d) {
+		named, other = other, named
+	}
+	secret.Annotations[v1alpha1.AnnotationNamespace], secret.Annotations[named] = sourceOf(d).Namespace, sourceOf(d).Name
+	delete(secret.Annotations, other)
+}
+
+// ofData reports whether a delivery is of the data of a binding, and not of tokens.
+func ofData(d *identityv1alpha1.ContextDelivery) bool {
+	return d.Spec.Problem == "" && d.Spec.WorkloadIdentity == nil && d.Spec.CredentialsBinding != nil
+}
+
+// sourceOf is the identity of a delivery, or the binding of one of data.
+func sourceOf(d *identityv1alpha1.ContextDelivery) types.NamespacedName {
+	from := d.Spec.WorkloadIdentity
+	if from == nil {
+		from = d.Spec.CredentialsBinding
+	}
+	return types.NamespacedName{Namespace: from.Namespace, Name: from.Name}
 }
 
 func configure(secret *corev1.Secret, d *identityv1alpha1.ContextDelivery) {

@@ -30,7 +30,7 @@ func (s *state) outlived() bool {
 	switch {
 	case !present:
 		return false
-	case s.invalid != nil, held.Binding != s.request.Binding:
+	case s.secret.DeletionTimestamp != nil, s.invalid != nil, held.Binding != s.request.Binding, s.grant.value.Denied != "":
 		return true
 	case s.binding.err != nil:
 		return answered(s.binding.err)
@@ -49,7 +49,7 @@ func strip(s *state) action {
 	return action{step: wait, after: CacheLag} // the cache shows the write in a moment, which queues it again
 }
 
-// copyData is what is done about a Secret whose binding refers to a Secret.
+// copyData is what is done about a Secret whose binding refers to a Secret, or that is to have the data of one for its context object.
 func copyData(s *state) action {
 	failed := func(c failures.Cause, reason, message string) action {
 		return action{stand, failures.Failure{Cause: c, Reason: reason, Message: message}, s.nextCopy()}

@@ -119,6 +119,8 @@ func next(s *state) action {
 		return fail(retry, failures.NotOwn, "SecretNotOwned", "no tokens are written: "+s.grant.value.Denied)
 	case s.grant.value.Wait:
 		return action{step: wait} // looked at again once that is over
+	case s.ofObject() && s.request.Binding.Name != "":
+		return copyData(s)
 	case s.request.Binding.Name != "" && !s.binding.known:
 		return action{step: readBinding}
 	case s.binding.err != nil:

@@ -110,7 +110,7 @@ type Controller struct {
 
 // New returns a Controller.
 func New(needs Needs) *Controller {
-	return &Controller{Needs: needs, sources: sources{data: needs.Data, clock: needs.Clock, last: map[types.NamespacedName]*source{}}}
+	return &Controller{Needs: needs, sources: sources{data: needs.Data, clock: needs.Clock, last: map[origin]*source{}}}
 }
 
 // CacheLag is after how long a Secret is looked at again that the cache does not show as it was written.
@@ -126,7 +126,8 @@ func (r *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		return reconcile.Result{}, err
 	}
-	if !tokensecret.Labelled(&secret) || secret.DeletionTimestamp != nil {
+	// A finalizer may keep a Secret for long after its deletion: it loses static credentials before it is forgotten.
+	if _, copied := tokensecret.CopiedInto(&secret); !tokensecret.Labelled(&secret) || secret.DeletionTimestamp != nil && !copied {
 		r.forget(request.NamespacedName)
 		return reconcile.Result{}, nil
 	}
@@ -190,7 +191,7 @@ func (r *Controller) advance(ctx context.Context, s *state) action {
 		case writeToken:
 			s.written = found(r.write(ctx, s))
 		case readData:
-			from := r.sources.of(ctx, s.binding.value)
+			from := r.sources.of(ctx, s.origin(), s.binding.value)
 			s.data = found(from, from.err)
 		case writeData:
 			s.copied = found(true, r.copyInto(ctx, s))

@@ -9,39 +9,53 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/failures"
 )
 
-// Data requests the data of the Secret to which the CredentialsBinding with a uid refers. Its errors are those of the API.
+// Data requests the data of the Secret to which the CredentialsBinding with a uid refers; an empty one is that of no precondition. The object is
+// nil, or the one that refers to the binding. Its errors are those of the API.
 type Data interface {
-	Data(ctx context.Context, binding types.NamespacedName, uid types.UID) (map[string][]byte, error)
+	Data(ctx context.Context, binding types.NamespacedName, uid types.UID, object *v1alpha1.ContextObject) (map[string][]byte, error)
 }
 
 const (
-	// copyEvery is how often the data of a binding is requested, however many Secrets name the binding.
+	// copyEvery is how often the data of an origin is requested, however many Secrets have it.
 	copyEvery = 5 * time.Second
 	// confirmAfter is after how long a denial is repeated before it counts: a kube-apiserver that has just started denies what it has not
 	// read the roles of.
 	confirmAfter = 2 * time.Second
 	// unansweredFor is for how long a request without an answer is not repeated.
 	unansweredFor = 15 * time.Second
-	// unusedFor is for how long the data of a binding is kept that no Secret needs.
+	// unusedFor is for how long the data of an origin is kept that no Secret needs.
 	unusedFor = time.Minute
 )
 
-// sources have the last answer for each binding, which all its Secrets share.
+// origin is what data is requested of: a binding, for a context object or for none.
+type origin struct {
+	binding types.NamespacedName
+	object  v1alpha1.ContextObject
+}
+
+func (s *state) origin() origin {
+	from := origin{binding: s.request.Binding}
+	if s.request.Context != nil {
+		from.object = *s.request.Context
+	}
+	return from
+}
+
+// sources have the last answer for each origin, which all its Secrets share.
 type sources struct {
 	data  Data
 	clock clock.PassiveClock
 
 	mu   sync.Mutex
-	last map[types.NamespacedName]*source
+	last map[origin]*source
 }
 
-// source is a binding, and the answer about it. Requests hold mu.
+// source is the answer about an origin. Requests hold mu.
 type source struct {
 	used time.Time // guarded by that of sources
 
@@ -60,13 +74,12 @@ type copied struct {
 	until time.Time // when it is requested again
 }
 
-// of returns the data of the Secret to which a binding refers.
-func (s *sources) of(ctx context.Context, binding *v1alpha1.CredentialsBinding) copied {
-	key := client.ObjectKeyFromObject(binding)
+// of returns the data of the Secret to which a binding refers. An agent that requests it for an object does not read the binding, which is nil then.
+func (s *sources) of(ctx context.Context, key origin, binding *v1alpha1.CredentialsBinding) copied {
 	from := s.source(key)
 	from.mu.Lock()
 	defer from.mu.Unlock()
-	if from.uid != binding.UID || from.ref != *binding.SecretRef {
+	if binding != nil && (from.uid != binding.UID || from.ref != *binding.SecretRef) {
 		from.uid, from.ref, from.denied, from.answer = binding.UID, *binding.SecretRef, false, copied{}
 	}
 	if now := s.clock.Now(); !now.Before(from.answer.until) {
@@ -76,13 +89,13 @@ func (s *sources) of(ctx context.Context, binding *v1alpha1.CredentialsBinding) 
 	return from.answer
 }
 
-func (s *sources) source(key types.NamespacedName) *source {
+func (s *sources) source(key origin) *source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	from, known := s.last[key]
 	if !known {
-		maps.DeleteFunc(s.last, func(_ types.NamespacedName, other *source) bool { return now.Sub(other.used) > unusedFor })
+		maps.DeleteFunc(s.last, func(_ origin, other *source) bool { return now.Sub(other.used) > unusedFor })
 		from = &source{}
 		s.last[key] = from
 	}
@@ -91,8 +104,12 @@ func (s *sources) source(key types.NamespacedName) *source {
 }
 
 // request makes one request.
-func (from *source) request(ctx context.Context, data Data, key types.NamespacedName) copied {
-	got, err := data.Data(ctx, key, from.uid)
+func (from *source) request(ctx context.Context, data Data, key origin) copied {
+	var object *v1alpha1.ContextObject
+	if key.object != (v1alpha1.ContextObject{}) {
+		object = &key.object
+	}
+	got, err := data.Data(ctx, key.binding, from.uid, object)
 	for _, reserved := range []string{v1alpha1.SecretToken, v1alpha1.SecretConfig} {
 		if _, taken := got[reserved]; taken && err == nil {
 			return copied{err: errors.New("the answer has the key " + reserved + ", which is kept for tokens"), lost: true}

@@ -168,3 +168,9 @@ type Resuming struct {
 	At time.Time
 	Cause
 }
+
+// resumedFor is how long a consent counts: a backup keeps it, and must not give it again.
+const resumedFor = 24 * time.Hour
+
+// Counts reports whether there is a consent that is neither old nor from a time to come.
+func (r *Resuming) Counts(now time.Time) bool { return r != nil && now.Sub(r.At).Abs() < resumedFor }

@@ -164,3 +164,20 @@ func TestOldestRevocationsAreForgotten(t *testing.T) {
 		t.Errorf("resumed: %v; lacks %q", err, resumed.Ring.Lacks(past))
 	}
 }
+
+// A consent in a ring counts for a day: a backup keeps it.
+func TestConsentGrowsOld(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	if (*Resuming)(nil).Counts(at) {
+		t.Error("a ring without a consent has one")
+	}
+	given := &Resuming{At: at, Cause: Cause{By: "jane", Reason: "a backup"}}
+	for age, want := range map[time.Duration]bool{
+		0: true, time.Hour: true, 24*time.Hour - time.Second: true, 24 * time.Hour: false, 365 * 24 * time.Hour: false,
+		-time.Hour: true, -24 * time.Hour: false, // clocks differ
+	} {
+		if got := given.Counts(at.Add(age)); got != want {
+			t.Errorf("a consent of %s ago counts: %t, want %t", age, got, want)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,8 +22,11 @@ import (
 const (
 	// largestMessage is that of kubelets.
 	largestMessage = 16 << 20
-	// stopLimit is for calls in flight. Streams of events never end.
-	stopLimit = 5 * time.Second
+	// quietLimit is for calls in flight when the guard is to end, while which it serves on: a pull of an image takes a while, and the kubelet would
+	// show it as failed. systemd kills after a minute and a half.
+	quietLimit = time.Minute
+	// stopLimit is for those that have come in since. A kubelet waits 5 s for an answer to a new connection, and then for the next guard.
+	stopLimit = 3 * time.Second
 )
 
 // reconnecting is as soon as a kubelet does it.
@@ -39,6 +41,9 @@ type Guard struct {
 	decisions  map[string]decision
 	// answers are decisions about what the runtime answers.
 	answers map[string]decision
+	calls   calls
+	// ending is closed once streams that never end are to.
+	ending chan struct{}
 }
 
 // decision returns the message that goes on, or the status with which the call is refused.
@@ -51,7 +56,10 @@ func New(config Config, socket string) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the container runtime: %w", err)
 	}
-	g := &Guard{Config: config, runtime: connection, images: runtime.NewImageServiceClient(connection), containers: runtime.NewRuntimeServiceClient(connection)}
+	g := &Guard{
+		Config: config, runtime: connection, images: runtime.NewImageServiceClient(connection), containers: runtime.NewRuntimeServiceClient(connection),
+		calls: newCalls(), ending: make(chan struct{}),
+	}
 	g.decisions = map[string]decision{
 		runtime.RuntimeService_RunPodSandbox_FullMethodName:   decided(g.runPodSandbox),
 		runtime.RuntimeService_CreateContainer_FullMethodName: decided(g.createContainer),
@@ -84,42 +92,52 @@ func decided[M any, P interface {
 	}
 }
 
-// Serve answers the kubelet until ctx is done, and then what is in flight. The listener is closed, and so is the connection to the runtime.
+// Serve answers the kubelet until ctx is done, and then until no call is in flight, or for quietLimit. The listener is closed, and so is the
+// connection to the runtime.
 func (g *Guard) Serve(ctx context.Context, listener net.Listener) error {
 	server := grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.UnknownServiceHandler(g.handle), grpc.MaxRecvMsgSize(largestMessage))
+	held := &accepting{Listener: listener}
 	stopped := make(chan error, 1)
-	go func() { stopped <- server.Serve(listener) }()
+	go func() { stopped <- server.Serve(held) }()
 	defer func() { _ = g.runtime.Close() }()
 	select {
 	case err := <-stopped:
 		return fmt.Errorf("serve the container runtime on %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
+	g.calls.wait(time.After(quietLimit))
+	closed := listener.Close()
+	if err := <-stopped; closed != nil || !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("stop serving the container runtime on %s: %w", listener.Addr(), errors.Join(closed, err))
+	}
+	held.unread.Wait()
+	close(g.ending)
 	deadline := time.AfterFunc(stopLimit, server.Stop)
 	defer deadline.Stop()
 	server.GracefulStop()
-	// It has not begun to serve if it is stopped at once.
-	if err := <-stopped; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return fmt.Errorf("stop serving the container runtime on %s: %w", listener.Addr(), err)
-	}
 	return nil
 }
 
-// handle has each call of the kubelet. Methods that later versions add pass through, too.
+// handle has each call of the kubelet. Methods that the guard does not know have the answer of a runtime that is older, without which kubelets do.
 func (g *Guard) handle(_ any, kubelet grpc.ServerStream) error {
 	method, found := grpc.MethodFromServerStream(kubelet)
 	if !found {
 		return status.Error(codes.Internal, "the call has no method")
 	}
-	// The version before has the same calls, which would pass undecided. Kubelets do not use it.
-	if strings.HasPrefix(method, "/runtime.v1alpha2.") {
-		return status.Error(codes.Unimplemented, "credence-node guard has version v1 of the CRI alone")
+	_, passes := passing[method]
+	decide := g.decisions[method]
+	if !passes && decide == nil {
+		return status.Errorf(codes.Unimplemented, "credence-node guard does not know %s, and passes on what it knows alone: a later version may know it", method)
+	}
+	if !endless[method] {
+		g.calls.begin()
+		defer g.calls.end()
 	}
 	ctx := kubelet.Context()
 	if received, found := metadata.FromIncomingContext(ctx); found {
 		ctx = metadata.NewOutgoingContext(ctx, received)
 	}
-	if decide, finish := g.decisions[method], g.answers[method]; decide != nil || finish != nil {
+	if finish := g.answers[method]; decide != nil || finish != nil {
 		return g.one(ctx, method, kubelet, decide, finish)
 	}
 	return g.pass(ctx, method, kubelet)
@@ -154,8 +172,17 @@ func (g *Guard) one(ctx context.Context, method string, kubelet grpc.ServerStrea
 
 // pass has any other call: messages go in both directions as they come.
 func (g *Guard) pass(ctx context.Context, method string, kubelet grpc.ServerStream) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if endless[method] {
+		go func() {
+			select {
+			case <-g.ending:
+				cancel(errEnding)
+			case <-ctx.Done():
+			}
+		}()
+	}
 	answers, err := g.runtime.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method, grpc.ForceCodecV2(codec{}))
 	if err != nil {
 		return err
@@ -186,6 +213,9 @@ func (g *Guard) pass(ctx context.Context, method string, kubelet grpc.ServerStre
 			kubelet.SetTrailer(answers.Trailer())
 			if errors.Is(err, io.EOF) {
 				return nil
+			}
+			if errors.Is(context.Cause(ctx), errEnding) {
+				return errEnding
 			}
 			return err
 		}

@@ -135,7 +135,7 @@ func (t Template) tighten(m *runtime.LinuxContainerSecurityContext, node cri.Nod
 		has.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
 	}
 	changes, weaker := profile.Tighter(has, wants)
-	made, err := cri.LinuxContainer(&corev1.PodSpec{}, cri.Container{Effective: changes}, node)
+	made, err := cri.LinuxContainer(changes, node)
 	if err != nil {
 		return nil, err
 	}

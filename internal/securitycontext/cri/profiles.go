@@ -5,18 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// seccompProfile is the pod's, or else the node's default.
+// seccompProfile is unconfined if it is not set.
 func seccompProfile(asked *corev1.SeccompProfile, node Node) (*runtime.SecurityProfile, error) {
 	if asked == nil {
-		if node.SeccompDefault {
-			return &runtime.SecurityProfile{ProfileType: runtime.SecurityProfile_RuntimeDefault}, nil
-		}
 		return &runtime.SecurityProfile{ProfileType: runtime.SecurityProfile_Unconfined}, nil
 	}
 	switch asked.Type {
@@ -53,11 +49,11 @@ func appArmorProfile(asked *corev1.AppArmorProfile) (*runtime.SecurityProfile, e
 }
 
 // maskedPaths are hidden from a container, as they reveal or change state of the host, unless it sets procMount to Unmasked.
-func maskedPaths(mount *corev1.ProcMountType, node Node) []string {
+func maskedPaths(mount *corev1.ProcMountType) []string {
 	if mount != nil && *mount == corev1.UnmaskedProcMount {
 		return nil
 	}
-	return slices.Concat([]string{
+	return []string{
 		"/proc/acpi",
 		"/proc/asound",
 		"/proc/interrupts",
@@ -70,7 +66,7 @@ func maskedPaths(mount *corev1.ProcMountType, node Node) []string {
 		"/proc/timer_stats",
 		"/sys/devices/virtual/powercap",
 		"/sys/firmware",
-	}, node.MaskedPaths)
+	}
 }
 
 // readonlyPaths are read-only for a container, unless it sets procMount to Unmasked.

@@ -58,7 +58,7 @@ func capabilityNames(lists ...[]string) []corev1.Capability {
 
 // procMount is Default where all paths are hidden that every node hides.
 func procMount(m *runtime.LinuxContainerSecurityContext) corev1.ProcMountType {
-	if lacks(m.GetMaskedPaths(), maskedPaths(nil, Node{})) || lacks(m.GetReadonlyPaths(), readonlyPaths(nil)) {
+	if lacks(m.GetMaskedPaths(), maskedPaths(nil)) || lacks(m.GetReadonlyPaths(), readonlyPaths(nil)) {
 		return corev1.UnmaskedProcMount
 	}
 	return corev1.DefaultProcMount

@@ -16,7 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/securitycontext/cri"
 )
 
-var seccompNode = cri.Node{SeccompFolder: "/var/lib/kubelet/seccomp", MaskedPaths: []string{"/sys/devices/system/cpu/cpu0/thermal_throttle"}}
+var seccompNode = cri.Node{SeccompFolder: "/var/lib/kubelet/seccomp"}
 
 // The context of a message is read back, so that the same message can be made of it.
 func TestMessagesAreReadBack(t *testing.T) {
@@ -40,8 +40,8 @@ func TestMessagesAreReadBack(t *testing.T) {
 			AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault},
 		},
 	} {
-		message := container(t, c, cri.ImageUser{UID: new(int64(7))}, seccompNode)
-		again := container(t, cri.LinuxContext(message, seccompNode), cri.ImageUser{}, seccompNode)
+		message := container(t, c, seccompNode)
+		again := container(t, cri.LinuxContext(message, seccompNode), seccompNode)
 		if message.GetApparmor() == nil { // which is the default of the runtime
 			again.Apparmor = nil
 		}
@@ -92,7 +92,7 @@ func TestEachFieldIsSet(t *testing.T) {
 	weak := func() *runtime.LinuxContainerSecurityContext {
 		return &runtime.LinuxContainerSecurityContext{Privileged: true, RunAsUsername: "root", SupplementalGroups: []int64{7}}
 	}
-	from := container(t, strict, cri.ImageUser{}, cri.Node{})
+	from := container(t, strict, cri.Node{})
 	fields := 0
 	for _, o := range profile.Orders() {
 		if o.Of != "container" || o.Field == "runAsNonRoot" {
@@ -121,7 +121,7 @@ func TestEachFieldIsSet(t *testing.T) {
 
 // Paths of the node that a kubelet hides stay hidden, and a node without AppArmor can start a container that is no longer free of it.
 func TestWhatFieldsKeep(t *testing.T) {
-	from := container(t, &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}}, cri.ImageUser{}, cri.Node{})
+	from := container(t, &corev1.SecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}}, cri.Node{})
 	into := &runtime.LinuxContainerSecurityContext{MaskedPaths: []string{"/of/the/node"}, Apparmor: &runtime.SecurityProfile{ProfileType: runtime.SecurityProfile_Unconfined}, ApparmorProfile: "unconfined"}
 	cri.SetLinux(into, from, "procMount")
 	cri.SetLinux(into, from, "appArmorProfile")

@@ -10,15 +10,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The metadata of an object; context: root, name, and maybe labels and annotations. */}}
+{{/* The metadata of an object; context: root, name, and maybe namespace, labels and annotations. */}}
 {{- define "credence.metadata" -}}
 name: {{ .name }}
-namespace: {{ .root.Release.Namespace }}
+namespace: {{ .namespace | default .root.Release.Namespace }}
 labels:
-  {{- include "credence.labels" .root | nindent 2 }}
-  {{- with .labels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- toYaml (merge (dict) (.labels | default dict) (include "credence.labels" .root | fromYaml)) | nindent 2 }}
 {{- with merge (dict) (.annotations | default dict) .root.Values.annotations }}
 annotations:
   {{- toYaml . | nindent 2 }}
@@ -205,6 +202,7 @@ controller:
   - --key-publish-period={{ $v.keys.publishPeriod }}
   {{- toYaml $keys | nindent 2 }}
 {{- end }}
+{{- if $v.discovery.enabled }}
 discovery:
   program: credence-discovery
   ports: {https: 7445, health: 7446}
@@ -217,6 +215,7 @@ discovery:
   - --issuer={{ $v.issuer }}
   - --documents-configmap={{ $documents }}
   - --documents-cache=/data/documents
+{{- end }}
 {{- end }}
 {{- if $v.workloads.enabled }}
 agent:
@@ -301,7 +300,7 @@ certificates:
   - --health-port=7451
   {{- $served := list }}
   {{- if $v.identities.enabled }}
-  {{- $served = concat $served (list "credence-apiserver" "credence-discovery") (ternary (list "credence-controller") list (empty $v.keys.signerSocket)) }}
+  {{- $served = concat $served (list "credence-apiserver") (ternary (list "credence-discovery") list $v.discovery.enabled) (ternary (list "credence-controller") list (empty $v.keys.signerSocket)) }}
   {{- end }}
   {{- if $v.workloads.enabled }}
   {{- $served = concat $served (list "credence-agent" "credence-binder" "credence-profiles") }}
@@ -353,6 +352,9 @@ certificates:
 {{- end }}
 {{- if not (or $v.identities.enabled $v.workloads.enabled $v.gmsa.enabled) }}
 {{- fail "nothing is enabled: set one of identities.enabled, workloads.enabled and gmsa.enabled" }}
+{{- end }}
+{{- if and (or $v.discovery.ingress.enabled $v.discovery.httpRoute.enabled) (not $v.discovery.enabled) }}
+{{- fail "discovery.ingress, discovery.httpRoute: lead to the discovery server, which discovery.enabled=false leaves out" }}
 {{- end }}
 {{- if and $v.discovery.httpRoute.enabled (not $v.discovery.httpRoute.parentRefs) }}
 {{- fail "discovery.httpRoute.parentRefs: missing: the Gateways that the route is for" }}

@@ -87,7 +87,7 @@ func identity(name, role string) *authentication.WorkloadIdentity {
 }
 
 func binding(name, to string) *authentication.CredentialsBinding {
-	b := &authentication.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "fruit", Name: name, ResourceVersion: "1"}}
+	b := &authentication.CredentialsBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "fruit", Name: name, ResourceVersion: "1"}, Provider: authentication.CredentialsProvider{Type: "aws"}}
 	if to == "" {
 		b.SecretRef = &authentication.CredentialsReference{Namespace: "fruit", Name: "static"}
 	} else {
@@ -150,6 +150,9 @@ func code(err error) int32 {
 func line(spec v1alpha1.ContextDeliverySpec) string {
 	if spec.Problem != "" {
 		return spec.Secret.Name + "!" + spec.Problem + spec.Config + spec.Provider
+	}
+	if spec.WorkloadIdentity == nil {
+		return spec.Secret.Name + "=data of " + spec.CredentialsBinding.Name + " for " + spec.Provider + spec.Config
 	}
 	return spec.Secret.Name + "=" + spec.WorkloadIdentity.Name + " " + strings.TrimSpace(spec.Config)
 }
@@ -217,7 +220,10 @@ func TestDeliveriesFollow(t *testing.T) {
 	w.want(t, "east", "cloudprovider=kiwi role: z, dns=kiwi role: z")
 	w.want(t, "west", "dns=kiwi role: z")
 	w.bindings.Modify(binding("infra", ""))
-	w.want(t, "east", "dns=kiwi role: z")
+	w.want(t, "east", "cloudprovider=data of infra for aws, dns=kiwi role: z")
+	w.index.Follow(source, "two are at odds")
+	w.want(t, "east", "cloudprovider!two are at odds, dns!two are at odds")
+	w.index.Follow(source, "")
 	w.bindings.Delete(binding("infra", ""))
 	w.want(t, "east", "cloudprovider!CredentialsBinding fruit/infra does not exist, dns=kiwi role: z")
 	w.identities.Delete(identity("kiwi", "z"))
@@ -338,6 +344,14 @@ func TestCallers(t *testing.T) {
 	listed.Spec.Identities = v1alpha1.WorkloadClusterIdentities{Namespaces: []string{"fruit"}}
 	w.set(func() { w.clusters["east"] = listed })
 	w.want(t, "east", "dns=kiwi role: k")
+
+	// So it is with the data of a binding.
+	w.bindings.Add(binding("static", ""))
+	w.index.Set(source, placed("foo", east, "cloudprovider=by:static"))
+	w.want(t, "east", "cloudprovider=data of static for aws")
+	w.set(func() { w.clusters["east"] = narrow })
+	w.want(t, "east", "cloudprovider!WorkloadCluster east may not have data of bindings of the namespace fruit: set spec.identities.fromContexts, or add it to spec.identities.namespaces")
+	w.set(func() { w.clusters["east"] = listed })
 
 	// An object without a namespace widens nothing.
 	global := placed("banana", []string{"east"}, "dns=kiwi")

@@ -97,8 +97,11 @@ func (c claim) compare(other claim) int {
 // identityNow is the part of an identity that is delivered.
 type identityNow struct{ provider, config, fault string }
 
-// bindingNow is what a binding refers to: an identity, or if that is empty, a Secret.
-type bindingNow struct{ identity types.NamespacedName }
+// bindingNow is what a binding refers to: an identity, or if that is empty, a Secret of credentials for a provider.
+type bindingNow struct {
+	identity types.NamespacedName
+	provider string
+}
 
 // NewIndex returns an empty Index, whose resource versions begin at a time: no two processes have the same.
 func NewIndex(started time.Time) *Index {
@@ -386,9 +389,6 @@ func (i *Index) publish(key objectKey, e *entry) {
 	next := map[place]*v1alpha1.ContextDelivery{}
 	for _, each := range e.object.Deliveries {
 		made := i.make(key, e, each)
-		if made == nil {
-			continue
-		}
 		for _, cluster := range e.object.Clusters {
 			own := made
 			if keeper := i.keeper(key, secretAt{cluster, each.Secret}); keeper != "" && made.Spec.Problem == "" {
@@ -409,7 +409,7 @@ func (i *Index) publish(key objectKey, e *entry) {
 	e.current = next
 }
 
-// make returns a delivery of an object; nil for a binding to a Secret.
+// make returns a delivery of an object. Of a binding to a Secret it has the provider alone: the data is requested, and never in a list.
 func (i *Index) make(key objectKey, e *entry, each contextkind.Delivery) *v1alpha1.ContextDelivery {
 	object := e.object
 	made := &v1alpha1.ContextDelivery{
@@ -429,7 +429,10 @@ func (i *Index) make(key objectKey, e *entry, each contextkind.Delivery) *v1alph
 			spoil(made, cmp.Or(fault, fmt.Sprintf("CredentialsBinding %s does not exist", to)))
 			return made
 		case binding.identity.Name == "":
-			return nil
+			if spec.Provider = binding.provider; fault != "" {
+				spoil(made, fault)
+			}
+			return made
 		}
 		to = binding.identity
 	}

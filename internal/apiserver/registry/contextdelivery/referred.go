@@ -47,7 +47,9 @@ func followIdentities(storage storagewatch.Storage, index *Index) (*referred, er
 
 func followBindings(storage storagewatch.Storage, index *Index) (*referred, error) {
 	return newReferred("credentialsbindings", storage, &v1alpha1.CredentialsBinding{}, func(read any, kept *referent) {
-		if to := read.(*v1alpha1.CredentialsBinding).WorkloadIdentityRef; to != nil {
+		binding := read.(*v1alpha1.CredentialsBinding)
+		kept.binding.provider = binding.Provider.Type
+		if to := binding.WorkloadIdentityRef; to != nil {
 			kept.binding.identity = types.NamespacedName{Namespace: to.Namespace, Name: to.Name}
 		}
 	}, func(name types.NamespacedName, now *referent) {

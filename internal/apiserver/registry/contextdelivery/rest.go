@@ -210,19 +210,22 @@ func (r *REST) missing() string {
 	return r.index.missing()
 }
 
-// seen returns a delivery as a cluster sees it: for an identity that it may not have, only the problem. It is a copy, as an encoder may
-// write to it.
+// seen returns a delivery as a cluster sees it: for an identity, or a binding to a Secret, that it may not have, only the problem. It is a copy,
+// as an encoder may write to it.
 func seen(cluster *clusters.Cluster, d *v1alpha1.ContextDelivery) *v1alpha1.ContextDelivery {
 	own := *d
-	identities, identity := cluster.Spec.Identities, d.Spec.WorkloadIdentity
-	if d.Spec.Problem != "" || identity == nil || slices.Contains(identities.Namespaces, identity.Namespace) {
+	identities, of, what := cluster.Spec.Identities, d.Spec.WorkloadIdentity, "identities"
+	if of == nil {
+		of, what = d.Spec.CredentialsBinding, "data of bindings"
+	}
+	if d.Spec.Problem != "" || of == nil || slices.Contains(identities.Namespaces, of.Namespace) {
 		return &own
 	}
 	switch {
 	case !identities.FromContexts:
-		spoil(&own, fmt.Sprintf("WorkloadCluster %s may not have identities of the namespace %s: set spec.identities.fromContexts, or add it to spec.identities.namespaces", cluster.Name, identity.Namespace))
+		spoil(&own, fmt.Sprintf("WorkloadCluster %s may not have %s of the namespace %s: set spec.identities.fromContexts, or add it to spec.identities.namespaces", cluster.Name, what, of.Namespace))
 	case d.Spec.ContextObject.Namespace == "":
-		spoil(&own, fmt.Sprintf("WorkloadCluster %s may not have identities of the namespace %s by an object without a namespace: add it to spec.identities.namespaces", cluster.Name, identity.Namespace))
+		spoil(&own, fmt.Sprintf("WorkloadCluster %s may not have %s of the namespace %s by an object without a namespace: add it to spec.identities.namespaces", cluster.Name, what, of.Namespace))
 	}
 	return &own
 }

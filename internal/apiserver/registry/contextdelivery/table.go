@@ -11,7 +11,7 @@ var table = stored.Table[*v1alpha1.ContextDelivery]{
 	Columns: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "A digest of the Secret and of the object."},
 		{Name: "Secret", Type: "string", Description: "Namespace and name of the Secret in the workload cluster."},
-		{Name: "Identity", Type: "string", Description: "Namespace and name of the WorkloadIdentity."},
+		{Name: "Identity", Type: "string", Description: "Namespace and name of the WorkloadIdentity, or of the CredentialsBinding whose data is delivered."},
 		{Name: "For", Type: "string", Description: "The object that needs the Secret."},
 		{Name: "Problem", Type: "string", Description: "Why it cannot be delivered."},
 		{Name: "Age", Type: "string", Description: "Time since the object was created."},
@@ -23,6 +23,8 @@ var table = stored.Table[*v1alpha1.ContextDelivery]{
 		}
 		if to := d.Spec.WorkloadIdentity; to != nil {
 			identity = to.Namespace + "/" + to.Name
+		} else if by := d.Spec.CredentialsBinding; by != nil && d.Spec.Problem == "" {
+			identity = "data of " + by.Namespace + "/" + by.Name
 		}
 		return []any{name, secret, identity, titleOf(d.Spec.ContextObject), d.Spec.Problem, age}
 	},

@@ -1,5 +1,5 @@
-// Package credentialsdata serves credentialsbindings/data. In goes a request of the agent of a workload cluster, out comes the data of the
-// Secret to which the binding refers, if the Secret consents. It reads this one Secret with the server's own right, and neither keeps nor
+// Package credentialsdata serves credentialsbindings/data. In goes a request of the agent of a workload cluster, which may name a context object
+// that refers to the binding, out comes the data of the Secret to which the binding refers, if the Secret consents. It reads this one Secret with the server's own right, and neither keeps nor
 // logs data.
 package credentialsdata
 
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -22,16 +23,25 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
+	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/apiserver/registry/rights"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // Annotations of the audit event of data that was given. They have names, and nothing of the data.
 const (
 	AuditSecret  = "data." + v1alpha1.GroupName + "/secret"
 	AuditCluster = "data." + v1alpha1.GroupName + "/cluster"
+	AuditContext = "data." + v1alpha1.GroupName + "/context"
 )
+
+// Objects finds the kinds of objects that ContextKinds make contexts: nil for a kind that no ContextKind has. Its errors are API errors.
+type Objects interface {
+	Kind(apiVersion, kind string) (*contexts.Kind, error)
+}
 
 // Config is what the endpoint needs; every field is required.
 type Config struct {
@@ -39,6 +49,7 @@ type Config struct {
 	Bindings   rest.Getter
 	Clusters   clusters.Users
 	Sightings  *clusters.Sightings
+	Objects    Objects
 	Authorizer authorizer.UnconditionalAuthorizer
 	// Secrets reads with the server's own rights, which an admin gives namespace by namespace.
 	Secrets corev1client.SecretsGetter
@@ -87,7 +98,7 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 			return nil, err
 		}
 	}
-	cluster, err := r.agentsCluster(ctx, types.NamespacedName{Namespace: answer.Namespace, Name: name})
+	cluster, err := r.agentsCluster(ctx, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -98,34 +109,79 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 	r.Sightings.Saw(cluster, "")
 	if options == nil || len(options.DryRun) == 0 {
 		audit.AddAuditAnnotations(ctx, AuditSecret, secret.Namespace+"/"+secret.Name+"/"+string(secret.UID), AuditCluster, cluster.Name+"/"+string(cluster.UID))
+		if object := answer.Spec.ContextObject; object != nil {
+			audit.AddAuditAnnotation(ctx, AuditContext, tokensecret.FormatContext(*object))
+		}
 		answer.Status.Data = secret.Data
 	}
 	return answer, nil
 }
 
-// agentsCluster returns the workload cluster of the caller, which lists the namespace of the binding. The caller must be allowed to use the
-// binding. All of this comes before the binding is read: without these rights a caller does not learn what exists.
-func (r *REST) agentsCluster(ctx context.Context, binding types.NamespacedName) (*clusters.Cluster, error) {
+// agentsCluster returns the workload cluster of the caller, which may have the data: by the context object that the request names, or
+// by its list of namespaces. This comes before the binding is read: without these rights a caller does not learn what exists.
+func (r *REST) agentsCluster(ctx context.Context, of *v1alpha1.CredentialsDataRequest) (*clusters.Cluster, error) {
 	caller, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewUnauthorized("data is given to authenticated callers only")
 	}
 	cluster, err := r.Clusters.Of(caller.GetName())
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case cluster == nil || clusters.OfWebhook(caller.GetName()):
-		return nil, refused(binding.Name, "data is given to agents of workload clusters alone, and no WorkloadCluster lists user %q as one", caller.GetName())
-	case !slices.Contains(cluster.Spec.Identities.Namespaces, binding.Namespace):
-		return nil, refused(binding.Name, "spec.identities.namespaces of the WorkloadCluster of user %q does not list the namespace %s", caller.GetName(), binding.Namespace)
+	}
+	if cluster == nil || clusters.OfWebhook(caller.GetName()) {
+		return nil, refused(of.Name, "data is given to agents of workload clusters alone, and no WorkloadCluster lists user %q as one", caller.GetName())
+	}
+	binding := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
+	if object := of.Spec.ContextObject; object != nil {
+		if local, err := r.checkReference(cluster, binding, object); local || err != nil {
+			return cluster, err
+		}
+	}
+	return cluster, r.checkListed(ctx, caller, cluster, binding)
+}
+
+// checkListed is 403 unless a cluster lists the namespace of a binding, and its agent may use the binding.
+func (r *REST) checkListed(ctx context.Context, caller user.Info, cluster *clusters.Cluster, binding types.NamespacedName) error {
+	if !slices.Contains(cluster.Spec.Identities.Namespaces, binding.Namespace) {
+		return refused(binding.Name, "spec.identities.namespaces of the WorkloadCluster of user %q does not list the namespace %s", caller.GetName(), binding.Namespace)
 	}
 	object := authority.Object{Kind: authority.CredentialsBindings, Namespace: binding.Namespace, Name: binding.Name}
 	if allowed, err := rights.Granted(ctx, r.Authorizer, caller, "use", object); err != nil {
-		return nil, err
+		return err
 	} else if !allowed {
-		return nil, refused(binding.Name, "user %q cannot use resource %q in API group %q in the namespace %q: grant it the verb use", caller.GetName(), object.Resource, object.Group, binding.Namespace)
+		return refused(binding.Name, "user %q cannot use resource %q in API group %q in the namespace %q: grant it the verb use", caller.GetName(), object.Resource, object.Group, binding.Namespace)
 	}
-	return cluster, nil
+	return nil
+}
+
+// checkReference is an error unless a context object is on a cluster, and refers to a binding. It reports whether that suffices: a binding of its own
+// namespace, by an object that has one. Users who write other references need no right to what these name, and an agent may write some itself.
+// An agent learns nothing of the objects of other clusters, not even whether they exist.
+func (r *REST) checkReference(cluster *clusters.Cluster, binding types.NamespacedName, object *v1alpha1.ContextObject) (local bool, err error) {
+	kind, err := r.Objects.Kind(object.APIVersion, object.Kind)
+	if err != nil {
+		return false, err
+	}
+	if kind == nil {
+		return false, refused(binding.Name, "no ContextKind has objects of apiVersion %q and kind %q", wording.Abbreviate(object.APIVersion), wording.Abbreviate(object.Kind))
+	}
+	found, err := kind.Find(object.Namespace, object.Name)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && !found.On(cluster.Name):
+		return false, refused(binding.Name, "the context object is not on WorkloadCluster %s, or does not exist", cluster.Name)
+	case err != nil:
+		return false, err
+	case found.UID != object.UID:
+		return false, refused(binding.Name, "the context object has another uid than the request names: perhaps it was deleted and created again")
+	case !slices.Contains(found.Bindings(), binding):
+		return false, refused(binding.Name, "the context object does not refer to the binding")
+	}
+	local = slices.Contains(found.Local().Bindings(), binding)
+	identities := cluster.Spec.Identities
+	if local && !identities.FromContexts && !slices.Contains(identities.Namespaces, binding.Namespace) {
+		return false, refused(binding.Name, "WorkloadCluster %s may not have data of bindings of the namespace %s: set spec.identities.fromContexts, or add it to spec.identities.namespaces", cluster.Name, binding.Namespace)
+	}
+	return local, nil
 }
 
 // secret returns the Secret to which the binding of a request refers now, by the storage, and which consents.

@@ -36,6 +36,8 @@ type scene struct {
 	mayUse    bool
 	unread    bool // the WorkloadClusters
 	listed    []string
+	narrow    bool // without fromContexts
+	objects   Objects
 	binding   *v1alpha1.CredentialsBinding
 	secret    *corev1.Secret
 	failure   error // of reading the Secret
@@ -67,7 +69,7 @@ func (s *scene) Of(name string) (*clusters.Cluster, error) {
 	case name != prefix+"east-agent" && name != prefix+"east-webhook":
 		return nil, nil
 	}
-	return &clusters.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "u3"}, Spec: identityv1alpha1.WorkloadClusterSpec{Identities: identityv1alpha1.WorkloadClusterIdentities{Namespaces: s.listed, FromContexts: true}}}, nil
+	return &clusters.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "u3"}, Spec: identityv1alpha1.WorkloadClusterSpec{Identities: identityv1alpha1.WorkloadClusterIdentities{Namespaces: s.listed, FromContexts: !s.narrow}}}, nil
 }
 
 // Get implements rest.Getter.
@@ -102,7 +104,7 @@ func (s *scene) create(t *testing.T) (map[string][]byte, error) {
 		}
 		return true, s.secret, nil
 	})
-	endpoint := NewREST(Config{Bindings: s, Clusters: s, Authorizer: s, Secrets: client.CoreV1()})
+	endpoint := NewREST(Config{Bindings: s, Clusters: s, Objects: s.objects, Authorizer: s, Secrets: client.CoreV1()})
 	ctx := request.WithUser(request.WithNamespace(t.Context(), s.namespace), &user.DefaultInfo{Name: s.caller, Groups: []string{"system:serviceaccounts:workload-clusters"}})
 	admit := func(_ context.Context, obj runtime.Object) error {
 		if len(obj.(*v1alpha1.CredentialsDataRequest).Status.Data) > 0 {

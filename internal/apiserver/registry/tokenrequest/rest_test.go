@@ -90,6 +90,8 @@ type counter struct {
 	issued  int
 	signed  int
 	refused []string
+	// toPods has the expiry of the last token that a pod got for itself, by the uid of the identity.
+	toPods map[types.UID]time.Time
 }
 
 func (c *counter) Issued(identity.Algorithm)                { c.issued++ }
@@ -115,7 +117,7 @@ func newREST(t testing.TB, reviews reviews, ring func() keys.Ring) (*REST, *coun
 		t.Fatal(err)
 	}
 	client := fake.NewClientset(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "account", UID: "uid-of-account"}})
-	c := &counter{}
+	c := &counter{toPods: map[types.UID]time.Time{}}
 	return NewREST(Config{
 		Identities: identities{}, Bindings: bindings{}, Clock: clock.RealClock{}, Tokens: tokens, Issuer: testIssuer, Lifetimes: lifetimes,
 		Authorizer: reviews, Clusters: noClusters{}, Contexts: []ContextKind{ServiceAccounts(client.CoreV1(), noUsernames{})}, Objects: noObjects{}, Recorder: c,

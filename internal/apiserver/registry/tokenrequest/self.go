@@ -3,6 +3,7 @@ package tokenrequest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
@@ -26,6 +27,8 @@ type SelfREST struct {
 	accounts ContextKind
 	pods     corev1client.PodsGetter
 	inFlight *inFlight
+	// issued is given the uid of an identity, and the expiry of each token that a pod gets.
+	issued func(identity types.UID, expiry time.Time)
 }
 
 var (
@@ -34,9 +37,10 @@ var (
 	_ rest.SubresourceObjectMetaPreserver = &SelfREST{}
 )
 
-// NewSelfREST returns the endpoint for the accounts and pods of a cluster; it issues as tokens does.
-func NewSelfREST(tokens *REST, accounts ContextKind, pods corev1client.PodsGetter) *SelfREST {
-	return &SelfREST{REST: tokens, accounts: accounts, pods: pods, inFlight: newInFlight(maxInFlight, "requests of pods of the namespace %s for tokens of their own")}
+// NewSelfREST returns the endpoint for the accounts and pods of a cluster; it issues as tokens does, and calls issued for each token.
+func NewSelfREST(tokens *REST, accounts ContextKind, pods corev1client.PodsGetter, issued func(identity types.UID, expiry time.Time)) *SelfREST {
+	inFlight := newInFlight(maxInFlight, "requests of pods of the namespace %s for tokens of their own")
+	return &SelfREST{REST: tokens, accounts: accounts, pods: pods, inFlight: inFlight, issued: issued}
 }
 
 // Create checks the request and issues the token, or with dryRun only checks it.
@@ -93,7 +97,13 @@ func (r *SelfREST) create(ctx context.Context, name string, obj runtime.Object, 
 	account.Context.Pod = &caller.pod
 	// The pod may use the identity, so it may see its target system.
 	tr.Status.TargetSystem = &wi.Spec.TargetSystem
-	return r.issue(ctx, tr, wi, nil, account.Context, isDryRun(options))
+	if tr, err = r.issue(ctx, tr, wi, nil, account.Context, isDryRun(options)); err != nil {
+		return nil, err
+	}
+	if !isDryRun(options) {
+		r.issued(wi.UID, tr.Status.ExpirationTimestamp.Time)
+	}
+	return tr, nil
 }
 
 // validateSelf returns all faults of the request as one 422.

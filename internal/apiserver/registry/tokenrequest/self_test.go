@@ -101,7 +101,7 @@ func (w *selfWorld) serve(t *testing.T) (*SelfREST, *counter) {
 			return true, nil, apierrors.NewForbidden(corev1.Resource(resource), "x", errors.New("no right"))
 		})
 	}
-	return NewSelfREST(rest, ServiceAccounts(client.CoreV1(), w.username), client.CoreV1()), recorder
+	return NewSelfREST(rest, ServiceAccounts(client.CoreV1(), w.username), client.CoreV1(), func(uid types.UID, expiry time.Time) { recorder.toPods[uid] = expiry }), recorder
 }
 
 func (w *selfWorld) ask(t *testing.T) context.Context {
@@ -131,8 +131,12 @@ func TestSelfToken(t *testing.T) {
 	if system := tr.Status.TargetSystem; system == nil || system.Type != "aws" {
 		t.Errorf("the answer has the target system %+v", system)
 	}
-	if recorder.issued != 1 || recorder.signed != 1 || len(recorder.refused) != 0 {
+	if recorder.issued != 1 || recorder.signed != 1 || len(recorder.refused) != 0 || len(recorder.toPods) != 1 || !recorder.toPods["uid-of-one"].Equal(tr.Status.ExpirationTimestamp.Time) {
 		t.Errorf("recorded %+v", recorder)
+	}
+	self, recorder := w.serve(t)
+	if _, err := self.Create(w.ask(t), "one", w.request, nil, &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); err != nil || len(recorder.toPods) != 0 {
+		t.Errorf("a dry run: %v, recorded %+v", err, recorder)
 	}
 }
 
@@ -224,7 +228,7 @@ func TestSelfTokenRefusals(t *testing.T) {
 		if test.code == http.StatusServiceUnavailable && !strings.HasPrefix(test.text, "the ") && status.Status().Details.RetryAfterSeconds == 0 {
 			t.Errorf("%s: %v names no time to retry", name, err)
 		}
-		if recorder.issued+recorder.signed != 0 || len(recorder.refused) != 1 {
+		if recorder.issued+recorder.signed+len(recorder.toPods) != 0 || len(recorder.refused) != 1 {
 			t.Errorf("%s: recorded %+v", name, recorder)
 		}
 	}

@@ -78,7 +78,7 @@ func (r *REST) checkForeign(ctx context.Context, writer user.Info, name string, 
 	for _, subject := range users {
 		object := authority.Object{Kind: authority.Kind{Resource: "users"}, Name: subject}
 		if namespace, account, err := serviceaccount.SplitUsername(subject); err == nil {
-			object = authority.Object{Kind: authority.Kind{Resource: "serviceaccounts"}, Namespace: namespace, Name: account}
+			object = authority.Object{Kind: authority.ServiceAccounts, Namespace: namespace, Name: account}
 		}
 		if allowed, err := rights.Granted(ctx, r.authorizer, writer, "impersonate", object); err != nil {
 			return err

@@ -32,6 +32,7 @@ type REST struct {
 	clock      clock.PassiveClock
 	authorizer authorizer.UnconditionalAuthorizer
 	uids       *identityuid.Store
+	podTokens  *podTokens
 	// taken is set once the uids of all identities are stored.
 	taken atomic.Bool
 }
@@ -57,7 +58,7 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer i
 	if err != nil {
 		return nil, err
 	}
-	r := &REST{Store: store, clock: clock.RealClock{}, authorizer: authorizer, uids: uids}
+	r := &REST{Store: store, clock: clock.RealClock{}, authorizer: authorizer, uids: uids, podTokens: newPodTokens(maxPodTokens)}
 	store.BeginCreate = r.adopt
 	marks := *store
 	marks.UpdateStrategy = marksStrategy{s}
@@ -106,7 +107,8 @@ func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjec
 func (r *REST) warning(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		wi := obj.(*v1alpha1.WorkloadIdentity)
-		for _, text := range []string{inUse(wi, r.clock.Now()), stays(wi)} {
+		now := r.clock.Now()
+		for _, text := range []string{inUse(wi, now), r.podTokens.inUse(wi, now), stays(wi)} {
 			if text != "" {
 				warning.AddWarning(ctx, "", text)
 			}

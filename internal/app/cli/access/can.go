@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/trust"
 	"github.com/credence-id/credence/internal/wording"
@@ -137,19 +138,19 @@ func (c *can) find(ctx context.Context, f *facts, subject rbacv1.Subject) (*canA
 
 // review has the cluster decide. About the caller it knows the groups, and needs no right.
 func (c *can) review(ctx context.Context, f *facts, answer *canAnswer) (authorizationv1.SubjectAccessReviewStatus, error) {
-	attributes := authorizationv1.ResourceAttributes{Namespace: f.account.Namespace, Verb: "use", Resource: "serviceaccounts", Name: f.account.Name}
+	subject := authority.Subject{Groups: answer.Groups}
+	if answer.Subject.Kind != rbacv1.GroupKind {
+		subject.Name = access.UserName(answer.Subject)
+	}
+	spec := authority.Use(subject, authority.ServiceAccounts, f.account.Namespace, f.account.Name).Spec()
 	if answer.Subject.Kind != rbacv1.GroupKind && len(c.groups) == 0 {
 		var self authenticationv1.SelfSubjectReview
 		self.APIVersion, self.Kind = "authentication.k8s.io/v1", "SelfSubjectReview"
 		err := f.api.Create(ctx, cluster.Place{API: "/apis/authentication.k8s.io/v1", Resource: "selfsubjectreviews"}, self, &self)
-		if err == nil && self.Status.UserInfo.Username == access.UserName(answer.Subject) {
+		if err == nil && self.Status.UserInfo.Username == subject.Name {
 			answer.Groups = self.Status.UserInfo.Groups
-			return f.api.ReviewSelf(ctx, attributes)
+			return f.api.ReviewSelf(ctx, *spec.ResourceAttributes)
 		}
-	}
-	spec := authorizationv1.SubjectAccessReviewSpec{Groups: answer.Groups, ResourceAttributes: &attributes}
-	if answer.Subject.Kind != rbacv1.GroupKind {
-		spec.User = access.UserName(answer.Subject)
 	}
 	return f.api.ReviewLocal(ctx, spec)
 }

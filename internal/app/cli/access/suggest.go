@@ -31,7 +31,7 @@ func newSuggest(terminal *screen.Terminal) *cobra.Command {
 		Long: `Print the Roles and RoleBindings of users who used service accounts without the right
 to, from the audit log of an API server: of namespaces with the label
 identity.credence.dev/account-use=audit or warn. kubectl apply takes them. Read them
-first: who has used an account need not be one who should.
+first: a user who has used an account need not be one who should.
 
 The accounts with the fewest users come first. Each RoleBinding is for the users of this
 log, and has a name of its own for them: applying what another log gives takes no right

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/tokensecret"
@@ -154,7 +154,7 @@ func read(ctx context.Context, api *cluster.API, namespace string) (*accountList
 	return found, err
 }
 
-var use = access.Request{Verb: "use", Resource: "serviceaccounts"}
+var use = access.Request{Verb: "use", Resource: authority.ServiceAccounts.Resource}
 
 // named adds the accounts that rights of the caller name.
 func named(ctx context.Context, api *cluster.API, namespace string, found *accountList) error {
@@ -194,7 +194,8 @@ func review(ctx context.Context, api *cluster.API, found *accountList) error {
 		if a.Usable = request.AllowedBy(r.rules); a.Usable || !r.incomplete {
 			continue
 		}
-		status, err := api.ReviewSelf(ctx, authorizationv1.ResourceAttributes{Namespace: a.Namespace, Verb: use.Verb, Resource: use.Resource, Name: a.Name})
+		question := authority.Use(authority.Subject{}, authority.ServiceAccounts, a.Namespace, a.Name)
+		status, err := api.ReviewSelf(ctx, *question.Spec().ResourceAttributes)
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,12 @@ import (
 	"github.com/credence-id/credence/internal/cluster"
 )
 
-// CompletionTimeout is how long a user who pressed the tab key is kept waiting.
-const CompletionTimeout = 3 * time.Second
+// completionTimeout is how long a user who pressed the tab key is kept waiting.
+const completionTimeout = 3 * time.Second
 
 // CompleteNames completes the names of the objects that list returns, for the cluster and namespace of the command line.
 func (c *Flags) CompleteNames(ctx context.Context, list func(*cluster.API, context.Context, string) ([]string, error), prefix string) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(ctx, CompletionTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.CompletionTimeout)
 	defer cancel()
 	namespace, err := c.Namespace()
 	if err != nil {

@@ -21,6 +21,8 @@ import (
 // Flags finds the cluster to talk to as kubectl does: from flags, KUBECONFIG, ~/.kube/config, or inside a pod.
 type Flags struct {
 	Config *genericclioptions.ConfigFlags
+	// CompletionTimeout is how long a completion may take.
+	CompletionTimeout time.Duration
 }
 
 // New returns the flags, which AddFlags adds to a command.
@@ -30,7 +32,7 @@ func New() *Flags {
 	flags.Insecure = nil
 	// Nothing is cached on disk.
 	flags.CacheDir = nil
-	return &Flags{Config: flags}
+	return &Flags{Config: flags, CompletionTimeout: completionTimeout}
 }
 
 // AddFlags adds the flags of kubectl that choose a cluster, and --kube-context.

@@ -35,8 +35,8 @@ beside existing keys, this accepts that, too.
 Put the newest backup back instead if there is one: tokens of keys that are lost are
 refused from now on.
 
-With --keys-dir nothing has to run: the API server goes on when it starts. The folder
-must exist.`,
+With --keys-dir nothing has to run: the API server, or credence-server signer, goes on
+when it starts. The folder must exist.`,
 		Example: `  credence keys initialize --reason "the backup of Monday was put back" --dry-run
   credence keys initialize --accept-loss --reason "the backup of Monday was put back"`,
 		Args: command.NoArguments,
@@ -91,9 +91,9 @@ func (i *initialize) inFolder(ctx context.Context, ring directoryRing) error {
 	if err != nil {
 		return directoryFailure("initialize the ring of keys", err)
 	}
-	line := "The stored keys are used when credence-server apiserver starts again, within a day."
+	line := "The stored keys are used when credence-server apiserver, or signer, starts again, within a day."
 	if made {
-		line = "New keys were made; they are used when credence-server apiserver starts again, within a day."
+		line = "New keys were made; they are used when credence-server apiserver, or signer, starts again, within a day."
 	}
 	if i.dryRun {
 		line = dryRunLine + "\n" + line

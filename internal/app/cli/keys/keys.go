@@ -132,7 +132,7 @@ func (r *ringChoice) completeKeys(cmd *cobra.Command, given []string) ([]string,
 
 // forCompletion reads the ring within the time for which a user who pressed the tab key can be kept waiting.
 func (r *ringChoice) forCompletion(cmd *cobra.Command) (*v1alpha1.KeyRing, error) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), connection.CompletionTimeout)
+	ctx, cancel := context.WithTimeout(cmd.Context(), r.connection.CompletionTimeout)
 	defer cancel()
 	quiet, silent := *r, *r.Terminal
 	silent.ErrOut = io.Discard

@@ -53,9 +53,11 @@ func (r *renew) renewObject(ctx context.Context, both cluster.Both, kind cluster
 	undelivered := 0
 	for _, delivery := range review.Deliveries {
 		key := types.NamespacedName{Namespace: delivery.Secret.Namespace, Name: delivery.Secret.Name}
-		if key.Name == "" || delivery.Problem != "" {
+		switch {
+		case key.Name == "" || delivery.Problem != "":
 			undelivered++
-		} else if !slices.Contains(keys, key) {
+		case delivery.WorkloadIdentity == nil && delivery.Unknown == "": // static credentials: there is no token
+		case !slices.Contains(keys, key):
 			keys = append(keys, key)
 		}
 	}

@@ -1,0 +1,107 @@
+package signer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/credence-id/credence/internal/atomicfile"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/keyring"
+	"github.com/credence-id/credence/internal/keyring/keys"
+	"github.com/credence-id/credence/internal/keyring/keystore"
+	"github.com/credence-id/credence/internal/strictjson"
+)
+
+// pastFile is a file, outside of the folder of keys, with what is known of its ring: by it a signer that was restarted knows an older one. It
+// holds nothing private.
+type pastFile string
+
+// past is the shape of the file.
+type past struct {
+	Published map[identity.KeyID]identity.Algorithm `json:"published"`
+	Revoked   []revoked                             `json:"revoked,omitempty"`
+}
+
+type revoked struct {
+	ID        identity.KeyID     `json:"kid"`
+	Algorithm identity.Algorithm `json:"algorithm"`
+	RevokedAt time.Time          `json:"revokedAt"`
+	By        string             `json:"by,omitempty"`
+	Reason    string             `json:"reason,omitempty"`
+}
+
+// read returns what is known; nothing while there is no file.
+func (f pastFile) read(context.Context) (keys.Past, error) {
+	data, err := os.ReadFile(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return keys.Past{}, nil
+	}
+	if err != nil {
+		return keys.Past{}, fmt.Errorf("--past-file: %w", err)
+	}
+	var stored past
+	if err := strictjson.Known(data, &stored); err != nil {
+		return keys.Past{}, fmt.Errorf("--past-file %s is damaged: put it back, or remove it if the folder has the newest ring: %w", f, err)
+	}
+	known := keys.Past{Published: stored.Published}
+	for _, r := range stored.Revoked {
+		known.Revoked = append(known.Revoked, keys.Compromised{
+			ID: r.ID, Algorithm: r.Algorithm, RevokedAt: r.RevokedAt, Cause: keys.Cause{By: r.By, Reason: r.Reason},
+		})
+	}
+	return known, nil
+}
+
+// write replaces what is known, if that has changed.
+func (f pastFile) write(known keys.Past) error {
+	stored := past{Published: known.Published}
+	for _, c := range known.Revoked {
+		stored.Revoked = append(stored.Revoked, revoked{c.ID, c.Algorithm, c.RevokedAt.UTC(), c.By, c.Reason})
+	}
+	data, err := json.MarshalIndent(stored, "", "  ")
+	if err != nil {
+		return fmt.Errorf("--past-file: %w", err)
+	}
+	if _, err := atomicfile.Update(string(f), append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("--past-file: %w", err)
+	}
+	return nil
+}
+
+// in reports whether the file is in a folder, or below it.
+func (f pastFile) in(folder string) bool {
+	file, err := filepath.Abs(string(f))
+	if err != nil {
+		return true
+	}
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return true
+	}
+	relative, err := filepath.Rel(absolute, file)
+	return err != nil || filepath.IsLocal(relative)
+}
+
+var (
+	errOlder = errors.New("the folder has an older ring of keys than this process has seen, and nothing is signed with it: put the newest one back, or revoke in this one what was revoked, and restart the signer")
+	// errLost and errOlderThanPast are for a signer that knows its past.
+	errLost          = errors.New("there are no keys, and --past-file knows of some: an operator of the keys puts the folder back, or has new ones made by credence keys initialize --keys-dir --accept-loss, and restarts the signer")
+	errOlderThanPast = errors.New("the folder has an older ring of keys than --past-file knows, and nothing is signed with it: an operator of the keys puts the newest one back, or goes on with this one by credence keys initialize --keys-dir --accept-loss, and restarts the signer")
+)
+
+// remembering is the folder with what is known of its ring: an older ring that is put back revives no key that was revoked. Without a file, this
+// process alone knows it.
+func remembering(config Config, store keystore.Store) *keyring.Remembering {
+	if config.PastFile == "" {
+		nothing := func(context.Context) (keys.Past, error) { return keys.Past{}, nil }
+		return &keyring.Remembering{Store: store, Outside: nothing, Superseded: errOlder}
+	}
+	file := pastFile(config.PastFile)
+	return &keyring.Remembering{Store: store, Outside: file.read, Remember: file.write, Superseded: errOlderThanPast}
+}

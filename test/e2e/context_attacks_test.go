@@ -1,0 +1,209 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+)
+
+// dataFor requests the data of a binding for a Shoot.
+func dataFor(t *testing.T, as *rest.Config, namespace, binding, spec string) response {
+	t.Helper()
+	return do(t, as, "POST", bindingsPath(namespace)+"/"+binding+"/data", "application/json", `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"CredentialsDataRequest","spec":`+spec+`}`)
+}
+
+// stolen is a seed that was taken over: the credentials of its agent in other hands.
+type stolen struct {
+	garden        plane
+	agent         *rest.Config
+	cluster, ours string
+	t             *testing.T
+}
+
+// attackSeed attacks another project with the credentials of a joined agent, by the names of what is there. RBAC gives the agent too much there, and the
+// API server narrows it.
+func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, ours, foo string) stolen {
+	t.Helper()
+	theirs := garden.namespace(t)
+	garden.awsIdentity(t, theirs, "apple", "apple")
+	garden.must(t, bindingJSON("static", `,"secretRef":{"name":"static"}`), "kubectl", "create", "-n", theirs, "-f", "-")
+	garden.must(t, bindingJSON("infra", `,"workloadIdentityRef":{"name":"apple"}`), "kubectl", "create", "-n", theirs, "-f", "-")
+	project := landscapeObject(t, "Project", "", "p-"+theirs, fmt.Sprintf(`{"namespace":%q}`, theirs))
+	other := landscapeObject(t, "Shoot", theirs, "other", `{"seedName":"elsewhere","credentialsBindingName":"infra"}`)
+	garden.bind(t, theirs, "credence:agent:identities", rbacv1.Subject{Kind: "ServiceAccount", Name: cluster + "-agent", Namespace: identityv1alpha1.WorkloadClusters})
+	own, another := inContext(ours, "foo", foo), inContext(theirs, "other", other)
+	for what, attack := range map[string]struct {
+		namespace, identity, spec string
+		code                      int
+		words                     string
+	}{
+		"an identity of another project":                     {theirs, "apple", `{}`, 403, "does not list it"},
+		"the same, for its own Shoot":                        {theirs, "apple", own, 403, "does not refer to WorkloadIdentity " + theirs + "/apple"},
+		"the same, for the Shoot of the project":             {theirs, "apple", another, 403, "it is not on WorkloadCluster " + cluster},
+		"the same, for a Shoot that does not exist":          {theirs, "apple", inContext(theirs, "none", other), 403, "it is not on WorkloadCluster " + cluster},
+		"its own identity for the Shoot of another project":  {ours, "banana-testing", another, 403, "it is not on WorkloadCluster " + cluster},
+		"its own identity for its Shoot in another project":  {ours, "banana-testing", inContext(theirs, "foo", foo), 403, "it is not on WorkloadCluster " + cluster},
+		"its own identity for the other project":             {ours, "banana-testing", strings.ReplaceAll(inContext("", "p-"+theirs, project), `"Shoot"`, `"Project"`), 422, "Unsupported value"},
+		"an identity that does not exist, for its own Shoot": {theirs, "none", own, 403, "does not refer to"},
+	} {
+		if err := wantAnswer(do(t, agent, "POST", tokenPath(attack.namespace, attack.identity), "application/json", tokenRequest(attack.spec)), attack.code, attack.words); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for what, attack := range map[string]struct {
+		binding, spec string
+		words         string
+	}{
+		"no object":                       {"static", `{}`, "does not list the namespace " + theirs},
+		"its own Shoot":                   {"static", own, "does not refer to the binding"},
+		"the Shoot of another project":    {"infra", another, "is not on WorkloadCluster " + cluster},
+		"a Shoot that does not exist":     {"static", inContext(theirs, "none", other), "is not on WorkloadCluster " + cluster},
+		"a binding that does not exist":   {"none", own, "does not refer to the binding"},
+		"a kind that no ContextKind has":  {"static", strings.ReplaceAll(own, `"Shoot"`, `"Project"`), "no ContextKind has objects"},
+		"a service account of its own":    {"static", `{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","namespace":"default","name":"default","uid":"u"}}`, "no ContextKind has objects"},
+		"an object of the cluster itself": {"static", strings.ReplaceAll(own, `"namespace":"`+ours+`",`, ""), "is not on WorkloadCluster " + cluster},
+	} {
+		if err := wantAnswer(dataFor(t, agent, theirs, attack.binding, attack.spec), 403, attack.words); err != nil {
+			t.Errorf("data for %s: %v", what, err)
+		}
+	}
+	garden.must(t, "", "kubectl", "delete", "projects."+landscapeGroup, "p-"+theirs)
+	return stolen{garden, agent, cluster, ours, t}
+}
+
+// leave shows that a cluster gets nothing by its objects once its WorkloadCluster is deleted, nor once it has left.
+func (s stolen) leave() {
+	s.t.Helper()
+	late := inContext(s.ours, "late", landscapeObject(s.t, "Shoot", s.ours, "late", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra"}`, s.cluster)))
+	want := func(code int, words string) {
+		s.t.Helper()
+		eventually(s.t, func() error {
+			return wantAnswer(do(s.t, s.agent, "POST", tokenPath(s.ours, "banana-testing"), "application/json", tokenRequest(late)), code, words)
+		})
+	}
+	want(201, "token")
+	s.garden.must(s.t, "", "kubectl", "delete", "workloadcluster", s.cluster)
+	want(403, "is in no WorkloadCluster")
+	if err := wantAnswer(dataFor(s.t, s.agent, s.ours, "infra", late), 403, "no WorkloadCluster lists"); err != nil {
+		s.t.Errorf("data without a WorkloadCluster: %v", err)
+	}
+	s.garden.must(s.t, "", "credence", "cluster", "leave", s.cluster)
+	want(401, "")
+	if err := wantAnswer(dataFor(s.t, s.agent, s.ours, "infra", late), 401, ""); err != nil {
+		s.t.Errorf("data after it has left: %v", err)
+	}
+}
+
+// followStaticKey flips the binding of a Shoot from an identity to a static key and back: the Secret stays, has one of both at a time, and the key only with the
+// consent of its Secret. before is the token that the Secret has.
+func followStaticKey(t *testing.T, garden, seed plane, agent *rest.Config, ours, there, foo, before string) {
+	t.Helper()
+	vault, value := garden.namespace(t), "s3cret-of-"+ours
+	garden.must(t, "", "kubectl", "-n", vault, "create", "secret", "generic", "static", "--from-literal=accessKeyID=AKIA", "--from-literal=secretAccessKey="+value)
+	secrets := seed.client(t).CoreV1().Secrets(there)
+	first, err := secrets.Get(t.Context(), "cloudprovider", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip := func(patch string) {
+		t.Helper()
+		garden.must(t, "", "kubectl", "-n", ours, "patch", "cb", "infra", "--type=merge", "-p", patch)
+	}
+	// keys waits until the Secret, which is the one that was there, has these keys alone.
+	keys := func(what string, want ...string) {
+		t.Helper()
+		eventually(t, func() error {
+			secret, err := secrets.Get(t.Context(), "cloudprovider", metav1.GetOptions{})
+			switch {
+			case apierrors.IsNotFound(err) || err == nil && secret.UID != first.UID:
+				return fatal{fmt.Errorf("%s: the Secret was deleted", what)}
+			case err != nil:
+				return err
+			case len(secret.Data["token"])+len(secret.Data["config"]) > 0 && len(secret.Data["secretAccessKey"]) > 0:
+				return fatal{fmt.Errorf("%s: the Secret has a token and a static key", what)}
+			case len(secret.Data) != len(want):
+				return fmt.Errorf("%s: %d keys, want %q", what, len(secret.Data), want)
+			}
+			for _, key := range want {
+				if len(secret.Data[key]) == 0 {
+					return fmt.Errorf("%s: no %s", what, key)
+				}
+			}
+			if got, ok := secret.Data["secretAccessKey"]; ok && string(got) != value {
+				return fatal{fmt.Errorf("%s: another key", what)}
+			}
+			return nil
+		})
+	}
+	static, dynamic := []string{"accessKeyID", "secretAccessKey"}, []string{"token", "config", "credentialsFile"}
+	flip(`{"workloadIdentityRef":null,"secretRef":{"name":"static","namespace":"` + vault + `"}}`)
+	seed.awaitWarning(t, there, "Secret/cloudprovider DataRefused", "the API server may not read Secret static")
+	if _, carried := seed.awaitToken(t, there, "cloudprovider", nil); carried.ID != before {
+		t.Error("without consent the Secret has another token")
+	}
+	garden.must(t, "", "kubectl", "create", "rolebinding", "credence-credentials", "-n", vault, "--clusterrole=credence:apiserver:credentials", "--serviceaccount=credence-system:credence-apiserver")
+	consent := func(list string) {
+		t.Helper()
+		garden.must(t, "", "kubectl", "label", "secret", "static", "-n", vault, "--overwrite", v1alpha1.LabelCopied+"="+v1alpha1.CopiedEnabled)
+		garden.must(t, "", "kubectl", "annotate", "secret", "static", "-n", vault, "--overwrite", v1alpha1.AnnotationCopiedFor+"="+list)
+	}
+	consent(ours)
+	keys("copied", static...)
+
+	own := inContext(ours, "foo", foo)
+	given := dataFor(t, agent, ours, "infra", own)
+	encoded := base64.StdEncoding.EncodeToString([]byte(value))
+	if err := wantAnswer(given, 201, encoded); err != nil {
+		t.Error(err)
+	}
+	if event := audited(t, given.Header.Get("Audit-Id")); !strings.Contains(event.Annotations["data.authentication.gardener.cloud/context"], foo) {
+		t.Errorf("annotations of the audit event: %v", event.Annotations)
+	}
+	for what, answer := range map[string]response{
+		"without its object":      dataFor(t, agent, ours, "infra", `{}`),
+		"an admin, for the Shoot": dataFor(t, garden.config(t), ours, "infra", own),
+		"of another uid":          dataFor(t, agent, ours, "infra", inContext(ours, "foo", "u0")),
+	} {
+		if err := wantAnswer(answer, 403, ""); err != nil {
+			t.Errorf("data, %s: %v", what, err)
+		}
+	}
+
+	seed.kill(t, "agent")
+	flip(`{"secretRef":null,"workloadIdentityRef":{"name":"banana-testing"}}`)
+	keys("by the identity, with the agent killed", dynamic...)
+	flip(`{"workloadIdentityRef":null,"secretRef":{"name":"static","namespace":"` + vault + `"}}`)
+	keys("and back", static...)
+	consent(vault)
+	keys("the Secret consents to others")
+	flip(`{"secretRef":null,"workloadIdentityRef":{"name":"banana-testing"}}`)
+	keys("by the identity", dynamic...)
+
+	for _, dir := range []string{filepath.Join(garden.Dir, "logs"), filepath.Join(seed.Dir, "logs"), filepath.Join(garden.Dir, "devcluster", "audit.log"), filepath.Join(garden.Dir, "apiserver-audit.log"), filepath.Join(seed.Dir, "devcluster", "audit.log")} {
+		if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if bytes.Contains(content, []byte(value)) || bytes.Contains(content, []byte(encoded)) {
+				t.Errorf("%s has the data", path)
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
