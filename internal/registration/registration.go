@@ -1,5 +1,6 @@
-// Package registration makes the APIServices of Credence once the API server behind them answers: one that is registered and does not
-// answer keeps a cluster from deleting any namespace. In go clients of the cluster and of the server; nothing comes out but the objects.
+// Package registration makes the APIServices of Credence once the API server behind them answers, and deletes them when the namespace of
+// that server is being deleted: one that is registered and does not answer keeps a cluster from deleting any namespace. In go clients of the
+// cluster and of the server; nothing comes out but the objects.
 package registration
 
 import (
@@ -31,15 +32,21 @@ const (
 	owner = "credence:apiserver"
 
 	whileMissing, whileThere = 2 * time.Second, 10 * time.Second
+	beforeNextTry            = time.Second // of withdrawing
 	answerTimeout            = 5 * time.Second
 )
 
 var (
 	apiServices  = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 	clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
+	namespaces   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// Registrar makes the APIServices.
+func groupVersions() []schema.GroupVersion {
+	return []schema.GroupVersion{authenticationv1alpha1.SchemeGroupVersion, identityv1alpha1.SchemeGroupVersion}
+}
+
+// Registrar makes and deletes the APIServices.
 type Registrar struct {
 	Objects   dynamic.Interface
 	Namespace string // of the Service
@@ -50,7 +57,7 @@ type Registrar struct {
 	Log   *slog.Logger
 }
 
-// Run makes those that are missing until ctx is done, and changes none.
+// Run makes those that are missing until ctx is done, and changes none. Call Withdraw afterwards.
 func (r *Registrar) Run(ctx context.Context) error {
 	last := ""
 	for {
@@ -69,9 +76,49 @@ func (r *Registrar) Run(ctx context.Context) error {
 	}
 }
 
+// Withdraw deletes the APIServices if the namespace is being deleted: this process then ends for good, as the API server does, and what owns
+// them stays. It tries until ctx is done.
+func (r *Registrar) Withdraw(ctx context.Context) error {
+	for {
+		_, err := r.withdrawn(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(beforeNextTry):
+		}
+	}
+}
+
+// withdrawn reports whether the namespace is being deleted. Then the APIServices are, too.
+func (r *Registrar) withdrawn(ctx context.Context) (bool, error) {
+	namespace, err := r.Objects.Resource(namespaces).Get(ctx, r.Namespace, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("read namespace %s: %w", r.Namespace, err)
+	}
+	if namespace.GetDeletionTimestamp() == nil {
+		return false, nil
+	}
+	for _, version := range groupVersions() {
+		name := apiServiceName(version)
+		switch err := r.Objects.Resource(apiServices).Delete(ctx, name, metav1.DeleteOptions{}); {
+		case err == nil:
+			r.Log.InfoContext(ctx, "the API is withdrawn, as its namespace is being deleted", "apiService", name)
+		case !apierrors.IsNotFound(err):
+			return false, fmt.Errorf("delete APIService %s: %w", name, err)
+		}
+	}
+	return true, nil
+}
+
 func (r *Registrar) pass(ctx context.Context) error {
-	for _, version := range []schema.GroupVersion{authenticationv1alpha1.SchemeGroupVersion, identityv1alpha1.SchemeGroupVersion} {
-		name := version.Version + "." + version.Group
+	if withdrawn, err := r.withdrawn(ctx); err != nil || withdrawn {
+		return err
+	}
+	for _, version := range groupVersions() {
+		name := apiServiceName(version)
 		_, err := r.Objects.Resource(apiServices).Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			continue
@@ -98,12 +145,14 @@ func (r *Registrar) pass(ctx context.Context) error {
 	return nil
 }
 
+func apiServiceName(version schema.GroupVersion) string { return version.Version + "." + version.Group }
+
 func (r *Registrar) apiService(version schema.GroupVersion, bundle []byte, role *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": apiServices.GroupVersion().String(),
 		"kind":       "APIService",
 		"metadata": map[string]any{
-			"name": version.Version + "." + version.Group,
+			"name": apiServiceName(version),
 			"ownerReferences": []any{map[string]any{
 				"apiVersion": clusterRoles.GroupVersion().String(), "kind": "ClusterRole", "name": owner, "uid": string(role.GetUID()),
 			}},

@@ -16,7 +16,8 @@ func TestRegistersOnceItAnswers(t *testing.T) {
 	role := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": owner, "uid": "1-2-3"},
 	}}
-	objects := fake.NewSimpleDynamicClient(runtime.NewScheme(), role)
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "credence-system"}}}
+	objects := fake.NewSimpleDynamicClient(runtime.NewScheme(), role, namespace)
 	answer := errors.New("it does not answer")
 	r := &Registrar{
 		Objects: objects, Namespace: "credence-system", Log: slog.New(slog.DiscardHandler),
@@ -55,4 +56,31 @@ func TestRegistersOnceItAnswers(t *testing.T) {
 	if err := r.pass(t.Context()); err != nil {
 		t.Errorf("with all registered: %v", err)
 	}
+	stay := func(want bool) {
+		t.Helper()
+		for _, name := range names {
+			if _, err := objects.Resource(apiServices).Get(t.Context(), name, metav1.GetOptions{}); (err == nil) != want {
+				t.Errorf("%s: %v, want that it is there: %t", name, err, want)
+			}
+		}
+	}
+	// A process that ends leaves it alone, too, unless it ends with its namespace. Nothing is made there from then on.
+	if err := r.Withdraw(t.Context()); err != nil {
+		t.Error(err)
+	}
+	stay(true)
+	now := metav1.Now()
+	namespace.SetDeletionTimestamp(&now)
+	if _, err := objects.Resource(namespaces).Update(t.Context(), namespace, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	answer = nil
+	if err := r.Withdraw(t.Context()); err != nil {
+		t.Error(err)
+	}
+	stay(false)
+	if err := r.pass(t.Context()); err != nil {
+		t.Error(err)
+	}
+	stay(false)
 }

@@ -212,7 +212,8 @@ func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 		if err := create("identity.credence.dev", "v1alpha1", "credence-apiserver", "credence-system"); !apierrors.IsAlreadyExists(err) {
 			t.Errorf("the APIService that it may make: %v, want that it exists", err)
 		}
-		refused(t, "deleting an APIService", services.Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
+		// TestInstallOnANode deletes that namespace.
+		refused(t, "deleting an APIService", services.Delete(t.Context(), name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}), "once the namespace credence-system is being deleted")
 	})
 
 	t.Run("webhooks", func(t *testing.T) {

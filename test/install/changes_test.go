@@ -1,11 +1,9 @@
 package install
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,7 +68,7 @@ func (i *installation) evictPods(t *testing.T) []time.Time {
 
 func (i *installation) upgrade(t *testing.T, tag string) []time.Time {
 	if tag != i.tag {
-		i.load(t, retagged(t, i.archive, i.tag, tag))
+		i.pushAs(t, tag)
 	}
 	i.helm(t, "upgrade", tag)
 	for _, pods := range i.settled(t, nil) {
@@ -81,50 +79,6 @@ func (i *installation) upgrade(t *testing.T, tag string) []time.Time {
 		}
 	}
 	return nil
-}
-
-// retagged returns an archive of the same images with another tag.
-func retagged(t *testing.T, archive, from, to string) string {
-	t.Helper()
-	in, err := os.Open(archive)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	name := filepath.Join(t.TempDir(), "images.tar")
-	out, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	writer := tar.NewWriter(out)
-	for reader := tar.NewReader(in); ; {
-		header, err := reader.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := io.ReadAll(reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if header.Name == "index.json" {
-			content = bytes.ReplaceAll(content, []byte(":"+from+`"`), []byte(":"+to+`"`))
-			header.Size = int64(len(content))
-		}
-		if err := writer.WriteHeader(header); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := writer.Write(content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return name
 }
 
 // certificates returns those of the installation's Deployments and its authority, by Secret. Those of an installation before stay, too.

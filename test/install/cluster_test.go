@@ -2,9 +2,13 @@ package install
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,10 +18,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/credence-id/credence/internal/registration"
 	"github.com/credence-id/credence/test/controlplane"
 	"github.com/credence-id/credence/test/documents"
 	"github.com/credence-id/credence/test/testkit"
@@ -97,9 +103,22 @@ func lifeOfAnInstallation(t *testing.T, program string) {
 		}
 	}
 	stays()
+	// No process of ours runs, which could delete what it has made.
+	registerWithoutServer(t, cluster.Admin)
 	run("uninstall", "credence")
 	stays()
-	worksElsewhere(t, client)
+	nothingHinders(t, client)
+	run("install", "credence", file, "--set", issuer)
+	stays()
+	if program == "helm" {
+		namespaceFirst(t, cluster.Admin, kubeconfig, run)
+	}
+}
+
+// nothingHinders finds a cluster after uninstalling as it was: also in namespaces with labels of Credence pods are made and deleted, and no right of it is left.
+func nothingHinders(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	worksIn(t, client, map[string]string{"identity.credence.dev/workload-identities": "enabled", "identity.credence.dev/profiles": "enabled"})
 	left, err := client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,8 +128,63 @@ func lifeOfAnInstallation(t *testing.T, program string) {
 			t.Errorf("the ClusterRole %s is left", role.Name)
 		}
 	}
-	run("install", "credence", file, "--set", issuer)
-	stays()
+}
+
+// namespaceFirst deletes the namespace of an installation that has no process which could take the API with it. That keeps every namespace from
+// being deleted, until an admin does as docs/howto/uninstall.md has it.
+func namespaceFirst(t *testing.T, admin *rest.Config, kubeconfig string, helm func(...string)) {
+	t.Helper()
+	client := kubernetes.NewForConfigOrDie(admin)
+	registerWithoutServer(t, admin)
+	if err := client.CoreV1().Namespaces().Delete(t.Context(), system, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		found, err := client.CoreV1().Namespaces().Get(ctx, system, metav1.GetOptions{})
+		if err == nil && !slices.ContainsFunc(found.Status.Conditions, func(c corev1.NamespaceCondition) bool {
+			return c.Type == corev1.NamespaceDeletionDiscoveryFailure && c.Status == corev1.ConditionTrue
+		}) {
+			err = fmt.Errorf("the API does not hinder its deletion: %+v", found.Status)
+		}
+		return err
+	})
+	rescue := exec.CommandContext(t.Context(), controlplane.Program("kubectl"), "--kubeconfig", kubeconfig, "delete", "apiservice", "v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev", "--ignore-not-found")
+	if output, err := rescue.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	gone(t, client, system)
+	worksElsewhere(t, client)
+	// Helm has lost the release with the namespace. It takes over what is left of it, so that it can delete that.
+	helm("install", "credence", packaged(t), "--set", "issuer=https://id.example.com", "--create-namespace")
+	helm("uninstall", "credence")
+	nothingHinders(t, client)
+}
+
+// registerWithoutServer makes the APIServices as credence-server certificates does, of an API server that does not answer afterwards.
+func registerWithoutServer(t *testing.T, admin *rest.Config) {
+	t.Helper()
+	objects, authority := dynamic.NewForConfigOrDie(admin), testkit.NewCertificate(t, x509.Certificate{IsCA: true}, nil)
+	registrar := &registration.Registrar{
+		Objects: objects, Namespace: system, Log: slog.New(slog.DiscardHandler),
+		Bundle: func(context.Context) ([]byte, error) { return authority.PEM(), nil },
+		Ready:  func(context.Context, []byte) error { return nil },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- registrar.Run(ctx) }()
+	for _, name := range []string{"v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev"} {
+		eventually(t, func(ctx context.Context) error {
+			found, err := objects.Resource(apiServices).Get(ctx, name, metav1.GetOptions{})
+			if err == nil && !strings.Contains(fmt.Sprint(found.Object["status"]), "status:False") {
+				err = fmt.Errorf("%s: %v", name, found.Object["status"])
+			}
+			return err
+		})
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 }
 
 // versions are the resource versions of all objects of Credence that no controller of Kubernetes writes into.
@@ -189,7 +263,12 @@ func podsAreMade(t *testing.T, client kubernetes.Interface, label string) {
 // worksElsewhere makes pods, Secrets and rights in a namespace of its own, and deletes it, while nothing of Credence answers.
 func worksElsewhere(t *testing.T, client kubernetes.Interface) {
 	t.Helper()
-	made, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "elsewhere-"}}, metav1.CreateOptions{})
+	worksIn(t, client, nil)
+}
+
+func worksIn(t *testing.T, client kubernetes.Interface, labels map[string]string) {
+	t.Helper()
+	made, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "elsewhere-", Labels: labels}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +278,13 @@ func worksElsewhere(t *testing.T, client kubernetes.Interface) {
 		return err
 	})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}}}
-	if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+	create := func(ctx context.Context) error {
+		_, err := client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	}
+	if labels != nil { // kube-apiserver forgets a webhook a moment after it is deleted
+		eventually(t, create)
+	} else if err := create(t.Context()); err != nil {
 		t.Errorf("create a pod: %v", err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "app"}}
@@ -210,9 +295,20 @@ func worksElsewhere(t *testing.T, client kubernetes.Interface) {
 	if _, err := client.RbacV1().Roles(namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Errorf("create a Role: %v", err)
 	}
-	if err := client.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
+	deleteNamespace(t, client, namespace)
+}
+
+// deleteNamespace returns when it is gone.
+func deleteNamespace(t *testing.T, client kubernetes.Interface, name string) {
+	t.Helper()
+	if err := client.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	gone(t, client, name)
+}
+
+func gone(t *testing.T, client kubernetes.Interface, namespace string) {
+	t.Helper()
 	eventually(t, func(ctx context.Context) error {
 		found, err := client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

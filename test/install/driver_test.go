@@ -3,7 +3,6 @@ package install
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,7 +61,7 @@ func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 		RestartPolicy:   corev1.RestartPolicyNever,
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{
-			Name: "app", Image: "localhost/credence:" + i.tag, ImagePullPolicy: corev1.PullNever, Args: []string{"token", "inspect", "/var/run/secrets/workload-identity/app/token", "-o", "json"},
+			Name: "app", Image: i.registry + "/credence:" + i.tag, Args: []string{"token", "inspect", "/var/run/secrets/workload-identity/app/token", "-o", "json"},
 			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
 		}},
 	}}
@@ -90,13 +88,5 @@ func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 		t.Errorf("the driver is %+v, %v", drivers, err)
 	}
 	// Its volume goes with it, while there is a driver.
-	if err := core.Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func(ctx context.Context) error {
-		if _, err := core.Namespaces().Get(ctx, namespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-			return errors.New("the namespace is still there")
-		}
-		return nil
-	})
+	deleteNamespace(t, p.client, namespace)
 }

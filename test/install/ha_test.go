@@ -16,12 +16,11 @@ const (
 	system = "credence-system"
 	// overlap of certificate authorities is long enough for a kubelet that looks at Secrets every few seconds.
 	overlap = time.Minute
-	// failuresEnd is how long after a change that is not planned requests may fail. On a machine that does nothing else it is less than 5
-	// seconds (docs/reference/benchmarks.md).
-	failuresEnd = 20 * time.Second
 )
 
-// staysAvailable replaces and ends parts while tokens are requested, and pods and identities created. Of planned changes no client notices.
+// staysAvailable replaces and ends parts while tokens are requested, and pods and identities created. Of planned changes no client notices, but for
+// the request that kube-apiserver may lose when an API server stops. After others, clients that repeat requests succeed, and once all pods are ready
+// again no request fails. How long requests fail depends on the machine, and is reported: docs/howto/high-availability.md has it.
 func (i *installation) staysAvailable(t *testing.T) {
 	l, stop := begin(t, i.cluster.Admin)
 	defer stop()
@@ -30,16 +29,17 @@ func (i *installation) staysAvailable(t *testing.T) {
 	for _, change := range []struct {
 		name    string
 		planned bool
-		do      func(*testing.T) (moments []time.Time) // after which failures of changes that are not planned must end
+		stopped int                                    // API servers, in order
+		do      func(*testing.T) (moments []time.Time) // of changes that are not planned, which failures are reported to be after
 	}{
-		{"delete each pod", true, i.deletePods},
-		{"drain the node", true, i.evictPods},
-		{"upgrade to another image", true, func(t *testing.T) []time.Time { return i.upgrade(t, "another") }},
-		{"upgrade back", true, func(t *testing.T) []time.Time { return i.upgrade(t, i.tag) }},
-		{"new certificates", true, i.replaceCertificates},
-		{"a new authority", true, i.replaceAuthority},
-		{"kill each container", false, i.killContainers},
-		{restart, false, i.restartAPIServer},
+		{"delete each pod", true, 2, i.deletePods},
+		{"drain the node", true, 2, i.evictPods},
+		{"upgrade to another image", true, 2, func(t *testing.T) []time.Time { return i.upgrade(t, "another") }},
+		{"upgrade back", true, 2, func(t *testing.T) []time.Time { return i.upgrade(t, i.tag) }},
+		{"new certificates", true, 0, i.replaceCertificates},
+		{"a new authority", true, 0, i.replaceAuthority},
+		{"kill each container", false, 0, i.killContainers},
+		{restart, false, 0, i.restartAPIServer},
 	} {
 		begun := time.Now()
 		l.take()
@@ -47,6 +47,10 @@ func (i *installation) staysAvailable(t *testing.T) {
 		l.goesOn(t)
 		took := time.Since(begun)
 		taken := l.take()
+		l.goesOn(t)
+		for _, f := range l.take().failures {
+			t.Errorf("%s: all is ready again, and still: %s", change.name, f)
+		}
 		t.Logf("%s: %s, answered %v, %d failures and %d lost by kube-apiserver, the slowest request took %s", change.name, took.Round(time.Second), taken.answered, len(taken.failures), taken.lost, taken.slowest.Round(time.Millisecond))
 		if change.name == restart {
 			taken.timeouts = nil // reviews read from the kube-apiserver that is away, the only one
@@ -54,8 +58,8 @@ func (i *installation) staysAvailable(t *testing.T) {
 		for _, each := range append(taken.fatal, taken.timeouts...) {
 			t.Errorf("%s: %s", change.name, each)
 		}
-		if taken.lost > 2 {
-			t.Errorf("%s: %d requests failed: %s", change.name, taken.lost, lostByClient)
+		if change.planned && taken.lost > change.stopped*atOnce {
+			t.Errorf("%s: %d requests failed, of %d at once in each of %d API servers that stopped: %s", change.name, taken.lost, atOnce, change.stopped, lostByClient)
 		}
 		failed, last := map[string]int{}, map[string]time.Duration{}
 		for n, f := range taken.failures {
@@ -67,9 +71,6 @@ func (i *installation) staysAvailable(t *testing.T) {
 				}
 			}
 			last[f.kind] = max(last[f.kind], after)
-			if after > failuresEnd {
-				t.Errorf("%s: %s after it: %s", change.name, after, f)
-			}
 			if change.planned && n < 10 {
 				t.Errorf("%s: %s", change.name, f)
 			}

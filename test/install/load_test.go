@@ -26,8 +26,12 @@ type failure struct {
 }
 
 // lostByClient is how kube-apiserver ends a request with a body that chose its connection to an aggregated server just when the server asked its
-// clients to leave. The server has not seen the request.
+// clients to leave. The server has not seen the request, and can't prevent that (docs/decisions/0054-clients-leave-before-a-server-stops.md).
 const lostByClient = "cannot rewind body after connection loss"
+
+// tokenClients request tokens. With the one that creates identities these are the clients whose requests to the API server have a body. Each has one request
+// at a time, so that no more than atOnce can be lost when an API server stops.
+const tokenClients, atOnce = 2, tokenClients + 1
 
 // pace is how often a client requests at most, so that a small machine has time for the changes.
 const pace = 50 * time.Millisecond
@@ -81,7 +85,7 @@ func begin(t *testing.T, admin *rest.Config) (l *load, stop func()) {
 			}
 		})
 	}
-	for range 2 {
+	for range tokenClients {
 		run(func(int) []request { return []request{tokenRequest()} })
 	}
 	run(podRequests)

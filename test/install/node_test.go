@@ -31,24 +31,22 @@ const issuer = "https://credence-discovery.credence-system.svc"
 
 // installation is the chart on a real node.
 type installation struct {
+	*images
 	cluster    *controlplane.ControlPlane
 	client     kubernetes.Interface
 	identities dynamic.ResourceInterface // of the namespace default
 	kubeconfig string
 	folder     string // of the cluster
 	chart      string
-	archive    string // of the images
-	tag        string
 }
 
-// withNode starts a cluster with a node that has the images of the commit, and no Credence yet. Where no node can run, the test is skipped.
+// withNode starts a cluster with a node that can pull the images of the commit, and no Credence yet. Where no node can run, the test is skipped.
 func withNode(t *testing.T, arguments ...string) *installation {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
-	i := &installation{folder: t.TempDir(), chart: packaged(t)}
-	i.archive, i.tag = imagesOfTheCommit(t)
+	i := &installation{images: imagesOfTheCommit(t), folder: t.TempDir(), chart: packaged(t)}
 	i.kubeconfig = filepath.Join(i.folder, "admin.kubeconfig")
 	var err error
 	if i.cluster, err = controlplane.Start(t.Context(), i.folder, append([]string{"--port", "0", "--node"}, arguments...)...); err != nil {
@@ -57,28 +55,22 @@ func withNode(t *testing.T, arguments ...string) *installation {
 	t.Cleanup(i.cluster.Stop)
 	i.client = kubernetes.NewForConfigOrDie(i.cluster.Admin)
 	i.identities = dynamic.NewForConfigOrDie(i.cluster.Admin).Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
-	i.load(t, i.archive)
 	return i
 }
 
-// load gives the node the images of an archive.
-func (i *installation) load(t *testing.T, archive string) {
+// tryHelm installs or upgrades to images with a tag, and waits until all pods are ready.
+func (i *installation) tryHelm(t *testing.T, verb, tag, timeout string) (stdout, stderr string, err error) {
 	t.Helper()
-	eventually(t, func(context.Context) error {
-		out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "import-images", "--dir", i.folder, archive).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
+	arguments := []string{verb, "credence", i.chart, "--namespace", "credence-system", "--wait", "--timeout", timeout}
+	for _, each := range append(i.values(tag), "issuer="+issuer, "components.certificates.extraArgs={--overlap="+overlap.String()+"}") {
+		arguments = append(arguments, "--set", each)
+	}
+	return helm(t, i.kubeconfig, arguments...)
 }
 
-// helm installs or upgrades to images with a tag, and waits until all pods are ready.
 func (i *installation) helm(t *testing.T, verb, tag string) (printed string) {
 	t.Helper()
-	stdout, stderr, err := helm(t, i.kubeconfig, verb, "credence", i.chart, "--namespace", "credence-system", "--wait", "--timeout", "10m",
-		"--set", "issuer="+issuer, "--set", "image.registry=localhost", "--set", "image.tag="+tag, "--set", "image.pullPolicy=Never",
-		"--set", "components.certificates.extraArgs={--overlap="+overlap.String()+"}")
+	stdout, stderr, err := i.tryHelm(t, verb, tag, "10m")
 	if err != nil {
 		t.Fatalf("%v\n%s%s\n%s", err, stdout, stderr, state(t, i.client, system))
 	}
@@ -87,11 +79,12 @@ func (i *installation) helm(t *testing.T, verb, tag string) (printed string) {
 
 // The chart on a real node, from the images: all pods run under the Pod Security Standard "restricted", the commands that Helm prints work,
 // helm test issues a token and verifies it, a pod gets its identity, all of it goes on while parts are replaced or lost, and uninstalling leaves a cluster that
-// works, with the identity and the keys.
+// works, with the identity and the keys, also if our processes are gone before, or the namespace.
 func TestInstallOnANode(t *testing.T) {
 	i := withNode(t, "--restart-apiserver", "--apiserver-arg=--audit-log-maxbackup=0") // all audit logs stay, which renewals are counted in
 	restricted(t, i.client)
-	for _, line := range commandsOfNotes(t, i.helm(t, "install", i.tag)) {
+	i.imageIsMissing(t)
+	for _, line := range commandsOfNotes(t, i.helm(t, "upgrade", i.tag)) {
 		command := exec.CommandContext(t.Context(), "bash", "-c", line)
 		command.Env = append(os.Environ(), "PATH="+filepath.Dir(controlplane.Program("helm"))+":"+os.Getenv("PATH"), "KUBECONFIG="+i.kubeconfig, "HOME="+t.TempDir())
 		// That clouds can't reach this issuer, credence doctor reports as 1.
@@ -113,6 +106,8 @@ func TestInstallOnANode(t *testing.T) {
 	i.podHasItsIdentity(t)
 	i.staysAvailable(t)
 
+	// TestPartsOnANode uninstalls while they run.
+	i.endProcesses(t)
 	if stdout, stderr, err := helm(t, i.kubeconfig, "uninstall", "credence", "--namespace", "credence-system", "--wait"); err != nil {
 		t.Fatalf("%v\n%s%s", err, stdout, stderr)
 	}
@@ -126,6 +121,53 @@ func TestInstallOnANode(t *testing.T) {
 	if again.GetUID() != made.GetUID() || verified(t, i.client) != subject {
 		t.Errorf("the identity is another one after installing again: uid %s, want %s", again.GetUID(), made.GetUID())
 	}
+
+	// The processes take the API with them.
+	deleteNamespace(t, i.client, system)
+	worksElsewhere(t, i.client)
+}
+
+// imageIsMissing installs with an image that can't be pulled. Helm fails, the rest of the cluster works, and the pods have the reason.
+func (i *installation) imageIsMissing(t *testing.T) {
+	t.Helper()
+	if _, stderr, err := i.tryHelm(t, "install", "missing", "10s"); err == nil || !strings.Contains(stderr, "Deployment/credence-system/credence-") {
+		t.Errorf("an install with an image that is missing: %v\n%s", err, stderr)
+	}
+	worksElsewhere(t, i.client)
+	for command, want := range map[string]string{ // as docs/howto/install.md has them
+		"get pods -n credence-system":               "ImagePull",
+		"events -n credence-system --types=Warning": i.registry + "/credence-server:missing: not found",
+	} {
+		eventually(t, func(ctx context.Context) error {
+			kubectl := exec.CommandContext(ctx, controlplane.Program("kubectl"), strings.Fields("--kubeconfig "+i.kubeconfig+" "+command)...)
+			if output, err := kubectl.CombinedOutput(); err != nil || !bytes.Contains(output, []byte(want)) {
+				return fmt.Errorf("kubectl %s: %w, want %q in\n%s", command, err, want, output)
+			}
+			return nil
+		})
+	}
+}
+
+// endProcesses ends all processes of the installation, which can delete nothing afterwards.
+func (i *installation) endProcesses(t *testing.T) {
+	t.Helper()
+	deployments := i.client.AppsV1().Deployments(system)
+	list, err := deployments.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range list.Items {
+		if _, err := deployments.Patch(t.Context(), each.Name, types.MergePatchType, []byte(`{"spec": {"replicas": 0}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func(ctx context.Context) error {
+		left, err := i.pods(ctx)
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("pods of %d components are left", len(left))
+		}
+		return err
+	})
 }
 
 // podHasItsIdentity runs a pod of the namespace default, which waits for its token.
@@ -156,7 +198,7 @@ func (i *installation) podHasItsIdentity(t *testing.T) {
 	})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever,
-		Containers:    []corev1.Container{{Name: "app", Image: "localhost/credence:" + i.tag, ImagePullPolicy: corev1.PullNever, Args: []string{"version"}}},
+		Containers:    []corev1.Container{{Name: "app", Image: i.registry + "/credence:" + i.tag, Args: []string{"version"}}},
 	}}
 	eventually(t, func(ctx context.Context) error { // until the API server has seen the label, and who may use the identity
 		made, err := client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -181,26 +223,6 @@ func (i *installation) podHasItsIdentity(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// imagesOfTheCommit builds the images of what is committed, and returns the archive and their tag.
-func imagesOfTheCommit(t *testing.T) (archive, tag string) {
-	t.Helper()
-	source, out := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
-	if output, err := exec.CommandContext(t.Context(), "git", "clone", "--quiet", "../..", source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	command := exec.CommandContext(t.Context(), "go", "run", ".", "images", "--source", source, "--out", out, "--platform", "linux/amd64")
-	command.Dir = "../../release"
-	output, err := command.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	_, rest, found := strings.Cut(string(output), "credence-server:")
-	if !found {
-		t.Fatalf("no image in\n%s", output)
-	}
-	return filepath.Join(out, "images.tar"), strings.Fields(rest)[0]
 }
 
 // verified issues a token of the identity app, verifies it with the keys that discovery serves, and returns its subject.
@@ -255,11 +277,13 @@ func identity(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
+var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+
 // available waits until the cluster reaches the API.
 func available(t *testing.T, cluster *controlplane.ControlPlane) {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(cluster.Admin)
-	services := dynamic.NewForConfigOrDie(cluster.Admin).Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	services := dynamic.NewForConfigOrDie(cluster.Admin).Resource(apiServices)
 	for _, name := range []string{"v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev"} {
 		eventually(t, func(ctx context.Context) error {
 			found, err := services.Get(ctx, name, metav1.GetOptions{})

@@ -35,7 +35,7 @@ import (
 	"github.com/credence-id/credence/test/testkit"
 )
 
-// partial is a cluster with a node that has the images, where one part after the other is installed alone.
+// partial is a cluster with a node that can pull the images, where one part after the other is installed alone.
 type partial struct {
 	*controlplane.ControlPlane
 	client     kubernetes.Interface
@@ -93,7 +93,7 @@ func TestPartsOnANode(t *testing.T) {
 	i := withNode(t)
 	p := &partial{
 		ControlPlane: i.cluster, client: i.client, objects: dynamic.NewForConfigOrDie(i.cluster.Admin), kubeconfig: i.kubeconfig, chart: i.chart,
-		images: []string{"image.registry=localhost", "image.tag=" + i.tag, "image.pullPolicy=Never"},
+		images: i.values(i.tag),
 	}
 	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-system"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ Where cert-manager makes the certificates, do not run it.`,
 	flags.StringSliceVar(&config.Components, "components", certificates.Components(), "components that get a certificate, by the names of their Services")
 	flags.StringVar(&config.ClusterDomain, "cluster-domain", defaultClusterDomain, "domain of the cluster's DNS")
 	flags.StringArrayVar(&config.Hosts, "host", nil, "COMPONENT=NAME, a further DNS name or IP address in the certificate of a component; may be given several times")
-	flags.BoolVar(&config.RegisterAPI, "register-api", false, "make the APIServices of Credence once its API server answers; they are deleted with the ClusterRole credence:apiserver")
+	flags.BoolVar(&config.RegisterAPI, "register-api", false, "make the APIServices of Credence once its API server answers; they are deleted with the ClusterRole credence:apiserver, and at the end if the namespace is being deleted")
 	flags.DurationVar(&config.Lifetime, "certificate-lifetime", defaultLifetime, "lifetime of serving certificates; each is renewed when a third of it is left")
 	flags.DurationVar(&config.AuthorityLifetime, "authority-lifetime", defaultAuthorityLifetime, "lifetime of the authority, at least three times that of certificates; it is replaced when a third of it is left")
 	flags.DurationVar(&config.Overlap, "overlap", defaultOverlap, "how long a new authority is trusted before it replaces certificates, and the one before after the last was replaced; at most a sixth of the lifetime of certificates")

@@ -27,10 +27,15 @@ import (
 	"github.com/credence-id/credence/internal/registration"
 )
 
-// requestTimeout bounds each question to the API. Watches have no bound but their own.
-const requestTimeout = 10 * time.Second
+const (
+	// requestTimeout bounds each question to the API. Watches have no bound but their own.
+	requestTimeout = 10 * time.Second
+	// withdrawTimeout bounds how long the end may take. A pod has longer.
+	withdrawTimeout = 15 * time.Second
+)
 
-// Run keeps certificates until ctx is done. An error is a configuration that cannot work, or the loss of leadership.
+// Run keeps certificates until ctx is done, and at the end withdraws the API if its namespace is being deleted. An error is a configuration
+// that cannot work, or the loss of leadership.
 func Run(ctx context.Context, config Config) error {
 	c, wanted, err := config.check()
 	if err != nil {
@@ -64,6 +69,14 @@ func Run(ctx context.Context, config Config) error {
 	lead := k.Lead
 	if c.RegisterAPI {
 		r := newRegistrar(c, api)
+		// Each replica does, whether or not it leads: all of them end.
+		defer func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+			defer cancel()
+			if err := r.Withdraw(ctx); err != nil {
+				c.Log.Error("the API may be registered without a server", "reason", err)
+			}
+		}()
 		lead = func(ctx context.Context) error {
 			both, ctx := errgroup.WithContext(ctx)
 			both.Go(func() error { return k.Lead(ctx) })
