@@ -4,13 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // Each container of these tests prints what it may do, and stays.
@@ -112,6 +118,55 @@ func (p plane) containerOf(t *testing.T, pod string) (id, digest string) {
 	return id, digest
 }
 
+// byHand does what an admin does with crictl on the guard's socket: what reads is answered, and what is created in the sandbox of a pod, or beside it, is
+// decided on. ctr calls containerd past CRI, and has nothing.
+func (p plane) byHand(t *testing.T, pod string) {
+	t.Helper()
+	socket := filepath.Join(p.Dir, "devcluster", "node", "guard.sock")
+	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	crictl, ctx := cri.NewRuntimeServiceClient(connection), t.Context()
+	if version, err := crictl.Version(ctx, &cri.VersionRequest{}); err != nil || version.GetRuntimeName() != "containerd" || !strings.HasSuffix(version.GetRuntimeVersion(), "+credence-guard") {
+		t.Errorf("version: %v, %v", version, err)
+	}
+	listed, err := crictl.ListContainers(ctx, &cri.ListContainersRequest{Filter: &cri.ContainerFilter{LabelSelector: map[string]string{"io.kubernetes.pod.name": pod}}})
+	if err != nil || len(listed.GetContainers()) != 1 {
+		t.Fatalf("ps: %v, %v", listed, err)
+	}
+	container := listed.GetContainers()[0]
+	if inspected, err := crictl.ContainerStatus(ctx, &cri.ContainerStatusRequest{ContainerId: container.GetId(), Verbose: true}); err != nil || inspected.GetStatus().GetId() != container.GetId() || len(inspected.GetInfo()) == 0 {
+		t.Errorf("inspect: %v, %v", inspected, err)
+	}
+	live, err := crictl.PodSandboxStatus(ctx, &cri.PodSandboxStatusRequest{PodSandboxId: container.GetPodSandboxId()})
+	if err != nil {
+		t.Fatalf("inspectp: %v", err)
+	}
+	config := &cri.PodSandboxConfig{Metadata: live.GetStatus().GetMetadata(), Annotations: map[string]string{"kubernetes.io/config.source": "api"}, Linux: &cri.LinuxPodSandboxConfig{}}
+	_, err = crictl.CreateContainer(ctx, &cri.CreateContainerRequest{PodSandboxId: container.GetPodSandboxId(), SandboxConfig: config, Config: &cri.ContainerConfig{
+		Metadata: &cri.ContainerMetadata{Name: "by-hand"}, Image: container.GetImage(), Mounts: []*cri.Mount{{HostPath: "/", ContainerPath: "/host"}},
+		Linux: &cri.LinuxContainerConfig{SecurityContext: &cri.LinuxContainerSecurityContext{Privileged: true}},
+	}})
+	if grpcstatus.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "the host's / at /host") {
+		t.Errorf("create: %v, want it refused", err)
+	}
+	config = &cri.PodSandboxConfig{
+		Metadata: &cri.PodSandboxMetadata{Namespace: "default", Name: "by-hand", Uid: strings.Repeat("0", 32)},
+		Linux: &cri.LinuxPodSandboxConfig{SecurityContext: &cri.LinuxSandboxSecurityContext{
+			Privileged: true, NamespaceOptions: &cri.NamespaceOption{Network: cri.NamespaceMode_NODE, Pid: cri.NamespaceMode_NODE},
+		}},
+	}
+	if _, err := crictl.RunPodSandbox(ctx, &cri.RunPodSandboxRequest{Config: config}); grpcstatus.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "hostNetwork, hostPID") {
+		t.Errorf("runp: %v, want it refused", err)
+	}
+
+	if out, err := exec.Command("ctr", "--address", socket, "--namespace", "k8s.io", "containers", "list").CombinedOutput(); err == nil || !strings.Contains(string(out), "credence-node guard does not know /containerd.services.containers.v1.Containers/List") {
+		t.Errorf("ctr: %v: %s", err, out)
+	}
+}
+
 // Pods of the kubelet's own files run as the template has it, or not at all, unless they are allowed by name and image. Pods of the API run as they
 // ask to. A guard that is killed loses no container.
 func TestGuardOfANode(t *testing.T) {
@@ -152,6 +207,8 @@ func TestGuardOfANode(t *testing.T) {
 	if has, want := strings.Join(p.confined(t, "weak-127.0.0.1"), "\n"), "Uid: 65532 65532 65532 65532\nGid: 65532 65532 65532 65532\nCapEff: 0000000000000000\nNoNewPrivs: 1\nSeccomp: 2"; has != want {
 		t.Errorf("a static pod has\n%s\nwant\n%s", has, want)
 	}
+
+	p.byHand(t, "weak-127.0.0.1")
 
 	// Anything else is refused, where people look.
 	p.runStatic(t, hostPod("host"))

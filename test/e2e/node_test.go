@@ -151,6 +151,7 @@ func TestNode(t *testing.T) {
 	t.Run("pod is what its profile has", func(t *testing.T) { podIsWhatItsProfileHas(t, p) })
 	t.Run("accounts of one user share files", func(t *testing.T) { accountsOfOneUserShareFiles(t, p) })
 	t.Run("tokens without secrets", func(t *testing.T) { tokensWithoutSecrets(t, p) })
+	t.Run("taken node", func(t *testing.T) { takenNode(t, p) })
 	t.Run("volumes by the label", func(t *testing.T) { injectedVolumes(t, p) })
 	t.Run("documents", func(t *testing.T) { documentsOnANode(t, p) })
 	t.Run("private images", func(t *testing.T) { privateImages(t, p, registry) })

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/app/serving"
@@ -45,7 +47,7 @@ imageServiceEndpoint are the socket of --listen.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&config.Listen, "listen", "/run/credence/guard.sock", "unix socket to serve the kubelet on; its folder is made, for root alone")
+	flags.StringVar(&config.Listen, "listen", "/run/credence/guard.sock", "unix socket to serve the kubelet on: the one that systemd holds, or one that is made, with its folder, for root alone")
 	flags.StringVar(&config.Runtime, "runtime", "/run/containerd/containerd.sock", "unix socket of the container runtime")
 	flags.StringVar(&config.Node, "node-name", "", "name of this node, as the kubelet has it: the names of static pods end with it (required)")
 	flags.StringVar(&config.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory")
@@ -70,27 +72,53 @@ func (c Guard) check() error {
 	return nil
 }
 
+// inherited returns the socket that systemd holds for this process, or nil if it holds none. Connections wait there while no guard runs.
+func inherited(path string) (net.Listener, error) {
+	listeners, err := activation.Listeners()
+	switch {
+	case err != nil || len(listeners) == 0:
+		return nil, err
+	case len(listeners) > 1 || listeners[0] == nil || listeners[0].Addr().String() != path:
+		return nil, fmt.Errorf("systemd holds other sockets than %s for this process: give that one alone as ListenStream", path)
+	}
+	return listeners[0], nil
+}
+
+// lockSocket makes the folder of a socket, and takes a lock: of two guards that start at once, each would take the socket of the other for one that a
+// guard has left.
+func lockSocket(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the socket: %w", err)
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock the socket: %w", err)
+	}
+	if err := filelock.TakeOpen(lock); err != nil {
+		_ = lock.Close()
+		if errors.Is(err, filelock.ErrHeld) {
+			return nil, fmt.Errorf("another guard serves %s, or is about to end: stop it, or give another path", path)
+		}
+		return nil, fmt.Errorf("lock the socket: %w", err)
+	}
+	return lock, nil
+}
+
 // RunGuard serves the kubelet until ctx is done. An error is a configuration that cannot work.
 func RunGuard(ctx context.Context, config Guard) error {
 	if err := config.check(); err != nil {
 		return serving.Usage(err)
 	}
 	config.KubeletDir = filepath.Clean(config.KubeletDir)
-	if err := os.MkdirAll(filepath.Dir(config.Listen), 0o700); err != nil {
-		return fmt.Errorf("--listen: make the folder of the socket: %w", err)
+	listener, err := inherited(config.Listen)
+	if listener == nil && err == nil {
+		var lock *os.File
+		if lock, err = lockSocket(config.Listen); err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+		defer func() { _ = lock.Close() }()
+		listener, err = unixsocket.Listen(ctx, config.Listen)
 	}
-	// Of two guards that start at once, each would take the socket of the other for one that a guard has left.
-	lock, err := os.OpenFile(config.Listen+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return fmt.Errorf("--listen: lock the socket: %w", err)
-	}
-	defer func() { _ = lock.Close() }()
-	if err := filelock.TakeOpen(lock); errors.Is(err, filelock.ErrHeld) {
-		return fmt.Errorf("--listen %s: another guard runs there, or is about to end: stop it, or give another path", config.Listen)
-	} else if err != nil {
-		return fmt.Errorf("--listen: lock the socket: %w", err)
-	}
-	listener, err := unixsocket.Listen(ctx, config.Listen)
 	switch {
 	case err != nil && ctx.Err() != nil: // stopped before it served
 		return nil

@@ -76,7 +76,7 @@ func TestOneGuard(t *testing.T) {
 	if info, err := os.Stat(config.Listen); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket: %v, %v", info, err)
 	}
-	if err := node.RunGuard(t.Context(), config); err == nil || !strings.Contains(err.Error(), "another guard runs there") {
+	if err := node.RunGuard(t.Context(), config); err == nil || !strings.Contains(err.Error(), "another guard serves "+config.Listen) {
 		t.Errorf("a second guard: %v", err)
 	}
 	stop()
