@@ -252,7 +252,7 @@ func TestSelfTokensInFlight(t *testing.T) {
 		return true, nil
 	}
 	self, _ := w.serve(t)
-	self.Recorder = noRecorder{}
+	self.Recorder, self.issued = noRecorder{}, func(types.UID, time.Time) {}
 	ask := func() error {
 		_, err := self.Create(w.ask(t), "one", &Object{}, nil, &metav1.CreateOptions{})
 		return err
