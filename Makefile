@@ -96,18 +96,20 @@ verify: ## Check format, vet, lint, generated code, modules and import rules
 generate: ## Make the generated code anew
 	hack/generate.sh
 
+RELEASE = --source .. --out $(BIN)/release $(if $(PLATFORMS),--platform $(PLATFORMS)) $(if $(VERSION),--version $(VERSION))
+
 .PHONY: images
-images: ## Build the container images into bin/release: OCI layout, archive, SBOMs; PLATFORMS=linux/amd64 for one alone
-	cd release && go run . images --source .. --out $(BIN)/release $(if $(PLATFORMS),--platform $(PLATFORMS))
+images: ## Build the container images into bin/release: OCI layout, archive, SBOMs; PLATFORMS=linux/amd64 for one alone, VERSION=v0.1.0 for a release
+	cd release && go run . images $(RELEASE)
 
 .PHONY: push
 push: ## Push the images of bin/release: make push REGISTRY=registry.example.com/credence
 	cd release && go run . push --out $(BIN)/release "$(REGISTRY)"
 
 .PHONY: release
-release: ## Build archives of the client programs, of the kubelets' program and of the chart into bin/release, and show the go.mod of each module: make release VERSION=v0.1.0
-	@for module in api execcredential execcredential/clientgo .; do echo "== $$module/go.mod"; hack/release.sh "$(VERSION)" $$module; done
-	cd release && go run . archives --source .. --out $(BIN)/release $(if $(PLATFORMS),--platform $(PLATFORMS))
+release: ## Build archives of the client programs, of the kubelets' program and of the chart into bin/release, and show the go.mod of each module: make release VERSION=v0.1.0. Without VERSION, of the version of the commit
+	@$(if $(VERSION),for module in api execcredential execcredential/clientgo .; do echo "== $$module/go.mod"; hack/release.sh "$(VERSION)" $$module; done,echo "no VERSION: all has the version of the commit, and no go.mod of a release is shown")
+	cd release && go run . archives $(RELEASE)
 
 .PHONY: retractions
 retractions: ## Look up which versions of modules were retracted since they were taken; needs a module proxy

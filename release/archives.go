@@ -34,13 +34,16 @@ var parcels = []parcel{
 }
 
 // makeArchives builds the archives of all parcels for each platform into out, with SBOMs of their programs, the packaged chart, and
-// checksums.txt.
-func makeArchives(ctx context.Context, progress io.Writer, source, out string, platforms []string) error {
+// checksums.txt. Without a version, all of it has that of the commit.
+func makeArchives(ctx context.Context, progress io.Writer, source, version, out string, platforms []string) error {
 	scratch, err := os.MkdirTemp("", "credence-release-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
+	if source, err = tagged(ctx, source, version, scratch); err != nil {
+		return err
+	}
 	license, err := os.ReadFile(filepath.Join(source, "LICENSE"))
 	if err != nil {
 		return err

@@ -32,8 +32,9 @@ const (
 	localName = "localhost/"
 )
 
-// makeImages builds the images of a checkout into out: layout/, images.tar, and an SBOM for each image.
-func makeImages(ctx context.Context, progress io.Writer, source, out string, platforms []string) error {
+// makeImages builds the images of a checkout into out: layout/, images.tar, and an SBOM for each image. Without a version, they have that
+// of the commit.
+func makeImages(ctx context.Context, progress io.Writer, source, version, out string, platforms []string) error {
 	folder := filepath.Join(out, "layout")
 	if err := os.RemoveAll(folder); err != nil {
 		return err
@@ -43,6 +44,9 @@ func makeImages(ctx context.Context, progress io.Writer, source, out string, pla
 		return err
 	}
 	defer os.RemoveAll(scratch)
+	if source, err = tagged(ctx, source, version, scratch); err != nil {
+		return err
+	}
 
 	names := slices.Sorted(maps.Keys(descriptions))
 	indexes := map[string]v1.ImageIndex{}

@@ -32,12 +32,13 @@ func command() *cobra.Command {
 	root.PersistentFlags().StringVar(&out, "out", "bin/release", "the folder that is filled; what was there under the same names is replaced")
 
 	var platforms []string
+	var version string
 	images := &cobra.Command{
 		Use:   "images",
 		Short: "Build the images: an OCI layout, an archive of it, and an SBOM for each",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return makeImages(c.Context(), c.OutOrStdout(), source, out, platforms)
+			return makeImages(c.Context(), c.OutOrStdout(), source, version, out, platforms)
 		},
 	}
 	images.Flags().StringSliceVar(&platforms, "platform", []string{"linux/amd64", "linux/arm64"}, "platforms of the images, OS/ARCHITECTURE")
@@ -60,12 +61,16 @@ Credentials are those of "docker login".`,
 		Short: "Build the archives of the client programs and of the kubelets' program, with SBOMs and checksums",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return makeArchives(c.Context(), c.OutOrStdout(), source, out, platforms)
+			return makeArchives(c.Context(), c.OutOrStdout(), source, version, out, platforms)
 		},
 	}
 	archives.Flags().StringSliceVar(&platforms, "platform", []string{
 		"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64",
 	}, "platforms of the archives, OS/ARCHITECTURE")
+
+	for _, c := range []*cobra.Command{images, archives} {
+		c.Flags().StringVar(&version, "version", "", "the version of the programs, such as v0.1.0, with what is committed (default: that of the commit)")
+	}
 
 	var refused string
 	modules := &cobra.Command{

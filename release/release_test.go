@@ -54,7 +54,7 @@ func built(t *testing.T, of string) (source, out string) {
 	t.Helper()
 	source, out = clone(t, of), t.TempDir()
 	var progress bytes.Buffer
-	if err := makeImages(t.Context(), &progress, source, out, []string{platform}); err != nil {
+	if err := makeImages(t.Context(), &progress, source, "", out, []string{platform}); err != nil {
 		t.Fatal(err)
 	}
 	t.Log("\n" + progress.String())
@@ -177,11 +177,12 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// The programs run where there is neither a checkout nor git.
+// The programs run where there is neither a checkout nor git, and have the version of the release.
 func TestArchives(t *testing.T) {
+	const released = "v1.2.3"
 	source, outs := clone(t, checkout), []string{t.TempDir(), t.TempDir()}
 	for _, out := range outs {
-		if err := makeArchives(t.Context(), io.Discard, clone(t, source), out, []string{platform}); err != nil {
+		if err := makeArchives(t.Context(), io.Discard, clone(t, source), released, out, []string{platform}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -239,7 +240,7 @@ func TestArchives(t *testing.T) {
 		if err := errors.Join(err, json.Unmarshal(printed, &version)); err != nil {
 			t.Fatalf("credence version: %v: %s", err, printed)
 		}
-		if version.Revision != head(t, source) || "credence_"+version.Version+"_linux_amd64.tar.gz" != called {
+		if version.Revision != head(t, source) || version.Version != released || "credence_"+version.Version+"_linux_amd64.tar.gz" != called {
 			t.Errorf("credence version of %s prints %s", called, printed)
 		}
 	}
@@ -272,12 +273,12 @@ func TestBuildOutsideACheckout(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(source, ".git")); err != nil {
 		t.Fatal(err)
 	}
-	err := makeImages(t.Context(), io.Discard, source, t.TempDir(), []string{platform})
+	err := makeImages(t.Context(), io.Discard, source, "", t.TempDir(), []string{platform})
 	if err == nil || !strings.Contains(err.Error(), "do not name their commit") {
 		t.Errorf("images without a commit: %v", err)
 	}
 	for _, invalid := range []string{"linux", "linux/", "/amd64", "linux/arm/v7", ""} {
-		if err := makeImages(t.Context(), io.Discard, source, t.TempDir(), []string{invalid}); err == nil || !strings.Contains(err.Error(), "invalid platform") {
+		if err := makeImages(t.Context(), io.Discard, source, "", t.TempDir(), []string{invalid}); err == nil || !strings.Contains(err.Error(), "invalid platform") {
 			t.Errorf("platform %q: %v", invalid, err)
 		}
 	}
@@ -361,9 +362,9 @@ func read(t *testing.T, out, file string) []byte {
 // head is the commit of a clone: in the checkout, another one may follow while a test runs.
 func head(t *testing.T, source string) string {
 	t.Helper()
-	commit, err := exec.Command("git", "-C", source, "rev-parse", "HEAD").Output()
+	commit, err := git(t.Context(), source, "rev-parse", "HEAD")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(commit))
+	return commit
 }
