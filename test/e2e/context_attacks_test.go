@@ -1,12 +1,8 @@
 package e2e_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -192,18 +188,5 @@ func followStaticKey(t *testing.T, garden, seed plane, agent *rest.Config, ours,
 	flip(`{"secretRef":null,"workloadIdentityRef":{"name":"banana-testing"}}`)
 	keys("by the identity", dynamic...)
 
-	for _, dir := range []string{filepath.Join(garden.Dir, "logs"), filepath.Join(seed.Dir, "logs"), filepath.Join(garden.Dir, "devcluster", "audit.log"), filepath.Join(garden.Dir, "apiserver-audit.log"), filepath.Join(seed.Dir, "devcluster", "audit.log")} {
-		if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.Type().IsRegular() {
-				return err
-			}
-			content, err := os.ReadFile(path)
-			if bytes.Contains(content, []byte(value)) || bytes.Contains(content, []byte(encoded)) {
-				t.Errorf("%s has the data", path)
-			}
-			return err
-		}); err != nil {
-			t.Error(err)
-		}
-	}
+	noLogHas(t, garden, seed, value, encoded)
 }

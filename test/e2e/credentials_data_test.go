@@ -309,13 +309,19 @@ func TestStaticCredentialsInAnotherCluster(t *testing.T) {
 	garden.must(t, "", "kubectl", "-n", ours, "delete", "cb", "infra")
 	await("the data is gone with the binding", lacks)
 
+	noLogHas(t, garden, seed, value, encoded)
+}
+
+// noLogHas reads all logs and audit logs of an identity cluster and a workload cluster: none has any of the secrets.
+func noLogHas(t *testing.T, garden, seed plane, secrets ...string) {
+	t.Helper()
 	for _, dir := range []string{filepath.Join(garden.Dir, "logs"), filepath.Join(seed.Dir, "logs"), filepath.Join(garden.Dir, "devcluster", "audit.log"), filepath.Join(garden.Dir, "apiserver-audit.log"), filepath.Join(seed.Dir, "devcluster", "audit.log")} {
 		if err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() {
 				return err
 			}
 			content, err := os.ReadFile(path)
-			if bytes.Contains(content, []byte(value)) || bytes.Contains(content, []byte(encoded)) {
+			if slices.ContainsFunc(secrets, func(s string) bool { return bytes.Contains(content, []byte(s)) }) {
 				t.Errorf("%s has the data", path)
 			}
 			return err
