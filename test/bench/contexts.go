@@ -212,7 +212,7 @@ func (a *tenants) request(ctx context.Context, s settings, p plane, t *table) er
 	return nil
 }
 
-// change has many objects refer to another identity at once, and waits until the agents of their clusters are told so.
+// change has many objects refer to another identity at once, and waits until the agents of their clusters have that.
 func (a *tenants) change(ctx context.Context, t *table) error {
 	begun := time.Now()
 	if err := many(ctx, contextChanges, createWorkers, func(ctx context.Context, i int) error {
