@@ -40,11 +40,8 @@ up: build ## Build, and start everything on this machine
 
 .PHONY: test
 test: build ## Run every test: unit, property, fuzz seeds, command line, real API servers
-	@# Downloads come while compilers run, and tests that mostly wait for pods run beside the rest.
+	@# Downloads come while compilers run, and tests that mostly wait for pods run beside those that need the CPU.
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line downloads compiled
-	GORACE=atexit_sleep_ms=10 CGO_ENABLED=1 go test -race -vet=off -timeout 45m $$(go list $(PACKAGES) | grep -v /test/)
-	hack/alone.sh execcredential test -count=1 ./...
-	hack/alone.sh execcredential/clientgo test -count=1 ./...
 	@$(MAKE) --no-print-directory -j 2 --output-sync=line test-install test-parts
 	@# Nothing beside it: its planes share the inotify instances of a user among themselves.
 	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 90m ./test/e2e
@@ -80,6 +77,9 @@ test-install:
 
 .PHONY: test-parts
 test-parts:
+	GORACE=atexit_sleep_ms=10 CGO_ENABLED=1 go test -race -vet=off -timeout 45m $$(go list $(PACKAGES) | grep -v /test/)
+	hack/alone.sh execcredential test -count=1 ./...
+	hack/alone.sh execcredential/clientgo test -count=1 ./...
 	CREDENCE_BIN=$(BIN) go test -count=1 -timeout 45m $$(go list ./test/... | grep -v /test/e2e)
 	cd test/bench && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 30m ./...
 	cd test/sdk && CREDENCE_BIN=$(BIN) go test -count=1 -timeout 45m ./...

@@ -7,84 +7,15 @@ import (
 	"testing"
 
 	registrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/cel/environment"
-	"sigs.k8s.io/yaml"
 
-	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/access"
+	"github.com/credence-id/credence/test/testkit/policies"
 )
 
 // noPolicy is what test/bench compares with: a policy that does nothing.
 var noPolicy = &registrationv1.ValidatingAdmissionPolicy{Spec: registrationv1.ValidatingAdmissionPolicySpec{Validations: []registrationv1.Validation{{Expression: "true"}}}}
-
-func podsPolicy(t testing.TB) *registrationv1.ValidatingAdmissionPolicy {
-	t.Helper()
-	shipped, err := deploy.Manifests()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, object := range shipped {
-		if object.GetKind() == "ValidatingAdmissionPolicy" && object.GetName() == access.Policies+"pods" {
-			policy := &registrationv1.ValidatingAdmissionPolicy{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
-				t.Fatal(err)
-			}
-			return policy
-		}
-	}
-	t.Fatal("the policy for pods is not shipped")
-	return nil
-}
-
-// validator compiles a policy as the API server does.
-func validator(t testing.TB, policy *registrationv1.ValidatingAdmissionPolicy) validating.Validator {
-	t.Helper()
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	withAuthorizer := cel.OptionalVariableDeclarations{HasAuthorizer: true}
-	compile := func(expressions []cel.ExpressionAccessor, declared cel.OptionalVariableDeclarations) cel.ConditionEvaluator {
-		compiled := compiler.CompileCondition(expressions, declared, environment.StoredExpressions)
-		if errs := compiled.CompilationErrors(); len(errs) > 0 {
-			t.Fatal(errs)
-		}
-		return compiled
-	}
-	for _, v := range policy.Spec.Variables {
-		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, withAuthorizer, environment.StoredExpressions)
-	}
-	var matcher matchconditions.Matcher
-	if conditions := policy.Spec.MatchConditions; len(conditions) > 0 {
-		expressions := make([]cel.ExpressionAccessor, len(conditions))
-		for i := range conditions {
-			expressions[i] = (*matchconditions.MatchCondition)(&conditions[i])
-		}
-		matcher = matchconditions.NewMatcher(compile(expressions, withAuthorizer), policy.Spec.FailurePolicy, "policy", "validate", policy.Name)
-	}
-	var validations, messages, annotations []cel.ExpressionAccessor
-	for _, v := range policy.Spec.Validations {
-		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason})
-		messages = append(messages, nil)
-		if v.MessageExpression != "" {
-			messages[len(messages)-1] = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
-		}
-	}
-	for _, a := range policy.Spec.AuditAnnotations {
-		annotations = append(annotations, &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression})
-	}
-	return validating.NewValidator(compile(validations, withAuthorizer), matcher, compile(annotations, withAuthorizer), compile(messages, cel.OptionalVariableDeclarations{}), policy.Spec.FailurePolicy, nil)
-}
 
 // usersOf is an authorizer by which one user may use each account.
 type usersOf string
@@ -97,29 +28,10 @@ func (u usersOf) Authorize(_ context.Context, a authorizer.Attributes) (authoriz
 }
 
 // decide has the policy decide about a new pod, as YAML, or about one that was another before.
-func decide(t testing.TB, v validating.Validator, name, pod, before string) func() validating.ValidateResult {
+func decide(t testing.TB, p policies.Policy, name, pod, before string) func() validating.ValidateResult {
 	t.Helper()
-	read := func(text string) runtime.Object {
-		if text == "" {
-			return nil
-		}
-		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}
-		if err := yaml.UnmarshalStrict([]byte(text), pod); err != nil {
-			t.Fatal(err)
-		}
-		return pod
-	}
-	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
-	operation := admission.Create
-	if before != "" {
-		operation = admission.Update
-	}
-	object, old := read(pod), read(before)
-	attributes := admission.NewAttributesRecord(object, old, kind, "shop", "p", resource, "", operation, nil, false, &user.DefaultInfo{Name: name, Groups: []string{"system:authenticated"}})
-	return func() validating.ValidateResult {
-		versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(object), VersionedOldObject: admission.NewLazyObject(old)}
-		return v.Validate(context.Background(), resource, versioned, nil, &corev1.Namespace{}, celconfig.RuntimeCELCostBudget, usersOf("joe"))
-	}
+	request := policies.Request{User: name, Pod: policies.Pod(t, pod), Before: policies.Pod(t, before), Authorizer: usersOf("joe")}
+	return func() validating.ValidateResult { return p.Decide(request) }
 }
 
 const (
@@ -140,7 +52,7 @@ spec:
 
 // Of pods that are allowed the API server evaluates the match condition alone, which leaves over each pod that a validation refuses.
 func TestAllowedPodsAreDecidedByTheMatchCondition(t *testing.T) {
-	v := validator(t, podsPolicy(t))
+	v := policies.Compile(t, policies.Shipped(t, access.Policies+"pods"))
 	with := func(old, new string) string {
 		if !strings.Contains(ordinaryPod, old) {
 			t.Fatalf("the pod has no %q", old)
@@ -195,8 +107,8 @@ func TestAllowedPodsAreDecidedByTheMatchCondition(t *testing.T) {
 
 // BenchmarkPolicyOfPods is what the evaluation costs, without the authorizer, beside that of a policy that does nothing.
 func BenchmarkPolicyOfPods(b *testing.B) {
-	for name, policy := range map[string]*registrationv1.ValidatingAdmissionPolicy{"nothing": noPolicy, "use": podsPolicy(b)} {
-		once := decide(b, validator(b, policy), "joe", ordinaryPod, "")
+	for name, policy := range map[string]*registrationv1.ValidatingAdmissionPolicy{"nothing": noPolicy, "use": policies.Shipped(b, access.Policies+"pods")} {
+		once := decide(b, policies.Compile(b, policy), "joe", ordinaryPod, "")
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -48,14 +48,20 @@ func scheme() *runtime.Scheme {
 	return s
 }
 
-// mapper knows the few resources that are used, so that starting needs no answer of the API.
+// mapper knows the few resources that are used, so that starting needs no answer of the API. A cache of several namespaces looks up lists by
+// their own kind.
 func mapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion, profilesv1alpha1.SchemeGroupVersion})
-	m.Add(profilesv1alpha1.SchemeGroupVersion.WithKind("ServiceAccountProfile"), meta.RESTScopeNamespace)
-	for _, kind := range []string{"Secret", "Pod", "ServiceAccount"} {
-		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	for kind, scope := range map[schema.GroupVersionKind]meta.RESTScope{
+		profilesv1alpha1.SchemeGroupVersion.WithKind("ServiceAccountProfile"): meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Secret"):                          meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Pod"):                             meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"):                  meta.RESTScopeNamespace,
+		corev1.SchemeGroupVersion.WithKind("Namespace"):                       meta.RESTScopeRoot,
+	} {
+		m.Add(kind, scope)
+		m.Add(kind.GroupVersion().WithKind(kind.Kind+"List"), scope)
 	}
-	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	return m, nil
 }
 

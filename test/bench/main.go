@@ -39,7 +39,7 @@ var alone = []part{{"execcredential", measureExecCredential}, {"credential", mea
 var parts = []part{
 	{"tokens", measureTokens}, {"discovery", measureDiscovery}, {"webhook", measureWebhook}, {"gmsa", measureGMSA},
 	{"gmsa-pods", measureGMSAPods}, {"gmsa-alone", measureGMSAAlone}, {"profiles", measureProfiles}, {"pods", measurePods}, {"steady", measureSteady},
-	{"reports", measureReports}, {"node", measureNode}, {"secrets", measureSecrets}, {"storage", measureStorage}, {"drift", measureDrift},
+	{"reports", measureReports}, {"node", measureNode}, {"secrets", measureSecrets}, {"storage", measureStorage}, {"contexts", measureContexts}, {"drift", measureDrift},
 }
 
 type part struct {

@@ -24,6 +24,8 @@ const (
 type stored struct {
 	*client
 	copied
+	// again starts it once more, after it was stopped, with what it has stored.
+	again   func(context.Context) (copied, error)
 	path    string // of identities
 	created atomic.Int64
 }
@@ -129,11 +131,12 @@ func copyStored(ctx context.Context, p plane, c *client, dir, namespace string, 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	running, err := startCopy(ctx, p, "apiserver", changed)
+	start := func(ctx context.Context) (copied, error) { return startCopy(ctx, p, "apiserver", changed) }
+	running, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
-	of := &stored{client: &client{http: c.http, aggregated: "https://127.0.0.1:" + port}, copied: running}
+	of := &stored{client: &client{http: c.http, aggregated: "https://127.0.0.1:" + port}, copied: running, again: start}
 	of.path = of.aggregated + fmt.Sprintf(identityPath, namespace)
 	if err := until(ctx, "a second API server issues tokens", time.Minute, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
 		if of.created.Load() == 0 {

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,10 +10,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/tokensecret"
 )
 
-// An agent that is kept to namespaces delivers there, and can read Secrets nowhere else: the signing keys of its cluster are safe
-// from it. And while the webhook does not answer, pods and Secrets that need it are refused, and no others.
+// An agent that is kept to namespaces delivers there, to Secrets and service accounts, and can read Secrets nowhere else: the signing keys of its cluster are safe
+// from it. And while the webhook does not answer, pods and Secrets that need it are refused, and no others; tokens are renewed.
 func TestBoundsOfDelivery(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
@@ -46,12 +50,16 @@ func TestBoundsOfDelivery(t *testing.T) {
 		}
 	}
 
+	p.enable(t, "inside")
+	p.letUse(t, "inside", "system:serviceaccount:inside:web")
+	p.must(t, `{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"namespace":"inside","name":"web","annotations":{"`+v1alpha1.AnnotationAccountIdentities+`":"banana"}}}`, "kubectl", "apply", "-f", "-")
+	p.awaitToken(t, "inside", tokensecret.NameFor("web", "banana"), nil)
+
 	t.Run("webhook that does not answer", func(t *testing.T) { webhookThatDoesNotAnswer(t, p) })
 }
 
 func webhookThatDoesNotAnswer(t *testing.T, p plane) {
 	root := p.client(t).CoreV1()
-	p.enable(t, "inside")
 	create := func(namespace string) error {
 		_, err := root.Pods(namespace).Create(t.Context(), podOf("default"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
@@ -73,6 +81,8 @@ func webhookThatDoesNotAnswer(t *testing.T, p plane) {
 	if _, err := root.Secrets("inside").Create(t.Context(), tokenSecret("s2", "inside", "banana"), metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "secrets.identity.credence.dev") {
 		t.Errorf("a labelled Secret that the webhook has not seen: %v", err)
 	}
+	p.patchIdentity(t, "inside", "banana", `{"spec":{"audiences":["sts.amazonaws.com","second"]}}`)
+	p.awaitToken(t, "inside", "s", func(c carried) bool { return slices.Contains(c.Audience, "second") })
 	plain := tokenSecret("plain", "inside", "banana")
 	plain.Labels = nil
 	if _, err := root.Secrets("inside").Create(t.Context(), plain, metav1.CreateOptions{}); err != nil {
