@@ -56,7 +56,7 @@ func (p *partial) helm(t *testing.T, arguments ...string) {
 	}
 }
 
-// install installs the chart with values, and uninstalls it when the test ends.
+// install installs the chart with values, and uninstalls it when the test ends, unless it has gone with its namespace.
 func (p *partial) install(t *testing.T, set ...string) {
 	t.Helper()
 	arguments := []string{"install", "credence", p.chart, "--take-ownership", "--force-conflicts"}
@@ -64,7 +64,7 @@ func (p *partial) install(t *testing.T, set ...string) {
 		arguments = append(arguments, "--set", each)
 	}
 	t.Cleanup(func() {
-		if stdout, stderr, err := helm(t, p.kubeconfig, "uninstall", "credence", "--namespace", "credence-system", "--wait"); err != nil {
+		if stdout, stderr, err := helm(t, p.kubeconfig, "uninstall", "credence", "--namespace", "credence-system", "--wait", "--ignore-not-found"); err != nil {
 			t.Errorf("%v\n%s%s", err, stdout, stderr)
 		}
 	})
