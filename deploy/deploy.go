@@ -26,7 +26,8 @@ const (
 	GMSAAnnotations Option = "gmsa-annotations"  // --feature-gates=WindowsGMSAAnnotations=true of the webhook
 	GMSARequireUser Option = "gmsa-require-user" // --gmsa-require-user of the webhook
 	ReviewPaths     Option = "review-paths"      // the webhook without --client-ca-file
-	Certificates    Option = "certificates"      // credence-server certificates, which credence up has no need of
+	Registration    Option = "registration"      // credence-server certificates, which credence up has no need of
+	Certificates    Option = "certificates"      // what it needs beside Registration without --ca-file
 	// ImageCredentials is for nodes whose kubelets run credence-image-credentials: --image-registries of credence up.
 	ImageCredentials Option = "image-credentials"
 )

@@ -52,19 +52,21 @@ type Registrar struct {
 	Namespace string // of the Service
 	// Bundle returns the authorities (PEM) that the API server's certificate is verified by.
 	Bundle func(context.Context) ([]byte, error)
+	// Follow has caBundle follow Bundle, where no other program writes it.
+	Follow bool
 	// Ready returns nil once the API server answers with a certificate of these authorities.
 	Ready func(ctx context.Context, bundle []byte) error
 	Log   *slog.Logger
 }
 
-// Run makes those that are missing until ctx is done, and changes none. Call Withdraw afterwards.
+// Run makes those that are missing until ctx is done, and changes none but for Follow. Call Withdraw afterwards.
 func (r *Registrar) Run(ctx context.Context) error {
 	last := ""
 	for {
 		wait, now := whileThere, ""
 		if err := r.pass(ctx); err != nil && ctx.Err() == nil {
 			if wait, now = whileMissing, err.Error(); now != last {
-				r.Log.InfoContext(ctx, "the API is not registered yet", "reason", err)
+				r.Log.InfoContext(ctx, "the API is not registered as it should be yet", "reason", err)
 			}
 		}
 		last = now
@@ -119,19 +121,29 @@ func (r *Registrar) pass(ctx context.Context) error {
 	}
 	for _, version := range groupVersions() {
 		name := apiServiceName(version)
-		_, err := r.Objects.Resource(apiServices).Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			continue
-		}
-		if !apierrors.IsNotFound(err) {
+		found, err := r.Objects.Resource(apiServices).Get(ctx, name, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("read APIService %s: %w", name, err)
+		}
+		there := err == nil
+		if there && !r.Follow {
+			continue
 		}
 		bundle, err := r.Bundle(ctx)
 		if err != nil {
 			return err
 		}
+		if there && trusts(found, bundle) {
+			continue
+		}
 		if err := r.Ready(ctx, bundle); err != nil {
 			return err
+		}
+		if there {
+			if err := r.trust(ctx, found, bundle); err != nil {
+				return err
+			}
+			continue
 		}
 		role, err := r.Objects.Resource(clusterRoles).Get(ctx, owner, metav1.GetOptions{})
 		if err != nil {
@@ -143,6 +155,23 @@ func (r *Registrar) pass(ctx context.Context) error {
 		r.Log.InfoContext(ctx, "the API is registered", "apiService", name)
 	}
 	return nil
+}
+
+// trust replaces caBundle of an APIService, once its server answers with a certificate of the new authorities.
+func (r *Registrar) trust(ctx context.Context, service *unstructured.Unstructured, bundle []byte) error {
+	if err := unstructured.SetNestedField(service.Object, base64.StdEncoding.EncodeToString(bundle), "spec", "caBundle"); err != nil {
+		return fmt.Errorf("change APIService %s: %w", service.GetName(), err)
+	}
+	if _, err := r.Objects.Resource(apiServices).Update(ctx, service, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("write caBundle of APIService %s: %w", service.GetName(), err)
+	}
+	r.Log.InfoContext(ctx, "caBundle written", "apiService", service.GetName())
+	return nil
+}
+
+func trusts(service *unstructured.Unstructured, bundle []byte) bool {
+	have, _, err := unstructured.NestedString(service.Object, "spec", "caBundle")
+	return err == nil && have == base64.StdEncoding.EncodeToString(bundle)
 }
 
 func apiServiceName(version schema.GroupVersion) string { return version.Version + "." + version.Group }

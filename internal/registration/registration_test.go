@@ -84,3 +84,55 @@ func TestRegistersOnceItAnswers(t *testing.T) {
 	}
 	stay(false)
 }
+
+// The authorities of another source are followed, once the server shows a certificate of theirs.
+func TestFollowsAuthorities(t *testing.T) {
+	role := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": owner, "uid": "1-2-3"},
+	}}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "credence-system"}}}
+	objects := fake.NewSimpleDynamicClient(runtime.NewScheme(), role, namespace)
+	given, shown := "first", "first"
+	r := &Registrar{
+		Objects: objects, Namespace: "credence-system", Log: slog.New(slog.DiscardHandler), Follow: true,
+		Bundle: func(context.Context) ([]byte, error) { return []byte(given), nil },
+		Ready: func(_ context.Context, bundle []byte) error {
+			if string(bundle) != shown {
+				return errors.New("another certificate")
+			}
+			return nil
+		},
+	}
+	want := func(bundle string) {
+		t.Helper()
+		for _, version := range groupVersions() {
+			found, err := objects.Resource(apiServices).Get(t.Context(), apiServiceName(version), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !trusts(found, []byte(bundle)) || len(found.GetOwnerReferences()) != 1 {
+				t.Errorf("%s is %v, want the bundle %q", found.GetName(), found.Object, bundle)
+			}
+		}
+	}
+	if err := r.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("first")
+	given = "second"
+	if err := r.pass(t.Context()); err == nil {
+		t.Error("no error while the server shows a certificate of the authorities before")
+	}
+	want("first")
+	shown = "second"
+	if err := r.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want("second")
+	// Where another program writes caBundle, it is left alone.
+	r.Follow, given = false, "third"
+	if err := r.pass(t.Context()); err != nil {
+		t.Error(err)
+	}
+	want("second")
+}

@@ -45,10 +45,10 @@ func (p plane) objects(t *testing.T, as string, groups ...string) dynamic.Interf
 	return client
 }
 
-// install applies what belongs to an option, and takes it away when the test ends.
-func (p plane) install(t *testing.T, option deploy.Option) {
+// install applies what belongs to options, and takes it away when the test ends.
+func (p plane) install(t *testing.T, options ...deploy.Option) {
 	t.Helper()
-	chosen, err := deploy.Manifests(option)
+	chosen, err := deploy.Manifests(options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (p plane) install(t *testing.T, option deploy.Option) {
 // TestWhatTheKeeperOfCertificatesMayWrite takes the part of a credence-server certificates that an attacker has taken over.
 func TestWhatTheKeeperOfCertificatesMayWrite(t *testing.T) {
 	inTurn(t)
-	shared.install(t, deploy.Certificates)
+	shared.install(t, deploy.Registration, deploy.Certificates)
 	root, keeper := shared.client(t), shared.clientAs(t, certificatesUser, agentGroup, agentGroup+":credence-system")
 	secrets := keeper.CoreV1().Secrets(installation)
 	ca, err := os.ReadFile(shared.CAFile)

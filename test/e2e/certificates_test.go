@@ -43,7 +43,7 @@ var followers = map[string]int{"apiserver": 1, "discovery": 2, "controller": 4, 
 func TestCertificatesOfAnInstallation(t *testing.T) {
 	first(t, ofPlane)
 	p := newPlane(t)
-	p.install(t, deploy.Certificates)
+	p.install(t, deploy.Registration, deploy.Certificates)
 	secrets := p.client(t).CoreV1().Secrets(installation)
 	kubeconfig := p.certificatesKubeconfig(t)
 	one, other := p.startCertificates(t, kubeconfig), p.startCertificates(t, kubeconfig)

@@ -27,7 +27,7 @@ const monitoring = repository + "/deploy/monitoring"
 func TestPrometheusWatchesAPlane(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
-	p.install(t, deploy.Certificates)
+	p.install(t, deploy.Registration, deploy.Certificates)
 	secrets := p.client(t).CoreV1().Secrets(installation)
 	certificates := p.startCertificates(t, p.certificatesKubeconfig(t), "--certificate-lifetime", "2160h", "--authority-lifetime", "87600h", "--overlap", "1h")
 	p.mount(t, secrets)

@@ -1,7 +1,9 @@
 package install
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
@@ -26,11 +29,12 @@ const issuers = `{apiVersion: cert-manager.io/v1, kind: Issuer, metadata: {name:
 {apiVersion: cert-manager.io/v1, kind: Issuer, metadata: {name: ca, namespace: credence-system}, spec: {ca: {secretName: credence-ca}}}
 `
 
-// certificatesOfCertManager installs with the certificates of cert-manager, and replaces each while pods run.
+// certificatesOfCertManager installs with the certificates of cert-manager, and replaces each, and their authority, while pods run. The API goes with
+// its namespace, as it does with certificates of Credence.
 func (p *partial) certificatesOfCertManager(t *testing.T, i *installation) {
 	p.certManager(t)
 	p.install(t, "issuer="+issuer, "certificates.source=cert-manager", "certificates.issuerRef.name=ca")
-	p.runs(t, "agent", "apiserver", "binder", "controller", "discovery", "profiles", "webhook")
+	p.runs(t, "agent", "apiserver", "binder", "certificates", "controller", "discovery", "profiles", "webhook")
 	available(t, p.ControlPlane)
 	p.helm(t, "test", "credence")
 	if _, err := i.identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
@@ -38,10 +42,54 @@ func (p *partial) certificatesOfCertManager(t *testing.T, i *installation) {
 		t.Fatal(err)
 	}
 	i.podHasItsIdentity(t)
+	authority := p.replaceIssuer(t)
 	i.replaceCertificates(t)
+	p.trusted(t, authority)
 	available(t, p.ControlPlane)
 	p.helm(t, "test", "credence")
+	p.forgetKeys(t)
 	worksElsewhere(t, p.client)
+}
+
+// replaceIssuer has cert-manager make another authority, and returns its certificate.
+func (p *partial) replaceIssuer(t *testing.T) (authority []byte) {
+	t.Helper()
+	secrets := p.client.CoreV1().Secrets(system)
+	before, err := secrets.Get(t.Context(), "credence-ca", metav1.GetOptions{})
+	if err == nil {
+		err = secrets.Delete(t.Context(), "credence-ca", metav1.DeleteOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		found, err := secrets.Get(ctx, "credence-ca", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if authority = found.Data["tls.crt"]; len(authority) == 0 || bytes.Equal(authority, before.Data["tls.crt"]) {
+			return fmt.Errorf("the authority is as before, or missing")
+		}
+		return nil
+	})
+	return authority
+}
+
+// trusted waits until the cluster trusts an authority to sign for the API, and no other.
+func (p *partial) trusted(t *testing.T, authority []byte) {
+	t.Helper()
+	for _, name := range []string{"v1alpha1.authentication.gardener.cloud", "v1alpha1.identity.credence.dev"} {
+		eventually(t, func(ctx context.Context) error {
+			found, err := p.objects.Resource(apiServices).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if bundle, _, _ := unstructured.NestedString(found.Object, "spec", "caBundle"); bundle != base64.StdEncoding.EncodeToString(authority) {
+				return fmt.Errorf("%s trusts %s", name, bundle)
+			}
+			return nil
+		})
+	}
 }
 
 // certManager runs the controllers of cert-manager as an admin, with an Issuer of the namespace of the release.

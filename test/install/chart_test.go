@@ -115,13 +115,13 @@ func TestChartInstallsTheManifests(t *testing.T) {
 		options []deploy.Option
 		report  []string
 	}{
-		{name: "default", set: []string{issuer}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}},
-		{name: "gMSA options", set: []string{issuer, "gmsa.annotations=true", "gmsa.requireUser=true"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths, deploy.GMSAAnnotations, deploy.GMSARequireUser}},
-		{name: "images by identity", set: []string{issuer, "imageCredentials.audience=https://kubernetes.default.svc.cluster.local"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths, deploy.ImageCredentials}},
-		{name: "gMSA warns", set: []string{issuer, "gmsa.enforcement=Warn"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}, report: []string{"Warn", "Audit"}},
-		{name: "gMSA audits", set: []string{issuer, "gmsa.enforcement=Audit"}, options: []deploy.Option{deploy.Certificates, deploy.ReviewPaths}, report: []string{"Audit"}},
-		{name: "cert-manager", set: []string{issuer, "certificates.source=cert-manager", "certificates.issuerRef.name=ca"}, options: []deploy.Option{deploy.ReviewPaths}},
-		{name: "own certificates", set: []string{issuer, "certificates.source=existing"}, options: []deploy.Option{deploy.ReviewPaths}},
+		{name: "default", set: []string{issuer}, options: []deploy.Option{deploy.Registration, deploy.Certificates, deploy.ReviewPaths}},
+		{name: "gMSA options", set: []string{issuer, "gmsa.annotations=true", "gmsa.requireUser=true"}, options: []deploy.Option{deploy.Registration, deploy.Certificates, deploy.ReviewPaths, deploy.GMSAAnnotations, deploy.GMSARequireUser}},
+		{name: "images by identity", set: []string{issuer, "imageCredentials.audience=https://kubernetes.default.svc.cluster.local"}, options: []deploy.Option{deploy.Registration, deploy.Certificates, deploy.ReviewPaths, deploy.ImageCredentials}},
+		{name: "gMSA warns", set: []string{issuer, "gmsa.enforcement=Warn"}, options: []deploy.Option{deploy.Registration, deploy.Certificates, deploy.ReviewPaths}, report: []string{"Warn", "Audit"}},
+		{name: "gMSA audits", set: []string{issuer, "gmsa.enforcement=Audit"}, options: []deploy.Option{deploy.Registration, deploy.Certificates, deploy.ReviewPaths}, report: []string{"Audit"}},
+		{name: "cert-manager", set: []string{issuer, "certificates.source=cert-manager", "certificates.issuerRef.name=ca"}, options: []deploy.Option{deploy.Registration, deploy.ReviewPaths}},
+		{name: "own certificates", set: []string{issuer, "certificates.source=existing"}, options: []deploy.Option{deploy.Registration, deploy.ReviewPaths}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			manifests, err := deploy.Manifests(c.options...)
@@ -176,7 +176,7 @@ func TestChartInstallsTheManifests(t *testing.T) {
 					t.Errorf("%s differs (-up +chart):\n%s", id(want), diff)
 				}
 			}
-			processes := []string{"APIService", "Certificate", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget", "Service"}
+			processes := []string{"Certificate", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget", "Service"}
 			for _, o := range installed {
 				if !slices.Contains(processes, o.GetKind()) {
 					t.Errorf("%s is in the chart alone", id(o))
@@ -217,6 +217,8 @@ func TestInvalidValues(t *testing.T) {
 		{"unknown value of a component", "", []string{"issuer=https://id.example.com", "components.agent.replica=3"}, "replica"},
 		{"storage", "", []string{"issuer=https://id.example.com", "storage.type=sqlite"}, "/storage/type"},
 		{"etcd without servers", "", []string{"issuer=https://id.example.com", "storage.type=etcd"}, "storage.etcd.servers: missing"},
+		{"authorities beside those of Credence", "", []string{"issuer=https://id.example.com", "certificates.caBundle=x"}, "set certificates.source=existing"},
+		{"another writer of Credence's authorities", "", []string{"issuer=https://id.example.com", "certificates.injectionAnnotations.a=b"}, "set certificates.source=existing"},
 		{"cert-manager without an issuer", "", []string{"issuer=https://id.example.com", "certificates.source=cert-manager"}, "certificates.issuerRef.name: missing"},
 		{"agent without identities", "", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
 		{"driver without workloads", "", []string{"issuer=https://id.example.com", "workloads.enabled=false", "node.enabled=true"}, "node.enabled, workloads.delivery: have no effect"},

@@ -32,12 +32,13 @@ import (
 // Installing, upgrading, uninstalling and installing again, on a cluster whose Pod Security Standard is enforced. It has no node, so no
 // pod starts: the worst case of an image that can't be pulled.
 func TestLifeOfAnInstallation(t *testing.T) {
-	for _, program := range []string{"helm", "helm3"} {
-		t.Run(program, func(t *testing.T) { lifeOfAnInstallation(t, program) })
+	for program, source := range map[string]string{"helm": "credence", "helm3": "existing"} {
+		t.Run(program, func(t *testing.T) { lifeOfAnInstallation(t, program, source) })
 	}
 }
 
-func lifeOfAnInstallation(t *testing.T, program string) {
+// lifeOfAnInstallation is one with certificates of a source.
+func lifeOfAnInstallation(t *testing.T, program, source string) {
 	folder := t.TempDir()
 	cluster, err := controlplane.Start(t.Context(), folder, "--port", "0")
 	if err != nil {
@@ -54,7 +55,7 @@ func lifeOfAnInstallation(t *testing.T, program string) {
 			t.Fatalf("helm %s: %v\n%s%s", strings.Join(arguments, " "), err, stdout, stderr)
 		}
 	}
-	const issuer = "issuer=https://id.example.com"
+	issuer := "issuer=https://id.example.com,certificates.source=" + source
 	run("install", "credence", file, "--set", issuer)
 	podsAreMade(t, client, "app.kubernetes.io/component")
 

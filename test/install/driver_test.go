@@ -19,7 +19,7 @@ import (
 )
 
 // tokensWithoutSecrets runs the driver of the chart on the node. A pod of a namespace with the Pod Security Standard "restricted" reads its token, and
-// no Secret has one.
+// no Secret has one. The identities are in a volume, which the next pod of the API server has them from.
 func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 	core := p.client.CoreV1()
 	// A certificate that the driver shows its health with: its pod is ready once the kubelet has registered it.
@@ -32,8 +32,10 @@ func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 		Data: map[string][]byte{"ca.crt": authority.PEM(), "tls.crt": certificate.PEM(), "tls.key": certificate.KeyPEM()}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.install(t, "issuer="+issuer, "gmsa.enabled=false", "pods.replicas=1", "node.enabled=true", "node.tlsSecretName=driver-tls", "workloads.delivery=csi", "node.kubeletDir="+filepath.Join(i.folder, "node", "kubelet"))
+	p.etcdVolume(t, i)
+	p.install(t, "issuer="+issuer, "gmsa.enabled=false", "pods.replicas=1", "storage.type=embedded", "node.enabled=true", "node.tlsSecretName=driver-tls", "workloads.delivery=csi", "node.kubeletDir="+filepath.Join(i.folder, "node", "kubelet"))
 	available(t, p.ControlPlane)
+	p.helm(t, "test", "credence")
 	const namespace = "unstored"
 	if _, err := core.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Labels: map[string]string{
 		"identity.credence.dev/workload-identities": "enabled", "pod-security.kubernetes.io/enforce": "restricted",
@@ -87,6 +89,26 @@ func (p *partial) tokensWithoutSecrets(t *testing.T, i *installation) {
 	if err != nil || len(drivers.Items) != 1 || drivers.Items[0].Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the driver is %+v, %v", drivers, err)
 	}
+	uid := func(ctx context.Context) (types.UID, error) {
+		found, err := identities.Get(ctx, "app", metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		return found.GetUID(), nil
+	}
+	before, err := uid(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.replaceAPIServers(t)
+	available(t, p.ControlPlane)
+	eventually(t, func(ctx context.Context) error {
+		if after, err := uid(ctx); err != nil || after != before {
+			return fmt.Errorf("after a start the identity has the uid %s, was %s: %w", after, before, err)
+		}
+		return tokenRequested(p.client, namespace)(ctx)
+	})
+
 	// Its volume goes with it, while there is a driver.
 	deleteNamespace(t, p.client, namespace)
 }

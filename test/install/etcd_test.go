@@ -19,11 +19,12 @@ import (
 )
 
 // identitiesInEtcd has them in an etcd of three members, by TLS with client certificates. A lost member takes nothing with it, and fails no
-// token request; an API server that starts meanwhile does without it.
-func (p *partial) identitiesInEtcd(t *testing.T, folder string) {
-	p.forgetKeys(t)
-	servers := p.etcd(t, folder)
-	p.install(t, "issuer="+issuer, "workloads.enabled=false", "gmsa.enabled=false", "storage.type=etcd", "storage.etcd.secret=credence-etcd", "storage.etcd.servers={"+strings.Join(servers, ",")+"}")
+// token request; an API server that starts meanwhile does without it. The keys are those of a signer in a pod, which can be replaced, too.
+func (p *partial) identitiesInEtcd(t *testing.T, i *installation) {
+	servers := p.etcd(t, i.folder)
+	signer := p.signer(t, i)
+	p.install(t, "issuer="+issuer, "workloads.enabled=false", "gmsa.enabled=false", "keys.signerSocket="+signer.socket, "storage.type=etcd", "storage.etcd.secret=credence-etcd", "storage.etcd.servers={"+strings.Join(servers, ",")+"}")
+	p.runs(t, "apiserver", "certificates", "discovery")
 	available(t, p.ControlPlane)
 	identities := p.objects.Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
 	create := func(ctx context.Context, name string) error {
@@ -34,6 +35,8 @@ func (p *partial) identitiesInEtcd(t *testing.T, folder string) {
 	if err := create(t.Context(), "app"); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, tokenRequested(p.client, "default")) // an API server reads the keys of the signer first
+	p.helm(t, "test", "credence")
 	subject := verified(t, p.client)
 
 	now := int64(0)
@@ -46,6 +49,8 @@ func (p *partial) identitiesInEtcd(t *testing.T, folder string) {
 		}
 	}
 	eventually(t, func(ctx context.Context) error { return create(ctx, "another") })
+	signer.replace(t)
+	eventually(t, tokenRequested(p.client, "default"))
 	p.replaceAPIServers(t)
 	available(t, p.ControlPlane)
 	eventually(t, func(ctx context.Context) error {
@@ -55,6 +60,7 @@ func (p *partial) identitiesInEtcd(t *testing.T, folder string) {
 		}
 		return err
 	})
+	eventually(t, tokenRequested(p.client, "default"))
 	if again := verified(t, p.client); again != subject {
 		t.Errorf("the subject is %s after the start, was %s", again, subject)
 	}

@@ -56,7 +56,7 @@ func (p *partial) helm(t *testing.T, arguments ...string) {
 	}
 }
 
-// install installs the chart with values, and uninstalls it when the test ends.
+// install installs the chart with values, and uninstalls it when the test ends, unless it has gone with its namespace.
 func (p *partial) install(t *testing.T, set ...string) {
 	t.Helper()
 	arguments := []string{"install", "credence", p.chart, "--take-ownership", "--force-conflicts"}
@@ -64,7 +64,7 @@ func (p *partial) install(t *testing.T, set ...string) {
 		arguments = append(arguments, "--set", each)
 	}
 	t.Cleanup(func() {
-		if stdout, stderr, err := helm(t, p.kubeconfig, "uninstall", "credence", "--namespace", "credence-system", "--wait"); err != nil {
+		if stdout, stderr, err := helm(t, p.kubeconfig, "uninstall", "credence", "--namespace", "credence-system", "--wait", "--ignore-not-found"); err != nil {
 			t.Errorf("%v\n%s%s", err, stdout, stderr)
 		}
 	})
@@ -88,7 +88,8 @@ func (p *partial) runs(t *testing.T, want ...string) {
 }
 
 // Each part of the chart works alone, on a real node: gMSA beside what windows-gmsa has installed, the agent and webhook of a cluster whose
-// identities are in another one, and the identities.
+// identities are in another one, and the identities; and so does the chart with storage, certificates and keys of others. Where no keys may be left of the
+// installation before, its namespace goes.
 func TestPartsOnANode(t *testing.T) {
 	i := withNode(t)
 	p := &partial{
@@ -101,6 +102,8 @@ func TestPartsOnANode(t *testing.T) {
 	t.Run("gMSA", p.gmsaAlone)
 	t.Run("gMSA by policies", p.gmsaByPolicies)
 	t.Run("workloads", p.workloadsAlone)
+	t.Run("tokens without Secrets, identities in a volume", func(t *testing.T) { p.tokensWithoutSecrets(t, i) })
+	p.forgetKeys(t)
 	t.Run("identities", func(t *testing.T) {
 		key, err := age.GenerateX25519Identity()
 		if err != nil {
@@ -119,9 +122,8 @@ func TestPartsOnANode(t *testing.T) {
 		}
 		worksElsewhere(t, p.client)
 	})
-	t.Run("tokens without Secrets", func(t *testing.T) { p.tokensWithoutSecrets(t, i) })
 	t.Run("certificates of cert-manager", func(t *testing.T) { p.certificatesOfCertManager(t, i) })
-	t.Run("identities in etcd", func(t *testing.T) { p.identitiesInEtcd(t, i.folder) })
+	t.Run("identities in etcd, keys of a signer", func(t *testing.T) { p.identitiesInEtcd(t, i) })
 	worksElsewhere(t, p.client)
 }
 

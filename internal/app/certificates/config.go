@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/certificates"
 )
 
@@ -22,12 +24,11 @@ type Config struct {
 	ClusterDomain     string   // empty: cluster.local
 	Hosts             []string // COMPONENT=NAME
 	RegisterAPI       bool     // make the APIServices
+	CAFile            string   // with the authorities of another source; empty: certificates are made here
 	Lifetime          time.Duration
 	AuthorityLifetime time.Duration
 	Overlap           time.Duration
-	BindAddress       string // empty: 127.0.0.1
-	HealthPort        int    // 0: no health server
-	AnonymousMetrics  bool   // /metrics is for all
+	serving.Health    // whose certificate is a file with CAFile alone
 	Log               *slog.Logger
 }
 
@@ -40,7 +41,7 @@ const (
 	minOverlap               = time.Second
 )
 
-// check fills in what is unset, and names the first flag that is wrong. It returns the certificates to keep, too.
+// check fills in what is unset, and names the first flag that is wrong. It returns the certificates to keep, too: none with CAFile.
 func (c Config) check() (Config, []certificates.Wanted, error) {
 	c.Namespace = cmp.Or(c.Namespace, defaultNamespace)
 	c.ClusterDomain = cmp.Or(c.ClusterDomain, defaultClusterDomain)
@@ -52,7 +53,15 @@ func (c Config) check() (Config, []certificates.Wanted, error) {
 	if c.Components == nil {
 		c.Components = certificates.Components()
 	}
+	if c.CAFile != "" {
+		if !c.RegisterAPI {
+			return c, nil, errors.New("--ca-file is for --register-api, and nothing else is done with it: give both")
+		}
+		return c, nil, c.Health.Complete()
+	}
 	switch {
+	case c.TLSCertFile+c.TLSPrivateKeyFile != "":
+		return c, nil, errors.New("--tls-cert-file, --tls-private-key-file: the certificate of this program is made here: leave them out, or give --ca-file with the authorities of another source")
 	case net.ParseIP(c.BindAddress) == nil:
 		return c, nil, fmt.Errorf("--bind-address %q is not an IP address: give one, such as :: or 127.0.0.1", c.BindAddress)
 	case c.HealthPort < 0 || c.HealthPort > 65535:

@@ -3,8 +3,10 @@ package certificates
 import (
 	"context"
 	"crypto/rand"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -24,6 +26,7 @@ import (
 	"github.com/credence-id/credence/internal/app/serving/eventing"
 	"github.com/credence-id/credence/internal/certificates"
 	"github.com/credence-id/credence/internal/certificates/keeper"
+	"github.com/credence-id/credence/internal/pki"
 	"github.com/credence-id/credence/internal/registration"
 )
 
@@ -34,7 +37,7 @@ const (
 	withdrawTimeout = 15 * time.Second
 )
 
-// Run keeps certificates until ctx is done, and at the end withdraws the API if its namespace is being deleted. An error is a configuration
+// Run keeps certificates and registers the API until ctx is done, and at the end withdraws the API if its namespace is being deleted. An error is a configuration
 // that cannot work, or the loss of leadership.
 func Run(ctx context.Context, config Config) error {
 	c, wanted, err := config.check()
@@ -50,23 +53,22 @@ func Run(ctx context.Context, config Config) error {
 	if err != nil {
 		return fmt.Errorf("make client of the Kubernetes API: %w", err)
 	}
-	registry := serving.NewRegistry()
-	k, err := newKeeper(ctx, c, wanted, api, registry)
-	if err != nil {
-		return err
-	}
 	group, ctx := errgroup.WithContext(ctx)
-	if c.HealthPort != 0 {
-		listener, err := serving.Listen(ctx, c.BindAddress, "--health-port", c.HealthPort)
+	var lead []func(context.Context) error
+	if c.CAFile == "" {
+		k, err := keep(ctx, group, c, wanted, cluster, api)
 		if err != nil {
 			return err
 		}
-		health := serving.NewHealth(k.Ready, registry, &serving.MetricsReaders{Cluster: cluster, Anonymous: c.AnonymousMetrics})
-		server := serving.New("health", listener, health, k, c.Log)
-		group.Go(func() error { return server.Run(ctx) })
+		lead = append(lead, k.Lead)
+	} else {
+		if _, err := authorities(c.CAFile); err != nil {
+			return err
+		}
+		if err := c.Health.Start(ctx, group, func() error { return nil }, serving.NewRegistry(), cluster, c.Log); err != nil {
+			return err
+		}
 	}
-	group.Go(func() error { return k.Run(ctx) })
-	lead := k.Lead
 	if c.RegisterAPI {
 		r := newRegistrar(c, api)
 		// Each replica does, whether or not it leads: all of them end.
@@ -77,23 +79,44 @@ func Run(ctx context.Context, config Config) error {
 				c.Log.Error("the API may be registered without a server", "reason", err)
 			}
 		}()
-		lead = func(ctx context.Context) error {
-			both, ctx := errgroup.WithContext(ctx)
-			both.Go(func() error { return k.Lead(ctx) })
-			both.Go(func() error { return r.Run(ctx) })
-			return both.Wait()
-		}
+		lead = append(lead, r.Run)
 	}
 	group.Go(func() error {
 		lease := types.NamespacedName{Namespace: c.Namespace, Name: certificates.Own}
-		return election.Lead(ctx, api.client.CoordinationV1(), lease, c.Log, lead)
+		return election.Lead(ctx, api.client.CoordinationV1(), lease, c.Log, func(ctx context.Context) error {
+			all, ctx := errgroup.WithContext(ctx)
+			for _, each := range lead {
+				all.Go(func() error { return each(ctx) })
+			}
+			return all.Wait()
+		})
 	})
-	c.Log.Info("certificates started", "certificateLifetime", c.Lifetime.String(), "authorityLifetime", c.AuthorityLifetime.String(), "overlap", c.Overlap.String())
+	c.Log.Info("certificates started", "certificateLifetime", c.Lifetime.String(), "authorityLifetime", c.AuthorityLifetime.String(), "overlap", c.Overlap.String(), "caFile", c.CAFile)
 	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	c.Log.Info("certificates stopped")
 	return nil
+}
+
+// keep has the group keep the certificates, and show the health of that.
+func keep(ctx context.Context, group *errgroup.Group, c Config, wanted []certificates.Wanted, cluster *rest.Config, api clients) (*keeper.Keeper, error) {
+	registry := serving.NewRegistry()
+	k, err := newKeeper(ctx, c, wanted, api, registry)
+	if err != nil {
+		return nil, err
+	}
+	if c.HealthPort != 0 {
+		listener, err := serving.Listen(ctx, c.BindAddress, "--health-port", c.HealthPort)
+		if err != nil {
+			return nil, err
+		}
+		health := serving.NewHealth(k.Ready, registry, &serving.MetricsReaders{Cluster: cluster, Anonymous: c.AnonymousMetrics})
+		server := serving.New("health", listener, health, k, c.Log)
+		group.Go(func() error { return server.Run(ctx) })
+	}
+	group.Go(func() error { return k.Run(ctx) })
+	return k, nil
 }
 
 // clients call the cluster's API.
@@ -133,18 +156,41 @@ func newKeeper(ctx context.Context, c Config, wanted []certificates.Wanted, api 
 }
 
 func newRegistrar(c Config, api clients) *registration.Registrar {
+	bundle := func(ctx context.Context) ([]byte, error) {
+		name := certificates.SecretOf(registration.Service)
+		secret, err := api.client.CoreV1().Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read Secret %s: %w", name, err)
+		}
+		return secret.Data[corev1.ServiceAccountRootCAKey], nil
+	}
+	if c.CAFile != "" {
+		bundle = func(context.Context) ([]byte, error) { return authorities(c.CAFile) }
+	}
 	return &registration.Registrar{
 		Objects:   api.objects,
 		Namespace: c.Namespace,
-		Bundle: func(ctx context.Context) ([]byte, error) {
-			name := certificates.SecretOf(registration.Service)
-			secret, err := api.client.CoreV1().Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				return nil, fmt.Errorf("read Secret %s: %w", name, err)
-			}
-			return secret.Data[corev1.ServiceAccountRootCAKey], nil
-		},
-		Ready: registration.Ready(c.Namespace),
-		Log:   c.Log,
+		Bundle:    bundle,
+		Follow:    c.CAFile != "", // else the keeper writes caBundle
+		Ready:     registration.Ready(c.Namespace),
+		Log:       c.Log,
 	}
+}
+
+// authorities returns the certificates of a file, and leaves out any private key: everyone can read a caBundle.
+func authorities(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--ca-file: %w", err)
+	}
+	var bundle []byte
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			bundle = append(bundle, pki.Encode(block.Bytes)...)
+		}
+	}
+	if bundle == nil {
+		return nil, fmt.Errorf("--ca-file %s has no certificate: give the authorities that signed the API server's, in PEM", file)
+	}
+	return bundle, nil
 }

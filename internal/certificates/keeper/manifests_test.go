@@ -21,7 +21,7 @@ import (
 
 func manifests(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser, deploy.ReviewPaths, deploy.Certificates)
+	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser, deploy.ReviewPaths, deploy.Registration, deploy.Certificates)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRightsAreForWhatIsWritten(t *testing.T) {
 	got := map[string]bool{}
 	for _, object := range manifests(t) {
 		switch {
-		case object.GetName() == "credence:certificates" && strings.HasSuffix(object.GetKind(), "Role"):
+		case slices.Contains([]string{"credence:registration", "credence:certificates"}, object.GetName()) && strings.HasSuffix(object.GetKind(), "Role"):
 			role := &rbacv1.ClusterRole{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
 				t.Fatal(err)
@@ -78,6 +78,9 @@ func TestRightsAreForWhatIsWritten(t *testing.T) {
 				}
 				if slices.Contains(rule.Verbs, "*") || slices.Contains(rule.Verbs, "delete") && rule.Resources[0] != "apiservices" || slices.Contains(rule.Verbs, "patch") && rule.Resources[0] != "events" {
 					t.Errorf("%s gives %v", object.GetKind(), rule)
+				}
+				if object.GetName() == "credence:registration" && (slices.Contains(rule.Resources, "secrets") || strings.Contains(rule.Resources[0], "webhook")) {
+					t.Errorf("with certificates of another source, %s gives %v", object.GetKind(), rule)
 				}
 			}
 		case object.GetName() == "credence-certificates-secrets" && object.GetKind() == "ValidatingAdmissionPolicy":

@@ -79,18 +79,18 @@ capabilities: {drop: [ALL]}
 {{- if or .Values.workloads.enabled (and $g.enabled (or (not $g.withoutWebhook) $g.annotations $g.requireUser)) }}true{{ end }}
 {{- end }}
 
-{{/* "true" if Credence makes certificates; context: the root. */}}
+{{/* "true" if the component certificates runs, which makes certificates, registers the API, or both; context: the root. */}}
 {{- define "credence.certificates" -}}
-{{- if and (eq .Values.certificates.source "credence") (or .Values.identities.enabled (include "credence.webhook" .)) }}true{{ end }}
+{{- if or .Values.identities.enabled (and (eq .Values.certificates.source "credence") (include "credence.webhook" .)) }}true{{ end }}
 {{- end }}
 
-{{/* The annotations by which authorities are written into webhooks and APIServices; context: root, component. */}}
+{{/* The annotations by which authorities are written into webhooks; context: the root. */}}
 {{- define "credence.injection" -}}
 {{- $made := dict }}
-{{- if eq .root.Values.certificates.source "cert-manager" }}
-{{- $_ := set $made "cert-manager.io/inject-ca-from" (printf "%s/credence-%s" .root.Release.Namespace .component) }}
+{{- if eq .Values.certificates.source "cert-manager" }}
+{{- $_ := set $made "cert-manager.io/inject-ca-from" (printf "%s/credence-webhook" .Release.Namespace) }}
 {{- end }}
-{{- toYaml (merge $made .root.Values.certificates.injectionAnnotations) }}
+{{- toYaml (merge $made .Values.certificates.injectionAnnotations) }}
 {{- end }}
 
 {{/* The manifests that belong to what is enabled; context: the root. */}}
@@ -146,7 +146,10 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- end }}
 {{- if include "credence.certificates" . }}
+- options/registration.yaml
+{{- if eq .Values.certificates.source "credence" }}
 - options/certificates.yaml
+{{- end }}
 {{- end }}
 {{- if .Values.imageCredentials.audience }}
 - options/image-credentials.yaml
@@ -298,6 +301,7 @@ certificates:
   - certificates
   - --bind-address=0.0.0.0
   - --health-port=7451
+  {{- if eq $v.certificates.source "credence" }}
   {{- $served := list }}
   {{- if $v.identities.enabled }}
   {{- $served = concat $served (list "credence-apiserver") (ternary (list "credence-discovery") list $v.discovery.enabled) (ternary (list "credence-controller") list (empty $v.keys.signerSocket)) }}
@@ -309,6 +313,9 @@ certificates:
   {{- $served = append $served "credence-webhook" }}
   {{- end }}
   - --components={{ join "," $served }}
+  {{- else }}
+  - --ca-file=/authorities/ca.crt
+  {{- end }}
   {{- if $v.identities.enabled }}
   - --register-api
   {{- end }}
@@ -368,6 +375,11 @@ certificates:
 {{- $pod := include "credence.pod" (dict "root" $ "name" $name) | fromYaml }}
 {{- if and $component.service (ge (int $pod.preStopSeconds) (int $pod.terminationGracePeriodSeconds)) }}
 {{- fail (printf "preStopSeconds: %d of %s counts towards terminationGracePeriodSeconds, which is %d: want less" (int $pod.preStopSeconds) $name (int $pod.terminationGracePeriodSeconds)) }}
+{{- end }}
+{{- end }}
+{{- range list "caBundle" "injectionAnnotations" }}
+{{- if and (index $v.certificates .) (eq $v.certificates.source "credence") }}
+{{- fail (printf "certificates.%s: Credence writes its own authorities with certificates.source=credence: leave it out, or set certificates.source=existing" .) }}
 {{- end }}
 {{- end }}
 {{- if and (eq $v.certificates.source "cert-manager") (not $v.certificates.issuerRef.name) }}
