@@ -50,6 +50,9 @@ func TestAggregatedRolesNeitherCreateTokensNorUse(t *testing.T) {
 				continue
 			}
 			for _, resource := range rule.Resources {
+				if resource == "quotas" && strings.HasSuffix(name, ":view") {
+					continue // who writes a binding reads those that it lists, and raises no limit
+				}
 				if !slices.Contains([]string{"workloadidentities", "credentialsbindings"}, resource) && !slices.Equal(rule.APIGroups, []string{"accounts.credence.dev"}) {
 					t.Errorf("ClusterRole %s gives people rights on %s", name, resource)
 				}

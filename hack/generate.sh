@@ -9,7 +9,7 @@ api=github.com/credence-id/credence/api
 types=($api/authentication/v1alpha1 $api/identity/v1alpha1)
 windows=($api/windows/v1)
 accounts=$api/accounts/v1alpha1
-machinery=(k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version)
+machinery=(k8s.io/apimachinery/pkg/api/resource k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version)
 
 tool deepcopy-gen --go-header-file /dev/null --output-file zz_generated.deepcopy.go "${types[@]}" "${windows[@]}" $accounts
 tool openapi-gen --go-header-file /dev/null \

@@ -19,7 +19,7 @@ rules:
 - level: None
   nonResourceURLs: ["/healthz*", "/livez*", "/readyz*", "/openapi/*", "/apis", "/apis/*"]
 - level: Metadata
-  resources: [{group: authentication.gardener.cloud, resources: [workloadidentities/token, workloadidentities/selftoken, credentialsbindings/data]}]
+  resources: [{group: authentication.gardener.cloud, resources: [workloadidentities/token, workloadidentities/selftoken, credentialsbindings/data]}, {group: identity.credence.dev, resources: [quotareviews]}]
 - level: Request
   verbs: [create, update, patch, delete, deletecollection]
   resources: [{group: authentication.gardener.cloud}, {group: identity.credence.dev}]

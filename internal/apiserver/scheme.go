@@ -8,6 +8,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/apiserver/quotas"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
@@ -22,7 +23,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, version := range []string{v1alpha1.SchemeGroupVersion.Version, runtime.APIVersionInternal} {
 		group := schema.GroupVersion{Group: v1alpha1.GroupName, Version: version}
-		scheme.AddKnownTypes(group, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{}, &v1alpha1.CredentialsBinding{}, &v1alpha1.CredentialsBindingList{})
+		scheme.AddKnownTypes(group, &v1alpha1.WorkloadIdentity{}, &v1alpha1.WorkloadIdentityList{}, &v1alpha1.CredentialsBinding{}, &v1alpha1.CredentialsBindingList{},
+			&v1alpha1.Quota{}, &v1alpha1.QuotaList{})
 		scheme.AddKnownTypeWithName(group.WithKind("TokenRequest"), &tokenrequest.Object{})
 	}
 	scheme.AddKnownTypes(v1alpha1.SchemeGroupVersion, &v1alpha1.DeliveryReport{}, &v1alpha1.CredentialsDataRequest{})
@@ -34,6 +36,7 @@ func NewScheme() (*runtime.Scheme, error) {
 		&identityv1alpha1.KeyRing{}, &identityv1alpha1.KeyRingList{}, &identityv1alpha1.KeyRotation{}, &identityv1alpha1.KeyRevocation{},
 		&identityv1alpha1.WorkloadCluster{}, &identityv1alpha1.WorkloadClusterList{}, &identityv1alpha1.ContextKind{}, &identityv1alpha1.ContextKindList{})
 	identityuid.AddToScheme(scheme)
+	quotas.AddToScheme(scheme)
 	for _, version := range GroupVersions() {
 		if err := scheme.SetVersionPriority(version); err != nil {
 			return nil, fmt.Errorf("order versions of %s: %w", version.Group, err)

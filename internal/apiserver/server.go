@@ -10,11 +10,14 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/apiserver/openapi"
+	"github.com/credence-id/credence/internal/apiserver/quotas"
 	"github.com/credence-id/credence/internal/apiserver/registry/contextdelivery"
 	"github.com/credence-id/credence/internal/apiserver/registry/contextkind"
 	"github.com/credence-id/credence/internal/apiserver/registry/credentialsbinding"
 	"github.com/credence-id/credence/internal/apiserver/registry/credentialsdata"
 	keyringregistry "github.com/credence-id/credence/internal/apiserver/registry/keyring"
+	"github.com/credence-id/credence/internal/apiserver/registry/quota"
+	"github.com/credence-id/credence/internal/apiserver/registry/quotareview"
 	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadcluster"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
@@ -134,7 +137,11 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	bindings, err := credentialsbinding.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, identities, config.Generic.Authorization.Authorizer)
+	limits, err := quota.NewREST(config.Scheme, config.Generic.RESTOptionsGetter)
+	if err != nil {
+		return nil, err
+	}
+	bindings, err := credentialsbinding.NewREST(config.Scheme, config.Generic.RESTOptionsGetter, identities, limits, config.Generic.SharedInformerFactory.Core().V1().Namespaces().Lister(), config.Generic.Authorization.Authorizer)
 	if err != nil {
 		return nil, err
 	}
@@ -156,6 +163,10 @@ func New(config Config) (*Server, error) {
 	deliveries, err := contextdelivery.NewREST(contextdelivery.Config{
 		Index: delivered, Identities: identities, Bindings: bindings, Clusters: index, Objects: objects, Clock: clock.RealClock{},
 	})
+	if err != nil {
+		return nil, err
+	}
+	keeper, err := quotas.New(config.Generic.RESTOptionsGetter, limits, bindings, objects, clock.RealClock{})
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +197,7 @@ func New(config Config) (*Server, error) {
 		{v1alpha1.SchemeGroupVersion, map[string]rest.Storage{
 			"credentialsbindings":          bindings,
 			"credentialsbindings/data":     data,
+			"quotas":                       limits,
 			"workloadidentities":           identities,
 			"workloadidentities/delivery":  workloadidentity.NewDeliveryREST(identities, index, sightings, clock.RealClock{}),
 			"workloadidentities/selftoken": tokenrequest.NewSelfREST(tokens, accounts, config.Core, identities.IssuedToPod),
@@ -196,6 +208,7 @@ func New(config Config) (*Server, error) {
 			"contextkinds":            kinds,
 			"contextreviews":          reviews,
 			"keyrings":                rings,
+			"quotareviews":            quotareview.NewREST(keeper),
 			"keyrings/status":         ringStatus,
 			"keyrings/rotation":       &keyringregistry.RotationREST{Commands: commands},
 			"keyrings/revocation":     &keyringregistry.RevocationREST{Commands: commands},
@@ -221,6 +234,10 @@ func New(config Config) (*Server, error) {
 		"follow-context-objects": func(hook genericapiserver.PostStartHookContext) error {
 			go objects.Run(hook)
 			deliveries.Run(hook)
+			return nil
+		},
+		"settle-quotas": func(hook genericapiserver.PostStartHookContext) error {
+			go keeper.Run(hook)
 			return nil
 		},
 	} {

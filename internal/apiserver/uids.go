@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/credence-id/credence/internal/apiserver/quotas"
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,8 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Uncached is what has no watch cache, as a value of --watch-cache-sizes: uids are written once, and kept for good.
-var Uncached = []string{identityuid.Resource.String() + "#0"}
+// Uncached is what has no watch cache, as a value of --watch-cache-sizes: uids are written once, and kept for good, and ledgers of Quotas are
+// read as they are.
+var Uncached = []string{identityuid.Resource.String() + "#0", quotas.Resource.String() + "#0"}
 
 // takeUID takes metadata.uid out of an identity that is created or applied, and returns what is left. The API machinery would drop it
 // at creation, and would answer 409 to an object that is applied and not there. A body that it takes as it stands is returned unchanged.

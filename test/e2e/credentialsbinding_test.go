@@ -141,7 +141,7 @@ func TestCredentialsBindingWriters(t *testing.T) {
 		"other-provider":    {fmt.Sprintf(identityRef, "google", namespace), 422, "is for gcp, and the binding for aws"},
 		"both":              {fmt.Sprintf(identityRef, "usable", namespace) + fmt.Sprintf(secretRef, "static", namespace), 422, "exactly one of the two"},
 		"none":              {"", 422, "set workloadIdentityRef, or secretRef"},
-		"quota":             {fmt.Sprintf(secretRef, "static", namespace) + `,"quotas":[{"name":"quota-1"}]`, 422, "quotas are not enforced yet"},
+		"quota":             {fmt.Sprintf(secretRef, "static", namespace) + `,"quotas":[{"name":"quota-1"}]`, 422, "quotas: Forbidden: are not enforced in namespace "},
 		"too-long":          {fmt.Sprintf(secretRef, long+"a", namespace), 422, "must be no more than 253"},
 	} {
 		for way, got := range map[string]response{

@@ -15,7 +15,7 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 // AddToScheme registers the kinds of this package in a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &WorkloadIdentity{}, &WorkloadIdentityList{}, &TokenRequest{}, &DeliveryReport{},
-		&CredentialsBinding{}, &CredentialsBindingList{}, &CredentialsDataRequest{})
+		&CredentialsBinding{}, &CredentialsBindingList{}, &CredentialsDataRequest{}, &Quota{}, &QuotaList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

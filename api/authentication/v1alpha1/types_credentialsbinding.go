@@ -20,7 +20,8 @@ type CredentialsBinding struct {
 	// workloadIdentityRef names a WorkloadIdentity for the same provider. Its writer must be allowed to use the identity.
 	// +optional
 	WorkloadIdentityRef *CredentialsReference `json:"workloadIdentityRef,omitempty"`
-	// quotas would bound what the credentials are used for. They are not enforced yet: the list must be empty.
+	// quotas name the Quotas that bound what the objects use together that name this binding: at most one of each scope. Its writer must be
+	// allowed to get them. Immutable.
 	// +optional
 	// +listType=atomic
 	Quotas []CredentialsReference `json:"quotas,omitempty"`

@@ -74,13 +74,16 @@ const (
 	// LabelNamespaceContexts, with the value NamespaceEnabled, lets the agent make Secrets in a namespace that context objects of the
 	// identity cluster need.
 	LabelNamespaceContexts = "identity.credence.dev/context-delivery"
+	// LabelNamespaceQuotas, with the value NamespaceEnabled, has writes of context objects of a namespace reviewed by Quotas. CredentialsBindings
+	// without it list none.
+	LabelNamespaceQuotas = "identity.credence.dev/quotas"
 	// LabelNamespaceDelivery is how tokens come to the pods of a namespace: DeliverySecret or DeliveryCSI. Without it, as the installation has it.
 	LabelNamespaceDelivery = "identity.credence.dev/delivery"
 	// DeliverySecret is by Secrets, which the agent fills.
 	DeliverySecret = "secret"
 	// DeliveryCSI is by volumes of CSIDriver, which are not stored.
 	DeliveryCSI = "csi"
-	// NamespaceEnabled is the value of LabelNamespaceIdentities and LabelNamespaceContexts.
+	// NamespaceEnabled is the value of LabelNamespaceIdentities, LabelNamespaceContexts and LabelNamespaceQuotas.
 	NamespaceEnabled = "enabled"
 	// AnnotationContextDelivery, on a Secret that the agent has made for a context object, names the ContextDelivery; AnnotationContextRenewal
 	// is the last request for new tokens of that object which the Secret has followed.

@@ -66,6 +66,26 @@ func (in DeliveryReportSpec) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Quota) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.Quota"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QuotaList) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.QuotaList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QuotaScope) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.QuotaScope"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QuotaSpec) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.QuotaSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TargetSystem) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.TargetSystem"
 }

@@ -16,7 +16,7 @@ var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &KeyRing{}, &KeyRingList{}, &KeyRotation{}, &KeyRevocation{}, &KeyInitialization{})
 	scheme.AddKnownTypes(SchemeGroupVersion, &WorkloadCluster{}, &WorkloadClusterList{})
-	scheme.AddKnownTypes(SchemeGroupVersion, &ContextKind{}, &ContextKindList{}, &ContextDelivery{}, &ContextDeliveryList{}, &ContextReview{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &ContextKind{}, &ContextKindList{}, &ContextDelivery{}, &ContextDeliveryList{}, &ContextReview{}, &QuotaReview{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -47,6 +47,14 @@ type ContextKindSpec struct {
 	// +listType=map
 	// +listMapKey=claim
 	Related []RelatedObject `json:"related,omitempty"`
+	// usage is an expression whose value is a map of what an object uses, for Quotas: names, such as cpu, and quantities, strings such as 500m or
+	// whole numbers. Its variable is object. Without it, and beside it, an object counts as one of objects.
+	// +optional
+	Usage string `json:"usage,omitempty"`
+	// expires is an expression whose value is the time at which an object states that it ends, in RFC 3339, or an empty text. Its variable is
+	// object. With it, an object must state one where a Quota limits lifetimes.
+	// +optional
+	Expires string `json:"expires,omitempty"`
 }
 
 // ContextResource names a resource of the API of the cluster.

@@ -176,6 +176,21 @@ func (in PublishedDocuments) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QuotaReview) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.QuotaReview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QuotaReviewSpec) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.QuotaReviewSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QuotaReviewStatus) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.QuotaReviewStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RelatedObject) OpenAPIModelName() string {
 	return "dev.credence.identity.v1alpha1.RelatedObject"
 }

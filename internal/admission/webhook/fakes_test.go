@@ -26,6 +26,7 @@ import (
 
 	profiles "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	windowsv1 "github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/admission/webhook"
 	"github.com/credence-id/credence/internal/gmsa"
@@ -53,6 +54,8 @@ type cluster struct {
 	allowed    map[string]bool // user/identity
 	outages    map[string]error
 	reviews    atomic.Int64
+	exceeded   string // why Quotas allow nothing
+	asked      []identityv1alpha1.QuotaReviewSpec
 	now        time.Time
 	log        bytes.Buffer
 }
@@ -76,7 +79,7 @@ func newCluster() *cluster {
 
 func (c *cluster) handler() http.Handler {
 	return webhook.New(webhook.Needs{
-		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Namespaces: namespaces{c}, Delivery: c.delivery, OtherCluster: c.elsewhere, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Authorizer: c, Adapters: targets.For, Agent: agent,
+		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Namespaces: namespaces{c}, Delivery: c.delivery, OtherCluster: c.elsewhere, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Quotas: limits{c}, Authorizer: c, Adapters: targets.For, Agent: agent,
 		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Now: func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	})
 }
@@ -139,6 +142,16 @@ func (l listed) List(_ context.Context, namespace, account string, limit int64) 
 	}
 	shown := min(len(found), int(limit))
 	return found[:shown], shown < len(found), l.outages["pods"]
+}
+
+// limits refuse what the cluster has a text for, and remember all reviews.
+type limits struct{ *cluster }
+
+func (l limits) Review(_ context.Context, spec identityv1alpha1.QuotaReviewSpec) (*identityv1alpha1.QuotaReviewStatus, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = append(l.asked, spec)
+	return &identityv1alpha1.QuotaReviewStatus{Allowed: l.exceeded == "", Refused: l.exceeded}, l.outages["quotareviews"]
 }
 
 type specs struct{ *cluster }

@@ -25,7 +25,7 @@ func FuzzReview(f *testing.F) {
 	handler := c.handler()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c.log.Reset()
-		for _, path := range []string{webhook.PodsPath, webhook.SecretsPath, webhook.TemplatesPath, webhook.MutatePath, webhook.ValidatePath, webhook.CredentialSpecsPath, webhook.GMSATemplatesPath} {
+		for _, path := range []string{webhook.PodsPath, webhook.SecretsPath, webhook.TemplatesPath, webhook.QuotasPath, webhook.MutatePath, webhook.ValidatePath, webhook.CredentialSpecsPath, webhook.GMSATemplatesPath} {
 			w := post(handler, path, body)
 			if w.Code >= 400 && w.Code < 500 {
 				continue

@@ -18,6 +18,7 @@ var pathsOfWebhooks = map[string]string{
 	"serviceaccounts.identity.credence.dev":    ServiceAccountsPath,
 	"profiles.identity.credence.dev":           ProfilePodsPath,
 	"profile-templates.identity.credence.dev":  ProfileTemplatesPath,
+	"quotas.identity.credence.dev":             QuotasPath,
 	"expander.gmsa.credence.dev":               MutatePath,
 	"authorizer.gmsa.credence.dev":             ValidatePath,
 	"credentialspecs.gmsa.credence.dev":        CredentialSpecsPath,

@@ -36,6 +36,7 @@ type request[T any] struct {
 	UserInfo    authority.Subject           `json:"userInfo"`
 	Object      *T                          `json:"object"`
 	OldObject   *T                          `json:"oldObject"`
+	DryRun      bool                        `json:"dryRun"`
 }
 
 // about is the object of a request, in words.

@@ -69,6 +69,7 @@ type Needs struct {
 	Authorizer      authority.Reviewer
 	CredentialSpecs CredentialSpecs
 	GMSA            GMSA
+	Quotas          Quotas
 	// Adapters finds the adapter of a type of target system.
 	Adapters func(targetType string) target.Adapter
 	// Agent is the user that writes the Secrets of pods.
@@ -86,6 +87,7 @@ const (
 	ServiceAccountsPath  = "/serviceaccounts"
 	ProfilePodsPath      = "/profile-pods"
 	ProfileTemplatesPath = "/profile-templates"
+	QuotasPath           = "/quotas"
 	MutatePath           = "/mutate"
 	ValidatePath         = "/validate"
 	CredentialSpecsPath  = "/credentialspecs"
@@ -104,6 +106,7 @@ func New(needs Needs) http.Handler {
 	mux.Handle(ServiceAccountsPath, handler(needs, accountsHandler, accountReviews(needs)))
 	mux.Handle(ProfilePodsPath, handler(needs, profilePodsHandler, podReviews(profiles)))
 	mux.Handle(ProfileTemplatesPath, handler(needs, profileTemplatesHandler, templateReviews(profiles)))
+	mux.Handle(QuotasPath, handler(needs, quotasHandler, quotaReviews(needs)))
 	if needs.CredentialSpecs == nil {
 		return mux
 	}

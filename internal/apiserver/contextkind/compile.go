@@ -76,6 +76,7 @@ func Compile(spec v1alpha1.ContextKindSpec) (*Kind, field.ErrorList) {
 	lends := slices.ContainsFunc(spec.Related, func(r v1alpha1.RelatedObject) bool { return r.Lends })
 	errs = append(errs, kind.compileReferences(spec.References, lends, path.Child("references"))...)
 	errs = append(errs, kind.compileRelated(spec.Related, taken, path.Child("related"))...)
+	errs = append(errs, kind.compileUsage(spec, path)...)
 	return kind, errs
 }
 

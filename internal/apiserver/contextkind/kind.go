@@ -36,6 +36,8 @@ type Kind struct {
 
 	clusters   *expression
 	references []reference
+	// usage and expires are nil without these expressions.
+	usage, expires *expression
 }
 
 // Related is a kind of objects that follow from another.
@@ -79,6 +81,22 @@ type Uses struct {
 	Keys []Key
 	// Deliveries are the Secrets that it needs in its clusters, in their order.
 	Deliveries []Delivery
+}
+
+// Bindings returns the CredentialsBindings that an object refers to itself, and why others are not known.
+func (k *Kind) Bindings(ctx context.Context, object map[string]any, namespace string) ([]types.NamespacedName, error) {
+	var found []types.NamespacedName
+	for _, each := range k.references {
+		if !each.bound {
+			continue
+		}
+		names, err := each.of(ctx, object, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("reference %s: %w", each.name, err)
+		}
+		found = append(found, names...)
+	}
+	return found, nil
 }
 
 // Key is the key of a related object, or why it is not known.

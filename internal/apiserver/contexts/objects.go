@@ -41,7 +41,13 @@ type object struct {
 	keys map[string]string
 	// renewal is when new tokens were requested, by an annotation of the object; empty without it.
 	renewal string
+	// amounts are what an object with bindings uses, for quotas, and amountsFault is why that is not known.
+	amounts      contextkind.Amounts
+	amountsFault string
 }
+
+// byBinding is the index of objects by the bindings that they refer to themselves: no expression is empty.
+const byBinding = ""
 
 // objects follows the objects of a resource, which are listed once.
 type objects struct {
@@ -59,7 +65,13 @@ type objects struct {
 func newObjects(client dynamic.Interface, resource schema.GroupVersionResource, v view) (*objects, error) {
 	o := &objects{resource: resource, view: v}
 	reader := client.Resource(resource)
-	indexers := cache.Indexers{}
+	indexers := cache.Indexers{byBinding: func(found any) ([]string, error) {
+		var names []string
+		for _, binding := range found.(*object).uses.Bindings {
+			names = append(names, binding.String())
+		}
+		return names, nil
+	}}
 	for text := range v.keys {
 		indexers[text] = func(found any) ([]string, error) {
 			if key := found.(*object).keys[text]; key != "" {
@@ -115,6 +127,12 @@ func (o *objects) keep(read any) (any, error) {
 	if o.view.kind != nil {
 		kept.uses = o.view.kind.Uses(ctx, content.Object, content.GetNamespace())
 		kept.renewal = renewal(content)
+		if len(kept.uses.Bindings) > 0 {
+			var err error
+			if kept.amounts, err = o.view.kind.Amounts(ctx, content.Object); err != nil {
+				kept.amountsFault = err.Error()
+			}
+		}
 	}
 	for text, key := range o.view.keys {
 		// A candidate without a key is related to nothing.

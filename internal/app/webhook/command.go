@@ -25,6 +25,7 @@ func NewCommand() *cobra.Command {
   /serviceaccounts  warns how many pods have an identity that is taken off their account
   /profile-pods, /profile-templates
                     do what the profile of the service account wants, in namespaces without identities
+  /quotas           refuses context objects that would exceed a Quota of their CredentialsBinding
   /mutate           fills in the contents of the GMSACredentialSpecs that Windows pods name
   /validate         refuses pods whose service account may not use them, or whose contents are not theirs
   /credentialspecs  refuses GMSACredentialSpecs that can never work, and warns of those that rarely do

@@ -75,6 +75,7 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		"serviceaccounts.identity.credence.dev":    {webhook.ServiceAccountsPath, admissionregistrationv1.Ignore, identities, nil, []string{"serviceaccounts"}},
 		"profiles.identity.credence.dev":           {webhook.ProfilePodsPath, admissionregistrationv1.Fail, profiles, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"profile-templates.identity.credence.dev":  {webhook.ProfileTemplatesPath, admissionregistrationv1.Ignore, profiles, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
+		"quotas.identity.credence.dev":             {webhook.QuotasPath, admissionregistrationv1.Fail, map[string]string{v1alpha1.LabelNamespaceQuotas: v1alpha1.NamespaceEnabled}, nil, []string{"shoots", "clusters"}},
 		"expander.gmsa.credence.dev":               {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"authorizer.gmsa.credence.dev":             {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"expander.gmsa-annotations.credence.dev":   {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods"}},
@@ -97,7 +98,11 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 			resources = append(resources, rule.Resources...)
 		}
 		service := h.ClientConfig.Service
-		if service == nil || service.Path == nil || *service.Path != want.path || webhook.PathOf(name) != want.path || h.FailurePolicy != want.policy || h.SideEffects != admissionregistrationv1.SideEffectClassNone ||
+		sideEffects := admissionregistrationv1.SideEffectClassNone
+		if want.path == webhook.QuotasPath {
+			sideEffects = admissionregistrationv1.SideEffectClassNoneOnDryRun
+		}
+		if service == nil || service.Path == nil || *service.Path != want.path || webhook.PathOf(name) != want.path || h.FailurePolicy != want.policy || h.SideEffects != sideEffects ||
 			!maps.Equal(h.NamespaceSelector.MatchLabels, want.namespaces) || !maps.Equal(h.ObjectSelector.MatchLabels, want.labels) || !slices.Equal(resources, want.resources) {
 			t.Errorf("%s is not what it must be: %+v", name, h)
 		}
@@ -108,8 +113,8 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 			t.Errorf("%s has no match conditions: every pod of the cluster would be sent to it", name)
 		}
 	}
-	if len(hooks) != 17 {
-		t.Errorf("%d webhooks are installed, want 17", len(hooks))
+	if len(hooks) != 18 {
+		t.Errorf("%d webhooks are installed, want 18", len(hooks))
 	}
 }
 

@@ -70,11 +70,16 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
+	quotas, err := webhook.LiveQuotas(clusters.specs)
+	if err != nil {
+		return nil, err
+	}
 	registry := serving.NewRegistry()
 	p := &program{config: c, identities: identities, pair: pair, traces: traces}
 	needs := webhook.Needs{
 		ServiceAccounts: webhook.LiveServiceAccounts(clusters.workload),
 		Profiles:        profiles,
+		Quotas:          quotas,
 		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
 		Namespaces:      webhook.LiveNamespaces(clusters.workload),
 		Delivery:        c.Delivery,

@@ -126,6 +126,7 @@ capabilities: {drop: [ALL]}
 - base/73-profiles-process.yaml
 - base/74-namespace-templates.yaml
 {{- if not .Values.workloads.identityKubeconfigSecret }}
+- base/54-quotas.yaml
 - base/57-identities-of-this-cluster.yaml
 {{- end }}
 - base/58-node.yaml

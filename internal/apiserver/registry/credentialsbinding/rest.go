@@ -1,6 +1,8 @@
 package credentialsbinding
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -23,7 +25,7 @@ var (
 )
 
 // NewREST returns the storage of CredentialsBindings. The authorizer reviews what their writers may refer to.
-func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, identities Identities, authorizer authorizer.UnconditionalAuthorizer) (*REST, error) {
+func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, identities Identities, quotas rest.Getter, namespaces Namespaces, authorizer authorizer.UnconditionalAuthorizer) (*REST, error) {
 	s := strategy{stored.NewStrategy(scheme, true)}
 	store, err := stored.NewStore(stored.Kind{
 		Version: v1alpha1.SchemeGroupVersion, Resource: "credentialsbindings", Singular: "credentialsbinding",
@@ -32,8 +34,16 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, identiti
 	if err != nil {
 		return nil, err
 	}
-	r := references{identities, authorizer}
-	return &REST{stored.Reviewed[*v1alpha1.CredentialsBinding]{Store: store, Review: r.check}, r}, nil
+	r, l := references{identities, authorizer}, limits{quotas, namespaces, authorizer}
+	review := func(ctx context.Context, binding, old *v1alpha1.CredentialsBinding, dryRun bool) error {
+		if old == nil {
+			if err := l.check(ctx, binding); err != nil {
+				return err
+			}
+		}
+		return r.check(ctx, binding, old, dryRun)
+	}
+	return &REST{stored.Reviewed[*v1alpha1.CredentialsBinding]{Store: store, Review: review}, r}, nil
 }
 
 // ShortNames implements rest.ShortNamesProvider.

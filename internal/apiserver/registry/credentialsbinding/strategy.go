@@ -41,6 +41,11 @@ func complete(binding *v1alpha1.CredentialsBinding) {
 			reference.Namespace = binding.Namespace
 		}
 	}
+	for i := range binding.Quotas {
+		if each := &binding.Quotas[i]; each.Namespace == "" {
+			each.Namespace = binding.Namespace
+		}
+	}
 }
 
 // sameReferences reports whether two versions of a binding refer to the same credentials.

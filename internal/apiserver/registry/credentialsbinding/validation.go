@@ -1,6 +1,7 @@
 package credentialsbinding
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,6 +25,9 @@ func validate(binding *v1alpha1.CredentialsBinding) field.ErrorList {
 func validateUpdate(binding, old *v1alpha1.CredentialsBinding) field.ErrorList {
 	// The machinery has compared the metadata by now.
 	errs := validation.ValidateImmutableField(binding.Provider.Type, old.Provider.Type, typePath)
+	if !equality.Semantic.DeepEqual(binding.Quotas, old.Quotas) {
+		errs = append(errs, validation.ValidateImmutableField(binding.Quotas, old.Quotas, quotasPath)...)
+	}
 	return append(errs, validateReferences(binding)...)
 }
 
@@ -42,10 +46,7 @@ func validateReferences(binding *v1alpha1.CredentialsBinding) field.ErrorList {
 	}
 	errs = append(errs, validateReference(secretPath, binding.SecretRef)...)
 	errs = append(errs, validateReference(identityPath, binding.WorkloadIdentityRef)...)
-	if len(binding.Quotas) > 0 {
-		errs = append(errs, field.Forbidden(quotasPath, "must be empty: quotas are not enforced yet"))
-	}
-	return errs
+	return append(errs, validateQuotas(binding.Quotas)...)
 }
 
 func validateReference(path *field.Path, reference *v1alpha1.CredentialsReference) field.ErrorList {

@@ -46,11 +46,12 @@ func newSecretBindings(terminal *screen.Terminal, kube *connection.Flags) *cobra
 		Use:   "secretbindings",
 		Short: "Print CredentialsBindings for the SecretBindings of Gardener",
 		Long: `Print a CredentialsBinding for each SecretBinding of Gardener (` + gardener + `),
-with the same name, labels, provider and Secret. Nothing is changed: apply what is
-printed. To apply it, a user needs the right to get each Secret.
+with the same name, labels, provider, Secret and quotas. Nothing is changed: apply what is
+printed. To apply it, a user needs the right to get each Secret. Quotas are those of
+Credence: make one with the name of each of Gardener's, before.
 
 A SecretBinding is left out, with a note, if no CredentialsBinding has its meaning: it has
-quotas, or not exactly one provider.
+not exactly one provider.
 
 Exit codes: 0 all are printed; 1 refused, or one is left out; 2 wrong usage; 3 a server
 could not be reached.`,
@@ -121,10 +122,7 @@ func (s *secretBindings) run(cmd *cobra.Command) error {
 
 // leftOut is why no CredentialsBinding has the meaning of a SecretBinding, or "".
 func (b secretBinding) leftOut() string {
-	switch {
-	case len(b.Quotas) > 0:
-		return "it has quotas, which CredentialsBindings do not have yet"
-	case len(validation.IsDNS1123Label(b.Provider.Type)) > 0:
+	if len(validation.IsDNS1123Label(b.Provider.Type)) > 0 {
 		return fmt.Sprintf("its provider.type %q does not name one provider", wording.Abbreviate(b.Provider.Type))
 	}
 	return ""
@@ -134,6 +132,6 @@ func (b secretBinding) credentialsBinding() v1alpha1.CredentialsBinding {
 	return v1alpha1.CredentialsBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "CredentialsBinding"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name, Labels: b.Labels},
-		Provider:   b.Provider, SecretRef: &b.SecretRef,
+		Provider:   b.Provider, SecretRef: &b.SecretRef, Quotas: b.Quotas,
 	}
 }

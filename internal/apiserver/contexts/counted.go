@@ -1,0 +1,90 @@
+package contexts
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/internal/apiserver/contextkind"
+)
+
+// Counted is an object with a binding, as it was last seen.
+type Counted struct {
+	Resource        schema.GroupResource
+	Namespace, Name string
+	UID             types.UID
+	// Amounts are what it uses, and Fault is why that is not known.
+	Amounts contextkind.Amounts
+	Fault   string
+}
+
+// KindFor returns the kind of objects of a resource; nil if no ContextKind has it. The error is 503 until the ContextKinds have been read, and
+// 409 where two conflict.
+func (f *Follower) KindFor(resource schema.GroupResource) (*contextkind.Kind, error) {
+	current := f.current.Load()
+	if current == nil {
+		return nil, unknown("the ContextKinds have not been read yet")
+	}
+	for _, kind := range current.kinds {
+		if kind.Resource.GroupResource() != resource {
+			continue
+		}
+		if dispute := kind.dispute(); dispute != "" {
+			return nil, apierrors.NewConflict(resource, "", fmt.Errorf("%s", dispute))
+		}
+		return kind.Kind, nil
+	}
+	if len(current.invalid) > 0 {
+		return nil, unknown("%s", current.invalid[0])
+	}
+	return nil, nil
+}
+
+// Bound returns the objects that refer to any of some bindings themselves. The error is 503 while they are not known.
+func (f *Follower) Bound(bindings []types.NamespacedName) ([]Counted, error) {
+	current := f.current.Load()
+	if current == nil {
+		return nil, unknown("the ContextKinds have not been read yet")
+	}
+	var found []Counted
+	for _, kind := range current.kinds {
+		reader := current.read[kind.Resource]
+		if reader == nil {
+			return nil, unknown("%s are not followed", kind.Resource.GroupResource())
+		}
+		if err := reader.ready(); err != nil {
+			return nil, err
+		}
+		for _, binding := range bindings {
+			objects, err := reader.informer.GetIndexer().ByIndex(byBinding, binding.String())
+			if err != nil {
+				return nil, fmt.Errorf("look up %s by binding: %w", kind.Resource.GroupResource(), err)
+			}
+			for _, each := range objects {
+				kept := each.(*object)
+				found = append(found, Counted{kind.Resource.GroupResource(), kept.Namespace, kept.Name, kept.UID, kept.amounts, kept.amountsFault})
+			}
+		}
+	}
+	return found, nil
+}
+
+// Read returns an object as it is stored now, or nil. The server has the rights to list and watch: so it lists the one of the name.
+func (f *Follower) Read(ctx context.Context, kind *contextkind.Kind, namespace, name string) (*unstructured.Unstructured, error) {
+	list, err := f.client.Resource(kind.Resource).Namespace(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	if err != nil {
+		return nil, unknown("%s cannot be read: %v", kind.Resource.GroupResource(), err)
+	}
+	for i := range list.Items {
+		if list.Items[i].GetName() == name {
+			return &list.Items[i], nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,166 @@
+package quotas
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/internal/apiserver/contextkind"
+)
+
+const (
+	// maxEntries bounds a ledger, which is one record of the storage.
+	maxEntries = 4000
+	// maxReservations bounds the writes of one object that are not settled yet.
+	maxReservations = 32
+	// reserved is for how long a write is waited for: longer than the API server lets a request take, which is a minute by default.
+	reserved = 2 * time.Minute
+)
+
+// entry is what one object counts for.
+type entry struct {
+	// UID is that of the object as it was last seen in the storage of its API; empty if it was not. Then there are reservations.
+	UID types.UID `json:"uid,omitempty"`
+	// Amounts are what it used then, and Fault is why that is not known.
+	Amounts contextkind.Amounts `json:"amounts,omitempty"`
+	Fault   string              `json:"fault,omitempty"`
+	// Reservations are writes that were let through, and may not be stored yet.
+	Reservations []reservation `json:"reservations,omitempty"`
+}
+
+// reservation is for one write.
+type reservation struct {
+	// Request is the uid of the admission request.
+	Request types.UID `json:"request"`
+	// UID is that of the object after the write.
+	UID types.UID `json:"uid,omitempty"`
+	// Replaces is the version of the object that the write replaces; empty for a new object. The API server stores it over no other version.
+	Replaces string              `json:"replaces,omitempty"`
+	Amounts  contextkind.Amounts `json:"amounts"`
+	// Until is when the write has failed, unless it is stored by then.
+	Until metav1.Time `json:"until"`
+}
+
+// observation is an object as the storage of its API has it. Without a uid it does not exist.
+type observation struct {
+	uid     types.UID
+	version string
+	// counts is whether the object names a binding that lists the Quota.
+	counts  bool
+	amounts contextkind.Amounts
+	fault   string
+}
+
+// settled reports whether a write is stored, or cannot be any more, once an object was observed after the write was let through.
+func (r reservation) settled(found observation) bool {
+	if r.Replaces == "" {
+		return r.UID != "" && r.UID == found.uid
+	}
+	return r.UID != found.uid || r.Replaces != found.version
+}
+
+// after is an entry once its object was observed: not before began.
+func (e entry) after(found observation, began time.Time) entry {
+	next := entry{}
+	if found.uid != "" && found.counts {
+		next.UID, next.Amounts, next.Fault = found.uid, found.amounts, found.fault
+	}
+	for _, each := range e.Reservations {
+		if !each.settled(found) && began.Before(each.Until.Time) {
+			next.Reservations = append(next.Reservations, each)
+		}
+	}
+	return next
+}
+
+func (e entry) empty() bool { return e.UID == "" && len(e.Reservations) == 0 }
+
+func (e entry) same(other entry) bool { return equality.Semantic.DeepEqual(e, other) }
+
+// charge is the most that an object can use of something, whichever of its writes are stored; false if that is not known.
+func (e entry) charge(name string) (resource.Quantity, bool) {
+	var most resource.Quantity
+	all := make([]contextkind.Amounts, 0, 1+len(e.Reservations))
+	if e.UID != "" {
+		all = append(all, e.Amounts)
+	}
+	for _, each := range e.Reservations {
+		all = append(all, each.Amounts)
+	}
+	for _, amounts := range all {
+		amount, known := amounts[name]
+		if !known || e.Fault != "" {
+			return most, false
+		}
+		if amount.Cmp(most) > 0 {
+			most = amount.DeepCopy()
+		}
+	}
+	return most, true
+}
+
+// reserve adds a reservation to the entry of an object, or returns why it would exceed a limit. Only the names that grow are compared.
+func reserve(entries map[string]entry, key string, r reservation, limits contextkind.Amounts, grows func(name string) bool) (map[string]entry, string) {
+	var refusals []string
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if !grows(name) {
+			continue
+		}
+		limit, amount := limits[name], r.Amounts[name]
+		others := resource.Quantity{Format: limit.Format}
+		unknown, fault := 0, ""
+		for other, each := range entries {
+			if other == key {
+				continue
+			}
+			charge, known := each.charge(name)
+			if !known {
+				unknown, fault = unknown+1, each.Fault
+			}
+			others.Add(charge)
+		}
+		if unknown > 0 {
+			if fault == "" {
+				fault = "usage of their ContextKind has no " + name
+			}
+			refusals = append(refusals, fmt.Sprintf("how much %s %d other objects use is not known (%s)", name, unknown, fault))
+			continue
+		}
+		total := others.DeepCopy()
+		total.Add(amount)
+		if total.Cmp(limit) > 0 {
+			amount.Format = limit.Format
+			refusals = append(refusals, fmt.Sprintf("%s: the object needs %s, others use %s, together %s of %s", name, amount.String(), others.String(), total.String(), limit.String()))
+		}
+	}
+	if len(refusals) > 0 {
+		return nil, strings.Join(refusals, "; ")
+	}
+	own := entries[key]
+	if len(own.Reservations) >= maxReservations {
+		return nil, fmt.Sprintf("%d writes of the object are not stored yet: try again in a minute", len(own.Reservations))
+	}
+	if _, known := entries[key]; !known && len(entries) >= maxEntries {
+		return nil, fmt.Sprintf("it counts %d objects, and a Quota can count no more: use several", len(entries))
+	}
+	next := maps.Clone(entries)
+	if next == nil {
+		next = map[string]entry{}
+	}
+	own.Reservations = append(slices.Clone(own.Reservations), r)
+	next[key] = own
+	return next, ""
+}
+
+// released is an entry without the reservation of a request.
+func (e entry) released(request types.UID) entry {
+	e.Reservations = slices.DeleteFunc(slices.Clone(e.Reservations), func(r reservation) bool { return r.Request == request })
+	return e
+}

@@ -1,0 +1,143 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+const quotaReviewsPath = "/apis/identity.credence.dev/v1alpha1/quotareviews"
+
+// Shoots that name a binding with Quotas are counted when they are written, by three replicas of the server as by one. It runs alone: the kinds are
+// of the whole cluster.
+func TestQuotasOfShoots(t *testing.T) {
+	landscapesInstalled(t)
+	ours := shared.namespace(t)
+	authentication := "/apis/authentication.gardener.cloud/v1alpha1/namespaces/" + ours
+	shoots := gardenerAPI + "/namespaces/" + ours + "/shoots"
+	limit := func(name, spec string) {
+		t.Helper()
+		made(t, authentication+"/quotas", "Quota", "name: "+name, "spec: {scope: {apiVersion: v1, kind: Secret}, "+spec+"}")
+	}
+	limit("machines", "metrics: {machines: 10, objects: 100}")
+	limit("trial", "clusterLifetimeDays: 14")
+	limit("many", "metrics: {objects: 7}")
+	bind := func(name string) response {
+		return do(t, shared.config(t), "POST", authentication+"/credentialsbindings", "application/yaml", fmt.Sprintf(
+			"{apiVersion: authentication.gardener.cloud/v1alpha1, kind: CredentialsBinding, metadata: {name: %s}, provider: {type: aws}, secretRef: {name: static}, quotas: [{name: %s}]}", name, name))
+	}
+	if err := wantAnswer(bind("machines"), 422, "kubectl label namespace "+ours+" identity.credence.dev/quotas=enabled"); err != nil {
+		t.Fatal(err)
+	}
+	shared.must(t, "", "kubectl", "label", "namespace", ours, "identity.credence.dev/quotas=enabled")
+	for _, name := range []string{"machines", "trial", "many"} {
+		eventually(t, func() error { return wantAnswer(bind(name), 201, "") })
+	}
+	body := func(name, binding, metadata string, machines int) string {
+		return fmt.Sprintf("{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, metadata: {name: %s%s}, spec: {credentialsBindingName: %s, provider: {workers: [{name: w, maximum: %d}]}}}", name, metadata, binding, machines)
+	}
+	write := func(query, name, binding, metadata string, machines int) response {
+		return do(t, shared.config(t), "POST", shoots+query, "application/yaml", body(name, binding, metadata, machines))
+	}
+	machines := func(n int) string {
+		return fmt.Sprintf(`{"spec":{"provider":{"workers":[{"name":"w","maximum":%d}]}}}`, n)
+	}
+	want := func(what string, answer func() response, code int, words string) {
+		t.Helper()
+		eventually(t, func() error { // until the server has read the kinds and their objects
+			if err := wantAnswer(answer(), code, words); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			return nil
+		})
+	}
+	const dry = "?dryRun=All"
+	want("a dry run", func() response { return write(dry, "one", "machines", "", 8) }, 201, "")
+	want("the first", func() response { return write("", "one", "machines", "", 6) }, 201, "")
+	lists := "Quota " + ours + "/machines, which CredentialsBinding " + ours + "/machines lists: machines: "
+	want("too much", func() response { return write("", "two", "machines", "", 5) }, 403, lists+"the object needs 5, others use 6, together 11 of 10")
+	want("the rest", func() response { return write("", "two", "machines", "", 4) }, 201, "")
+	patch := func(name, patch string) func() response {
+		return func() response { return do(t, shared.config(t), "PATCH", shoots+"/"+name, mergePatch, patch) }
+	}
+	want("growing", patch("one", machines(7)), 403, lists+"the object needs 7, others use 4, together 11 of 10")
+	want("shrinking", patch("one", machines(5)), 200, "")
+	want("moving into it", func() response { return write("", "free", "none", "", 100) }, 201, "")
+	want("moved into it", patch("free", `{"spec":{"credentialsBindingName":"machines"}}`), 403, "the object needs 100")
+	want("deleting", func() response { return do(t, shared.config(t), "DELETE", shoots+"/two", "", "") }, 200, "")
+	if err := wantAnswer(write("", "three", "machines", "", 5), 201, ""); err != nil {
+		t.Errorf("right after a deletion: %v", err)
+	}
+	want("without a number of machines", patch("one", `{"spec":{"provider":{"workers":[{"name":"w"}]}}}`), 403, "what it uses is not known, and Quotas limit that: usage: no such key: maximum")
+	want("without an end", func() response { return write(dry, "trial", "trial", "", 1) }, 403, "the object must state when it ends: it may live 14 days")
+	want("with an end", func() response {
+		return write(dry, "trial", "trial", ", annotations: {shoot.gardener.cloud/expiration-timestamp: '2020-01-01T00:00:00Z'}", 1)
+	}, 201, "")
+
+	// Twelve writers at once: what is stored is what the limit allows, in whatever order.
+	want("room for four", patch("three", machines(1)), 200, "")
+	var stored atomic.Int64
+	var writers sync.WaitGroup
+	for i := range 12 {
+		writers.Go(func() {
+			switch answer := write("", fmt.Sprint("at-once-", i), "machines", "", 1); {
+			case answer.Code == 201:
+				stored.Add(1)
+			case answer.Code != 403:
+				t.Errorf("at once: %d %s", answer.Code, answer.Body)
+			}
+		})
+	}
+	writers.Wait()
+	if stored.Load() != 4 {
+		t.Errorf("%d Shoots are stored, want 4", stored.Load())
+	}
+
+	// Three replicas, called at once as the webhook calls them.
+	config := shared.config(t)
+	replicas := []*rest.Config{config, shared.replica(t, shared.etcdOf()), shared.replica(t, shared.etcdOf())}
+	review := func(replica *rest.Config, name, query string) response {
+		object := map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"name": name, "namespace": ours}, "spec": map[string]any{"credentialsBindingName": "many"}}
+		text, err := json.Marshal(map[string]any{"apiVersion": "identity.credence.dev/v1alpha1", "kind": "QuotaReview", "spec": map[string]any{"request": name, "group": "core.gardener.cloud", "resource": "shoots", "object": object}})
+		if err != nil {
+			t.Error(err)
+		}
+		return do(t, replica, "POST", quotaReviewsPath+query, "application/json", string(text))
+	}
+	for _, replica := range replicas {
+		want("a replica", func() response { return review(replica, "ready", dry) }, 201, `"allowed":true`)
+	}
+	var allowed atomic.Int64
+	for i := range 30 {
+		writers.Go(func() {
+			switch answer := review(replicas[i%3], fmt.Sprint("replica-", i), ""); {
+			case answer.Code != 201:
+				t.Errorf("at a replica: %d %s", answer.Code, answer.Body)
+			case strings.Contains(string(answer.Body), `"allowed":true`):
+				allowed.Add(1)
+			}
+		})
+	}
+	writers.Wait()
+	if allowed.Load() != 7 {
+		t.Errorf("three replicas have let %d Shoots through, want 7", allowed.Load())
+	}
+	want("another one, meanwhile", func() response { return write(dry, "late", "many", "", 1) }, 403, "objects: the object needs 1, others use 7, together 8 of 7")
+	if err := wantAnswer(review(shared.as(t, "jane-"+ours), "theirs", ""), 403, "cannot create resource"); err != nil {
+		t.Errorf("a user who is not the webhook: %v", err)
+	}
+
+	// Nothing is written while it cannot be counted, but for objects that do not name such bindings and are elsewhere.
+	shared.must(t, "", "kubectl", "delete", "clusterrolebinding", "credence:webhook:quotas")
+	t.Cleanup(func() {
+		shared.must(t, "", "kubectl", "create", "clusterrolebinding", "credence:webhook:quotas", "--clusterrole=credence:webhook:quotas", "--serviceaccount=credence-system:credence-webhook")
+	})
+	want("without a count", func() response { return write(dry, "uncounted", "many", "", 1) }, 500, "credence could not decide about shoots "+ours+"/uncounted, which may be right: review Quotas")
+	want("what is not counted", patch("one", `{"metadata":{"labels":{"a":"b"}}}`), 200, "")
+	want("deleting, meanwhile", func() response { return do(t, config, "DELETE", shoots+"/one", "", "") }, 200, "")
+}
