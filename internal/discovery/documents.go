@@ -42,9 +42,6 @@ func (d Documents) Configuration() []byte { return bytes.Clone(d.configuration) 
 // JWKS is the key set (RFC 7517, section 5); the caller owns the copy.
 func (d Documents) JWKS() []byte { return bytes.Clone(d.jwks) }
 
-// ConfigurationETag is the strong validator of the discovery document (RFC 9110, section 8.8.3), with its quotes.
-func (d Documents) ConfigurationETag() string { return etag(d.configuration) }
-
 // JWKSETag is the strong validator of the key set (RFC 9110, section 8.8.3), with its quotes.
 func (d Documents) JWKSETag() string { return etag(d.jwks) }
 

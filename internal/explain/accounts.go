@@ -167,7 +167,7 @@ func (x *Accounts) refuse(denial *decision.Denial) {
 
 // refusedByServer adds what the API server itself refuses.
 func (x *Accounts) refusedByServer(pod *corev1.Pod) {
-	for _, err := range securitycontext.Validate(&pod.Spec, field.NewPath("spec"), securitycontext.Cluster{}) {
+	for _, err := range securitycontext.Validate(&pod.Spec, field.NewPath("spec")) {
 		reason := "by the API server: " + err.Field + ": " + err.Detail
 		if x.Verdict == Refused {
 			x.Others = append(x.Others, reason)

@@ -10,7 +10,7 @@ import (
 // validateHostProcess holds a pod to what Windows nodes can run: either no container is a HostProcess container, or all are,
 // in the network of the node. It looks at pods of any operating system, as Kubernetes does. Containers are all of the pod's,
 // in the order in which they start.
-func validateHostProcess(spec *corev1.PodSpec, containers []container, path *field.Path, cluster Cluster) field.ErrorList {
+func validateHostProcess(spec *corev1.PodSpec, containers []container, path *field.Path) field.ErrorList {
 	var ofPod *bool
 	if options := podWindowsOptions(spec); options != nil {
 		ofPod = options.HostProcess
@@ -41,9 +41,6 @@ func validateHostProcess(spec *corev1.PodSpec, containers []container, path *fie
 	}
 	if !spec.HostNetwork {
 		errs = append(errs, field.Invalid(path.Child("hostNetwork"), false, "hostNetwork must be true if pod contains any hostProcess containers"))
-	}
-	if cluster.ForbidsPrivileged {
-		errs = append(errs, field.Forbidden(path, "hostProcess containers are disallowed by cluster policy"))
 	}
 	return errs
 }

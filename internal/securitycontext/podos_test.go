@@ -6,8 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/credence-id/credence/internal/securitycontext"
 )
 
 func TestUnknownOS(t *testing.T) {
@@ -17,7 +15,7 @@ func TestUnknownOS(t *testing.T) {
 		"Windows": `spec.os: Unsupported value: "Windows": supported values: "linux", "windows"`,
 	} {
 		spec := &corev1.PodSpec{OS: &corev1.PodOS{Name: name}, SecurityContext: &corev1.PodSecurityContext{RunAsUser: new(int64(1)), WindowsOptions: windows(corev1.WindowsSecurityContextOptions{})}}
-		if diff := cmp.Diff([]string{want}, refusals(spec, securitycontext.Cluster{})); diff != "" {
+		if diff := cmp.Diff([]string{want}, refusals(spec)); diff != "" {
 			t.Errorf("%q: refusals (-want +got):\n%s", name, diff)
 		}
 	}
@@ -36,11 +34,11 @@ func TestLinuxPod(t *testing.T) {
 	for _, place := range []string{"spec.", "spec.initContainers[0].", "spec.containers[1].", "spec.ephemeralContainers[0]."} {
 		want = append(want, place+"securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod")
 	}
-	if diff := cmp.Diff(want, refusals(spec, securitycontext.Cluster{})); diff != "" {
+	if diff := cmp.Diff(want, refusals(spec)); diff != "" {
 		t.Errorf("refusals (-want +got):\n%s", diff)
 	}
 	spec.OS = nil
-	if got := refusals(spec, securitycontext.Cluster{}); got != nil {
+	if got := refusals(spec); got != nil {
 		t.Errorf("a pod without an operating system: %v", got)
 	}
 }
@@ -76,12 +74,12 @@ func TestWindowsPod(t *testing.T) {
 			want = append(want, "spec."+place+".securityContext."+name+": Forbidden: cannot be set for a windows pod")
 		}
 	}
-	if diff := cmp.Diff(want, refusals(spec, securitycontext.Cluster{})); diff != "" {
+	if diff := cmp.Diff(want, refusals(spec)); diff != "" {
 		t.Errorf("refusals (-want +got):\n%s", diff)
 	}
 
 	spec = &corev1.PodSpec{OS: spec.OS, HostNetwork: true, SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), Sysctls: []corev1.Sysctl{}}, Containers: []corev1.Container{{}}}
-	if got := refusals(spec, securitycontext.Cluster{}); got != nil {
+	if got := refusals(spec); got != nil {
 		t.Errorf("a Windows pod without anything of Linux: %v", got)
 	}
 }
@@ -108,7 +106,7 @@ func TestStopSignal(t *testing.T) {
 			`"SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, refusals(&tt.spec, securitycontext.Cluster{})); diff != "" {
+			if diff := cmp.Diff(tt.want, refusals(&tt.spec)); diff != "" {
 				t.Errorf("refusals (-want +got):\n%s", diff)
 			}
 		})

@@ -9,14 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/credence-id/credence/internal/securitycontext"
 )
 
 func userNameRefusals(name string) []string {
 	return refusals(&corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{
 		WindowsOptions: &corev1.WindowsSecurityContextOptions{RunAsUserName: &name},
-	}}, securitycontext.Cluster{})
+	}})
 }
 
 const (

@@ -7,21 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Cluster is what the rules depend on besides the pod. Its zero value is a cluster as nearly all are.
-type Cluster struct {
-	// ForbidsPrivileged is true where kube-apiserver runs with --allow-privileged=false. HostProcess containers are
-	// privileged.
-	ForbidsPrivileged bool
-}
-
 // Validate returns what a kube-apiserver (v1.36) refuses in the Windows parts of a pod spec: gmsaCredentialSpecName,
 // gmsaCredentialSpec, runAsUserName and hostProcess of the pod and of its init, regular and ephemeral containers, and what
 // the pod's operating system rules out (windowsOptions of a Linux pod; of a Windows pod, what exists on Linux only; stop
 // signals). Path is where the spec is, "spec" in a pod. Paths, types, values, messages and order are those of Kubernetes,
-// which are an interface: people and programs look for them. Other faults of a pod are not checked.
+// which are an interface: people and programs look for them. Other faults of a pod are not checked, nor is what is refused only
+// where kube-apiserver runs with --allow-privileged=false.
 //
 // The errors repeat the values that are wrong, a gmsaCredentialSpec of any size, too.
-func Validate(spec *corev1.PodSpec, path *field.Path, cluster Cluster) field.ErrorList {
+func Validate(spec *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if spec == nil {
 		return nil
 	}
@@ -36,7 +30,7 @@ func Validate(spec *corev1.PodSpec, path *field.Path, cluster Cluster) field.Err
 	errs = append(errs, ValidateWindowsOptions(podWindowsOptions(spec), path.Child("securityContext", "windowsOptions"))...)
 
 	started := slices.Concat(initial, regular, ephemeral)
-	errs = append(errs, validateHostProcess(spec, started, path, cluster)...)
+	errs = append(errs, validateHostProcess(spec, started, path)...)
 	errs = append(errs, validateOS(spec, started, path)...)
 	return errs
 }

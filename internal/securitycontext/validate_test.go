@@ -12,9 +12,9 @@ import (
 )
 
 // refusals are Validate's errors of a spec, as users see them.
-func refusals(spec *corev1.PodSpec, cluster securitycontext.Cluster) []string {
+func refusals(spec *corev1.PodSpec) []string {
 	var said []string
-	for _, err := range securitycontext.Validate(spec, field.NewPath("spec"), cluster) {
+	for _, err := range securitycontext.Validate(spec, field.NewPath("spec")) {
 		said = append(said, err.Error())
 	}
 	return said
@@ -53,7 +53,7 @@ func TestGMSAFields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &corev1.PodSpec{Containers: []corev1.Container{{SecurityContext: withOptions(tt.options)}}}
-			if diff := cmp.Diff(tt.want, refusals(spec, securitycontext.Cluster{})); diff != "" {
+			if diff := cmp.Diff(tt.want, refusals(spec)); diff != "" {
 				t.Errorf("refusals (-want +got):\n%s", diff)
 			}
 		})
@@ -79,7 +79,7 @@ func TestEveryPlace(t *testing.T) {
 	}
 	before := spec.DeepCopy()
 	var got []string
-	for _, err := range securitycontext.Validate(spec, field.NewPath("spec", "template", "spec"), securitycontext.Cluster{}) {
+	for _, err := range securitycontext.Validate(spec, field.NewPath("spec", "template", "spec")) {
 		got = append(got, err.Error())
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -91,7 +91,7 @@ func TestEveryPlace(t *testing.T) {
 }
 
 func TestNoPod(t *testing.T) {
-	if got := refusals(nil, securitycontext.Cluster{}); got != nil {
+	if got := refusals(nil); got != nil {
 		t.Errorf("no pod is refused: %v", got)
 	}
 }

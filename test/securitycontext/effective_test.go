@@ -51,7 +51,7 @@ func TestEffective(t *testing.T) {
 // The contexts of pods that people could write, of all their containers.
 func TestEffectiveOfPods(t *testing.T) {
 	for seed := range int64(5_000) {
-		pod := pods{rand.New(rand.NewSource(seed)), true}.pod()
+		pod := pods{rand.New(rand.NewSource(seed))}.pod()
 		for _, c := range pod.Spec.Containers {
 			compareEffective(t, c.Name, pod.Spec.SecurityContext, c.SecurityContext)
 		}

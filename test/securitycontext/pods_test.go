@@ -12,11 +12,7 @@ import (
 
 // pods generates pods in which only that is wrong which internal/securitycontext has rules for: so all of Kubernetes' errors
 // can be compared.
-type pods struct {
-	*rand.Rand
-	// privileged reports whether containers may be privileged.
-	privileged bool
-}
+type pods struct{ *rand.Rand }
 
 // pod has Kubernetes' defaults.
 func (g pods) pod() *corev1.Pod {
@@ -110,7 +106,7 @@ func (g pods) container(name string, os *corev1.PodOS) corev1.Container {
 	sc.SELinuxOptions = sometimes(g, corev1.SELinuxOptions{Role: "role"})
 	sc.RunAsUser, sc.RunAsGroup = sometimes(g, int64(1000)), sometimes(g, int64(0))
 	sc.Capabilities = sometimes(g, corev1.Capabilities{Drop: []corev1.Capability{"ALL"}})
-	sc.Privileged = sometimes(g, g.privileged && g.Intn(2) == 0)
+	sc.Privileged = sometimes(g, g.Intn(2) == 0)
 	sc.AllowPrivilegeEscalation = sometimes(g, sc.Privileged != nil && *sc.Privileged)
 	sc.ReadOnlyRootFilesystem = sometimes(g, g.Intn(2) == 0)
 	sc.ProcMount = sometimes(g, corev1.DefaultProcMount)

@@ -48,7 +48,7 @@ func TestFilledInIsEffective(t *testing.T) {
 	filled := 0
 	for seed := range int64(5_000) {
 		c := contexts(seed)
-		pod := pods{rand.New(rand.NewSource(seed)), true}.pod()
+		pod := pods{rand.New(rand.NewSource(seed))}.pod()
 		pod.Spec.OS, pod.Spec.EphemeralContainers = nil, nil
 		after := enforcing(c).Fill(profile.Pod{Pod: pod})
 		if len(after.Patch) > 0 {
@@ -95,7 +95,7 @@ func TestValidateProfiles(t *testing.T) {
 	t.Cleanup(capabilities.ResetForTest)
 	seen := map[bool]int{}
 	for seed := range int64(10_000) {
-		r := pods{rand.New(rand.NewSource(seed)), true}
+		r := pods{rand.New(rand.NewSource(seed))}
 		c := accounts.SecurityContexts{Pod: oddPod(r), Container: oddContainer(r)}
 		pod := &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: c.Pod.DeepCopy(), HostUsers: new(false), Containers: []corev1.Container{{Name: "c", Image: "image", SecurityContext: c.Container.DeepCopy()}}}}
 		pod.Name, pod.Namespace = "pod", "default"
@@ -168,7 +168,7 @@ func TestOrderIsThatOfPodSecurity(t *testing.T) {
 			check := checkOf(t, id)
 			verdicts := map[bool]int{}
 			for seed := range int64(1_000) {
-				pod := pods{rand.New(rand.NewSource(seed)), true}.pod()
+				pod := pods{rand.New(rand.NewSource(seed))}.pod()
 				loosen(pod, rand.New(rand.NewSource(seed)))
 				allowed := check(&pod.ObjectMeta, &pod.Spec).Allowed
 				var found []profile.Difference
@@ -202,7 +202,7 @@ func osOf(pod *corev1.Pod) target.OS {
 
 // loosen has containers of Linux pods add and drop capabilities, and be confined, in all ways.
 func loosen(pod *corev1.Pod, r *rand.Rand) {
-	g := pods{r, true}
+	g := pods{r}
 	if pod.Spec.OS == nil || pod.Spec.OS.Name != corev1.Windows {
 		pod.Spec.OS = nil
 	}

@@ -67,46 +67,38 @@ func ofKubernetes(t *testing.T, pod *corev1.Pod) field.ErrorList {
 
 // All errors of generated pods are compared, in their order.
 func TestValidate(t *testing.T) {
-	for _, cluster := range []securitycontext.Cluster{{}, {ForbidsPrivileged: true}} {
-		t.Run(fmt.Sprintf("%+v", cluster), func(t *testing.T) {
-			capabilities.ResetForTest()
-			capabilities.Setup(!cluster.ForbidsPrivileged, 0)
-			t.Cleanup(capabilities.ResetForTest)
+	capabilities.ResetForTest()
+	capabilities.Setup(true, 0)
+	t.Cleanup(capabilities.ResetForTest)
 
-			seen := map[string]int{}
-			for seed := range int64(5_000) {
-				pod := pods{rand.New(rand.NewSource(seed)), !cluster.ForbidsPrivileged}.pod()
-				want := complaints(t, ofKubernetes(t, pod))
-				got := complaints(t, securitycontext.Validate(&pod.Spec, field.NewPath("spec"), cluster))
-				if diff := firstDifference(t, want, got); diff != "" {
-					t.Fatalf("seed %d: %s\nof %s", seed, diff, shown(t, pod.Spec))
-				}
-				if len(want) == 0 {
-					seen["nothing"]++
-				}
-				for _, c := range want {
-					seen[c.Detail]++
-				}
-			}
-			mustHaveSeen(t, seen, cluster)
-		})
+	seen := map[string]int{}
+	for seed := range int64(10_000) {
+		pod := pods{rand.New(rand.NewSource(seed))}.pod()
+		want := complaints(t, ofKubernetes(t, pod))
+		got := complaints(t, securitycontext.Validate(&pod.Spec, field.NewPath("spec")))
+		if diff := firstDifference(t, want, got); diff != "" {
+			t.Fatalf("seed %d: %s\nof %s", seed, diff, shown(t, pod.Spec))
+		}
+		if len(want) == 0 {
+			seen["nothing"]++
+		}
+		for _, c := range want {
+			seen[c.Detail]++
+		}
 	}
+	mustHaveSeen(t, seen)
 }
 
 // mustHaveSeen fails where pods had no occasion for a difference.
-func mustHaveSeen(t *testing.T, seen map[string]int, cluster securitycontext.Cluster) {
+func mustHaveSeen(t *testing.T, seen map[string]int) {
 	t.Helper()
-	parts := []string{
+	for _, part := range []string{
 		"nothing", "must be no more than 253", "RFC 1123", "cannot be an empty string", "size must be under", "runAsUserName cannot be an empty string",
 		"control characters", "more than one backslash", "Domain length", "NetBios nor the DNS", "User cannot be empty", "User length",
 		"only periods or spaces", "following characters", "must be identical", "all containers must be", "hostNetwork must be true",
 		"for a linux pod", "cannot be set for a windows pod", "may not be set for a windows pod", "with empty `spec.os.name`", `supported values: "linux"`,
 		`supported values: "SIGKILL", "SIGTERM"`, `supported values: "SIGABRT"`,
-	}
-	if cluster.ForbidsPrivileged {
-		parts = append(parts, "disallowed by cluster policy")
-	}
-	for _, part := range parts {
+	} {
 		n := 0
 		for detail, count := range seen {
 			if strings.Contains(detail, part) {
@@ -124,11 +116,11 @@ func TestRunAsUserNames(t *testing.T) {
 	at := field.NewPath("spec", "securityContext")
 	accepted := 0
 	for seed := range int64(100_000) {
-		name := pods{rand.New(rand.NewSource(seed)), false}.userName()
+		name := pods{rand.New(rand.NewSource(seed))}.userName()
 		theirs := &core.SecurityContext{WindowsOptions: &core.WindowsSecurityContextOptions{RunAsUserName: &name}}
 		ours := &corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{WindowsOptions: &corev1.WindowsSecurityContextOptions{RunAsUserName: &name}}}
 		want := complaints(t, kubevalidation.ValidateSecurityContext(theirs, at, true, false))
-		got := complaints(t, securitycontext.Validate(ours, field.NewPath("spec"), securitycontext.Cluster{}))
+		got := complaints(t, securitycontext.Validate(ours, field.NewPath("spec")))
 		if diff := firstDifference(t, want, got); diff != "" {
 			t.Fatalf("seed %d: user name %q: %s", seed, name, diff)
 		}
@@ -144,14 +136,14 @@ func TestRunAsUserNames(t *testing.T) {
 // Every signal that either side knows, and one that none does.
 func TestStopSignals(t *testing.T) {
 	for _, os := range []corev1.OSName{corev1.Linux, corev1.Windows} {
-		pod := pods{rand.New(rand.NewSource(0)), false}.pod()
+		pod := pods{rand.New(rand.NewSource(0))}.pod()
 		pod.Spec = corev1.PodSpec{OS: &corev1.PodOS{Name: os}}
 		for i, signal := range append(signals(t), "SIGNONE") {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: fmt.Sprintf("c-%d", i), Image: "image", Lifecycle: &corev1.Lifecycle{StopSignal: &signal}})
 		}
 		kubecore.SetObjectDefaults_Pod(pod)
 		want := complaints(t, ofKubernetes(t, pod))
-		got := complaints(t, securitycontext.Validate(&pod.Spec, field.NewPath("spec"), securitycontext.Cluster{}))
+		got := complaints(t, securitycontext.Validate(&pod.Spec, field.NewPath("spec")))
 		if diff := firstDifference(t, want, got); diff != "" {
 			t.Errorf("%s: %s", os, diff)
 		}

@@ -12,6 +12,8 @@ const (
 	patience = 5 * time.Minute
 	// shortPause is for what happens in this process, longPause for what other processes do.
 	shortPause, longPause = 2 * time.Millisecond, 100 * time.Millisecond
+	// longestPause is between two looks at what has not happened for long, or takes long to look at.
+	longestPause = 2 * time.Second
 )
 
 // Eventually waits until a condition holds. It gives up after what no machine needs, and fails the test.
@@ -47,10 +49,9 @@ func wait(t testing.TB, limit, pause time.Duration, check func(context.Context) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit) // also in cleanups
 	defer cancel()
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
 	var last error
-	for {
+	for begun := time.Now(); ; {
+		looked := time.Now()
 		err := check(ctx)
 		if err == nil {
 			return
@@ -62,11 +63,17 @@ func wait(t testing.TB, limit, pause time.Duration, check func(context.Context) 
 			last = err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pauseAfter(pause, time.Since(looked), time.Since(begun))):
 		case <-ctx.Done():
 		}
 		if ctx.Err() != nil {
 			t.Fatalf("gave up waiting: %v", last)
 		}
 	}
+}
+
+// pauseAfter is the pause after a look that took some time, as a part of a wait. A look may run a program, and others wait on the same machine:
+// looking must not be what it is busy with. So a pause is twice as long as the look, and a twentieth of the wait.
+func pauseAfter(least, look, waited time.Duration) time.Duration {
+	return max(least, min(max(2*look, waited/20), longestPause))
 }

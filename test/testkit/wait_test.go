@@ -59,3 +59,17 @@ func TestWait(t *testing.T) {
 		})
 	}
 }
+
+func TestPauses(t *testing.T) {
+	for what, test := range map[string]struct{ look, waited, want time.Duration }{
+		"at first":                       {time.Millisecond, time.Millisecond, longPause},
+		"a program":                      {300 * time.Millisecond, 300 * time.Millisecond, 600 * time.Millisecond},
+		"what comes after half a minute": {time.Millisecond, 30 * time.Second, 1500 * time.Millisecond},
+		"a slow program":                 {time.Minute, time.Minute, longestPause},
+		"what comes late":                {time.Millisecond, 4 * time.Minute, longestPause},
+	} {
+		if got := pauseAfter(longPause, test.look, test.waited); got != test.want {
+			t.Errorf("%s: %s, want %s", what, got, test.want)
+		}
+	}
+}

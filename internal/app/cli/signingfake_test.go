@@ -46,6 +46,13 @@ func (f *signingFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, request)
 }
 
+// made is how many requests there are.
+func (f *signingFake) made() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.requests)
+}
+
 func (f *signingFake) create(w http.ResponseWriter, r *http.Request) {
 	var request certificatesv1.CertificateSigningRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {

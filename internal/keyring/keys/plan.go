@@ -163,16 +163,6 @@ func (p Plan) Due(now time.Time) bool {
 	return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.due(now) })
 }
 
-// Wake is when to look again, unless the ring or a gate changes before; zero if nothing is known.
-func (p Plan) Wake() time.Time {
-	for _, action := range p.Actions {
-		if len(action.Awaits) == 0 {
-			return action.At
-		}
-	}
-	return time.Time{}
-}
-
 // clockBehind reports whether the ring has a time so far in the future that one of the clocks was, or is, more wrong
 // than it may be. Which clock it was cannot be known.
 func (r Ring) clockBehind(v View) bool { return r.latest().After(v.Now.Add(2 * v.Settings.ClockSkew)) }

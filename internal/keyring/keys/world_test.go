@@ -191,9 +191,12 @@ func (w *world) control(c *actor) {
 	view := View{Settings: c.settings, Gates: w.gates(), Now: w.wall(c)}
 	plan := loaded.Plan(view)
 	if !plan.Due(view.Now) {
-		// A controller wakes when it is time, by its clock.
-		if until := plan.Wake().Sub(view.Now); !plan.Wake().IsZero() && until < pause {
-			pause = until
+		// A controller reads its ring every few seconds, and does what is due, by its clock.
+		for _, action := range plan.Actions {
+			if len(action.Awaits) == 0 {
+				pause = min(pause, action.At.Sub(view.Now))
+				break
+			}
 		}
 		return
 	}
