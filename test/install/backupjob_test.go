@@ -16,24 +16,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/credence-id/credence/test/controlplane"
 )
 
-// backupVolume makes a volume for the claim of the chart, and returns its folder.
-func (p *partial) backupVolume(t *testing.T) string {
+// volume makes one for a claim of the chart, and returns its folder.
+func volume(t *testing.T, client kubernetes.Interface, claim string) string {
 	t.Helper()
 	folder := t.TempDir()
 	if err := os.Chmod(folder, 0o777); err != nil { // the pod is another user
 		t.Fatal(err)
 	}
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "backups"}, Spec: corev1.PersistentVolumeSpec{
-		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim}, Spec: corev1.PersistentVolumeSpec{
+		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")},
 		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		ClaimRef:               &corev1.ObjectReference{Namespace: system, Name: "credence-backup"},
+		ClaimRef:               &corev1.ObjectReference{Namespace: system, Name: claim},
 		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: folder}},
 	}}
-	if _, err := p.client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
+	if _, err := client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -42,19 +43,10 @@ func (p *partial) backupVolume(t *testing.T) string {
 // backups runs Jobs of the chart's CronJob. The backup that one writes can be read, and restored with the keys; where one fails, its pod has
 // the reason.
 func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) {
-	keyFile := filepath.Join(t.TempDir(), "key.txt")
-	if err := os.WriteFile(keyFile, []byte(key.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	keyFile := written(t, key)
 	command := func(program string, arguments ...string) string {
 		t.Helper()
-		command := exec.CommandContext(t.Context(), controlplane.Program(program), arguments...)
-		command.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "HOME="+t.TempDir())
-		out, err := command.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %s: %v\n%s\n%s", program, strings.Join(arguments, " "), err, out, state(t, p.client, system))
-		}
-		return string(out)
+		return p.command(t, program, arguments...)
 	}
 	identities := p.objects.Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
 	made, err := identities.Create(t.Context(), identity(t, `{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "WorkloadIdentity", "metadata": {"name": "app"},
@@ -65,7 +57,7 @@ func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) 
 	subject := verified(t, p.client)
 
 	command("kubectl", "create", "job", "now", "--namespace", system, "--from=cronjob/credence-backup")
-	p.finished(t, "now", batchv1.JobComplete)
+	p.finished(t, "backup", "now", batchv1.JobComplete)
 	eventually(t, func(ctx context.Context) error {
 		schedule, err := p.client.BatchV1().CronJobs(system).Get(ctx, "credence-backup", metav1.GetOptions{})
 		if err == nil && schedule.Status.LastSuccessfulTime == nil {
@@ -73,17 +65,14 @@ func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) 
 		}
 		return err
 	})
-	files, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("files of the volume: %v, %v", files, err)
-	}
-	if printed := command("credence", "backup", "inspect", files[0], "--age-key", keyFile); !strings.Contains(printed, subject) || !strings.Contains(printed, issuer) {
+	file := onlyFile(t, folder)
+	if printed := command("credence", "backup", "inspect", file, "--age-key", keyFile); !strings.Contains(printed, subject) || !strings.Contains(printed, issuer) {
 		t.Errorf("inspect lacks %s or %s:\n%s", subject, issuer, printed)
 	}
 	if err := identities.Delete(t.Context(), "app", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	restore := []string{"backup", "restore", files[0], "--age-key", keyFile}
+	restore := []string{"backup", "restore", file, "--age-key", keyFile}
 	if printed := command("credence", append(restore, "--dry-run")...); !strings.Contains(printed, "+ default/app: "+subject) {
 		t.Errorf("the dry run would not create %s:\n%s", subject, printed)
 	}
@@ -119,7 +108,7 @@ func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) 
 	if _, err := p.client.BatchV1().Jobs(system).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p.finished(t, "forbidden", batchv1.JobFailed)
+	p.finished(t, "backup", "forbidden", batchv1.JobFailed)
 	eventually(t, func(ctx context.Context) error {
 		events, err := p.client.CoreV1().Events(system).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=forbidden,reason=BackoffLimitExceeded"})
 		if err == nil && len(events.Items) == 0 {
@@ -141,11 +130,42 @@ func (p *partial) backups(t *testing.T, folder string, key *age.X25519Identity) 
 	}
 }
 
-// finished waits until a Job, which the label of backups finds, has ended in one way.
-func (p *partial) finished(t *testing.T, name string, want batchv1.JobConditionType) {
+// written returns a file with a private key.
+func written(t *testing.T, key *age.X25519Identity) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "key.txt")
+	if err := os.WriteFile(file, []byte(key.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func onlyFile(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files of the volume: %v, %v", files, err)
+	}
+	return files[0]
+}
+
+// command runs a program as an admin, and returns what it printed.
+func (p *partial) command(t *testing.T, program string, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), controlplane.Program(program), arguments...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "HOME="+t.TempDir())
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s\n%s", program, strings.Join(arguments, " "), err, out, state(t, p.client, system))
+	}
+	return string(out)
+}
+
+// finished waits until a Job, which its label finds, has ended in one way.
+func (p *partial) finished(t *testing.T, component, name string, want batchv1.JobConditionType) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
-		jobs, err := p.client.BatchV1().Jobs(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=backup", FieldSelector: "metadata.name=" + name})
+		jobs, err := p.client.BatchV1().Jobs(system).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=" + component, FieldSelector: "metadata.name=" + name})
 		if err != nil {
 			return err
 		}

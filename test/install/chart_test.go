@@ -219,6 +219,9 @@ func TestInvalidValues(t *testing.T) {
 		{"etcd without servers", "", []string{"issuer=https://id.example.com", "storage.type=etcd"}, "storage.etcd.servers: missing"},
 		{"authorities beside those of Credence", "", []string{"issuer=https://id.example.com", "certificates.caBundle=x"}, "set certificates.source=existing"},
 		{"another writer of Credence's authorities", "", []string{"issuer=https://id.example.com", "certificates.injectionAnnotations.a=b"}, "set certificates.source=existing"},
+		{"a copy to where the objects are", "", []string{"issuer=https://id.example.com", "storage.copyFrom=cluster"}, "storage.copyFrom: cluster is storage.type"},
+		{"a copy from an etcd without servers", "", []string{"issuer=https://id.example.com", "storage.copyFrom=etcd"}, "storage.etcd.servers: missing"},
+		{"a copy without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "storage.copyFrom=embedded"}, "storage.copyFrom: the identities are in another cluster"},
 		{"cert-manager without an issuer", "", []string{"issuer=https://id.example.com", "certificates.source=cert-manager"}, "certificates.issuerRef.name: missing"},
 		{"agent without identities", "", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
 		{"driver without workloads", "", []string{"issuer=https://id.example.com", "workloads.enabled=false", "node.enabled=true"}, "node.enabled, workloads.delivery: have no effect"},
@@ -281,7 +284,7 @@ func TestAudienceOfNodes(t *testing.T) {
 // of them use the API. TestLifeOfAnInstallation and TestInstallOnANode have the Pod Security Standard "restricted" enforced.
 func TestPodsAreConfined(t *testing.T) {
 	accounts := map[string]string{} // to what runs as them
-	for _, o := range template(t, "issuer=https://id.example.com", "backup.enabled=true") {
+	for _, o := range template(t, "issuer=https://id.example.com", "backup.enabled=true", "storage.copyFrom=embedded") {
 		if mounted, _, _ := unstructured.NestedBool(o.Object, "automountServiceAccountToken"); o.GetKind() == "ServiceAccount" && mounted {
 			t.Errorf("%s gives its token to every pod", id(o))
 		}

@@ -64,6 +64,10 @@ func (p *partial) identitiesInEtcd(t *testing.T, i *installation) {
 	if again := verified(t, p.client); again != subject {
 		t.Errorf("the subject is %s after the start, was %s", again, subject)
 	}
+	p.moveIntoRecords(t)
+	if again := verified(t, p.client); again != subject {
+		t.Errorf("the subject is %s in records, was %s", again, subject)
+	}
 }
 
 // forgetKeys deletes the namespace of an installation before, and makes an empty one.

@@ -248,6 +248,19 @@ backup: {enabled: true, volume: {claim: mine}}
 		{"backup.volume.claim", "CronJob credence-backup", "spec: {jobTemplate: {" + pod("volumes: [{persistentVolumeClaim: {claimName: mine}}]") + "}}"},
 	}},
 
+	{name: "another storage", values: `
+issuer: https://id.example.com
+components: {apiserver: {extraArgs: [--etcd-prefix=/team]}}
+storage: {copyFrom: embedded, type: etcd, etcd: {servers: [https://etcd-0.example.com:2379], secret: etcd-client}}
+`, placed: []placed{
+		{"storage.copyFrom", "Deployment credence-apiserver", "spec: {replicas: 0}"},
+		{"storage.copyFrom", "Job credence-storage-copy", argument("--from=embedded:/data/etcd")},
+		{"storage.copyFrom", "Job credence-storage-copy", pod("volumes: [{persistentVolumeClaim: {claimName: credence-etcd}}, {secret: {secretName: etcd-client}}]")},
+		{"storage.type", "Job credence-storage-copy", argument("--to=etcd:https://etcd-0.example.com:2379")},
+		{"storage.etcd.secret", "Job credence-storage-copy", argument("--etcd-certfile=/etcd/tls.crt")},
+		{"components.apiserver.extraArgs", "Job credence-storage-copy", argument("--etcd-prefix=/team")},
+	}},
+
 	{name: "workloads alone", values: `
 identities: {enabled: false}
 workloads: {enabled: true, identityKubeconfigSecret: identities}

@@ -46,7 +46,13 @@ func withNode(t *testing.T, arguments ...string) *installation {
 	if out, err := exec.CommandContext(t.Context(), controlplane.Program("credence-devcluster"), "check-node", "--dir", t.TempDir()).CombinedOutput(); err != nil {
 		t.Skip(strings.TrimSpace(string(out)))
 	}
-	i := &installation{images: imagesOfTheCommit(t), folder: t.TempDir(), chart: packaged(t)}
+	return installation{images: imagesOfTheCommit(t), chart: packaged(t)}.inCluster(t, arguments...)
+}
+
+// inCluster returns the same in a new cluster.
+func (i installation) inCluster(t *testing.T, arguments ...string) *installation {
+	t.Helper()
+	i.folder = t.TempDir()
 	i.kubeconfig = filepath.Join(i.folder, "admin.kubeconfig")
 	var err error
 	if i.cluster, err = controlplane.Start(t.Context(), i.folder, append([]string{"--port", "0", "--node"}, arguments...)...); err != nil {
@@ -55,7 +61,7 @@ func withNode(t *testing.T, arguments ...string) *installation {
 	t.Cleanup(i.cluster.Stop)
 	i.client = kubernetes.NewForConfigOrDie(i.cluster.Admin)
 	i.identities = dynamic.NewForConfigOrDie(i.cluster.Admin).Resource(schema.GroupVersionResource{Group: "authentication.gardener.cloud", Version: "v1alpha1", Resource: "workloadidentities"}).Namespace("default")
-	return i
+	return &i
 }
 
 // tryHelm installs or upgrades to images with a tag, and waits until all pods are ready.
@@ -228,6 +234,13 @@ func (i *installation) podHasItsIdentity(t *testing.T) {
 // verified issues a token of the identity app, verifies it with the keys that discovery serves, and returns its subject.
 func verified(t *testing.T, client kubernetes.Interface) string {
 	t.Helper()
+	subject, _ := verify(t, client, issue(t, client))
+	return subject
+}
+
+// issue returns a token of the identity app.
+func issue(t *testing.T, client kubernetes.Interface) string {
+	t.Helper()
 	raw, err := client.CoreV1().RESTClient().Post().AbsPath("/apis/authentication.gardener.cloud/v1alpha1/namespaces/default/workloadidentities/app/token").
 		Body([]byte(`{"apiVersion": "authentication.gardener.cloud/v1alpha1", "kind": "TokenRequest", "spec": {}}`)).DoRaw(t.Context())
 	if err != nil {
@@ -237,6 +250,12 @@ func verified(t *testing.T, client kubernetes.Interface) string {
 	if err := json.Unmarshal(raw, &request); err != nil {
 		t.Fatal(err)
 	}
+	return request.Status.Token
+}
+
+// verify verifies a token with the keys that discovery serves, and returns its subject and the ID of its key.
+func verify(t *testing.T, client kubernetes.Interface, text string) (subject, key string) {
+	t.Helper()
 	published := func(path string, into any) {
 		t.Helper()
 		raw, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/credence-system/services/https:credence-discovery:https/proxy" + path).DoRaw(t.Context())
@@ -257,7 +276,7 @@ func verified(t *testing.T, client kubernetes.Interface) string {
 	}
 	var keys jose.JSONWebKeySet
 	published(strings.TrimPrefix(configuration.Keys, issuer), &keys)
-	token, err := jwt.ParseSigned(request.Status.Token, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
+	token, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.RS256, jose.ES256})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +284,7 @@ func verified(t *testing.T, client kubernetes.Interface) string {
 	if err := token.Claims(keys, &claims); err != nil {
 		t.Fatalf("verify the token: %v", err)
 	}
-	return claims.Subject
+	return claims.Subject, token.Headers[0].KeyID
 }
 
 func identity(t *testing.T, text string) *unstructured.Unstructured {

@@ -21,6 +21,7 @@ func TestNotesNameCommands(t *testing.T) {
 	}
 	for name, set := range map[string]string{
 		"everything": "issuer=https://id.example.com",
+		"a copy":     "issuer=https://id.example.com,storage.copyFrom=embedded",
 		"workloads":  "identities.enabled=false,workloads.identityKubeconfigSecret=identities",
 		"gMSA":       "identities.enabled=false,workloads.enabled=false",
 		"policies":   "identities.enabled=false,workloads.enabled=false,gmsa.withoutWebhook=true",

@@ -87,18 +87,26 @@ func (p *partial) runs(t *testing.T, want ...string) {
 	}
 }
 
-// Each part of the chart works alone, on a real node: gMSA beside what windows-gmsa has installed, the agent and webhook of a cluster whose
-// identities are in another one, and the identities; and so does the chart with storage, certificates and keys of others. Where no keys may be left of the
-// installation before, its namespace goes.
-func TestPartsOnANode(t *testing.T) {
-	i := withNode(t)
+// parts returns the cluster with an empty namespace for the chart.
+func (i *installation) parts(t *testing.T) *partial {
+	t.Helper()
 	p := &partial{
 		ControlPlane: i.cluster, client: i.client, objects: dynamic.NewForConfigOrDie(i.cluster.Admin), kubeconfig: i.kubeconfig, chart: i.chart,
 		images: i.values(i.tag),
 	}
-	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "credence-system"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// Each part of the chart works alone, on a real node: gMSA beside what windows-gmsa has installed, the agent and webhook of a cluster whose
+// identities are in another one, and the identities; and so does the chart with storage, certificates and keys of others. Where no keys may be left of the
+// installation before, its namespace goes.
+func TestPartsOnANode(t *testing.T) {
+	t.Parallel()
+	i := withNode(t)
+	p := i.parts(t)
 	t.Run("gMSA", p.gmsaAlone)
 	t.Run("gMSA by policies", p.gmsaByPolicies)
 	t.Run("workloads", p.workloadsAlone)
@@ -109,7 +117,7 @@ func TestPartsOnANode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		folder := p.backupVolume(t)
+		folder := volume(t, p.client, "credence-backup")
 		p.install(t, "issuer="+issuer, "workloads.enabled=false", "gmsa.enabled=false", "pods.replicas=1",
 			"backup.enabled=true", "backup.schedule=0 0 1 1 *", "backup.ring=true", "backup.recipients={"+key.Recipient().String()+"}")
 		p.runs(t, "apiserver", "certificates", "controller", "discovery")

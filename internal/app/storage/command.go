@@ -55,6 +55,7 @@ the source is never written to.`,
 	flags.StringVar(&o.from, "from", "", "`STORAGE` to copy: cluster, embedded:FOLDER or etcd:URL,URL (required)")
 	flags.StringVar(&o.to, "to", "", "`STORAGE` to copy to, which must be empty (required)")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, as the user of the API server; default: the cluster that the pod runs in. With two etcds: checks whether this cluster still has an API server of Credence")
+	flags.StringVar(&o.serverPods, "server-pods", "", "`NAMESPACE/SELECTOR` of the pods of the API server: waits until the cluster has none, those that are ending included")
 	flags.StringVar(&o.prefix, "etcd-prefix", defaultPrefix, "where the objects lie in etcd")
 	flags.StringVar(&o.tls.TrustedCAFile, "etcd-cafile", "", "certificate authority of the etcd")
 	flags.StringVar(&o.tls.CertFile, "etcd-certfile", "", "client certificate for the etcd")

@@ -10,7 +10,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -45,8 +47,11 @@ func (o *options) open(ctx context.Context, from, to place) (_ *opened, err erro
 		}
 	}()
 	var host rest.Interface
-	if o.kubeconfig != "" || from.kind == inCluster || to.kind == inCluster {
+	if o.kubeconfig != "" || o.serverPods != "" || from.kind == inCluster || to.kind == inCluster {
 		if host, err = o.host(); err != nil {
+			return nil, err
+		}
+		if err := o.awaitEnd(ctx, host); err != nil {
 			return nil, err
 		}
 		if err := checkStopped(ctx, host); err != nil {
@@ -108,6 +113,29 @@ func (o *options) host() (rest.Interface, error) {
 		return nil, fmt.Errorf("make a client of the cluster: %w", err)
 	}
 	return client.CoreV1().RESTClient(), nil
+}
+
+// awaitEnd returns once no pod of --server-pods is left. One that is ending gets no request anymore, and may still answer, and store, those that it has.
+func (o *options) awaitEnd(ctx context.Context, host rest.Interface) error {
+	namespace, selector, err := o.pods()
+	if err != nil || selector == "" {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var list corev1.PodList
+	var last error
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		last = host.Get().Namespace(namespace).Resource("pods").Param("labelSelector", selector).Do(ctx).Into(&list)
+		return last == nil && len(list.Items) == 0, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case last != nil:
+		return fmt.Errorf("look for pods of the API server of Credence: %w", last)
+	}
+	return fmt.Errorf("%d pods of the API server of Credence run, such as %s: stop all of them first", len(list.Items), list.Items[0].Name)
 }
 
 // checkStopped returns an error unless the cluster has no API server of Credence that answers: one would change the source, and would not

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // defaultPrefix is the --etcd-prefix of the API server.
@@ -23,8 +24,8 @@ const (
 
 // options are the flags of the command copy.
 type options struct {
-	from, to, kubeconfig, prefix string
-	tls                          transport.TLSInfo
+	from, to, kubeconfig, prefix, serverPods string
+	tls                                      transport.TLSInfo
 }
 
 // place is where objects are stored.
@@ -48,10 +49,26 @@ func (o *options) check() (from, to place, err error) {
 			errs = append(errs, fmt.Errorf("--from: %s has no embedded etcd: %w", from.folder, err))
 		}
 	}
+	if _, _, err := o.pods(); err != nil {
+		errs = append(errs, err)
+	}
 	if (o.tls.CertFile == "") != (o.tls.KeyFile == "") {
 		errs = append(errs, errors.New("--etcd-certfile and --etcd-keyfile must be given together"))
 	}
 	return from, to, errors.Join(errs...)
+}
+
+// pods returns where the pods of the API server are, and how they are found. Without the flag the selector is empty.
+func (o *options) pods() (namespace, selector string, err error) {
+	if o.serverPods == "" {
+		return "", "", nil
+	}
+	namespace, selector, _ = strings.Cut(o.serverPods, "/")
+	// An empty selector would find all pods, the one that copies among them.
+	if parsed, err := labels.Parse(selector); err != nil || parsed.Empty() || namespace == "" {
+		return "", "", fmt.Errorf("--server-pods %q must be NAMESPACE/LABEL=VALUE,LABEL=VALUE", o.serverPods)
+	}
+	return namespace, selector, nil
 }
 
 func parsePlace(flag, text string) (place, error) {
