@@ -48,7 +48,7 @@ func (s amazon) credentials(ctx context.Context, token Token, now func() time.Ti
 		return Credentials{}, err
 	}
 	if store := variables["AWS_ENDPOINT_URL_STS"]; store != "" {
-		return Credentials{}, fmt.Errorf("the identity is for the store at %s: give the service account one for AWS, without endpoint", store)
+		return Credentials{}, fmt.Errorf("the identity is for the store at %s: use one for AWS, without endpoint", store)
 	}
 	key, expires, err := s.assume(ctx, token, variables)
 	if err != nil {
