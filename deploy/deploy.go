@@ -29,6 +29,7 @@ const (
 	Certificates    Option = "certificates"      // credence-server certificates, which credence up has no need of
 	// ImageCredentials is for nodes whose kubelets run credence-image-credentials: --image-registries of credence up.
 	ImageCredentials Option = "image-credentials"
+	Registry         Option = "registry" // credence-registry, which credence up has no part of
 )
 
 // File is a file of manifests, such as base/50-agent.yaml, with its objects.
