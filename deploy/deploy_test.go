@@ -79,20 +79,23 @@ var roleBindings = map[string][][]string{
 		{"list", "watch", "create", "patch", "rolebindings"},
 		{"bind", "clusterroles", "credence:agent:identities", "credence:accounts:default"},
 	},
+	"credence:registry": {
+		{"list", "watch", "rolebindings", "credence:registry:secrets"},
+	},
 	"credence:agent:cluster": {
 		{"list", "watch", "delete", "rolebindings", "credence:agent:secrets"},
 		{"delete", "rolebindings", "credence:webhook:pods"},
 	},
 }
 
-// No binding that is installed gives the roles for Secrets and pods: the binder does, namespace by namespace.
+// No binding that is installed gives the roles for Secrets and pods: the binder does, namespace by namespace, and for credence-registry an admin.
 func TestSecretsAndPodsAreGivenByTheBinderAlone(t *testing.T) {
-	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser)
+	objects, err := deploy.Manifests(deploy.GMSAAnnotations, deploy.GMSARequireUser, deploy.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
-		if role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name"); role == "credence:agent:secrets" || role == "credence:webhook:pods" {
+		if role, _, _ := unstructured.NestedString(object.Object, "roleRef", "name"); slices.Contains([]string{"credence:agent:secrets", "credence:webhook:pods", "credence:registry:secrets"}, role) {
 			t.Errorf("%s %s binds %s", object.GetKind(), object.GetName(), role)
 		}
 	}
@@ -100,7 +103,7 @@ func TestSecretsAndPodsAreGivenByTheBinderAlone(t *testing.T) {
 
 // A component that could read Secrets, write RBAC or impersonate would be worth stealing.
 func TestComponentsHaveNoDangerousRights(t *testing.T) {
-	objects, err := deploy.Manifests()
+	objects, err := deploy.Manifests(deploy.Registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +127,9 @@ func TestComponentsHaveNoDangerousRights(t *testing.T) {
 			}
 			if object.GetName() == "credence:agent:secrets" && slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"get", "list", "watch", "create", "patch", "delete"}) {
 				continue // bound in labelled namespaces alone: the policies in 55-delivery-guards.yaml narrow what it may write
+			}
+			if object.GetName() == "credence:registry:secrets" && slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"list", "watch", "patch"}) {
+				continue // bound by an admin alone: the policy credence-registry-secrets narrows what it may write
 			}
 			if object.GetName() == "credence:apiserver:credentials" && slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"get"}) {
 				continue // an admin binds it, where Secrets are that CredentialsBindings refer to: TestNothingBindsTheRightToCredentials

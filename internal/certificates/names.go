@@ -17,7 +17,7 @@ const Own = "credence-certificates"
 
 // Components returns the names of all that serve. A Service that one has bears its name.
 func Components() []string {
-	return []string{"credence-apiserver", "credence-webhook", "credence-discovery", "credence-controller", "credence-agent", "credence-binder", "credence-profiles", Own}
+	return []string{"credence-apiserver", "credence-webhook", "credence-discovery", "credence-controller", "credence-agent", "credence-binder", "credence-profiles", "credence-registry", Own}
 }
 
 // Wanted is a certificate that must be there.

@@ -18,7 +18,7 @@ func (r Registry) checkAudiences(token Token) error {
 	}
 	for _, audience := range audiences {
 		if !slices.Contains(r.Audiences, audience) {
-			return fmt.Errorf("the identity's token is for audience %q: this registry is handed tokens for %s alone: give the service account an identity with no other audience, or have an admin of the node add it to audiences in --registries",
+			return fmt.Errorf("the identity's token is for audience %q: this registry is handed tokens for %s alone: use an identity with no other audience, or have an admin add it to audiences in --registries",
 				wording.AbbreviateTo(audience, 200), wording.Quoted(r.Audiences...))
 		}
 	}

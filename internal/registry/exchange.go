@@ -31,7 +31,7 @@ type Token struct {
 // variables are those that SDKs of a cloud are given for the identity: its role, or its application. It must be one of that cloud.
 func (t Token) variables(cloud string) (map[string]string, error) {
 	if t.Target == nil || t.Target.Type != cloud {
-		return nil, fmt.Errorf("the identity is not of target system %s, and so does not name whom the cloud lets in: give the service account an identity of that type", cloud)
+		return nil, fmt.Errorf("the identity is not of target system %s, and so does not name whom the cloud lets in: use an identity of that type", cloud)
 	}
 	var providerConfig []byte
 	if t.Target.ProviderConfig != nil {

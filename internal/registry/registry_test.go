@@ -335,7 +335,7 @@ func TestIdentitiesOfOtherClouds(t *testing.T) {
 			"none":    {nil, "the identity is not of target system "},
 			"generic": {&v1alpha1.TargetSystem{Type: "generic"}, "the identity is not of target system "},
 			"vault":   {config("vault", ""), "the identity is not of target system "},
-			"a store": {config("aws", `,"iamRoleARN":"arn:minio:iam:::role/app","endpoint":"https://minio.example.com"`), "the identity is for the store at https://minio.example.com: give the service account one for AWS"},
+			"a store": {config("aws", `,"iamRoleARN":"arn:minio:iam:::role/app","endpoint":"https://minio.example.com"`), "the identity is for the store at https://minio.example.com: use one for AWS"},
 			"empty":   {&v1alpha1.TargetSystem{Type: "aws"}, "a user who may update the identity corrects it: spec.targetSystem.providerConfig: Required"},
 		} {
 			if (name == "a store" || name == "empty") && exchange != "amazon-ecr" {

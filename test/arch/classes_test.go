@@ -32,7 +32,7 @@ var classes = []class{
 		`discovery/source|drift/survey|gmsa/credentialspecs|keyring/(keystore|report|settings)|membership|registry|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
-	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|contexts|gates|outage|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
+	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|contexts|gates|outage|pullsecrets|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
 		`externalsigner(/(ledgerstore|service))?|keyring|node/(csi|guard|volumes)|profiles(/(drift|guards|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},
@@ -67,6 +67,8 @@ var beside = map[[2]string]string{
 	{"internal/app/node", "internal/app/serving"}:                  "all programs on servers report wrong flags alike",
 	{"internal/app/profiles", "internal/app/serving"}:              "all servers serve health and metrics alike",
 	{"internal/app/profiles", "internal/app/serving/eventing"}:     "all servers write Events alike",
+	{"internal/app/registry", "internal/app/serving"}:              "all servers serve health and metrics alike",
+	{"internal/app/registry", "internal/app/serving/eventing"}:     "all servers write Events alike",
 	{"internal/app/signer", "internal/app/serving"}:                "all servers serve health and metrics alike",
 	{"internal/app/storage", "internal/app/serving"}:               "all commands of credence-server report wrong flags alike",
 	{"internal/app/webhook", "internal/app/serving"}:               "all servers serve health and metrics alike",

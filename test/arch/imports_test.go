@@ -54,6 +54,7 @@ var rules = []rule{
 	{from: `^cmd/credence-discovery$`, not: `^k8s\.io/client-go/(kubernetes|informers)$`, deep: true, why: "it reads one ConfigMap: all clients of Kubernetes double its size"},
 	{from: `^(cmd/credence-credential|internal/app/provider)$`, not: `^((k8s\.io|sigs\.k8s\.io|github\.com/spf13/cobra)(/|$)|net/http$)`, deep: true, why: "clients wait for the provider at each start: what is kept is served without the libraries of Kubernetes, and without a network"},
 	{from: `^internal/credential(/cache|/file|/inorder|/oidc/settings|/tokenexchange|/workloadidentity|/workloadidentity/kubeconfig|/clientcertificate)?$`, not: `^(net/http|crypto/tls|github\.com/coreos/go-oidc/.*|(k8s\.io|sigs\.k8s\.io)/.*)$`, deep: true, why: "the program that serves what is kept imports them, and starts without a network"},
+	{from: `^cmd/credence-server$`, not: `^internal/registry$`, deep: true, why: "the agent has no code that speaks to registries: credence-registry is a program of its own"},
 	{from: `^internal/app/discovery$`, not: `^internal/(issuer|keyring)(/|$)`, deep: true, why: "the discovery server must not be able to read or use a private key"},
 }
 
@@ -119,6 +120,7 @@ func TestRulesCanFail(t *testing.T) {
 		{ImportPath: "internal/app/provider", Deps: []string{"net/http"}},
 		{ImportPath: "internal/credential/oidc/settings", Deps: []string{"net/http"}},
 		{ImportPath: "internal/credential/oidc/settings", Deps: []string{"crypto/tls"}},
+		{ImportPath: "cmd/credence-server", Deps: []string{"internal/registry"}},
 		{ImportPath: "internal/app/discovery", Deps: []string{"internal/keyring/keys"}},
 	} {
 		var by []string

@@ -45,7 +45,7 @@ func TestCertificatesOfAnInstallation(t *testing.T) {
 	p := newPlane(t)
 	p.install(t, deploy.Registration, deploy.Certificates)
 	secrets := p.client(t).CoreV1().Secrets(installation)
-	kubeconfig := p.certificatesKubeconfig(t)
+	kubeconfig := p.kubeconfigOf(t, "credence-certificates")
 	one, other := p.startCertificates(t, kubeconfig), p.startCertificates(t, kubeconfig)
 
 	p.mount(t, secrets)
@@ -149,10 +149,10 @@ func TestCertificatesOfAnInstallation(t *testing.T) {
 	}
 }
 
-// certificatesKubeconfig writes a kubeconfig of the service account credence-certificates, and of no other user.
-func (p plane) certificatesKubeconfig(t *testing.T) string {
+// kubeconfigOf writes a kubeconfig of a service account of the installation, and of no other user.
+func (p plane) kubeconfigOf(t *testing.T, account string) string {
 	t.Helper()
-	token, err := p.client(t).CoreV1().ServiceAccounts(installation).CreateToken(t.Context(), "credence-certificates", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := p.client(t).CoreV1().ServiceAccounts(installation).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestProgramsHoldNoPathOfTheMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"credence", "credence-credential", "credence-devcluster", "credence-discovery", "credence-image-credentials", "credence-node", "credence-server", "kubectl"} {
+	for _, name := range []string{"credence", "credence-credential", "credence-devcluster", "credence-discovery", "credence-image-credentials", "credence-node", "credence-registry", "credence-server", "kubectl"} {
 		info, err := buildinfo.ReadFile(program(name))
 		if err != nil {
 			t.Error(err)

@@ -29,7 +29,7 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 	p := newPlane(t)
 	p.install(t, deploy.Registration, deploy.Certificates)
 	secrets := p.client(t).CoreV1().Secrets(installation)
-	certificates := p.startCertificates(t, p.certificatesKubeconfig(t), "--certificate-lifetime", "2160h", "--authority-lifetime", "87600h", "--overlap", "1h")
+	certificates := p.startCertificates(t, p.kubeconfigOf(t, "credence-certificates"), "--certificate-lifetime", "2160h", "--authority-lifetime", "87600h", "--overlap", "1h")
 	p.mount(t, secrets)
 	for name := range followers {
 		p.awaitServed(t, secrets, name, "")

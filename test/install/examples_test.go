@@ -31,6 +31,7 @@ node:
   enabled: true
   kubeletDir: /data/kubelet
   tlsSecretName: driver-tls
+  registriesConfigMap: registries
   resources: {limits: {memory: 1Gi}}
   labels: {of: driver}
   annotations: {of: driver}
@@ -42,6 +43,7 @@ node:
   extraArgs: [--anonymous-metrics]
   extraEnv: [{name: GOMAXPROCS, value: "1"}]
 imageCredentials: {audience: https://api.example.com}
+registry: {configMap: registries, namespaces: [default]}
 profiles: {usernameTemplate: "{name}@{cluster}", clusterName: prod.example.com, driftInterval: 40s, driftPace: 2m}
 gmsa: {enforcement: Warn, annotations: true, requireUser: true}
 image: {registry: registry.example.com/mirror, tag: v9, pullPolicy: Always, pullSecrets: [pull]}
@@ -103,6 +105,12 @@ backup:
 		{"node.maxUnavailable", "DaemonSet credence-node", "spec: {updateStrategy: {rollingUpdate: {maxUnavailable: 3}}}"},
 		{"node.extraArgs", "DaemonSet credence-node", argument("--anonymous-metrics")},
 		{"node.extraEnv", "DaemonSet credence-node", container("env: [{name: GOMAXPROCS, value: '1'}, {name: NODE_NAME}]")},
+		{"node.registriesConfigMap", "DaemonSet credence-node", argument("--registries=/registries/registries.yaml")},
+		{"node.registriesConfigMap", "DaemonSet credence-node", pod("volumes: [{configMap: {name: registries}}]")},
+		{"registry.configMap", "Deployment credence-registry", argument("--registries=/registries/registries.yaml")},
+		{"registry.configMap", "Deployment credence-registry", pod("volumes: [{configMap: {name: registries}}]")},
+		{"registry.configMap", "Deployment credence-registry", container("image: registry.example.com/mirror/credence-registry:v9")},
+		{"registry.namespaces", "RoleBinding credence:registry:secrets", "metadata: {namespace: default}"},
 		{"imageCredentials.audience", "ClusterRole credence:nodes:image-credentials", "rules: [{resources: [https://api.example.com]}]"},
 
 		{"profiles.usernameTemplate", "Deployment credence-profiles", argument("--username-template={name}@{cluster}")},
@@ -194,6 +202,8 @@ components:
   binder: {resources: {requests: {memory: 65Mi}}}
   profiles: {replicas: 3}
   certificates: {resources: {requests: {memory: 66Mi}}}
+  registry: {replicas: 1}
+registry: {configMap: registries}
 `, placed: []placed{
 		{"components.apiserver.priorityClassName", "Deployment credence-apiserver", pod("priorityClassName: null")},
 		{"components.apiserver.resources", "Deployment credence-apiserver", container("resources: {limits: {memory: 2Gi}, requests: {memory: 256Mi}}")},
@@ -204,6 +214,7 @@ components:
 		{"components.webhook.priorityClassName", "Deployment credence-webhook", pod("priorityClassName: first")},
 		{"components.binder.resources", "Deployment credence-binder", container("resources: {requests: {memory: 65Mi}}")},
 		{"components.profiles", "Deployment credence-profiles", "spec: {replicas: 3}"},
+		{"components.registry", "Deployment credence-registry", "spec: {replicas: 1}"},
 		{"components.certificates.resources", "Deployment credence-certificates", container("resources: {requests: {memory: 66Mi}}")},
 	}},
 

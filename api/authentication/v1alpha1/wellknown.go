@@ -94,6 +94,13 @@ const (
 	AnnotationAccountIdentities = "identity.credence.dev/workload-identities"
 	// AnnotationImagePullIdentity, on a service account, names the identity of its namespace by which images of its pods are pulled.
 	AnnotationImagePullIdentity = "identity.credence.dev/image-pull-identity"
+	// AnnotationRegistries, on a Secret of type kubernetes.io/dockerconfigjson that carries tokens, lists the registries whose passwords
+	// credence-registry keeps in it: images of its configuration, separated by commas.
+	AnnotationRegistries = "identity.credence.dev/registries"
+	// AnnotationRegistriesRenewTimestamp is when the passwords are renewed at the latest (RFC 3339, UTC), AnnotationRegistriesInputs a digest of
+	// them and of what they were made from. credence-registry writes both.
+	AnnotationRegistriesRenewTimestamp = "identity.credence.dev/registries-renew-timestamp"
+	AnnotationRegistriesInputs         = "identity.credence.dev/registries-inputs"
 	// AnnotationSkipContainers, on a pod, lists the containers that get no identity: names, separated by commas.
 	AnnotationSkipContainers = "identity.credence.dev/skip-containers"
 	// AnnotationMountPath, on a pod, is the folder below which each identity has a folder of its name; without it,
@@ -125,4 +132,6 @@ const (
 	// VolumeAttributeMountPath is the path at which containers mount the volume, for files that have paths in them; without it,
 	// /var/run/secrets/workload-identity/ and the identity's name.
 	VolumeAttributeMountPath = "mountPath"
+	// VolumeAttributeRegistries lists the registries whose passwords a volume has in config.json: images of the node's configuration, separated by commas.
+	VolumeAttributeRegistries = "registries"
 )

@@ -65,7 +65,7 @@ func addFlags(root *cobra.Command, config *controlplane.Config) {
 		"port of kube-controller-manager's /healthz and /metrics; 0 takes a free one (its URL is in DIR/controller-manager.url)")
 	flags.BoolVar(&config.Node, "node", false, "also run a node, so that pods run (Linux, as root, with containerd, runc, busybox, nftables and CNI plugins installed)")
 	flags.IntSliceVar(&config.SharedPorts, "shared-port", nil, "port of 127.0.0.1 that pods of the node reach at their own 127.0.0.1, besides kube-apiserver's (repeatable)")
-	flags.StringVar(&config.CSIDriver, "csi-driver", "", "program that the node runs to serve volumes, as PROGRAM csi --node-name NAME --kubelet-dir DIR --kubeconfig FILE; FILE has no credentials")
+	flags.StringVar(&config.CSIDriver, "csi-driver", "", "program that the node runs to serve volumes, as PROGRAM csi --node-name NAME --kubelet-dir DIR --kubeconfig FILE, and --registries of --image-registries; FILE has no credentials")
 	flags.StringVar(&config.ImageCredentials, "image-credentials", "", "program that the node's kubelet runs for credentials of images; PROGRAM kubelet-config --registries FILE --kubeconfig FILE --audience AUDIENCE prints its CredentialProviderConfig")
 	flags.StringVar(&config.ImageRegistries, "image-registries", "", "file of the registries that --image-credentials is for")
 	flags.StringVar(&config.Guard, "guard", "", "program that the node's kubelet reaches containerd through, as PROGRAM guard --listen SOCKET --runtime SOCKET --node-name NAME --kubelet-dir DIR --template TEMPLATE --allow FILE")

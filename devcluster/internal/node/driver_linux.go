@@ -25,8 +25,12 @@ func (n *node) keepDriver(ctx context.Context, fail context.CancelCauseFunc) (st
 	if err != nil {
 		return nil, err
 	}
+	arguments := []string{"csi", "--node-name", Name, "--kubelet-dir", n.kubelet.Root(), "--kubeconfig", config}
+	if n.ImageRegistries != "" {
+		arguments = append(arguments, "--registries", n.ImageRegistries)
+	}
 	run := func(ctx context.Context, output io.Writer, started func(int)) error {
-		command := exec.CommandContext(ctx, n.CSIDriver, "csi", "--node-name", Name, "--kubelet-dir", n.kubelet.Root(), "--kubeconfig", config)
+		command := exec.CommandContext(ctx, n.CSIDriver, arguments...)
 		return processes.RunProgram(ctx, command, output, started)
 	}
 	return n.keep(ctx, fail, filepath.Base(n.CSIDriver), run), nil

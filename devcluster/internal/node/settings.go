@@ -24,7 +24,7 @@ type Settings struct {
 	// Shared are ports of the machine's 127.0.0.1 that pods reach at their own.
 	Shared []int
 	// CSIDriver is the file of a program that serves volumes, or empty. Its arguments are csi, and the flags --node-name, --kubelet-dir and
-	// --kubeconfig, of a file without credentials.
+	// --kubeconfig, of a file without credentials, and, if it isn't empty, --registries with ImageRegistries.
 	CSIDriver string
 	// ImageCredentials is the file of a program that the kubelet runs for credentials of images of the registries in the file ImageRegistries, or
 	// empty. Its command kubelet-config, with the flags --registries, --kubeconfig and --audience, prints the configuration for that.

@@ -2,6 +2,7 @@ package secrets
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +59,8 @@ func Decide(r Request) Result {
 	if r.Secret.Immutable != nil && *r.Secret.Immutable {
 		warnings = append(warnings, "the Secret is immutable: no token can be written into it; create it without immutable: true")
 	}
-	return Result{Patch: append(requester, difference(r.Secret, injected, r.before())...), Warnings: warnings}
+	patch := difference(r.Secret, injected, r.before())
+	return Result{Patch: slices.Concat(requester, patch, emptyLogins(r.Secret, len(patch) > 0)), Warnings: warnings}
 }
 
 // authority keeps contexts, and the names of the Secrets for service accounts, to the agent.

@@ -136,6 +136,11 @@ func patched(t *testing.T, s *corev1.Secret, operations []secrets.Operation) *co
 	return after
 }
 
+// forImages has a Secret hold passwords of registries.
+func forImages(s *corev1.Secret) {
+	s.Type, s.Annotations[v1alpha1.AnnotationRegistries] = corev1.SecretTypeDockerConfigJson, "registry.example.com"
+}
+
 func TestKeys(t *testing.T) {
 	const chart = "berth=7\nfile=/var/run/workload-identity/harbour/token"
 	plain := map[string]string{"config": "berth: \"7\"\n", "token": "t", "mine": "kept", "chart": chart}
@@ -160,6 +165,10 @@ func TestKeys(t *testing.T) {
 		"no config yet":       {secret: secret(func(s *corev1.Secret) { s.Data = nil }), want: map[string]string{}},
 		"config gone":         {secret: secret(func(s *corev1.Secret) { delete(s.Data, "config"); s.Data["chart"] = []byte("c") }), old: injected("low"), want: map[string]string{"token": "t", "mine": "kept", "chart": "c"}},
 		"config taken out":    {secret: func() *corev1.Secret { s := injected("low"); delete(s.Data, "config"); return s }(), old: injected("low"), want: map[string]string{"token": "t", "mine": "kept"}},
+		"for images":          {secret: secret(both(forImages, func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider], s.Data = "generic", nil })), want: map[string]string{".dockerconfigjson": "{}"}},
+		"for images, keys":    {secret: secret(both(forImages, func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider], s.Data = "quay", nil })), want: map[string]string{".dockerconfigjson": "{}", "chart": "berth=\nfile=/var/run/workload-identity/quay/token"}},
+		"for images, filled":  {secret: secret(both(forImages, func(s *corev1.Secret) { s.Data[".dockerconfigjson"] = []byte("{ }") })), want: with(map[string]string{".dockerconfigjson": "{ }"})},
+		"images, no registry": {secret: secret(func(s *corev1.Secret) { s.Type = corev1.SecretTypeDockerConfigJson }), want: plain},
 		"no label":            {secret: secret(func(s *corev1.Secret) { s.Labels = nil; s.Annotations = nil }), old: secret(nil), want: map[string]string{"config": "berth: \"7\"\n", "token": "t", "mine": "kept"}},
 		"no adapter":          {secret: secret(func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider] = "unheard-of" }), want: map[string]string{"config": "berth: \"7\"\n", "token": "t", "mine": "kept"}},
 		"a key more":          {secret: secret(config("berth: \"7\"\ntide: high\n")), old: secret(nil), want: with(map[string]string{"config": "berth: \"7\"\ntide: high\n", "tide": "high"})},

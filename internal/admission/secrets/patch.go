@@ -47,6 +47,21 @@ func difference(secret *corev1.Secret, wanted rendered, before []target.Key) []O
 	return operations
 }
 
+// emptyLogins is the patch after which a Secret that is to have passwords of registries has a place for them: the API takes none of its type
+// without. So a manifest can leave the key out, and is applied again without taking them away. made reports whether the Secret has data after the
+// patches before.
+func emptyLogins(secret *corev1.Secret, made bool) []Operation {
+	_, present := secret.Data[corev1.DockerConfigJsonKey]
+	if present || secret.Type != corev1.SecretTypeDockerConfigJson || secret.Annotations[v1alpha1.AnnotationRegistries] == "" {
+		return nil
+	}
+	empty := []byte("{}")
+	if secret.Data == nil && !made {
+		return []Operation{{Op: "add", Path: "/data", Value: map[string][]byte{corev1.DockerConfigJsonKey: empty}}}
+	}
+	return []Operation{{Op: "add", Path: path(corev1.DockerConfigJsonKey), Value: empty}}
+}
+
 // path escapes a key for a JSON pointer (RFC 6901, section 3).
 func path(key string) string {
 	return "/data/" + strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")

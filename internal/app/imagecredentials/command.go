@@ -3,7 +3,6 @@ package imagecredentials
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -71,13 +70,9 @@ func (f flags) cluster() (*rest.Config, error) {
 
 // read reads the registries.
 func (f flags) read() (registry.Config, error) {
-	data, err := os.ReadFile(f.registries)
+	config, err := registry.File(f.registries).Read()
 	if err != nil {
 		return registry.Config{}, serving.Usage(fmt.Errorf("--registries: %w", err))
-	}
-	config, err := registry.Parse(data)
-	if err != nil {
-		return registry.Config{}, serving.Usage(fmt.Errorf("--registries %s: %w", f.registries, err))
 	}
 	return config, nil
 }

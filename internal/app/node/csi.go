@@ -21,6 +21,7 @@ import (
 	"github.com/credence-id/credence/internal/filelock"
 	"github.com/credence-id/credence/internal/node/csi"
 	"github.com/credence-id/credence/internal/node/volumes"
+	"github.com/credence-id/credence/internal/registry"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/unixsocket"
 	"github.com/credence-id/credence/internal/workloadidentities"
@@ -31,6 +32,7 @@ type CSI struct {
 	Kubeconfig string // of which the server and its authority are used; empty: those of the pod's cluster
 	Node       string
 	KubeletDir string
+	Registries string // file of the registries of which volumes may have passwords; empty: of none
 	Window     renewal.Window
 	serving.Health
 	Log *slog.Logger
@@ -68,6 +70,7 @@ memory alone: after a restart, renewal waits for the kubelet's next publication,
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file with the address of the API and its authority; credentials in it are not used (default: the API of the cluster that this pod runs in)")
 	flags.StringVar(&config.Node, "node-name", "", "name of this node in the cluster (required)")
 	flags.StringVar(&config.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory")
+	flags.StringVar(&config.Registries, "registries", "", "file of the registries whose passwords volumes may have in config.json (default: none); a changed one counts from the next passwords on")
 	flags.Float64Var(&config.Window.From, "renew-from", 0.6, "part of a token's lifetime from which it may be renewed")
 	flags.Float64Var(&config.Window.To, "renew-to", 0.8, "part of a token's lifetime by which it is renewed")
 	config.Health.AddFlags(flags)
@@ -107,13 +110,20 @@ func RunCSI(ctx context.Context, config CSI) error {
 	if err != nil {
 		return err
 	}
+	var registries func() (registry.Config, error)
+	if config.Registries != "" {
+		registries = registry.File(config.Registries).Read
+		if _, err := registries(); err != nil {
+			return serving.Usage(fmt.Errorf("--registries: %w", err))
+		}
+	}
 	recorder := csi.NewRecorder(clock.RealClock{})
 	driver := csi.New(csi.Config{
-		Node: config.Node, Tokens: workloadidentities.NewSelfTokens(cluster), Memory: volumes.Tmpfs{Swapped: warnOnce(config.Log)}, Adapters: targets.For,
+		Node: config.Node, Tokens: workloadidentities.NewSelfTokens(cluster), Memory: volumes.Tmpfs{Swapped: warnOnce(config.Log)}, Adapters: targets.For, Registries: registries,
 		Window: config.Window, Clock: clock.RealClock{}, Random: rand.Float64, Recorder: recorder, Log: config.Log,
 	})
-	registry := serving.NewRegistry()
-	registry.MustRegister(recorder)
+	metrics := serving.NewRegistry()
+	metrics.MustRegister(recorder)
 	path := filepath.Join(config.KubeletDir, socket)
 	lock, err := lockFolder(filepath.Dir(path))
 	if err != nil {
@@ -128,7 +138,7 @@ func RunCSI(ctx context.Context, config CSI) error {
 		return fmt.Errorf("--kubelet-dir: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	if err := config.Health.Start(ctx, group, driver.Ready, registry, cluster, config.Log); err != nil {
+	if err := config.Health.Start(ctx, group, driver.Ready, metrics, cluster, config.Log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	config.Log.InfoContext(ctx, "driver started", "driver", csi.Name, "node", config.Node, "socket", path, "api", cluster.Host)

@@ -80,7 +80,7 @@ func copyData(s *state) action {
 	case s.hasCopy():
 		return action{step: settled, after: s.nextCopy()}
 	case !s.copied.known:
-		if held := s.memory.copies.hold(s.local, s.random); held > 0 {
+		if held := s.memory.copies.Hold(s.local, s.random); held > 0 {
 			return action{step: wait, after: min(held, copyEvery)}
 		}
 		return action{step: writeData}
@@ -152,7 +152,7 @@ func (r *Controller) copyInto(ctx context.Context, s *state) error {
 	}
 	err := r.patch(ctx, s, out)
 	if err == nil {
-		r.Ledger.Change(s.key, func(e *Entry) { e.copies = e.copies.after(s.local) })
+		r.Ledger.Change(s.key, func(e *Entry) { e.copies = e.copies.After(s.local) })
 		r.Log.InfoContext(ctx, "data copied", "secret", s.key.String(), "binding", s.request.Binding.String())
 	}
 	return err

@@ -81,13 +81,13 @@ func (r *Controller) orphan(ctx context.Context, s *state, f failures.Failure) t
 		delete(out.Annotations, v1alpha1.AnnotationRenewTimestamp)
 	}
 	if len(out.Data) != len(s.secret.Data) || len(out.Annotations) != len(s.secret.Annotations) {
-		if wait := r.Ledger.Get(s.key).marks.hold(s.local, r.Random); wait > 0 {
+		if wait := r.Ledger.Get(s.key).marks.Hold(s.local, r.Random); wait > 0 {
 			return wait
 		}
 		if err := r.Client.Patch(ctx, out, client.MergeFromWithOptions(s.secret, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 			return r.retry(s, failures.Failure{Cause: failures.WriteFailed, Reason: "WriteFailed", Message: fmt.Sprintf("mark the Secret: %v", err)})
 		}
-		r.Ledger.Change(s.key, func(e *Entry) { e.marks = e.marks.after(s.local) })
+		r.Ledger.Change(s.key, func(e *Entry) { e.marks = e.marks.After(s.local) })
 	}
 	if expired {
 		return 0

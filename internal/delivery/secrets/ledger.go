@@ -15,12 +15,12 @@ type Ledger struct{ failures.Ledger[Entry] }
 // Entry is the state of a Secret in memory: nothing that would be missed after a restart.
 type Entry struct {
 	failures.Record
-	IssuedAt, Expiry time.Time // of its token, or zero
-	Version          string    // resource version that the Secret got by the last token
-	tokens           pace      // of new tokens
-	marks            pace      // of marks that its identity is missing
-	copies           pace      // of copies of data
-	minted           *minted   // a token that could not be written
+	IssuedAt, Expiry time.Time    // of its token, or zero
+	Version          string       // resource version that the Secret got by the last token
+	tokens           renewal.Pace // of new tokens
+	marks            renewal.Pace // of marks that its identity is missing
+	copies           renewal.Pace // of copies of data
+	minted           *minted      // a token that could not be written
 	// mayUse is the last review that allowed a binding to be used, and mayUseAt its time.
 	mayUse   string
 	mayUseAt time.Time
@@ -42,37 +42,13 @@ func (l *Ledger) Soonest() (soonest time.Time, secrets int) {
 	return soonest, secrets
 }
 
-// soon is how soon after a write a second one is odd: another writer changes the Secret as often as it is written.
-const soon = 10 * time.Second
-
-// pace is that of writes of one kind.
-type pace struct {
-	last  time.Time
-	quick int // writes in a row that came too soon after one another
-}
-
-// hold returns how long the next write must wait because there were too many.
-func (p pace) hold(now time.Time, random func() float64) time.Duration {
-	if p.quick == 0 {
-		return 0
-	}
-	return max(0, p.last.Add(renewal.Backoff(p.quick+1, random)).Sub(now))
-}
-
-func (p pace) after(now time.Time) pace {
-	if !p.last.IsZero() && now.Sub(p.last) < soon<<min(p.quick, 5) {
-		return pace{now, p.quick + 1}
-	}
-	return pace{last: now}
-}
-
 // LongestLag is for how long after a write a cache may be behind. Resource versions that are older after that are those of a cluster
 // that was restored from a backup.
 const LongestLag = time.Minute
 
 // stale reports whether a resource version of a Secret is older than what was written last: the cache is behind.
 func (e Entry) stale(version string, now time.Time) bool {
-	if e.Version == "" || now.Sub(e.tokens.last) >= LongestLag {
+	if e.Version == "" || now.Sub(e.tokens.Last) >= LongestLag {
 		return false
 	}
 	order, err := resourceversion.CompareResourceVersion(version, e.Version)

@@ -171,7 +171,7 @@ func renew(s *state) action {
 		if after := s.memory.Wait(s.attempt(), s.local); after > 0 {
 			return action{step: wait, after: after}
 		}
-		if after := s.memory.tokens.hold(s.local, s.random); after > 0 {
+		if after := s.memory.tokens.Hold(s.local, s.random); after > 0 {
 			return action{step: wait, after: after}
 		}
 		return action{step: takeTurn}

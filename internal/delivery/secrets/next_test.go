@@ -81,7 +81,7 @@ func TestNext(t *testing.T) {
 		"failed with others": {4, func(s *state) {
 			s.memory = Entry{Record: failures.Record{Failures: 1, Digest: "other", RetryAt: start0.Add(time.Minute)}}
 		}, takeTurn, ""},
-		"written too often":       {4, func(s *state) { s.memory.tokens = pace{start0, 3} }, wait, ""},
+		"written too often":       {4, func(s *state) { s.memory.tokens = renewal.Pace{Last: start0, Quick: 3} }, wait, ""},
 		"others first":            {4, func(s *state) { s.turn = found(false, nil) }, awaitTurn, ""},
 		"use unknown":             {5, func(s *state) { s.denied = found("", broken) }, retry, failures.ReviewFailed},
 		"use denied":              {5, func(s *state) { s.denied = found("may not", nil) }, retry, failures.UseDenied},

@@ -9,11 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
-	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/delivery/workload"
@@ -55,7 +53,7 @@ func (r *Controller) renewed(ctx context.Context, s *state) {
 	m := s.minted.value
 	r.Recorder.Renewed(s.plan.value.decision.Reason)
 	r.Ledger.Change(s.key, func(e *Entry) {
-		*e = Entry{IssuedAt: m.fresh.IssuedAt, Expiry: m.fresh.Expiry, tokens: e.tokens.after(s.local), Version: s.written.value}
+		*e = Entry{IssuedAt: m.fresh.IssuedAt, Expiry: m.fresh.Expiry, tokens: e.tokens.After(s.local), Version: s.written.value}
 	})
 	// A request that came after the one for this token is answered by the next.
 	if account, _, ok := workload.AccountOf(s.secret); ok && s.ofAccount {
@@ -73,35 +71,6 @@ func (s *state) attempt() string {
 		fmt.Fprintf(requester, "%q", s.secret.Annotations[annotation])
 	}
 	return s.plan.value.want.Digest + string(requester.Sum(nil))
-}
-
-// denied returns why the user on whose behalf the token is requested may not use the identity, or "". It is the service
-// account that is the context, or else the user who labelled the Secret, if that is known.
-func (r *Controller) denied(ctx context.Context, s *state) (string, error) {
-	if !tokensecret.ServiceAccountContext(s.request.Context) {
-		user, known := tokensecret.RequestedBy(s.secret)
-		if !known {
-			return "", nil
-		}
-		used, kind, what, role := s.request.Identity, authority.WorkloadIdentities, "WorkloadIdentity", "credence:workloadidentities:user"
-		if s.request.Binding.Name != "" {
-			used, kind, what, role = s.request.Binding, authority.CredentialsBindings, "CredentialsBinding", "credence:credentialsbindings:user"
-		}
-		allowed, err := workload.MayUse(ctx, r.Reviews, user, kind, used)
-		if err != nil || allowed {
-			return "", err
-		}
-		return fmt.Sprintf("%s, on whose behalf the Secret is filled, may no longer use the %s %s, so no new token is written: a cluster admin, or a person with ClusterRole credence:workloadidentities:granter in that namespace, allows it again, "+
-			"for instance with: kubectl create rolebinding NAME -n %s --clusterrole=%s --user=%s; or a user who may use it takes the Secret over: "+
-			"kubectl annotate secret %s -n %s --overwrite %s=me",
-			user.Name, what, used, used.Namespace, role, user.Name, s.key.Name, s.key.Namespace, v1alpha1.AnnotationRequester), nil
-	}
-	account := types.NamespacedName{Namespace: s.request.Context.Namespace, Name: s.request.Context.Name}
-	allowed, err := workload.MayUse(ctx, r.Reviews, workload.AccountUser(account, s.request.Context.UID), authority.WorkloadIdentities, s.request.Identity)
-	if err != nil || allowed {
-		return "", err
-	}
-	return workload.MayNotUse(account, s.request.Identity), nil
 }
 
 // freshToken has the claims of a new token.

@@ -178,7 +178,7 @@ func (r *Controller) advance(ctx context.Context, s *state) action {
 		case takeTurn:
 			s.turn = found(r.Outage.Pass(s.key, id.Namespace, s.expiry()), nil)
 		case checkUse:
-			if s.denied = found(r.denied(ctx, s)); s.denied.err == nil && s.denied.value == "" && s.request.Binding.Name != "" {
+			if s.denied = found(workload.Denied(ctx, r.Reviews, s.secret, s.request)); s.denied.err == nil && s.denied.value == "" && s.request.Binding.Name != "" {
 				r.Ledger.Change(s.key, func(e *Entry) { e.mayUse, e.mayUseAt = s.reviewKey(), s.local })
 			}
 		case reuseToken:

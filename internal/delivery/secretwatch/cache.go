@@ -22,8 +22,8 @@ import (
 type Config struct {
 	// Binding is the name of the RoleBinding that a namespace has if its Secrets may be read.
 	Binding string
-	// Selector selects Secrets by their labels.
-	Selector string
+	// Selector selects Secrets by their labels, and Fields by their fields; empty: all.
+	Selector, Fields string
 	// Served, if not nil, is called with each namespace whose Secrets are kept from now on. It must not block.
 	Served func(namespace string)
 }

@@ -79,13 +79,13 @@ func (c *Cache) newNamespace(name string) *namespace {
 	store, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
 		ListerWatcher: c.source(&toolscache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector = c.config.Selector
+				options.LabelSelector, options.FieldSelector = c.config.Selector, c.config.Fields
 				list, err := secrets.List(ctx, options)
 				settleOn(err)
 				return list, err
 			},
 			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.LabelSelector = c.config.Selector
+				options.LabelSelector, options.FieldSelector = c.config.Selector, c.config.Fields
 				stream, err := secrets.Watch(ctx, options)
 				settleOn(err)
 				return stream, err

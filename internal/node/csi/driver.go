@@ -20,6 +20,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/node/volumes"
+	"github.com/credence-id/credence/internal/registry"
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -46,11 +47,13 @@ type Config struct {
 	Tokens   Tokens
 	Memory   volumes.Memory
 	Adapters func(targetType string) target.Adapter
-	Window   renewal.Window
-	Clock    clock.WithTicker
-	Random   func() float64
-	Recorder *Recorder // nil: nothing is recorded
-	Log      *slog.Logger
+	// Registries reads the registries of which volumes may have passwords; nil: volumes of this node have no passwords.
+	Registries func() (registry.Config, error)
+	Window     renewal.Window
+	Clock      clock.WithTicker
+	Random     func() float64
+	Recorder   *Recorder // nil: nothing is recorded
+	Log        *slog.Logger
 }
 
 // Driver serves the volumes of one node.
@@ -227,6 +230,13 @@ func (d *Driver) renew(ctx context.Context, v *volume) (held, error) {
 	files, err := filesOf(v.request, answer, d.Adapters)
 	if err != nil {
 		return held{}, err
+	}
+	if v.registries != "" {
+		passwords, err := d.passwords(ctx, v.request, answer)
+		if err != nil {
+			return held{}, err
+		}
+		files[registry.DockerConfigFile], fresh.ends = passwords.Content, later(passwords.Expires, fresh.IssuedAt.Add(shortestPassword))
 	}
 	if err := d.write(v, files); err != nil {
 		return held{}, unwritten(err)

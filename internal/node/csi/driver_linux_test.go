@@ -118,7 +118,7 @@ func TestRefusedCalls(t *testing.T) {
 		"file system":       {func(c *spec.NodePublishVolumeRequest) { c.VolumeCapability.GetMount().FsType = "ext4" }, "leave it out"},
 		"writable":          {func(c *spec.NodePublishVolumeRequest) { c.Readonly = false }, "set csi.readOnly: true"},
 		"a Secret":          {func(c *spec.NodePublishVolumeRequest) { c.Secrets["password"] = "x" }, "leave nodePublishSecretRef out"},
-		"unknown attribute": {func(c *spec.NodePublishVolumeRequest) { c.VolumeContext["identity"] = "x" }, `has "identity", which is not an attribute: there are workloadIdentity, mountPath`},
+		"unknown attribute": {func(c *spec.NodePublishVolumeRequest) { c.VolumeContext["identity"] = "x" }, `has "identity", which is not an attribute: there are workloadIdentity, mountPath, registries`},
 		"no identity":       {func(c *spec.NodePublishVolumeRequest) { delete(c.VolumeContext, "workloadIdentity") }, "has no workloadIdentity"},
 		"path as a name":    {func(c *spec.NodePublishVolumeRequest) { c.VolumeContext["workloadIdentity"] = "../x" }, "not a valid name"},
 		"other namespace":   {func(c *spec.NodePublishVolumeRequest) { c.VolumeContext["workloadIdentity"] = "other/banana" }, "not a valid name"},

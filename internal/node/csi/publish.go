@@ -75,6 +75,9 @@ func (d *Driver) find(v *volume) error {
 	}
 	if token, err := inspect(text); err == nil {
 		v.hold(token, d.Window)
+		if v.registries != "" {
+			v.renewAt = token.IssuedAt // when the passwords end is not known any more
+		}
 	}
 	return nil
 }

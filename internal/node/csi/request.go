@@ -37,7 +37,7 @@ const (
 
 // attributes are those of a volume that a pod's author writes.
 func attributes() []string {
-	return []string{v1alpha1.VolumeAttributeIdentity, v1alpha1.VolumeAttributeMountPath}
+	return []string{v1alpha1.VolumeAttributeIdentity, v1alpha1.VolumeAttributeMountPath, v1alpha1.VolumeAttributeRegistries}
 }
 
 func invalid(format string, values ...any) error {
@@ -65,6 +65,8 @@ func read(call *spec.NodePublishVolumeRequest) (request, error) {
 		path: call.GetTargetPath(),
 		pod:  types.NamespacedName{Namespace: given[podNamespace], Name: given[podName]},
 		uid:  types.UID(given[podUID]),
+
+		registries: given[v1alpha1.VolumeAttributeRegistries],
 	}
 	if given[ephemeral] != "true" || r.pod.Namespace == "" || r.pod.Name == "" || r.uid == "" {
 		return request{}, status.Errorf(codes.FailedPrecondition, "the kubelet states no pod for the volume: a cluster admin gives CSIDriver %s podInfoOnMount: true and volumeLifecycleModes: [Ephemeral], as Credence installs it", Name)

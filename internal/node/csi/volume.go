@@ -23,6 +23,7 @@ type request struct {
 	uid           types.UID // of the pod
 	mountPath     string    // where containers have the volume
 	group         *int64    // whose members read the files; nil: all users do
+	registries    string    // whose passwords the volume has, by a list; empty: none
 
 	podToken       identity.Token
 	podTokenExpiry time.Time
@@ -50,6 +51,8 @@ type held struct {
 	renewal.Token
 	id   string
 	seed uint32
+	// ends is when the first of what the volume holds expires: the token, or a password that was made of it.
+	ends time.Time
 }
 
 // inspect reads a token.
@@ -63,12 +66,12 @@ func inspect(text []byte) (held, error) {
 	}
 	sum := sha256.Sum256(text)
 	token := renewal.Token{KeyID: inspection.KeyID, Subject: inspection.Subject, Audiences: inspection.Audience, IssuedAt: inspection.IssuedAt, Expiry: inspection.Expiry}
-	return held{token, inspection.ID, binary.BigEndian.Uint32(sum[:])}, nil
+	return held{token, inspection.ID, binary.BigEndian.Uint32(sum[:]), token.Expiry}, nil
 }
 
 // hold notes the token that a volume holds now. When it is renewed is drawn by its own text, so that it is the same after a restart.
 func (v *volume) hold(token held, window renewal.Window) {
-	v.token, v.renewAt = &token.Token, window.Draw(token.IssuedAt, token.Expiry, func() float64 { return float64(token.seed) / (math.MaxUint32 + 1) })
+	v.token, v.renewAt = &token.Token, window.Draw(token.IssuedAt, token.ends, func() float64 { return float64(token.seed) / (math.MaxUint32 + 1) })
 	v.failures, v.failure = 0, nil
 	v.expires.Store(&v.token.Expiry)
 }

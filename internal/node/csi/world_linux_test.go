@@ -27,6 +27,7 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/node/csi"
 	"github.com/credence-id/credence/internal/node/volumes"
+	"github.com/credence-id/credence/internal/registry"
 	"github.com/credence-id/credence/internal/targets"
 )
 
@@ -49,6 +50,7 @@ type world struct {
 	refusal  error         // of the API
 	ahead    time.Duration // of the issuer's clock
 	system   *v1alpha1.TargetSystem
+	settings string            // the configuration of registries; empty: the node has none
 	atStep   func(step string) // is called before each step
 }
 
@@ -75,10 +77,14 @@ func newWorld(t *testing.T) *world {
 // start starts a driver that knows nothing of the one before.
 func (w *world) start() {
 	recorder := csi.NewRecorder(w.clock)
+	var registries func() (registry.Config, error)
+	if w.settings != "" {
+		registries = func() (registry.Config, error) { return registry.Parse([]byte(w.settings)) }
+	}
 	w.meters = prometheus.NewPedanticRegistry()
 	w.meters.MustRegister(recorder)
 	w.driver = csi.New(csi.Config{
-		Node: "node-1", Tokens: w, Memory: stepped{w}, Adapters: targets.For, Window: window(w.t),
+		Node: "node-1", Tokens: w, Memory: stepped{w}, Adapters: targets.For, Registries: registries, Window: window(w.t),
 		Clock: w.clock, Random: func() float64 { return 0.5 }, Recorder: recorder, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 }

@@ -36,10 +36,15 @@ func (s *Server) password(session string, text func(name string) string) (string
 
 func plainly(name string) string { return name }
 
-// amazonRegistry is the API of ECR. Requests are signed as AWS's own signer signs them.
+// amazonRegistry is the API of ECR, and of ECR Public. Requests are signed as AWS's own signer signs them.
 func (s *Server) amazonRegistry(w http.ResponseWriter, r *http.Request) {
+	service, region, of := "ecr", "eu-central-1", "AmazonEC2ContainerRegistry_V20150921"
+	public := strings.HasPrefix(r.Host, "api.ecr-public.")
+	if public {
+		service, region, of = "ecr-public", "us-east-1", "SpencerFrontendService"
+	}
 	body, err := io.ReadAll(r.Body)
-	if err != nil || r.Method != http.MethodPost || r.URL.Path != "/" || r.Header.Get("X-Amz-Target") != "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken" ||
+	if err != nil || r.Method != http.MethodPost || r.URL.Path != "/" || r.Header.Get("X-Amz-Target") != of+".GetAuthorizationToken" ||
 		r.Header.Get("Content-Type") != "application/x-amz-json-1.1" || string(body) != "{}" {
 		amazonError(w, "UnknownOperationException", "")
 		return
@@ -52,7 +57,7 @@ func (s *Server) amazonRegistry(w http.ResponseWriter, r *http.Request) {
 	}
 	key := aws.Credentials{AccessKeyID: "ASIA" + session, SecretAccessKey: "secret", SessionToken: session}
 	if err == nil {
-		err = signer.NewSigner().SignHTTP(r.Context(), key, again, fmt.Sprintf("%x", sha256.Sum256(body)), "ecr", "eu-central-1", at)
+		err = signer.NewSigner().SignHTTP(r.Context(), key, again, fmt.Sprintf("%x", sha256.Sum256(body)), service, region, at)
 	}
 	if err != nil || again.Header.Get("Authorization") != r.Header.Get("Authorization") {
 		amazonError(w, "InvalidSignatureException", "The request signature we calculated does not match the signature you provided.")
@@ -63,11 +68,16 @@ func (s *Server) amazonRegistry(w http.ResponseWriter, r *http.Request) {
 		amazonError(w, "UnrecognizedClientException", "The security token included in the request is invalid.")
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"authorizationData": []any{map[string]any{
+	data := map[string]any{
 		"authorizationToken": base64.StdEncoding.EncodeToString([]byte("AWS:" + password)),
 		"expiresAt":          float64(s.settings.Now().Add(12*time.Hour).UnixMilli()) / 1000,
-		"proxyEndpoint":      "https://112233445566.dkr.ecr.eu-central-1.amazonaws.com",
-	}}})
+	}
+	if public {
+		writeJSON(w, http.StatusOK, map[string]any{"authorizationData": data})
+		return
+	}
+	data["proxyEndpoint"] = "https://112233445566.dkr.ecr.eu-central-1.amazonaws.com"
+	writeJSON(w, http.StatusOK, map[string]any{"authorizationData": []any{data}})
 }
 
 func amazonError(w http.ResponseWriter, code, message string) {

@@ -55,6 +55,7 @@ func New(settings Settings) *Server {
 	s.hosts = map[string]http.HandlerFunc{
 		"sts.amazonaws.com":              s.aws,
 		"sts.eu-central-1.amazonaws.com": s.aws,
+		"sts.us-east-1.amazonaws.com":    s.aws,
 		"login.microsoftonline.com":      s.azure,
 		"login.microsoft.com":            s.azure,
 		"sts.googleapis.com":             s.googleExchange,
@@ -62,9 +63,10 @@ func New(settings Settings) *Server {
 		"sts.aliyuncs.com":               s.alibaba,
 		"sts.eu-central-1.aliyuncs.com":  s.alibaba,
 		// Registries of images.
-		"api.ecr.eu-central-1.amazonaws.com": s.amazonRegistry,
-		AzureLoginServer:                     s.azureRegistry,
-		"cr.eu-central-1.aliyuncs.com":       s.alibabaRegistry,
+		"api.ecr.eu-central-1.amazonaws.com":     s.amazonRegistry,
+		"api.ecr-public.us-east-1.amazonaws.com": s.amazonRegistry,
+		AzureLoginServer:                         s.azureRegistry,
+		"cr.eu-central-1.aliyuncs.com":           s.alibabaRegistry,
 	}
 	return s
 }

@@ -155,6 +155,9 @@ capabilities: {drop: [ALL]}
 {{- if .Values.imageCredentials.audience }}
 - options/image-credentials.yaml
 {{- end }}
+{{- if .Values.registry.configMap }}
+- options/registry.yaml
+{{- end }}
 {{- end }}
 
 {{/* The components that run: program, ports, arguments; context: the root. No two have a port in common, for pods with hostNetwork. */}}
@@ -266,6 +269,16 @@ profiles:
   - --identity-kubeconfig=/identities/webhook.kubeconfig
   {{- end }}
 {{- end }}
+{{- if $v.registry.configMap }}
+registry:
+  program: credence-registry
+  ports: {health: 7454}
+  health: health
+  args:
+  - --bind-address=0.0.0.0
+  - --health-port=7454
+  - --registries=/registries/registries.yaml
+{{- end }}
 {{- if include "credence.webhook" . }}
 webhook:
   program: credence-server
@@ -309,6 +322,9 @@ certificates:
   {{- end }}
   {{- if $v.workloads.enabled }}
   {{- $served = concat $served (list "credence-agent" "credence-binder" "credence-profiles") }}
+  {{- end }}
+  {{- if $v.registry.configMap }}
+  {{- $served = append $served "credence-registry" }}
   {{- end }}
   {{- if include "credence.webhook" . }}
   {{- $served = append $served "credence-webhook" }}
@@ -357,6 +373,17 @@ certificates:
 {{- end }}
 {{- if and $v.imageCredentials.audience (not $v.identities.enabled) }}
 {{- fail "imageCredentials.audience: has no effect with identities.enabled=false: the API of another cluster can't verify the tokens of this cluster's pods" }}
+{{- end }}
+{{- if and $v.registry.configMap (not $v.workloads.enabled) }}
+{{- fail "registry.configMap: has no effect with workloads.enabled=false: no Secret gets tokens" }}
+{{- end }}
+{{- if and $v.registry.namespaces (not $v.registry.configMap) }}
+{{- fail "registry.namespaces: has no effect without registry.configMap, which has the registries" }}
+{{- end }}
+{{- range $v.registry.namespaces }}
+{{- if or (eq . "credence-system") (hasPrefix "kube-" .) }}
+{{- fail (printf "registry.namespaces: %s: no tokens are delivered there, and its Secrets are not to be read" .) }}
+{{- end }}
 {{- end }}
 {{- if not (or $v.identities.enabled $v.workloads.enabled $v.gmsa.enabled) }}
 {{- fail "nothing is enabled: set one of identities.enabled, workloads.enabled and gmsa.enabled" }}
