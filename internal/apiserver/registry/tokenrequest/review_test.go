@@ -24,6 +24,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/contexts/contextstest"
 	"github.com/credence-id/credence/test/testkit"
 )
 
@@ -67,7 +68,7 @@ func (c *counted) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 
 // reviewer returns the endpoint of a landscape, and what it reads. Users have the rights that are granted.
 func (l *landscape) reviewer(t *testing.T, granted reviews) (*ReviewREST, *counted) {
-	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, noDeliveries{})
+	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{})
 	go index.Run(t.Context())
 	go follower.Run(t.Context())
 	// Without them an object is reviewed, too, and its tokens are unknown.
@@ -183,7 +184,7 @@ func TestReviewsInFlight(t *testing.T) {
 // The owner of an object who changes it while it is reviewed learns nothing of related objects whose rights were not reviewed.
 func TestReviewOfAChangedObject(t *testing.T) {
 	l := newLandscape()
-	l.kinds.list.Items[0].Spec.Related[0].Of = "object.spec.bucket"
+	l.kinds[0].Spec.Related[0].Of = "object.spec.bucket"
 	in := func(bucket string) *unstructured.Unstructured {
 		changed := shoot([]any{"east"}, []any{"one"}, nil)
 		if err := unstructured.SetNestedField(changed.Object, bucket, "spec", "bucket"); err != nil {
@@ -248,7 +249,7 @@ func TestReviewOfLentReferences(t *testing.T) {
 			unknown: []string{"the claim backupBucket: User", "the identities that are lent with the claim backupBucket: User"},
 		},
 		"without the right to one that lends nothing": {
-			before:  func(l *landscape) { l.kinds.list.Items[0].Spec.Related[0].Lends = false },
+			before:  func(l *landscape) { l.kinds[0].Spec.Related[0].Lends = false },
 			granted: func(a authorizer.Attributes) (bool, error) { return a.GetName() != "bucket", nil }, references: own,
 			unknown: []string{"the claim backupBucket: User"},
 		},
@@ -285,7 +286,7 @@ func TestReviewOfLentReferences(t *testing.T) {
 // Of several objects that could be meant a user learns nothing without the right to all of them, and no token is known.
 func TestReviewOfAnUnclearRelation(t *testing.T) {
 	l := newLandscape()
-	l.kinds.list.Items[0].Spec.Related[0].Key = "candidate.spec.key"
+	l.kinds[0].Spec.Related[0].Key = "candidate.spec.key"
 	for _, name := range []string{"bucket", "vault"} {
 		candidate := bucket()
 		candidate.SetName(name)
