@@ -115,7 +115,7 @@ func TestDataByObject(t *testing.T) {
 		}, code: 403, words: "no ContextKind has objects"},
 		"ContextKinds are not known":                   {cold: true, code: 503},
 		"objects are not known":                        {away: true, code: 503},
-		"the webhook":                                  {change: func(s *scene) { s.caller = prefix + "east-webhook" }, code: 403, words: "agents of workload clusters alone"},
+		"the webhook":                                  {change: func(s *scene) { s.caller = prefix + "east-webhook" }, code: 403, words: "data is given to agents alone"},
 		"an agent that has left":                       {change: func(s *scene) { s.caller = prefix + "left-agent" }, code: 403, words: "no WorkloadCluster lists"},
 		"a person":                                     {change: func(s *scene) { s.caller = "admin" }, code: 403, words: "no WorkloadCluster lists"},
 		"an agent of two":                              {change: func(s *scene) { s.caller = prefix + "both-agent" }, code: 403, words: "several"},

@@ -1,5 +1,5 @@
 // Package credentialsdata serves credentialsbindings/data. In goes a request of the agent of a workload cluster, which may name a context object
-// that refers to the binding, out comes the data of the Secret to which the binding refers, if the Secret consents. It reads this one Secret with the server's own right, and neither keeps nor
+// that refers to the binding, or of the agent of the identity cluster itself, out comes the data of the Secret to which the binding refers, if the Secret consents. It reads this one Secret with the server's own right, and neither keeps nor
 // logs data.
 package credentialsdata
 
@@ -37,6 +37,9 @@ const (
 	AuditCluster = "data." + v1alpha1.GroupName + "/cluster"
 	AuditContext = "data." + v1alpha1.GroupName + "/context"
 )
+
+// ownAgent is the agent of the cluster that has the identities, as deploy/base installs it.
+const ownAgent = "system:serviceaccount:credence-system:credence-agent"
 
 // Objects finds the kinds of objects that ContextKinds make contexts: nil for a kind that no ContextKind has. Its errors are API errors.
 type Objects interface {
@@ -108,7 +111,10 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 	}
 	r.Sightings.Saw(cluster, "")
 	if options == nil || len(options.DryRun) == 0 {
-		audit.AddAuditAnnotations(ctx, AuditSecret, secret.Namespace+"/"+secret.Name+"/"+string(secret.UID), AuditCluster, cluster.Name+"/"+string(cluster.UID))
+		audit.AddAuditAnnotation(ctx, AuditSecret, secret.Namespace+"/"+secret.Name+"/"+string(secret.UID))
+		if cluster != nil {
+			audit.AddAuditAnnotation(ctx, AuditCluster, cluster.Name+"/"+string(cluster.UID))
+		}
 		if object := answer.Spec.ContextObject; object != nil {
 			audit.AddAuditAnnotation(ctx, AuditContext, tokensecret.FormatContext(*object))
 		}
@@ -118,7 +124,7 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 }
 
 // agentsCluster returns the workload cluster of the caller, which may have the data: by the context object that the request names, or
-// by its list of namespaces. This comes before the binding is read: without these rights a caller does not learn what exists.
+// by its list of namespaces. It is nil for the agent of the identity cluster itself, which has what it may use. This comes before the binding is read: without these rights a caller does not learn what exists.
 func (r *REST) agentsCluster(ctx context.Context, of *v1alpha1.CredentialsDataRequest) (*clusters.Cluster, error) {
 	caller, ok := request.UserFrom(ctx)
 	if !ok {
@@ -128,10 +134,13 @@ func (r *REST) agentsCluster(ctx context.Context, of *v1alpha1.CredentialsDataRe
 	if err != nil {
 		return nil, err
 	}
-	if cluster == nil || clusters.OfWebhook(caller.GetName()) {
-		return nil, refused(of.Name, "data is given to agents of workload clusters alone, and no WorkloadCluster lists user %q as one", caller.GetName())
-	}
 	binding := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
+	switch {
+	case cluster == nil && caller.GetName() == ownAgent && of.Spec.ContextObject == nil:
+		return nil, r.checkUse(ctx, caller, binding)
+	case cluster == nil || clusters.OfWebhook(caller.GetName()):
+		return nil, refused(of.Name, "data is given to agents alone: no WorkloadCluster lists user %q as one, and that of this cluster is %s, for no context object", caller.GetName(), ownAgent)
+	}
 	if object := of.Spec.ContextObject; object != nil {
 		if local, err := r.checkReference(cluster, binding, object); local || err != nil {
 			return cluster, err
@@ -145,6 +154,10 @@ func (r *REST) checkListed(ctx context.Context, caller user.Info, cluster *clust
 	if !slices.Contains(cluster.Spec.Identities.Namespaces, binding.Namespace) {
 		return refused(binding.Name, "spec.identities.namespaces of the WorkloadCluster of user %q does not list the namespace %s", caller.GetName(), binding.Namespace)
 	}
+	return r.checkUse(ctx, caller, binding)
+}
+
+func (r *REST) checkUse(ctx context.Context, caller user.Info, binding types.NamespacedName) error {
 	object := authority.Object{Kind: authority.CredentialsBindings, Namespace: binding.Namespace, Name: binding.Name}
 	if allowed, err := rights.Granted(ctx, r.Authorizer, caller, "use", object); err != nil {
 		return err
