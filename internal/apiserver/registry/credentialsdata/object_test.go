@@ -178,6 +178,14 @@ func TestDataByObject(t *testing.T) {
 				test.later(t, client)
 			}
 			eventually(test.code, test.words)
+			if s.caller != prefix+"east-agent" {
+				return
+			}
+			// Reviews of objects have the same answer.
+			err := s.reviewed(t)
+			if status := apierrors.APIStatus(nil); (err == nil) != (test.code == http.StatusOK) || errors.As(err, &status) && (status.Status().Code != test.code || !strings.Contains(err.Error(), test.words)) {
+				t.Errorf("reviewed: %v, want %d with %q", err, test.code, test.words)
+			}
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -195,6 +196,33 @@ func (r *REST) checkReference(cluster *clusters.Cluster, binding types.Namespace
 		return false, refused(binding.Name, "WorkloadCluster %s may not have data of bindings of the namespace %s: set spec.identities.fromContexts, or add it to spec.identities.namespaces", cluster.Name, binding.Namespace)
 	}
 	return local, nil
+}
+
+// Consents is an error unless the Secret to which a binding refers can be read, and lets its data be copied for it.
+func (r *REST) Consents(ctx context.Context, binding types.NamespacedName) error {
+	_, err := r.secret(request.WithNamespace(ctx, binding.Namespace), &v1alpha1.CredentialsDataRequest{ObjectMeta: metav1.ObjectMeta{Namespace: binding.Namespace, Name: binding.Name}})
+	return err
+}
+
+// Reaches is an error unless an agent of a cluster may have the data of a binding for a context object.
+func (r *REST) Reaches(ctx context.Context, cluster *clusters.Cluster, binding types.NamespacedName, object *v1alpha1.ContextObject) error {
+	if local, err := r.checkReference(cluster, binding, object); local || err != nil {
+		return err
+	}
+	err := refused(binding.Name, "WorkloadCluster %s lists no agent", cluster.Name)
+	for _, name := range cluster.Spec.Users {
+		if clusters.OfWebhook(name) {
+			continue
+		}
+		var agent user.Info = &user.DefaultInfo{Name: name}
+		if namespace, account, notAccount := serviceaccount.SplitUsername(name); notAccount == nil {
+			agent = serviceaccount.UserInfo(namespace, account, "")
+		}
+		if err = r.checkListed(ctx, agent, cluster, binding); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // secret returns the Secret to which the binding of a request refers now, by the storage, and which consents.

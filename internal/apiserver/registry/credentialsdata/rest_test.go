@@ -69,7 +69,7 @@ func (s *scene) Of(name string) (*clusters.Cluster, error) {
 	case name != prefix+"east-agent" && name != prefix+"east-webhook":
 		return nil, nil
 	}
-	return &clusters.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "u3"}, Spec: identityv1alpha1.WorkloadClusterSpec{Identities: identityv1alpha1.WorkloadClusterIdentities{Namespaces: s.listed, FromContexts: !s.narrow}}}, nil
+	return &clusters.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "u3"}, Spec: identityv1alpha1.WorkloadClusterSpec{Users: []string{prefix + "east-webhook", prefix + "east-agent"}, Identities: identityv1alpha1.WorkloadClusterIdentities{Namespaces: s.listed, FromContexts: !s.narrow}}}, nil
 }
 
 // Get implements rest.Getter.
@@ -88,7 +88,8 @@ func (s *scene) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-func (s *scene) create(t *testing.T) (map[string][]byte, error) {
+// endpoint reads the Secret of the scene.
+func (s *scene) endpoint(t *testing.T) *REST {
 	client := fake.NewClientset()
 	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		get, ok := action.(clienttesting.GetAction)
@@ -104,7 +105,24 @@ func (s *scene) create(t *testing.T) (map[string][]byte, error) {
 		}
 		return true, s.secret, nil
 	})
-	endpoint := NewREST(Config{Bindings: s, Clusters: s, Objects: s.objects, Authorizer: s, Secrets: client.CoreV1()})
+	return NewREST(Config{Bindings: s, Clusters: s, Objects: s.objects, Authorizer: s, Secrets: client.CoreV1()})
+}
+
+// reviewed is what a review of the context object would find.
+func (s *scene) reviewed(t *testing.T) error {
+	cluster, err := s.Of(s.caller)
+	if err != nil {
+		return err
+	}
+	binding := types.NamespacedName{Namespace: s.namespace, Name: "infra"}
+	if err := s.endpoint(t).Reaches(t.Context(), cluster, binding, s.request.Spec.ContextObject); err != nil {
+		return err
+	}
+	return s.endpoint(t).Consents(t.Context(), binding)
+}
+
+func (s *scene) create(t *testing.T) (map[string][]byte, error) {
+	endpoint := s.endpoint(t)
 	ctx := request.WithUser(request.WithNamespace(t.Context(), s.namespace), &user.DefaultInfo{Name: s.caller, Groups: []string{"system:serviceaccounts:workload-clusters"}})
 	admit := func(_ context.Context, obj runtime.Object) error {
 		if len(obj.(*v1alpha1.CredentialsDataRequest).Status.Data) > 0 {
