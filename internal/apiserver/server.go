@@ -185,10 +185,10 @@ func New(config Config) (*Server, error) {
 		Recorder:   config.Recorder,
 		Clock:      clock.RealClock{},
 	})
-	reviews := tokenrequest.NewReviewREST(tokens, tokenrequest.Landscape{Bindings: bindings, Cluster: index.Named, Kind: objects.KindOf, Deliveries: deliveries.Needed})
 	data := credentialsdata.NewREST(credentialsdata.Config{
 		Bindings: bindings, Clusters: index, Sightings: sightings, Objects: objects, Authorizer: config.Generic.Authorization.Authorizer, Secrets: config.Core,
 	})
+	reviews := tokenrequest.NewReviewREST(tokens, tokenrequest.Landscape{Bindings: bindings, Cluster: index.Named, Kind: objects.KindOf, Data: data, Deliveries: deliveries.Needed})
 	commands := keyringregistry.Commands{KeyRings: rings, Operator: config.Keys}
 	for _, served := range []struct {
 		version schema.GroupVersion

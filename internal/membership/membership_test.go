@@ -12,7 +12,9 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/credence-id/credence/internal/membership"
@@ -42,27 +44,55 @@ func (a *accounts) CreateToken(_ context.Context, account string, request *authe
 	return request, nil
 }
 
-// A token is renewed when a quarter of its life is over, bound to the same Secret, and stays while it can't be.
-func TestKeeper(t *testing.T) {
-	start := time.Unix(1_800_000_000, 0)
-	fake := &accounts{clock: testingclock.NewFakeClock(start)}
+// inFolder and inSecret are stores with one token, and return the one that they have then.
+func inFolder(t *testing.T, token string) (membership.Store, func() string) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "agent.token")
-	if err := os.WriteFile(file, []byte(tokenOf("workload-clusters:east-agent", start)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(token), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	issued := func() time.Time {
+	return membership.Folder(folder), func() string {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		token, err := membership.Parse(string(content))
+		return string(content)
+	}
+}
+
+func inSecret(t *testing.T, token string) (membership.Store, func() string) {
+	secrets := fake.NewClientset(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "credence-system", Name: membership.SecretName},
+		Data:       map[string][]byte{"agent.token": []byte(token), "agent.kubeconfig": []byte("{}")},
+	}).CoreV1().Secrets("credence-system")
+	return membership.Secret{Secrets: secrets}, func() string {
+		secret, err := secrets.Get(t.Context(), membership.SecretName, metav1.GetOptions{})
+		if err != nil || string(secret.Data["agent.kubeconfig"]) != "{}" {
+			t.Fatalf("%v, %v", secret, err)
+		}
+		return string(secret.Data["agent.token"])
+	}
+}
+
+// A token is renewed when a quarter of its life is over, bound to the same Secret, and stays while it can't be.
+func TestKeeper(t *testing.T) {
+	for name, of := range map[string]func(*testing.T, string) (membership.Store, func() string){"folder": inFolder, "secret": inSecret} {
+		t.Run(name, func(t *testing.T) { keeps(t, of) })
+	}
+}
+
+func keeps(t *testing.T, of func(*testing.T, string) (membership.Store, func() string)) {
+	start := time.Unix(1_800_000_000, 0)
+	fake := &accounts{clock: testingclock.NewFakeClock(start)}
+	store, stored := of(t, tokenOf("workload-clusters:east-agent", start))
+	issued := func() time.Time {
+		token, err := membership.Parse(stored())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return token.Issued
 	}
-	keeper := &membership.Keeper{Accounts: fake, Folder: folder, Clock: fake.clock, Log: slog.New(slog.DiscardHandler)}
+	keeper := &membership.Keeper{Accounts: fake, Store: store, Clock: fake.clock, Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- keeper.Run(ctx) }()
@@ -92,6 +122,14 @@ func TestKeeper(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A token that a cluster got by joining again is not replaced by one of before.
+func TestReplacedMeanwhile(t *testing.T) {
+	store, stored := inSecret(t, "new")
+	if err := store.Replace(t.Context(), "agent.token", "old", "renewed"); err == nil || stored() != "new" {
+		t.Errorf("%v, and the token is %q", err, stored())
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package membership keeps the credentials by which the agent and the webhook of a workload cluster are known in the identity cluster. In go
-// files with tokens of service accounts; out come newer tokens in their place, which the agent may request for both. It never makes a first
-// token: that is for a person, who lets a cluster join.
+// tokens of service accounts, in files or in a Secret; out come newer tokens in their place, which the agent may request for both. It never makes
+// a first token: that is for a person, who lets a cluster join.
 package membership
 
 import (

@@ -22,6 +22,9 @@ const core = `^internal/(access|accounts|admission/(facts|pods|secrets|templates
 // logless is the core without the package of values that hide secrets in logs.
 var logless = strings.Replace(core, "|keyring/keys", "", 1)
 
+// noTest is the end of the name of a package that is not for tests.
+const noTest = `([^t]|[^s]t|[^e]st|[^t]est)`
+
 // classes are in the order of the tree, from the inside out. Each package is in exactly one.
 var classes = []class{
 	{"ground", `^internal/(atomicfile|decision|filelock|filewatch|identity|liveread|pki|stack|strictjson|tokenendpoint(/network)?|unixsocket|version|wording)$`, nil, "it knows nothing of Credence but its words"},
@@ -32,13 +35,13 @@ var classes = []class{
 		`discovery/source|drift/survey|gmsa/credentialspecs|keyring/(keystore|report|settings)|membership|registry|relyingparty(/conformance)?|workloadidentities)$`,
 		[]string{"ground", "api", "library", "core", "client"}, "it reads or calls another system, and serves none"},
 	{"answer", `^internal/(doctor|explain|inventory)$`, []string{"ground", "api", "core", "client", "answer"}, "it returns a value, which commands print"},
-	{"service", `^internal/(admission/webhook|apiserver(/.+)?|certificates/keeper|delivery(/(accounts|bindings|contexts|gates|outage|pullsecrets|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
+	{"service", `^internal/(admission/webhook|apiserver(/.*` + noTest + `)?|certificates/keeper|delivery(/(accounts|bindings|contexts|gates|outage|pullsecrets|reports|secrets|secretwatch|workload))?|discovery/(comparison|publication)|` +
 		`externalsigner(/(ledgerstore|service))?|keyring|node/(csi|guard|volumes)|profiles(/(drift|guards|namespaces))?|registration)$`,
 		[]string{"ground", "api", "core", "client", "service"}, "it runs in a program, which puts it together with others"},
 	{"manifests", `^deploy$`, nil, "manifests are files"},
 	{"app", `^internal/app/`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app"}, "it puts a program together"},
 	{"program", `^cmd/`, []string{"app"}, "a program is flags and app.Run"},
-	{"test", `^test/|^internal/.+/(authoritytest|externalsignertest|keystoretest|oidctest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
+	{"test", `^test/|^internal/.+/(authoritytest|contextstest|externalsignertest|keystoretest|oidctest|targettest)$|^execcredential/exectest$`, []string{"ground", "api", "library", "core", "client", "answer", "service", "manifests", "app", "test"}, "a test may see everything but programs"},
 }
 
 // apart are the classes whose packages import no other of the class but those of their own folder.

@@ -150,6 +150,8 @@ func followStaticKey(t *testing.T, garden, seed plane, agent *rest.Config, ours,
 	if _, carried := seed.awaitToken(t, there, "cloudprovider", nil); carried.ID != before {
 		t.Error("without consent the Secret has another token")
 	}
+	object := []string{"context", "shoots." + landscapeGroup + "/foo", "-n", ours}
+	garden.explained(t, 1, []string{"refused", "the API server may not read Secret static"}, object...)
 	garden.must(t, "", "kubectl", "create", "rolebinding", "credence-credentials", "-n", vault, "--clusterrole=credence:apiserver:credentials", "--serviceaccount=credence-system:credence-apiserver")
 	consent := func(list string) {
 		t.Helper()
@@ -158,6 +160,7 @@ func followStaticKey(t *testing.T, garden, seed plane, agent *rest.Config, ours,
 	}
 	consent(ours)
 	keys("copied", static...)
+	garden.explained(t, 0, []string{": admitted\n", "of Secret " + vault + "/static, in place of a token"}, object...)
 
 	own := inContext(ours, "foo", foo)
 	given := dataFor(t, agent, ours, "infra", own)

@@ -59,7 +59,7 @@ func wantAnswer(got response, code int, words string) error {
 
 // Shoots as the document and as Gardener has them are contexts, by the options that are shipped; other objects are not.
 func TestContextKinds(t *testing.T) {
-	inTurn(t)
+	withCluster(t)
 	namespace, stray := shared.namespace(t), shared.namespace(t)
 	shared.gardenerInstalled(t)
 	wi := shared.create(t, namespace, "banana", "aws", "a")
@@ -98,6 +98,8 @@ func TestContextKinds(t *testing.T) {
 	eventually(t, func() error { // the last that was made
 		return wantAnswer(ask(admin, stray, "banana", inContext(stray, "lost", lost)), 409, "the claim project")
 	})
+
+	letsInOneShoot(t, namespace)
 
 	// By a binding, a Shoot uses an identity of another namespace; of the same Shoot another one is not.
 	shared.must(t, fmt.Sprintf(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"CredentialsBinding","metadata":{"name":"bound","namespace":%q},"provider":{"type":"aws"},"workloadIdentityRef":{"name":"banana","namespace":%q}}`, namespace, stray), "kubectl", "create", "-f", "-")
@@ -210,6 +212,48 @@ func TestContextKinds(t *testing.T) {
 	eventually(t, func() error {
 		return wantAnswer(ask(admin, namespace, "banana", inContext(namespace, "foo", foo)), 422, "Unsupported value")
 	})
+}
+
+// letsInOneShoot has a relying party take the tokens of an identity that are for one Shoot, by its uid.
+func letsInOneShoot(t *testing.T, namespace string) {
+	t.Helper()
+	sub := shared.create(t, namespace, "guest", "generic", "party").Status.Sub
+	const uses = `{"extensions":[{"type":"e","workloadIdentity":{"name":"guest"}}]}`
+	first, twin := landscapeObject(t, "Shoot", namespace, "first", uses), landscapeObject(t, "Shoot", namespace, "twin", uses)
+	configuration, _ := trusted(t, namespace, "guest")
+	party := trusting(t, configuration, []any{map[string]any{
+		"expression": fmt.Sprintf(`claims.sub != %q || "shoot" in claims["gardener.cloud"] && claims["gardener.cloud"].shoot.uid == %q`, sub, first),
+		"message":    "of the tokens of guest only those of Shoot first are taken",
+	}})
+	for _, of := range []struct {
+		what, spec string
+		taken      bool
+	}{ // first the one by which the keys of the issuer are fetched
+		{"the Shoot", inContext(namespace, "first", first), true},
+		{"another Shoot", inContext(namespace, "twin", twin), false},
+		{"no Shoot", `{}`, false},
+	} {
+		what, issued := of.what, ""
+		eventually(t, func() error {
+			got := do(t, shared.config(t), "POST", tokenPath(namespace, "guest"), "application/json", tokenRequest(of.spec))
+			if got.Code != 201 {
+				return fmt.Errorf("%s: %d %s", what, got.Code, got.Body)
+			}
+			issued = decodeTokenRequest(t, got).Status.Token
+			return nil
+		})
+		if of.taken {
+			eventually(t, func() error {
+				name, err := whoami(t, party, issued)
+				if err != nil || name != "credence:"+sub {
+					return fmt.Errorf("%s is %q: %w", what, name, err)
+				}
+				return nil
+			})
+		} else if name, err := whoami(t, party, issued); err == nil {
+			t.Errorf("a token for %s is let in as %s", what, name)
+		}
+	}
 }
 
 // contextKind is one of Shoots with other values in place of its own.

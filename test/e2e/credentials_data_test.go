@@ -260,7 +260,7 @@ func TestStaticCredentialsInAnotherCluster(t *testing.T) {
 	}{
 		"another cluster":                       {fromFile(t, westConfig), ours, "infra", 403, "does not list the namespace " + ours},
 		"a binding of another namespace":        {fromFile(t, westConfig), theirs, "infra", 403, "does not consent to bindings of the namespace " + theirs},
-		"an admin":                              {garden.config(t), ours, "infra", 403, "agents of workload clusters alone"},
+		"an admin":                              {garden.config(t), ours, "infra", 403, "data is given to agents alone"},
 		"the agent of the cluster itself":       {garden.as(t, agentUser, agentGroup, "system:serviceaccounts:credence-system"), ours, "infra", 403, ""},
 		"the webhook":                           {fromFile(t, readerConfig), ours, "infra", 403, "cannot create resource"},
 		"a Secret without consent":              {east, ours, "plain", 403, "does not exist, or does not consent"},

@@ -1,17 +1,22 @@
 package e2e_test
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -20,6 +25,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/membership"
 	"github.com/credence-id/credence/internal/tokensecret"
 )
 
@@ -108,7 +114,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("a Secret with a token: %v", err)
 	}
 
-	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
+	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "agent=--renew-in-secret", "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
 	if _, err := seed.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: ours, Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -149,6 +155,9 @@ func TestJoin(t *testing.T) {
 	if got := do(t, garden.config(t), "PATCH", workloadClustersPath+"/"+name, mergePatch, `{"status":{"lastSeenTime":"2000-01-01T00:00:00Z","agentVersion":"forged"}}`); got.Code != http.StatusOK || strings.Contains(string(got.Body), "forged") || strings.Contains(string(got.Body), "2000-") {
 		t.Errorf("a status of a user: %d %s", got.Code, got.Body)
 	}
+
+	t.Log("its credentials in a Secret")
+	garden.renewsInSecret(t, seed, name, folder)
 
 	t.Log("leaving")
 	ask := func(config *rest.Config) int {
@@ -191,6 +200,88 @@ func TestJoin(t *testing.T) {
 	}
 	gone(left)
 	garden.must(t, "", "credence", "cluster", "leave", "other-"+ours)
+}
+
+// renewsInSecret lets a cluster join again, with its credentials in its Secret, and copies them to the folder as a kubelet does that mounts it.
+func (p plane) renewsInSecret(t *testing.T, seed plane, cluster, mounted string) {
+	t.Helper()
+	stored := seed.client(t).CoreV1().Secrets("credence-system")
+	if out := p.must(t, "", "credence", "cluster", "join", cluster, "--workload-kubeconfig", seed.Kubeconfig, "--dry-run"); strings.Contains(out, membership.SecretName) {
+		t.Errorf("a dry run prints:\n%s", out)
+	}
+	if out := p.must(t, "", "credence", "cluster", "join", cluster, "--workload-kubeconfig", seed.Kubeconfig); !strings.Contains(out, "secret/credence-identities created\n") {
+		t.Errorf("join prints:\n%s", out)
+	}
+	p.must(t, "", "credence", "cluster", "check", cluster, "--workload-kubeconfig", seed.Kubeconfig)
+	secret, err := stored.Get(t.Context(), membership.SecretName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount := func() {
+		t.Helper()
+		for name, content := range secret.Data {
+			if err := os.WriteFile(filepath.Join(mounted, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mount()
+	for _, key := range []string{"agent.token", "webhook.token"} {
+		secret.Data[key] = aged(t, secret.Data[key])
+	}
+	before, err := stored.Update(t.Context(), secret, metav1.UpdateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed.killPart(t, "agent")
+	eventually(t, func() error {
+		if secret, err = stored.Get(t.Context(), membership.SecretName, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		for _, key := range []string{"agent.token", "webhook.token"} {
+			if bytes.Equal(secret.Data[key], before.Data[key]) {
+				return fmt.Errorf("%s has not been renewed", key)
+			}
+		}
+		return nil
+	})
+	mount()
+	for _, user := range []string{"agent", "webhook"} {
+		if got := do(t, fromFile(t, filepath.Join(mounted, user+".kubeconfig")), "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "application/json", `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`); !strings.Contains(string(got.Body), joined(cluster+"-"+user)) {
+			t.Errorf("the renewed token of the %s: %d %s", user, got.Code, got.Body)
+		}
+	}
+
+	t.Log("what the agent may write there")
+	agent := seed.clientAs(t, agentUser, agentGroup).CoreV1().Secrets("credence-system")
+	if _, err := agent.Get(t.Context(), "credence-keys", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the agent reads another Secret: %v", err)
+	}
+	for what, patch := range map[string]string{
+		"a kubeconfig":  `{"stringData":{"webhook.kubeconfig":"{}"}}`,
+		"another key":   `{"stringData":{"exec":"x"}}`,
+		"less":          `{"data":{"agent.kubeconfig":null}}`,
+		"a label":       `{"metadata":{"labels":{"a":"b"}}}`,
+		"for all times": `{"immutable":true}`,
+	} {
+		_, err := agent.Patch(t.Context(), membership.SecretName, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		refused(t, "the agent, "+what, err, "may write agent.token and webhook.token")
+	}
+	if err := agent.Delete(t.Context(), membership.SecretName, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the agent deletes it: %v", err)
+	}
+}
+
+// aged is a token whose first half is over, without a valid signature.
+func aged(t *testing.T, token []byte) []byte {
+	t.Helper()
+	_, c := claims(t, string(token))
+	c["iat"], c["exp"] = time.Now().Add(-25*time.Hour).Unix(), time.Now().Add(23*time.Hour).Unix()
+	payload, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []byte("e30." + base64.RawURLEncoding.EncodeToString(payload) + ".c2ln")
 }
 
 // A cluster has no rights in namespaces that were taken off it, and none at all after it has left, whatever was left of its objects. It runs alone,

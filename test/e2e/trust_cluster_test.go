@@ -39,39 +39,14 @@ func TestTrustOfOneCluster(t *testing.T) {
 	configuration := map[string]any{}
 	var rules []any
 	for _, args := range [][]string{{"joined", "--cluster", east, "--account", namespace + "/cart"}, {"own", "--account", namespace + "/cart"}} {
-		text, note, _ := shared.command(t, "", "credence", append([]string{"trust", "kubernetes", "-n", namespace, "-o", "terraform", "--provider"}, args...)...)
+		var note string
+		configuration, note = trusted(t, namespace, args...)
 		if strings.Contains(note, "clusters that have joined") {
 			t.Errorf("trust %v notes %q", args, note)
 		}
-		// The lines of the file are a list of strings.
-		_, list, _ := strings.Cut(text, "join(\"\\n\", ")
-		list, _, _ = strings.Cut(list, ",\n    \"\",\n  ])")
-		var lines []string
-		if err := yaml.Unmarshal([]byte(list+"]"), &lines); err != nil {
-			t.Fatalf("%v:\n%s", err, text)
-		}
-		if err := yaml.Unmarshal([]byte(strings.Join(lines, "\n")), &configuration); err != nil {
-			t.Fatal(err)
-		}
 		rules = append(rules, configuration["jwt"].([]any)[0].(map[string]any)["claimValidationRules"].([]any)...)
 	}
-	entry := configuration["jwt"].([]any)[0].(map[string]any)
-	entry["claimValidationRules"] = rules
-	ca, err := os.ReadFile(shared.CAFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entry["issuer"].(map[string]any)["certificateAuthority"] = string(ca)
-	content, err := yaml.Marshal(configuration)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	file := filepath.Join(dir, "trust.yaml")
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cluster := startCluster(t, filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", file).Admin
+	cluster := trusting(t, configuration, rules)
 
 	account := func(name, uid string) string {
 		return fmt.Sprintf(`{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":%q,"namespace":%q,"uid":%q}}`, name, namespace, uid)
@@ -122,4 +97,43 @@ func TestTrustOfOneCluster(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// trusted is the file by which a kube-apiserver trusts identities, as "credence trust" has it, and the notes of that.
+func trusted(t *testing.T, namespace string, args ...string) (configuration map[string]any, note string) {
+	t.Helper()
+	text, note, _ := shared.command(t, "", "credence", append([]string{"trust", "kubernetes", "-n", namespace, "-o", "terraform", "--provider"}, args...)...)
+	// The lines of the file are a list of strings.
+	_, list, _ := strings.Cut(text, "join(\"\\n\", ")
+	list, _, _ = strings.Cut(list, ",\n    \"\",\n  ])")
+	var lines []string
+	if err := yaml.Unmarshal([]byte(list+"]"), &lines); err != nil {
+		t.Fatalf("%v:\n%s", err, text)
+	}
+	if err := yaml.Unmarshal([]byte(strings.Join(lines, "\n")), &configuration); err != nil {
+		t.Fatal(err)
+	}
+	return configuration, note
+}
+
+// trusting starts a cluster with such a file, with these rules in place of its own.
+func trusting(t *testing.T, configuration map[string]any, rules []any) *rest.Config {
+	t.Helper()
+	entry := configuration["jwt"].([]any)[0].(map[string]any)
+	entry["claimValidationRules"] = rules
+	ca, err := os.ReadFile(shared.CAFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry["issuer"].(map[string]any)["certificateAuthority"] = string(ca)
+	content, err := yaml.Marshal(configuration)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "trust.yaml")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return startCluster(t, filepath.Join(dir, "cluster"), "--port", "0", "--authentication-config", file).Admin
 }

@@ -284,6 +284,16 @@ gmsa: {enabled: false}
 		{"gmsa.enabled", "Deployment credence-webhook", argument("--gmsa=false")},
 	}},
 
+	{name: "workloads of a cluster that has joined", values: `
+identities: {enabled: false}
+workloads: {enabled: true, identityKubeconfigSecret: credence-identities}
+`, placed: []placed{
+		{"workloads.identityKubeconfigSecret", "Deployment credence-agent", argument("--renew-in-secret")},
+		{"workloads.identityKubeconfigSecret", "Deployment credence-agent", pod("volumes: [{secret: {secretName: credence-identities, items: null}}]")},
+		{"workloads.identityKubeconfigSecret", "Deployment credence-webhook", pod("volumes: [{secret: {secretName: credence-identities, items: [{key: webhook.kubeconfig}, {key: webhook.token}]}}]")},
+		{"workloads.identityKubeconfigSecret", "Deployment credence-profiles", pod("volumes: [{secret: {secretName: credence-identities, items: [{key: webhook.kubeconfig}, {key: webhook.token}]}}]")},
+	}},
+
 	{name: "gMSA alone by policies", values: `
 identities: {enabled: false}
 workloads: {enabled: false}

@@ -2,8 +2,10 @@ package install
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,12 +16,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -356,6 +358,32 @@ func (p *partial) gmsaByPolicies(t *testing.T) {
 	p.refused(t, "stranger", nil)
 }
 
+// age makes a token of the Secret credence-identities one whose first half is over, without a valid signature.
+func (p *partial) age(t *testing.T, key string) string {
+	t.Helper()
+	secrets := p.client.CoreV1().Secrets("credence-system")
+	secret, err := secrets.Get(t.Context(), "credence-identities", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(secret.Data[key]), ".")
+	var claims map[string]any
+	if payload, err := base64.RawURLEncoding.DecodeString(parts[1]); err != nil || json.Unmarshal(payload, &claims) != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	claims["iat"], claims["exp"] = time.Now().Add(-25*time.Hour).Unix(), time.Now().Add(23*time.Hour).Unix()
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts[1] = base64.RawURLEncoding.EncodeToString(payload)
+	secret.Data[key] = []byte(strings.Join(parts, "."))
+	if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return string(secret.Data[key])
+}
+
 // workloadsAlone delivers the token of an identity that another cluster has. Agent and webhook reach it on the machine's loopback, and so
 // are pods with hostNetwork.
 func (p *partial) workloadsAlone(t *testing.T) {
@@ -385,34 +413,23 @@ func (p *partial) workloadsAlone(t *testing.T) {
 		"metadata": {"name": "banana"}, "spec": {"audiences": ["fruit.example.com"], "targetSystem": {"type": "generic"}}}`), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfigs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "identities"}, Data: map[string][]byte{}}
-	for user, role := range map[string]string{"agent": "credence:agent:identities", "webhook": "credence:identity-reader"} {
-		if _, err := theirs.CoreV1().ServiceAccounts("fruit").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: user}}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		p.bind(t, theirs, "fruit", user, "ClusterRole", role, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "fruit", Name: user})
-		issued, err := theirs.CoreV1().ServiceAccounts("fruit").CreateToken(t.Context(), user, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := json.Marshal(map[string]any{
-			"apiVersion": "v1", "kind": "Config", "current-context": "identities",
-			"clusters": []any{map[string]any{"name": "identities", "cluster": map[string]any{"server": admin.Host, "certificate-authority-data": admin.CAData}}},
-			"users":    []any{map[string]any{"name": user, "user": map[string]any{"token": issued.Status.Token}}},
-			"contexts": []any{map[string]any{"name": "identities", "context": map[string]any{"cluster": "identities", "user": user}}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		kubeconfigs.Data[user+".kubeconfig"] = text
+	join := exec.CommandContext(t.Context(), controlplane.Program("credence"), "cluster", "join", "east", "--identities", "fruit", "--workload-kubeconfig", p.kubeconfig)
+	join.Env = append(os.Environ(), "HOME="+t.TempDir(), "KUBECONFIG="+filepath.Join(folder, "kubeconfig"))
+	if out, err := join.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	if _, err := p.client.CoreV1().Secrets("credence-system").Create(t.Context(), kubeconfigs, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	aged := p.age(t, "webhook.token")
 	// Two replicas of a pod with hostNetwork would need two nodes.
-	p.install(t, "identities.enabled=false", "gmsa.enabled=false", "workloads.identityKubeconfigSecret=identities", "pods.replicas=1",
+	p.install(t, "identities.enabled=false", "gmsa.enabled=false", "workloads.identityKubeconfigSecret=credence-identities", "pods.replicas=1",
 		"components.agent.hostNetwork=true", "components.webhook.hostNetwork=true")
 	p.runs(t, "agent", "binder", "certificates", "profiles", "webhook")
+	eventually(t, func(ctx context.Context) error {
+		secret, err := p.client.CoreV1().Secrets("credence-system").Get(ctx, "credence-identities", metav1.GetOptions{})
+		if err == nil && string(secret.Data["webhook.token"]) == aged {
+			err = errors.New("the agent has not renewed the token of the webhook")
+		}
+		return err
+	})
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "backup", Labels: map[string]string{"identity.credence.dev/workload-identities": "enabled"}}}
 	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {

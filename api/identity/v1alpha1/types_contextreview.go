@@ -66,29 +66,32 @@ type ReviewedReference struct {
 	// credentialsBinding is the binding by which the object refers to it. Absent if it refers to it directly.
 	// +optional
 	CredentialsBinding *NamespacedReference `json:"credentialsBinding,omitempty"`
-	// problem is why there are no tokens by it.
+	// secret is the Secret that the binding refers to: its data is delivered in place of tokens.
+	// +optional
+	Secret *NamespacedReference `json:"secret,omitempty"`
+	// problem is why there are no tokens by it, and no data.
 	// +optional
 	Problem string `json:"problem,omitempty"`
 	// unknown is the right that the creator of the review lacks to know more.
 	// +optional
 	Unknown string `json:"unknown,omitempty"`
-	// tokens are what each caller would get.
+	// tokens are what each caller would get; where secret is set, the agent of each cluster its data.
 	// +optional
 	Tokens []ReviewedToken `json:"tokens,omitempty"`
 }
 
-// ReviewedToken is what a request for a token would be answered with.
+// ReviewedToken is what a request for a token would be answered with, or one for data.
 type ReviewedToken struct {
 	// cluster is the WorkloadCluster whose agent requests it; empty: the creator of the review does.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
-	// claims are those that each token has, without times and jti. Absent if the request is refused.
+	// claims are those that each token has, without times and jti. Absent if the request is refused, or one for data.
 	// +optional
 	Claims *runtime.RawExtension `json:"claims,omitempty"`
 	// code is the status code of a refusal.
 	// +optional
 	Code int32 `json:"code,omitempty"`
-	// refused is why there is no token.
+	// refused is why there is no token, or no data.
 	// +optional
 	Refused string `json:"refused,omitempty"`
 	// unknown is the right that the creator of the review lacks to know the answer.

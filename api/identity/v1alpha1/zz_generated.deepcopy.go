@@ -1079,6 +1079,11 @@ func (in *ReviewedReference) DeepCopyInto(out *ReviewedReference) {
 		*out = new(NamespacedReference)
 		**out = **in
 	}
+	if in.Secret != nil {
+		in, out := &in.Secret, &out.Secret
+		*out = new(NamespacedReference)
+		**out = **in
+	}
 	if in.Tokens != nil {
 		in, out := &in.Tokens, &out.Tokens
 		*out = make([]ReviewedToken, len(*in))

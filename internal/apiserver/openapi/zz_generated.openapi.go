@@ -3511,9 +3511,15 @@ func schema_credence_api_identity_v1alpha1_ReviewedReference(ref common.Referenc
 							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
 						},
 					},
+					"secret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secret is the Secret that the binding refers to: its data is delivered in place of tokens.",
+							Ref:         ref(identityv1alpha1.NamespacedReference{}.OpenAPIModelName()),
+						},
+					},
 					"problem": {
 						SchemaProps: spec.SchemaProps{
-							Description: "problem is why there are no tokens by it.",
+							Description: "problem is why there are no tokens by it, and no data.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3527,7 +3533,7 @@ func schema_credence_api_identity_v1alpha1_ReviewedReference(ref common.Referenc
 					},
 					"tokens": {
 						SchemaProps: spec.SchemaProps{
-							Description: "tokens are what each caller would get.",
+							Description: "tokens are what each caller would get; where secret is set, the agent of each cluster its data.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3550,7 +3556,7 @@ func schema_credence_api_identity_v1alpha1_ReviewedToken(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReviewedToken is what a request for a token would be answered with.",
+				Description: "ReviewedToken is what a request for a token would be answered with, or one for data.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"cluster": {
@@ -3562,7 +3568,7 @@ func schema_credence_api_identity_v1alpha1_ReviewedToken(ref common.ReferenceCal
 					},
 					"claims": {
 						SchemaProps: spec.SchemaProps{
-							Description: "claims are those that each token has, without times and jti. Absent if the request is refused.",
+							Description: "claims are those that each token has, without times and jti. Absent if the request is refused, or one for data.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -3575,7 +3581,7 @@ func schema_credence_api_identity_v1alpha1_ReviewedToken(ref common.ReferenceCal
 					},
 					"refused": {
 						SchemaProps: spec.SchemaProps{
-							Description: "refused is why there is no token.",
+							Description: "refused is why there is no token, or no data.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

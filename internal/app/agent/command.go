@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/membership"
 )
 
 // NewCommand returns the command `agent`; it runs until its context is done, and logs to its standard error.
@@ -20,7 +22,9 @@ service accounts that give their pods identities, and let pods be scheduled once
 The identities may be of another cluster: --identity-kubeconfig is how that is reached, as the agent's own user
 there, whose rights decide which tokens this cluster can get. Without it, the identities are of the workload
 cluster itself. Tokens for pods name their service account then, and where the cluster has joined the other one
-(credence cluster join): the agent then renews the tokens in the folder of that kubeconfig, too.
+(credence cluster join): the agent then renews the tokens in the folder of that kubeconfig, too. In a pod, which
+has that folder mounted from the Secret credence-identities of the namespace credence-system, it renews them
+there with --renew-in-secret.
 
 Tokens are renewed at a point of their lifetime that is drawn anew each time, so that many are not renewed at
 once. While the identity cluster does not answer, tokens stay; when it is back, all that are due are renewed
@@ -40,6 +44,7 @@ within two minutes. Of several replicas the leader alone works.`,
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")
 	flags.StringVar(&config.IdentityKubeconfig, "identity-kubeconfig", "", "kubeconfig file of the identity cluster (default: the workload cluster is that too)")
+	flags.BoolVar(&config.RenewInSecret, "renew-in-secret", false, "renew the tokens of --identity-kubeconfig in the Secret "+membership.SecretName+" of the namespace "+rights.SystemNamespace+" of the workload cluster, which they are mounted from")
 	serving.AddDelivery(flags, &config.Delivery)
 	flags.StringSliceVar(&config.Namespaces, "namespaces", nil, "namespaces of the workload cluster that tokens are delivered in, so that the agent needs rights in no others (default: all)")
 	flags.Float64Var(&config.Window.From, "renew-from", defaultRenewFrom, "part of a token's lifetime from which it may be renewed")

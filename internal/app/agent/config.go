@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -16,6 +17,7 @@ import (
 type Config struct {
 	Kubeconfig         string // of the workload cluster; empty: the pod's own
 	IdentityKubeconfig string // of the identity cluster; empty: the workload cluster
+	RenewInSecret      bool   // the tokens of that kubeconfig are mounted from a Secret of the workload cluster, where they are renewed
 
 	Delivery string // how tokens come to pods of namespaces that do not choose; empty: by Secrets
 
@@ -64,6 +66,8 @@ func (c Config) complete() (Config, error) {
 		}
 	}
 	switch {
+	case c.RenewInSecret && c.IdentityKubeconfig == "":
+		return c, errors.New("--renew-in-secret needs --identity-kubeconfig: without it there are no tokens to renew")
 	case c.Duration != 0 && c.Duration < identity.ShortestLifetime:
 		return c, fmt.Errorf("--token-duration %s is shorter than %s, the shortest that a token can be requested with", c.Duration, identity.ShortestLifetime)
 	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:

@@ -25,6 +25,7 @@ import (
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery"
 	"github.com/credence-id/credence/internal/delivery/contexts"
+	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/membership"
 	"github.com/credence-id/credence/internal/workloadidentities"
@@ -65,7 +66,10 @@ func Run(ctx context.Context, config Config) error {
 	}
 	group.Go(func() error { return parts.agent.Run(ctx) })
 	if clusters.joined != "" {
-		keeper := &membership.Keeper{Accounts: clusters.identityClient.CoreV1().ServiceAccounts(identityv1alpha1.WorkloadClusters), Folder: clusters.joined, Clock: clock.RealClock{}, Log: config.Log}
+		keeper := &membership.Keeper{Accounts: clusters.identityClient.CoreV1().ServiceAccounts(identityv1alpha1.WorkloadClusters), Store: membership.Folder(clusters.joined), Clock: clock.RealClock{}, Log: config.Log}
+		if config.RenewInSecret {
+			keeper.Store = membership.Secret{Secrets: clusters.workloadClient.CoreV1().Secrets(rights.SystemNamespace)}
+		}
 		group.Go(func() error { return keeper.Run(ctx) })
 	}
 	config.Log.Info("agent started", "renewFrom", config.Window.From, "renewTo", config.Window.To, "oneCluster", config.IdentityKubeconfig == "", "joined", clusters.joined != "")

@@ -236,6 +236,9 @@ agent:
   - --delivery={{ $v.workloads.delivery }}
   {{- if $v.workloads.identityKubeconfigSecret }}
   - --identity-kubeconfig=/identities/agent.kubeconfig
+  {{- if eq $v.workloads.identityKubeconfigSecret "credence-identities" }}
+  - --renew-in-secret
+  {{- end }}
   {{- end }}
 binder:
   program: credence-server

@@ -1,7 +1,6 @@
 package credentialsdata
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,47 +9,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/contexts/contextstest"
 	"github.com/credence-id/credence/test/testkit"
 )
 
 const group, version = "core.gardener.cloud", "v1beta1"
 
 var shoots = schema.GroupVersionResource{Group: group, Version: version, Resource: "shoots"}
-
-// kindStorage is a storage of ContextKinds.
-type kindStorage struct {
-	list identityv1alpha1.ContextKindList
-}
-
-func (s *kindStorage) List(context.Context, *internalversion.ListOptions) (runtime.Object, error) {
-	return s.list.DeepCopy(), nil
-}
-
-func (*kindStorage) Watch(context.Context, *internalversion.ListOptions) (watch.Interface, error) {
-	return watch.NewFake(), nil
-}
-
-// noDeliveries delivers nothing.
-type noDeliveries struct{}
-
-func (noDeliveries) Follow(contexts.Source, string)         {}
-func (noDeliveries) Set(contexts.Source, contexts.Placed)   {}
-func (noDeliveries) Delete(contexts.Source, string, string) {}
-func (noDeliveries) Filled(contexts.Source)                 {}
-func (noDeliveries) Forget(schema.GroupResource)            {}
 
 // object is on clusters, and refers to bindings.
 func object(kind, namespace, name string, on, bindings []any) *unstructured.Unstructured {
@@ -62,7 +38,7 @@ func object(kind, namespace, name string, on, bindings []any) *unstructured.Unst
 }
 
 // kinds are those of Shoots and of BackupBuckets, which lend the Shoot fruit/borrower their bindings.
-func kinds() *kindStorage {
+func kinds() *contextstest.Kinds {
 	kind := func(name, resource, claim, scope string) identityv1alpha1.ContextKind {
 		return identityv1alpha1.ContextKind{
 			ObjectMeta: metav1.ObjectMeta{Name: resource + "." + group, ResourceVersion: "1"},
@@ -72,9 +48,9 @@ func kinds() *kindStorage {
 			},
 		}
 	}
-	all := &kindStorage{identityv1alpha1.ContextKindList{Items: []identityv1alpha1.ContextKind{kind("Shoot", "shoots", "shoot", ""), kind("BackupBucket", "backupbuckets", "backupBucket", "Cluster")}}}
-	all.list.Items[0].Spec.Related = []identityv1alpha1.RelatedObject{{Claim: "backupBucket", Resource: "backupbuckets", Key: "candidate.metadata.name", Of: "object.metadata.name", Lends: true}}
-	return all
+	all := contextstest.Kinds{kind("Shoot", "shoots", "shoot", ""), kind("BackupBucket", "backupbuckets", "backupBucket", "Cluster")}
+	all[0].Spec.Related = []identityv1alpha1.RelatedObject{{Claim: "backupBucket", Resource: "backupbuckets", Key: "candidate.metadata.name", Of: "object.metadata.name", Lends: true}}
+	return &all
 }
 
 // The data of a binding is given to the cluster that an object is on, if the object refers to the binding, and to no other.
@@ -139,7 +115,7 @@ func TestDataByObject(t *testing.T) {
 		}, code: 403, words: "no ContextKind has objects"},
 		"ContextKinds are not known":                   {cold: true, code: 503},
 		"objects are not known":                        {away: true, code: 503},
-		"the webhook":                                  {change: func(s *scene) { s.caller = prefix + "east-webhook" }, code: 403, words: "agents of workload clusters alone"},
+		"the webhook":                                  {change: func(s *scene) { s.caller = prefix + "east-webhook" }, code: 403, words: "data is given to agents alone"},
 		"an agent that has left":                       {change: func(s *scene) { s.caller = prefix + "left-agent" }, code: 403, words: "no WorkloadCluster lists"},
 		"a person":                                     {change: func(s *scene) { s.caller = "admin" }, code: 403, words: "no WorkloadCluster lists"},
 		"an agent of two":                              {change: func(s *scene) { s.caller = prefix + "both-agent" }, code: 403, words: "several"},
@@ -168,7 +144,7 @@ func TestDataByObject(t *testing.T) {
 			if test.away {
 				client.PrependReactor("list", "shoots", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
 			}
-			follower := contexts.New(kinds(), client, noDeliveries{})
+			follower := contexts.New(kinds(), client, contextstest.NoDeliveries{})
 			s.objects = follower
 			if !test.cold {
 				go follower.Run(t.Context())
@@ -202,6 +178,14 @@ func TestDataByObject(t *testing.T) {
 				test.later(t, client)
 			}
 			eventually(test.code, test.words)
+			if s.caller != prefix+"east-agent" {
+				return
+			}
+			// Reviews of objects have the same answer.
+			err := s.reviewed(t)
+			if status := apierrors.APIStatus(nil); (err == nil) != (test.code == http.StatusOK) || errors.As(err, &status) && (status.Status().Code != test.code || !strings.Contains(err.Error(), test.words)) {
+				t.Errorf("reviewed: %v, want %d with %q", err, test.code, test.words)
+			}
 		})
 	}
 }

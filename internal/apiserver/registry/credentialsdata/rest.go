@@ -1,5 +1,5 @@
 // Package credentialsdata serves credentialsbindings/data. In goes a request of the agent of a workload cluster, which may name a context object
-// that refers to the binding, out comes the data of the Secret to which the binding refers, if the Secret consents. It reads this one Secret with the server's own right, and neither keeps nor
+// that refers to the binding, or of the agent of the identity cluster itself, out comes the data of the Secret to which the binding refers, if the Secret consents. It reads this one Secret with the server's own right, and neither keeps nor
 // logs data.
 package credentialsdata
 
@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -37,6 +38,9 @@ const (
 	AuditCluster = "data." + v1alpha1.GroupName + "/cluster"
 	AuditContext = "data." + v1alpha1.GroupName + "/context"
 )
+
+// ownAgent is the agent of the cluster that has the identities, as deploy/base installs it.
+const ownAgent = "system:serviceaccount:credence-system:credence-agent"
 
 // Objects finds the kinds of objects that ContextKinds make contexts: nil for a kind that no ContextKind has. Its errors are API errors.
 type Objects interface {
@@ -108,7 +112,10 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 	}
 	r.Sightings.Saw(cluster, "")
 	if options == nil || len(options.DryRun) == 0 {
-		audit.AddAuditAnnotations(ctx, AuditSecret, secret.Namespace+"/"+secret.Name+"/"+string(secret.UID), AuditCluster, cluster.Name+"/"+string(cluster.UID))
+		audit.AddAuditAnnotation(ctx, AuditSecret, secret.Namespace+"/"+secret.Name+"/"+string(secret.UID))
+		if cluster != nil {
+			audit.AddAuditAnnotation(ctx, AuditCluster, cluster.Name+"/"+string(cluster.UID))
+		}
 		if object := answer.Spec.ContextObject; object != nil {
 			audit.AddAuditAnnotation(ctx, AuditContext, tokensecret.FormatContext(*object))
 		}
@@ -118,7 +125,7 @@ func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admi
 }
 
 // agentsCluster returns the workload cluster of the caller, which may have the data: by the context object that the request names, or
-// by its list of namespaces. This comes before the binding is read: without these rights a caller does not learn what exists.
+// by its list of namespaces. It is nil for the agent of the identity cluster itself, which has what it may use. This comes before the binding is read: without these rights a caller does not learn what exists.
 func (r *REST) agentsCluster(ctx context.Context, of *v1alpha1.CredentialsDataRequest) (*clusters.Cluster, error) {
 	caller, ok := request.UserFrom(ctx)
 	if !ok {
@@ -128,10 +135,13 @@ func (r *REST) agentsCluster(ctx context.Context, of *v1alpha1.CredentialsDataRe
 	if err != nil {
 		return nil, err
 	}
-	if cluster == nil || clusters.OfWebhook(caller.GetName()) {
-		return nil, refused(of.Name, "data is given to agents of workload clusters alone, and no WorkloadCluster lists user %q as one", caller.GetName())
-	}
 	binding := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
+	switch {
+	case cluster == nil && caller.GetName() == ownAgent && of.Spec.ContextObject == nil:
+		return nil, r.checkUse(ctx, caller, binding)
+	case cluster == nil || clusters.OfWebhook(caller.GetName()):
+		return nil, refused(of.Name, "data is given to agents alone: no WorkloadCluster lists user %q as one, and that of this cluster is %s, for no context object", caller.GetName(), ownAgent)
+	}
 	if object := of.Spec.ContextObject; object != nil {
 		if local, err := r.checkReference(cluster, binding, object); local || err != nil {
 			return cluster, err
@@ -145,6 +155,10 @@ func (r *REST) checkListed(ctx context.Context, caller user.Info, cluster *clust
 	if !slices.Contains(cluster.Spec.Identities.Namespaces, binding.Namespace) {
 		return refused(binding.Name, "spec.identities.namespaces of the WorkloadCluster of user %q does not list the namespace %s", caller.GetName(), binding.Namespace)
 	}
+	return r.checkUse(ctx, caller, binding)
+}
+
+func (r *REST) checkUse(ctx context.Context, caller user.Info, binding types.NamespacedName) error {
 	object := authority.Object{Kind: authority.CredentialsBindings, Namespace: binding.Namespace, Name: binding.Name}
 	if allowed, err := rights.Granted(ctx, r.Authorizer, caller, "use", object); err != nil {
 		return err
@@ -182,6 +196,33 @@ func (r *REST) checkReference(cluster *clusters.Cluster, binding types.Namespace
 		return false, refused(binding.Name, "WorkloadCluster %s may not have data of bindings of the namespace %s: set spec.identities.fromContexts, or add it to spec.identities.namespaces", cluster.Name, binding.Namespace)
 	}
 	return local, nil
+}
+
+// Consents is an error unless the Secret to which a binding refers can be read, and lets its data be copied for it.
+func (r *REST) Consents(ctx context.Context, binding types.NamespacedName) error {
+	_, err := r.secret(request.WithNamespace(ctx, binding.Namespace), &v1alpha1.CredentialsDataRequest{ObjectMeta: metav1.ObjectMeta{Namespace: binding.Namespace, Name: binding.Name}})
+	return err
+}
+
+// Reaches is an error unless an agent of a cluster may have the data of a binding for a context object.
+func (r *REST) Reaches(ctx context.Context, cluster *clusters.Cluster, binding types.NamespacedName, object *v1alpha1.ContextObject) error {
+	if local, err := r.checkReference(cluster, binding, object); local || err != nil {
+		return err
+	}
+	err := refused(binding.Name, "WorkloadCluster %s lists no agent", cluster.Name)
+	for _, name := range cluster.Spec.Users {
+		if clusters.OfWebhook(name) {
+			continue
+		}
+		var agent user.Info = &user.DefaultInfo{Name: name}
+		if namespace, account, notAccount := serviceaccount.SplitUsername(name); notAccount == nil {
+			agent = serviceaccount.UserInfo(namespace, account, "")
+		}
+		if err = r.checkListed(ctx, agent, cluster, binding); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // secret returns the Secret to which the binding of a request refers now, by the storage, and which consents.

@@ -69,7 +69,7 @@ func (s *scene) Of(name string) (*clusters.Cluster, error) {
 	case name != prefix+"east-agent" && name != prefix+"east-webhook":
 		return nil, nil
 	}
-	return &clusters.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "u3"}, Spec: identityv1alpha1.WorkloadClusterSpec{Identities: identityv1alpha1.WorkloadClusterIdentities{Namespaces: s.listed, FromContexts: !s.narrow}}}, nil
+	return &clusters.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "east", UID: "u3"}, Spec: identityv1alpha1.WorkloadClusterSpec{Users: []string{prefix + "east-webhook", prefix + "east-agent"}, Identities: identityv1alpha1.WorkloadClusterIdentities{Namespaces: s.listed, FromContexts: !s.narrow}}}, nil
 }
 
 // Get implements rest.Getter.
@@ -88,7 +88,8 @@ func (s *scene) Authorize(_ context.Context, a authorizer.Attributes) (authorize
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-func (s *scene) create(t *testing.T) (map[string][]byte, error) {
+// endpoint reads the Secret of the scene.
+func (s *scene) endpoint(t *testing.T) *REST {
 	client := fake.NewClientset()
 	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		get, ok := action.(clienttesting.GetAction)
@@ -104,7 +105,24 @@ func (s *scene) create(t *testing.T) (map[string][]byte, error) {
 		}
 		return true, s.secret, nil
 	})
-	endpoint := NewREST(Config{Bindings: s, Clusters: s, Objects: s.objects, Authorizer: s, Secrets: client.CoreV1()})
+	return NewREST(Config{Bindings: s, Clusters: s, Objects: s.objects, Authorizer: s, Secrets: client.CoreV1()})
+}
+
+// reviewed is what a review of the context object would find.
+func (s *scene) reviewed(t *testing.T) error {
+	cluster, err := s.Of(s.caller)
+	if err != nil {
+		return err
+	}
+	binding := types.NamespacedName{Namespace: s.namespace, Name: "infra"}
+	if err := s.endpoint(t).Reaches(t.Context(), cluster, binding, s.request.Spec.ContextObject); err != nil {
+		return err
+	}
+	return s.endpoint(t).Consents(t.Context(), binding)
+}
+
+func (s *scene) create(t *testing.T) (map[string][]byte, error) {
+	endpoint := s.endpoint(t)
 	ctx := request.WithUser(request.WithNamespace(t.Context(), s.namespace), &user.DefaultInfo{Name: s.caller, Groups: []string{"system:serviceaccounts:workload-clusters"}})
 	admit := func(_ context.Context, obj runtime.Object) error {
 		if len(obj.(*v1alpha1.CredentialsDataRequest).Status.Data) > 0 {
@@ -130,15 +148,21 @@ func TestData(t *testing.T) {
 		"by its uid":    {change: func(s *scene) { s.request.UID = "u1" }, code: http.StatusOK, read: true},
 		"with a status": {change: func(s *scene) { s.request.Status.Data = map[string][]byte{"forged": nil} }, code: http.StatusOK, read: true},
 
-		"a person":               {change: func(s *scene) { s.caller = "admin" }, code: 403, words: "no WorkloadCluster lists"},
-		"an agent of no cluster": {change: func(s *scene) { s.caller = prefix + "left-agent" }, code: 403, words: "no WorkloadCluster lists"},
-		"an agent of two":        {change: func(s *scene) { s.caller = prefix + "both-agent" }, code: 403, words: "several"},
-		"the webhook":            {change: func(s *scene) { s.caller = prefix + "east-webhook" }, code: 403, words: "agents of workload clusters alone"},
-		"clusters are not known": {change: func(s *scene) { s.unread = true }, code: 503},
-		"another namespace":      {change: func(s *scene) { s.listed = []string{"trees"} }, code: 403, words: "does not list the namespace fruit"},
-		"without use":            {change: func(s *scene) { s.mayUse = false }, code: 403, words: "grant it the verb use"},
-		"refused by admission":   {change: func(s *scene) { s.admission = apierrors.NewBadRequest("policy") }, code: 400, words: "policy"},
-		"another name":           {change: func(s *scene) { s.request.Name = "other" }, code: 400, words: "metadata.name"},
+		"a person":                          {change: func(s *scene) { s.caller = "admin" }, code: 403, words: "no WorkloadCluster lists"},
+		"an agent of no cluster":            {change: func(s *scene) { s.caller = prefix + "left-agent" }, code: 403, words: "no WorkloadCluster lists"},
+		"the agent of the identity cluster": {change: func(s *scene) { s.caller = ownAgent }, code: http.StatusOK, read: true},
+		"the same without use":              {change: func(s *scene) { s.caller, s.mayUse = ownAgent, false }, code: 403, words: "grant it the verb use"},
+		"the same for an object": {change: func(s *scene) {
+			s.caller, s.request.Spec.ContextObject = ownAgent, &v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Name: "web"}
+		}, code: 403, words: "data is given to agents alone"},
+		"another account of that namespace": {change: func(s *scene) { s.caller = "system:serviceaccount:credence-system:credence-webhook" }, code: 403, words: "data is given to agents alone"},
+		"an agent of two":                   {change: func(s *scene) { s.caller = prefix + "both-agent" }, code: 403, words: "several"},
+		"the webhook":                       {change: func(s *scene) { s.caller = prefix + "east-webhook" }, code: 403, words: "data is given to agents alone"},
+		"clusters are not known":            {change: func(s *scene) { s.unread = true }, code: 503},
+		"another namespace":                 {change: func(s *scene) { s.listed = []string{"trees"} }, code: 403, words: "does not list the namespace fruit"},
+		"without use":                       {change: func(s *scene) { s.mayUse = false }, code: 403, words: "grant it the verb use"},
+		"refused by admission":              {change: func(s *scene) { s.admission = apierrors.NewBadRequest("policy") }, code: 400, words: "policy"},
+		"another name":                      {change: func(s *scene) { s.request.Name = "other" }, code: 400, words: "metadata.name"},
 
 		"no such binding": {change: func(s *scene) { s.binding = nil }, code: 404},
 		"of another uid":  {change: func(s *scene) { s.request.UID = types.UID("u0") }, code: 409, words: "another uid"},

@@ -30,6 +30,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/contexts/contextstest"
 	"github.com/credence-id/credence/test/testkit"
 )
 
@@ -40,16 +41,11 @@ var (
 	bucketResource = schema.GroupVersionResource{Group: "core.gardener.cloud", Version: "v1beta1", Resource: "backupbuckets"}
 )
 
-// clusterStorage and kindStorage are storages of the server, with the events of a test.
-type (
-	clusterStorage struct {
-		list   identityv1alpha1.WorkloadClusterList
-		events *watch.FakeWatcher
-	}
-	kindStorage struct {
-		list identityv1alpha1.ContextKindList
-	}
-)
+// clusterStorage is a storage of the server, with the events of a test.
+type clusterStorage struct {
+	list   identityv1alpha1.WorkloadClusterList
+	events *watch.FakeWatcher
+}
 
 func (s *clusterStorage) List(context.Context, *internalversion.ListOptions) (runtime.Object, error) {
 	return s.list.DeepCopy(), nil
@@ -58,23 +54,6 @@ func (s *clusterStorage) List(context.Context, *internalversion.ListOptions) (ru
 func (s *clusterStorage) Watch(context.Context, *internalversion.ListOptions) (watch.Interface, error) {
 	return s.events, nil
 }
-
-func (s *kindStorage) List(context.Context, *internalversion.ListOptions) (runtime.Object, error) {
-	return s.list.DeepCopy(), nil
-}
-
-func (s *kindStorage) Watch(context.Context, *internalversion.ListOptions) (watch.Interface, error) {
-	return watch.NewFake(), nil
-}
-
-// noDeliveries delivers nothing.
-type noDeliveries struct{}
-
-func (noDeliveries) Follow(contexts.Source, string)         {}
-func (noDeliveries) Set(contexts.Source, contexts.Placed)   {}
-func (noDeliveries) Delete(contexts.Source, string, string) {}
-func (noDeliveries) Filled(contexts.Source)                 {}
-func (noDeliveries) Forget(schema.GroupResource)            {}
 
 // boundTo has the identity that each binding refers to.
 type boundTo map[types.NamespacedName]types.NamespacedName
@@ -104,7 +83,7 @@ func (e everywhere) Identity(ctx context.Context, name string) (*v1alpha1.Worklo
 // BackupBucket on east that uses listed/one and plants/one directly, and shrubs/one by the binding fruit/lent, and lends them to the Shoot.
 type landscape struct {
 	clusters   clusterStorage
-	kinds      kindStorage
+	kinds      contextstest.Kinds
 	cold       bool // the WorkloadClusters are not read
 	coldKinds  bool // the ContextKinds are not read
 	client     *fake.FakeDynamicClient
@@ -154,7 +133,7 @@ func newLandscape() *landscape {
 			list:   identityv1alpha1.WorkloadClusterList{Items: []identityv1alpha1.WorkloadCluster{*member("east", eastAgent), *member("west", "west-agent")}},
 			events: watch.NewFake(),
 		},
-		kinds: kindStorage{identityv1alpha1.ContextKindList{Items: []identityv1alpha1.ContextKind{{
+		kinds: contextstest.Kinds{{
 			ObjectMeta: metav1.ObjectMeta{Name: "shoots.core.gardener.cloud", ResourceVersion: "1"},
 			Spec: identityv1alpha1.ContextKindSpec{
 				Object: identityv1alpha1.ContextResource{Group: shootResource.Group, Version: shootResource.Version, Resource: shootResource.Resource, Kind: "Shoot"},
@@ -167,7 +146,7 @@ func newLandscape() *landscape {
 				Object: identityv1alpha1.ContextResource{Group: bucketResource.Group, Version: bucketResource.Version, Resource: bucketResource.Resource, Kind: "BackupBucket", Scope: "Cluster"},
 				Claim:  "backupBucket", Clusters: "object.spec.on", References: references,
 			},
-		}}}},
+		}},
 		client: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{shootResource: "ShootList", bucketResource: "BackupBucketList"},
 			shoot([]any{"east"}, []any{"one"}, []any{"bound"}), bucket()),
 		bindings: boundTo{
@@ -311,7 +290,7 @@ func TestAgents(t *testing.T) {
 			if row.before != nil {
 				row.before(l)
 			}
-			index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, noDeliveries{})
+			index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{})
 			if !l.cold {
 				go index.Run(t.Context())
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/contexts/contextstest"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/test/testkit"
@@ -38,7 +39,7 @@ func (i interrupted) Sign(ctx context.Context, prepared *issuer.Prepared) (ident
 // next request is refused.
 func TestObjectIsDeletedBeforeTheSignature(t *testing.T) {
 	l := newLandscape()
-	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, noDeliveries{})
+	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{})
 	go index.Run(t.Context())
 	go follower.Run(t.Context())
 	rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return false, nil }, testRing)

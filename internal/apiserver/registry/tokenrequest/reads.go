@@ -19,7 +19,7 @@ type reads struct {
 	bindings   rest.Getter
 
 	identity map[types.NamespacedName]answer[*v1alpha1.WorkloadIdentity]
-	bound    map[types.NamespacedName]answer[*v1alpha1.CredentialsReference]
+	bound    map[types.NamespacedName]answer[*v1alpha1.CredentialsBinding]
 }
 
 type answer[T any] struct {
@@ -30,7 +30,7 @@ type answer[T any] struct {
 func newReads(identities Identities, bindings rest.Getter) *reads {
 	return &reads{
 		identities: identities, bindings: bindings,
-		identity: map[types.NamespacedName]answer[*v1alpha1.WorkloadIdentity]{}, bound: map[types.NamespacedName]answer[*v1alpha1.CredentialsReference]{},
+		identity: map[types.NamespacedName]answer[*v1alpha1.WorkloadIdentity]{}, bound: map[types.NamespacedName]answer[*v1alpha1.CredentialsBinding]{},
 	}
 }
 
@@ -43,21 +43,24 @@ func (r *reads) Identity(ctx context.Context, name string) (*v1alpha1.WorkloadId
 
 // Refers implements Bindings.
 func (r *reads) Refers(ctx context.Context, binding, identity types.NamespacedName) (bool, error) {
-	to, err := r.identityOf(ctx, binding)
+	bound, err := r.binding(ctx, binding)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
-	return to != nil && to.Namespace == identity.Namespace && to.Name == identity.Name, err
+	if err != nil {
+		return false, err
+	}
+	to := bound.WorkloadIdentityRef
+	return to != nil && to.Namespace == identity.Namespace && to.Name == identity.Name, nil
 }
 
-// identityOf returns the identity that a binding refers to; nil if it refers to a Secret.
-func (r *reads) identityOf(ctx context.Context, binding types.NamespacedName) (*v1alpha1.CredentialsReference, error) {
-	return once(r.bound, binding, func() (*v1alpha1.CredentialsReference, error) {
+func (r *reads) binding(ctx context.Context, binding types.NamespacedName) (*v1alpha1.CredentialsBinding, error) {
+	return once(r.bound, binding, func() (*v1alpha1.CredentialsBinding, error) {
 		got, err := r.bindings.Get(request.WithNamespace(ctx, binding.Namespace), binding.Name, &metav1.GetOptions{ResourceVersion: "0"})
 		if err != nil {
 			return nil, err
 		}
-		return got.(*v1alpha1.CredentialsBinding).WorkloadIdentityRef, nil
+		return got.(*v1alpha1.CredentialsBinding), nil
 	})
 }
 

@@ -39,8 +39,18 @@ type Landscape struct {
 	Cluster func(name string) (*clusters.Cluster, error)
 	// Kind returns a kind of objects, in whatever version; nil if no ContextKind has it.
 	Kind func(group, kind string) (*contexts.Kind, error)
+	// Data reviews requests for the data of bindings that refer to a Secret.
+	Data Data
 	// Deliveries returns what an object needs in a cluster.
 	Deliveries func(resource schema.GroupResource, object types.NamespacedName, cluster *clusters.Cluster) ([]*identityv1alpha1.ContextDelivery, error)
+}
+
+// Data reviews requests for the data of a binding's Secret.
+type Data interface {
+	// Consents is an error unless the Secret to which a binding refers can be read, and lets its data be copied for it.
+	Consents(ctx context.Context, binding types.NamespacedName) error
+	// Reaches is an error unless the agent of a cluster may have the data of a binding for a context object.
+	Reaches(ctx context.Context, cluster *clusters.Cluster, binding types.NamespacedName, object *v1alpha1.ContextObject) error
 }
 
 // ReviewREST serves contextreviews: it answers what requests for tokens with an object would be answered with, by the checks of these, and signs
@@ -245,7 +255,8 @@ func (v *review) refer(ctx context.Context, reference *identityv1alpha1.Reviewed
 		if reference.Unknown, err = v.lacks(ctx, v.caller, "get", objectOfReference(authority.CredentialsBindings, bound)); err != nil || reference.Unknown != "" {
 			return err
 		}
-		to, err := v.reads.identityOf(ctx, types.NamespacedName{Namespace: bound.Namespace, Name: bound.Name})
+		name := types.NamespacedName{Namespace: bound.Namespace, Name: bound.Name}
+		binding, err := v.reads.binding(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err):
 			reference.Problem = "the CredentialsBinding does not exist"
@@ -253,10 +264,11 @@ func (v *review) refer(ctx context.Context, reference *identityv1alpha1.Reviewed
 		case err != nil:
 			return err
 		}
-		if to == nil {
-			reference.Problem = "the CredentialsBinding refers to a Secret, so there is no token"
-			return nil
+		if to := binding.SecretRef; to != nil {
+			reference.Secret = &identityv1alpha1.NamespacedReference{Namespace: to.Namespace, Name: to.Name}
+			return v.static(ctx, reference, name, reached)
 		}
+		to := binding.WorkloadIdentityRef
 		reference.WorkloadIdentity = &identityv1alpha1.NamespacedReference{Namespace: to.Namespace, Name: to.Name}
 	}
 	if reference.Unknown, err = v.lacks(ctx, v.caller, "get", objectOfReference(authority.WorkloadIdentities, reference.WorkloadIdentity)); err != nil || reference.Unknown != "" {
@@ -274,6 +286,44 @@ func (v *review) refer(ctx context.Context, reference *identityv1alpha1.Reviewed
 	return err
 }
 
+// static finds out what becomes of the data of the Secret to which a binding refers.
+func (v *review) static(ctx context.Context, reference *identityv1alpha1.ReviewedReference, binding types.NamespacedName, reached []string) (err error) {
+	if reference.Unknown, err = v.lacks(ctx, v.caller, "get", objectOfReference(authority.Kind{Resource: "secrets"}, reference.Secret)); err != nil || reference.Unknown != "" {
+		return err
+	}
+	if _, reference.Problem, reference.Unknown, err = refusalOf(v.landscape.Data.Consents(ctx, binding)); err != nil || reference.Problem != "" || reference.Unknown != "" {
+		return err
+	}
+	for _, name := range reached {
+		token := identityv1alpha1.ReviewedToken{Cluster: name}
+		cluster, err := v.clusterOf(name)
+		if err == nil {
+			err = v.landscape.Data.Reaches(ctx, cluster, binding, &v.object)
+		}
+		if token.Code, token.Refused, token.Unknown, err = refusalOf(err); err != nil {
+			return err
+		}
+		reference.Tokens = append(reference.Tokens, token)
+	}
+	return nil
+}
+
+// refusalOf is why a request is refused, or what is not known of that. An error that is not an API error is returned.
+func refusalOf(err error) (code int32, refused, unknown string, _ error) {
+	if err == nil {
+		return 0, "", "", nil
+	}
+	refusal := apierrors.APIStatus(nil)
+	if !errors.As(err, &refusal) {
+		return 0, "", "", err
+	}
+	status := refusal.Status()
+	if status.Code >= http.StatusInternalServerError {
+		return 0, "", status.Message, nil
+	}
+	return status.Code, status.Message, "", nil
+}
+
 // token is what a request of the agent of a cluster would be answered with; without a cluster, one of the caller.
 func (v *review) token(ctx context.Context, reference *identityv1alpha1.ReviewedReference, cluster string) (identityv1alpha1.ReviewedToken, error) {
 	token := identityv1alpha1.ReviewedToken{Cluster: cluster, Unknown: v.unclear}
@@ -289,16 +339,8 @@ func (v *review) token(ctx context.Context, reference *identityv1alpha1.Reviewed
 		token.Claims = &runtime.RawExtension{Raw: claims}
 		return token, nil
 	}
-	refusal := apierrors.APIStatus(nil)
-	if !errors.As(err, &refusal) {
-		return token, err
-	}
-	if code := refusal.Status().Code; code >= http.StatusInternalServerError {
-		token.Unknown = refusal.Status().Message
-	} else {
-		token.Code, token.Refused = code, refusal.Status().Message
-	}
-	return token, nil
+	token.Code, token.Refused, token.Unknown, err = refusalOf(err)
+	return token, err
 }
 
 // claims has a request checked as that of a caller is.
@@ -350,14 +392,19 @@ func (v *review) ofCaller(ctx context.Context, tr *v1alpha1.TokenRequest) (*clus
 
 // ofCluster is the cluster of a name, whose agents may request the token.
 func (v *review) ofCluster(name string, tr *v1alpha1.TokenRequest) (*clusters.Cluster, error) {
-	cluster, err := v.landscape.Cluster(name)
+	cluster, err := v.clusterOf(name)
 	if err != nil {
 		return nil, err
 	}
-	if cluster == nil {
-		return nil, apierrors.NewForbidden(identityv1alpha1.Resource("workloadclusters"), name, errors.New("there is no such WorkloadCluster, so no agent requests tokens for it"))
-	}
 	return cluster, clusters.Bound(cluster, "", tr.Namespace, tr.Name, true)
+}
+
+func (v *review) clusterOf(name string) (*clusters.Cluster, error) {
+	cluster, err := v.landscape.Cluster(name)
+	if err == nil && cluster == nil {
+		err = apierrors.NewForbidden(identityv1alpha1.Resource("workloadclusters"), name, errors.New("there is no such WorkloadCluster, so no agent requests tokens for it"))
+	}
+	return cluster, err
 }
 
 // deliver is what the object needs in a cluster, as far as the caller may know it.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,8 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/contexts/contextstest"
+	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/test/testkit"
 )
 
@@ -34,6 +37,15 @@ type counted struct {
 	reads map[string]int
 	// reading is called before each read, if it is set.
 	reading func()
+	// static are bindings that refer to the Secret keys/static, whose data is refused with these errors.
+	static            map[string]bool
+	consents, reaches error
+}
+
+func (c *counted) Consents(context.Context, types.NamespacedName) error { return c.consents }
+
+func (c *counted) Reaches(context.Context, *clusters.Cluster, types.NamespacedName, *v1alpha1.ContextObject) error {
+	return c.reaches
 }
 
 func (c *counted) read(kind, namespace, name string) {
@@ -58,6 +70,9 @@ func (c *counted) Refers(ctx context.Context, binding, identity types.Namespaced
 func (c *counted) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	binding := types.NamespacedName{Namespace: request.NamespaceValue(ctx), Name: name}
 	c.read("binding", binding.Namespace, name)
+	if c.static[name] {
+		return &v1alpha1.CredentialsBinding{SecretRef: &v1alpha1.CredentialsReference{Namespace: "keys", Name: "static"}}, nil
+	}
 	to, ok := c.bindings[binding]
 	if !ok {
 		return nil, apierrors.NewNotFound(v1alpha1.Resource("credentialsbindings"), name)
@@ -67,7 +82,7 @@ func (c *counted) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 
 // reviewer returns the endpoint of a landscape, and what it reads. Users have the rights that are granted.
 func (l *landscape) reviewer(t *testing.T, granted reviews) (*ReviewREST, *counted) {
-	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, noDeliveries{})
+	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{})
 	go index.Run(t.Context())
 	go follower.Run(t.Context())
 	// Without them an object is reviewed, too, and its tokens are unknown.
@@ -76,7 +91,7 @@ func (l *landscape) reviewer(t *testing.T, granted reviews) (*ReviewREST, *count
 	c := &counted{landscape: l, reads: map[string]int{}}
 	tokens.Identities, tokens.Bindings, tokens.Clusters, tokens.Objects = c, c, index, follower
 	return NewReviewREST(tokens, Landscape{
-		Bindings: c, Cluster: index.Named, Kind: follower.KindOf,
+		Bindings: c, Cluster: index.Named, Kind: follower.KindOf, Data: c,
 		Deliveries: func(schema.GroupResource, types.NamespacedName, *clusters.Cluster) ([]*identityv1alpha1.ContextDelivery, error) {
 			return nil, nil
 		},
@@ -141,6 +156,43 @@ func TestReviewReadsOnce(t *testing.T) {
 	}
 }
 
+// A binding that refers to a Secret is refused no more than its data is. Users who may not get the Secret learn nothing of that.
+func TestReviewOfStaticData(t *testing.T) {
+	l := newLandscape()
+	l.update(t, shoot([]any{"east", "gone"}, nil, []any{"infra"}))
+	blind := false
+	r, c := l.reviewer(t, func(a authorizer.Attributes) (bool, error) { return !blind || a.GetResource() != "secrets", nil })
+	c.static = map[string]bool{"infra": true}
+	forbidden, away := apierrors.NewForbidden(v1alpha1.Resource("credentialsbindings"), "infra", errors.New("no consent")), unavailable.New("away")
+	none := identityv1alpha1.ReviewedToken{Cluster: "gone", Code: 403, Refused: `workloadclusters.identity.credence.dev "gone" is forbidden: there is no such WorkloadCluster, so no agent requests tokens for it`}
+	for name, test := range map[string]struct {
+		blind             bool
+		consents, reaches error
+		problem, unknown  string
+		tokens            []identityv1alpha1.ReviewedToken
+	}{
+		"delivered":              {tokens: []identityv1alpha1.ReviewedToken{{Cluster: "east"}, none}},
+		"no right to the Secret": {blind: true, unknown: `User "anna" cannot get resource "secrets" in API group "" in the namespace "keys"`},
+		"no consent":             {consents: forbidden, problem: forbidden.Error()},
+		"the Secret is away":     {consents: away, unknown: "away"},
+		"not for this cluster":   {reaches: forbidden, tokens: []identityv1alpha1.ReviewedToken{{Cluster: "east", Code: 403, Refused: forbidden.Error()}, none}},
+		"the clusters are away":  {reaches: away, tokens: []identityv1alpha1.ReviewedToken{{Cluster: "east", Unknown: "away"}, none}},
+	} {
+		blind, c.consents, c.reaches = test.blind, test.consents, test.reaches
+		infra := identityv1alpha1.NamespacedReference{Namespace: "fruit", Name: "infra"}
+		want := []identityv1alpha1.ReviewedReference{{
+			CredentialsBinding: &infra, Secret: &identityv1alpha1.NamespacedReference{Namespace: "keys", Name: "static"},
+			Problem: test.problem, Unknown: test.unknown, Tokens: test.tokens,
+		}}
+		got := slices.DeleteFunc(l.reviewed(t, r).References, func(of identityv1alpha1.ReviewedReference) bool {
+			return of.CredentialsBinding == nil || *of.CredentialsBinding != infra
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // A user has few reviews worked on at a time; others are not held up.
 func TestReviewsInFlight(t *testing.T) {
 	l := newLandscape()
@@ -183,7 +235,7 @@ func TestReviewsInFlight(t *testing.T) {
 // The owner of an object who changes it while it is reviewed learns nothing of related objects whose rights were not reviewed.
 func TestReviewOfAChangedObject(t *testing.T) {
 	l := newLandscape()
-	l.kinds.list.Items[0].Spec.Related[0].Of = "object.spec.bucket"
+	l.kinds[0].Spec.Related[0].Of = "object.spec.bucket"
 	in := func(bucket string) *unstructured.Unstructured {
 		changed := shoot([]any{"east"}, []any{"one"}, nil)
 		if err := unstructured.SetNestedField(changed.Object, bucket, "spec", "bucket"); err != nil {
@@ -248,7 +300,7 @@ func TestReviewOfLentReferences(t *testing.T) {
 			unknown: []string{"the claim backupBucket: User", "the identities that are lent with the claim backupBucket: User"},
 		},
 		"without the right to one that lends nothing": {
-			before:  func(l *landscape) { l.kinds.list.Items[0].Spec.Related[0].Lends = false },
+			before:  func(l *landscape) { l.kinds[0].Spec.Related[0].Lends = false },
 			granted: func(a authorizer.Attributes) (bool, error) { return a.GetName() != "bucket", nil }, references: own,
 			unknown: []string{"the claim backupBucket: User"},
 		},
@@ -285,7 +337,7 @@ func TestReviewOfLentReferences(t *testing.T) {
 // Of several objects that could be meant a user learns nothing without the right to all of them, and no token is known.
 func TestReviewOfAnUnclearRelation(t *testing.T) {
 	l := newLandscape()
-	l.kinds.list.Items[0].Spec.Related[0].Key = "candidate.spec.key"
+	l.kinds[0].Spec.Related[0].Key = "candidate.spec.key"
 	for _, name := range []string{"bucket", "vault"} {
 		candidate := bucket()
 		candidate.SetName(name)

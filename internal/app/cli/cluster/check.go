@@ -9,11 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/doctor"
 	"github.com/credence-id/credence/internal/membership"
 )
@@ -23,6 +25,7 @@ type check struct {
 	*screen.Terminal
 	connection *connection.Flags
 	folder     string
+	workload   string
 }
 
 func newCheck(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
@@ -34,19 +37,21 @@ func newCheck(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command 
 rights in each of its namespaces and in no others, and that one of them was seen within a
 day, if ever. Where it joined with --from-contexts, also that its agent may read the
 identities of the Secrets that objects on it need: the command impersonates the agent, and
-you must be allowed to do so. With --credentials, the tokens in the folder are
-checked, too: that they are of this cluster's users and have not expired, and that the
-Secret that they are bound to exists.
+you must be allowed to do so. With --workload-kubeconfig or --credentials, the tokens in
+the other cluster, or in the folder, are checked, too: that they are of this cluster's
+users and have not expired, and that the Secret that they are bound to exists.
 
 Exit codes: 0 nothing is missing; 1 something is, or the cluster has not joined; 3 it is
 not known what the agent may read, or a server could not be reached.`,
-		Example:           `  credence cluster check east --credentials east`,
+		Example:           `  credence cluster check east --workload-kubeconfig east.kubeconfig`,
 		Args:              command.ExactlyOne("the name of a cluster"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 		ValidArgsFunction: completeClusters(kube),
 		Annotations:       map[string]string{connection.NeedsCluster: "yes"},
 	}
+	workloadFlag(cmd, &c.workload, "The kubeconfig of the other cluster, if joining has written to it")
 	cmd.Flags().StringVar(&c.folder, "credentials", "", "The folder that joining has written")
+	cmd.MarkFlagsMutuallyExclusive("workload-kubeconfig", "credentials")
 	return cmd
 }
 
@@ -61,6 +66,10 @@ func (c *check) run(cmd *cobra.Command, name string) error {
 	}
 	stop := c.WaitingFor("the API server " + opened.Host)
 	defer stop()
+	tokens, err := c.tokens(cmd.Context(), cmd.Root().DisplayName())
+	if err != nil {
+		return err
+	}
 	stored, m, err := read(cmd.Context(), opened, m)
 	if err != nil {
 		return failure(cmd, "read WorkloadCluster "+name, err)
@@ -84,8 +93,8 @@ func (c *check) run(cmd *cobra.Command, name string) error {
 			}
 			fmt.Fprintf(c.Out, "%s/%s%s %s\n", o.Kind, o.At.Name, where, text)
 		}
-		if secret, ok := o.Content.(*corev1.Secret); ok && c.folder != "" {
-			for _, fault := range c.faults(m, secret) {
+		if secret, ok := o.Content.(*corev1.Secret); ok && tokens != nil {
+			for _, fault := range c.faults(m, secret, tokens) {
 				lacks = true
 				fmt.Fprintln(c.Out, fault)
 			}
@@ -113,8 +122,11 @@ func (c *check) run(cmd *cobra.Command, name string) error {
 	}
 	switch {
 	case lacks:
-		folder := cmp.Or(c.folder, "FOLDER")
-		return &command.Failure{Code: command.ExitRefused, Hint: "a cluster admin of the identity cluster completes it with: " + cmd.Root().DisplayName() + " cluster join " + name + " --out " + folder}
+		into := "--out " + cmp.Or(c.folder, "FOLDER")
+		if c.workload != "" {
+			into = "--workload-kubeconfig " + c.workload
+		}
+		return &command.Failure{Code: command.ExitRefused, Hint: "a cluster admin of the identity cluster completes it with: " + cmd.Root().DisplayName() + " cluster join " + name + " " + into}
 	case len(denied) > 0:
 		return &command.Failure{Code: command.ExitRefused, Hint: "an admin of the identity cluster lets it, in each of these namespaces, by the RoleBinding that is noted above"}
 	case unknown != nil:
@@ -140,13 +152,43 @@ func (c *check) unread(ctx context.Context, m member) ([]string, error) {
 	return unread(ctx, agent)
 }
 
-// faults are what is wrong with the tokens in the folder. The secret has no uid if it is not stored.
-func (c *check) faults(m member, secret *corev1.Secret) []string {
+// tokens are those of the other cluster or of the folder, by the names of files; nil: none are to be checked.
+func (c *check) tokens(ctx context.Context, program string) (map[string]string, error) {
+	switch {
+	case c.workload != "":
+		workload, err := c.connection.OpenFile(c.workload, c.ErrOut)
+		if err != nil {
+			return nil, err
+		}
+		var secret corev1.Secret
+		if err := workload.Get(ctx, &secret, secretWith(nil).At); err != nil && !apierrors.IsNotFound(err) {
+			return nil, connection.Request{Namespace: rights.SystemNamespace, Program: program}.ObjectFailure("read Secret "+membership.SecretName+" of the workload cluster", err)
+		}
+		tokens := map[string]string{}
+		for name, content := range secret.Data {
+			tokens[name] = string(content)
+		}
+		return tokens, nil
+	case c.folder != "":
+		tokens, err := membership.Folder(c.folder).Tokens(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("--credentials: %w", err)
+		}
+		return tokens, nil
+	}
+	return nil, nil
+}
+
+// faults are what is wrong with the tokens. The secret has no uid if it is not stored.
+func (c *check) faults(m member, secret *corev1.Secret, tokens map[string]string) []string {
 	var faults []string
-	for file, account := range map[string]string{"agent": m.agent(), "webhook": m.webhook()} {
-		path := filepath.Join(c.folder, file+membership.Suffix)
-		token, err := membership.Read(path)
+	for file, account := range map[string]string{"agent" + membership.Suffix: m.agent(), "webhook" + membership.Suffix: m.webhook()} {
+		path := filepath.Join(c.folder, file)
+		text, ok := tokens[file]
+		token, err := membership.Parse(text)
 		switch {
+		case !ok:
+			faults = append(faults, path+" is missing")
 		case err != nil:
 			faults = append(faults, fmt.Sprintf("%s: %v", path, err))
 		case token.Account != account:

@@ -1,12 +1,9 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -23,7 +20,6 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/objects"
 	"github.com/credence-id/credence/internal/app/cli/screen"
-	"github.com/credence-id/credence/internal/atomicfile"
 	api "github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/membership"
 )
@@ -36,15 +32,15 @@ type join struct {
 	*screen.Terminal
 	connection *connection.Flags
 
-	namespaces             []string
-	fromContexts           bool
-	folder, server, dryRun string
+	namespaces                       []string
+	fromContexts                     bool
+	folder, workload, server, dryRun string
 }
 
 func newJoin(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	j := &join{Terminal: terminal, connection: kube}
 	cmd := &cobra.Command{
-		Use:   "join NAME [--identities NAMESPACE...] [--from-contexts] --out FOLDER",
+		Use:   "join NAME [--identities NAMESPACE...] [--from-contexts] (--workload-kubeconfig FILE | --out FOLDER)",
 		Short: "Let another cluster have tokens of the identities of namespaces",
 		Long: `Let another cluster have tokens of the identities of namespaces: a WorkloadCluster, a
 service account each for its agent and its webhook in the namespace
@@ -52,18 +48,23 @@ workload-clusters, their rights in each namespace, and kubeconfigs for both. Wit
 --from-contexts it has, in whatever namespace, the identities that objects on it use,
 too, by their ContextKinds.
 
-The folder gets agent.kubeconfig and webhook.kubeconfig, each with a token beside it
-that is valid for two days and ends with the Secret NAME of the namespace
-workload-clusters. The agent of the cluster, which gets
---identity-kubeconfig FOLDER/agent.kubeconfig, renews both from the second half of the
-first day on. A cluster that was switched off for longer has to join again.
+The kubeconfigs are agent.kubeconfig and webhook.kubeconfig, each with a token that is
+valid for two days and ends with the Secret NAME of the namespace workload-clusters.
+--workload-kubeconfig is of a user of the other cluster: the kubeconfigs are written to
+its Secret credence-identities of the namespace credence-system, which the chart mounts
+with workloads.identityKubeconfigSecret=credence-identities. With --out they are written
+to a folder, for an agent with --identity-kubeconfig FOLDER/agent.kubeconfig. The agent
+of the cluster renews both tokens there from the second half of the first day on. A
+cluster that was switched off for longer has to join again.
 
 Join again to add namespaces, or for new credentials. Rights in namespaces that were
 taken off the WorkloadCluster are deleted, and all else that exists stays. Without its
 WorkloadCluster, accounts and credentials of before are made anew. To take a namespace
 off: leave NAME --identities NAMESPACE. You need the rights of a cluster admin, as the
 accounts are given rights in each namespace.`,
-		Example: `  credence cluster join east --identities fruit --out east
+		Example: `  credence cluster join east --identities fruit --workload-kubeconfig east.kubeconfig
+
+  credence cluster join east --identities fruit --out east
   credence-server agent --identity-kubeconfig east/agent.kubeconfig`,
 		Args:              command.ExactlyOne("the name of a cluster"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return j.run(cmd, args[0]) },
@@ -72,6 +73,7 @@ accounts are given rights in each namespace.`,
 	}
 	identitiesFlag(cmd, kube, &j.namespaces, "A namespace whose identities the cluster may have; may be repeated, or separated by commas")
 	cmd.Flags().BoolVar(&j.fromContexts, "from-contexts", false, "The cluster may have the identities that objects on it use, by their ContextKinds")
+	workloadFlag(cmd, &j.workload, "The kubeconfig of the other cluster, whose Secret credence-identities of the namespace credence-system the kubeconfigs and their tokens are written to")
 	cmd.Flags().StringVar(&j.folder, "out", "", "The folder that the kubeconfigs and their tokens are written to")
 	cmd.Flags().StringVar(&j.server, "identity-server", "", "The URL by which the other cluster reaches the API server of this one; default: that of your kubeconfig")
 	objects.DryRunFlag(cmd, &j.dryRun)
@@ -107,9 +109,16 @@ func (j *join) run(cmd *cobra.Command, name string) error {
 	if err := j.check(cmd); err != nil {
 		return err
 	}
+	into, err := j.receiver(cmd)
+	if err != nil {
+		return err
+	}
 	opened, err := j.connection.Open(j.ErrOut)
 	if err != nil {
 		return err
+	}
+	if other, ok := into.(workloadSecret); ok && other.writer.API.Host == opened.Host {
+		return command.Usage(cmd, "--workload-kubeconfig: "+opened.Host+" is the identity cluster itself: give the kubeconfig of the other cluster")
 	}
 	stop := j.WaitingFor("the API server " + opened.Host)
 	rights, err := j.write(cmd, opened, m)
@@ -122,7 +131,11 @@ func (j *join) run(cmd *cobra.Command, name string) error {
 	if j.dryRun != "none" {
 		return nil
 	}
-	return j.credentials(cmd, opened, m)
+	files, err := j.credentials(cmd, opened, m)
+	if err != nil {
+		return err
+	}
+	return into.put(cmd.Context(), files)
 }
 
 // check refuses flags before anything is made.
@@ -135,25 +148,10 @@ func (j *join) check(cmd *cobra.Command) error {
 			return command.Usage(cmd, fmt.Sprintf("--identity-server: %q is not the https URL of an API server, such as https://identities.example:6443", j.server))
 		}
 	}
-	if j.dryRun != "none" {
-		return nil
+	if (j.folder == "") == (j.workload == "") {
+		return command.Usage(cmd, "give either the other cluster, --workload-kubeconfig FILE, or a folder for its kubeconfigs, --out FOLDER")
 	}
-	if j.folder == "" {
-		return command.Usage(cmd, "give the folder for the kubeconfigs: --out FOLDER")
-	}
-	return j.tryFolder()
-}
-
-// tryFolder makes the folder, and reports whether files can be written to it.
-func (j *join) tryFolder() error {
-	if err := os.MkdirAll(j.folder, 0o700); err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	file, err := os.CreateTemp(j.folder, ".credence-*")
-	if err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	return errors.Join(file.Close(), os.Remove(file.Name()))
+	return nil
 }
 
 // write makes the namespace before it has the API server try out what is in it, and prints what was done.
@@ -222,41 +220,37 @@ func credential(o objects.Object) bool {
 	return o.At.Resource == "serviceaccounts" || o.At.Resource == "secrets"
 }
 
-// credentials writes the kubeconfigs.
-func (j *join) credentials(cmd *cobra.Command, opened *api.API, m member) error {
+// credentials are the kubeconfigs and their tokens, by the names of files.
+func (j *join) credentials(cmd *cobra.Command, opened *api.API, m member) (map[string][]byte, error) {
 	config, err := j.connection.Config.ToRESTConfig()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := rest.LoadTLSFiles(config); err != nil {
-		return err
+		return nil, err
 	}
 	if j.server != "" {
 		config.Host = j.server
 	}
 	var secret metav1.PartialObjectMetadata
 	if err := opened.Get(cmd.Context(), &secret, m.secret().At); err != nil {
-		return connection.Request{Namespace: v1alpha1.WorkloadClusters, Program: cmd.Root().DisplayName()}.ObjectFailure("read Secret "+m.name, err)
+		return nil, connection.Request{Namespace: v1alpha1.WorkloadClusters, Program: cmd.Root().DisplayName()}.ObjectFailure("read Secret "+m.name, err)
 	}
+	files := map[string][]byte{}
 	for file, account := range map[string]string{"agent": m.agent(), "webhook": m.webhook()} {
 		at := api.Place{Namespace: v1alpha1.WorkloadClusters, Resource: "serviceaccounts", Name: account, Within: "token"}
 		request := membership.Request(m.name, secret.UID)
 		request.APIVersion, request.Kind = authenticationv1.SchemeGroupVersion.String(), "TokenRequest"
 		if err := opened.Create(cmd.Context(), at, request, request); err != nil {
-			return connection.Request{Namespace: v1alpha1.WorkloadClusters, Program: cmd.Root().DisplayName()}.ObjectFailure("request a token of service account "+account, err)
+			return nil, connection.Request{Namespace: v1alpha1.WorkloadClusters, Program: cmd.Root().DisplayName()}.ObjectFailure("request a token of service account "+account, err)
 		}
 		kubeconfig, err := kubeconfigOf(config, account, file+membership.Suffix)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for name, content := range map[string][]byte{file + membership.Suffix: []byte(request.Status.Token), file + ".kubeconfig": kubeconfig} {
-			if err := atomicfile.Replace(filepath.Join(j.folder, name), content, 0o600); err != nil {
-				return err
-			}
-		}
+		files[file+membership.Suffix], files[file+".kubeconfig"] = []byte(request.Status.Token), kubeconfig
 	}
-	_, err = fmt.Fprintf(j.Out, "agent.kubeconfig and webhook.kubeconfig are in %s\n", j.folder)
-	return err
+	return files, nil
 }
 
 // kubeconfigOf is how a service account reaches a cluster, with a token in a file beside it.

@@ -41,10 +41,12 @@ func userOf(account string) string {
 }
 
 // home is the namespace of the accounts of all clusters.
-func home() objects.Object {
+func home() objects.Object { return namespaceOf(v1alpha1.WorkloadClusters) }
+
+func namespaceOf(name string) objects.Object {
 	return objects.Object{
-		At: api.Place{Resource: "namespaces", Name: v1alpha1.WorkloadClusters}, Kind: "namespace",
-		Content: &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.WorkloadClusters}},
+		At: api.Place{Resource: "namespaces", Name: name}, Kind: "namespace",
+		Content: &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: name}},
 		Stored:  &corev1.Namespace{}, Fit: unchanged,
 	}
 }

@@ -173,6 +173,8 @@ func writeContext(text *strings.Builder, x *explain.Context) {
 				line("  unknown", caller+": "+token.Unknown)
 			case token.Refused != "":
 				line("  refused", fmt.Sprintf("%s (%d): %s", caller, token.Code, token.Refused))
+			case reference.Secret != nil:
+				line("  data", fmt.Sprintf("%s: of Secret %s/%s, in place of a token", caller, reference.Secret.Namespace, reference.Secret.Name))
 			default:
 				line("  token", caller+": "+string(token.Claims.Raw))
 			}
