@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// NodeReview is whether a node may create containers of a pod that the API has: whether the pod has what the profile of its service account asks
+// NodeReview is whether a node may create containers of a pod that the API has: whether the pod has what the profile of its service account wants
 // (mode Enforce), and credential specs that are those of their objects, which its account may use. It is created and not stored. The server answers
 // about pods of the caller's own node alone.
 type NodeReview struct {

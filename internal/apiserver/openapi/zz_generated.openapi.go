@@ -2823,7 +2823,7 @@ func schema_credence_api_identity_v1alpha1_NodeReview(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NodeReview is whether a node may create containers of a pod that the API has: whether the pod has what the profile of its service account asks (mode Enforce), and credential specs that are those of their objects, which its account may use. It is created and not stored. The server answers about pods of the caller's own node alone.",
+				Description: "NodeReview is whether a node may create containers of a pod that the API has: whether the pod has what the profile of its service account wants (mode Enforce), and credential specs that are those of their objects, which its account may use. It is created and not stored. The server answers about pods of the caller's own node alone.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {

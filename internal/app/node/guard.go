@@ -38,7 +38,7 @@ wherever they are weaker, and refused where they have something of the host, unl
 digests of its images. All other calls pass unchanged.
 
 With --kubeconfig a container of a pod from the API is created once the API has reviewed the pod: one whose profile has the mode
-Enforce, and that lacks what it asks, was admitted while policies were off, and is held. Verdicts are kept beside the socket,
+Enforce, and that lacks what it wants, was admitted while policies were off, and is held. Verdicts are kept beside the socket,
 so that containers restart while the API is away.
 
 The guard is a service of the host: a pod could not start before the guard. The kubelet's containerRuntimeEndpoint and

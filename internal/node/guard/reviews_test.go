@@ -35,7 +35,7 @@ func (f *fakeReviewer) Review(ctx context.Context, spec identityv1alpha1.NodeRev
 	return f.verdict, f.err
 }
 
-// answers sets what is answered from now on, and forgets what was asked.
+// answers sets the next answers, and forgets the specs.
 func (f *fakeReviewer) answers(verdict identityv1alpha1.NodeReviewStatus, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +109,7 @@ func TestVerdictsAreKept(t *testing.T) {
 	f.mustHave(t, specOf("debug"))
 }
 
-// A pod that is held has the reason in the answer to its kubelet. What stops goes on, and the next review counts.
+// A pod that is held has the reason in the answer to its kubelet. Calls that stop go on, and the next review counts.
 func TestPodsThatAreHeld(t *testing.T) {
 	for name, test := range map[string]struct {
 		verdict identityv1alpha1.NodeReviewStatus
@@ -142,7 +142,7 @@ func TestPodsThatAreHeld(t *testing.T) {
 	}
 }
 
-// Pods that the API and Credence need to start are not reviewed, and so are none without a reviewer.
+// Pods that the API and Credence need to start are not reviewed.
 func TestPodsThatAreNotReviewed(t *testing.T) {
 	f := &fakeReviewer{verdict: held}
 	w := newReviewed(t, verdictsFile(t), f)

@@ -13,7 +13,7 @@ import (
 )
 
 // verdicts are the pods that the API has allowed, by uid, with the containers that each verdict is about. A denial is not kept: it counts until the
-// next review. What decides of a pod never changes, but that ephemeral containers are added.
+// next review. The security contexts of a pod never change; ephemeral containers are added.
 type verdicts struct {
 	path string
 
@@ -21,7 +21,7 @@ type verdicts struct {
 	pods map[string][]string
 }
 
-// readVerdicts reads those of the last guard. Without a file there are none, and so with an error.
+// readVerdicts reads those of the last guard. The result has no pods without a file, and with an error.
 func readVerdicts(path string) (*verdicts, error) {
 	v := &verdicts{path: path, pods: map[string][]string{}}
 	data, err := readFile(path)

@@ -29,7 +29,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/nodereview"
 )
 
-// world is a cluster with a pod on node-1 that has what its profile asks.
+// world is a cluster with a pod on node-1 that has what its profile wants.
 type world struct {
 	caller    *user.DefaultInfo
 	namespace *corev1.Namespace
@@ -63,7 +63,7 @@ func newWorld() *world {
 	}
 }
 
-// lax takes from the pod what its profile asks.
+// lax takes from the pod what its profile wants.
 func (w *world) lax() { w.pod.Spec.SecurityContext = nil }
 
 // debugged adds an ephemeral container.
@@ -182,12 +182,12 @@ func TestVerdicts(t *testing.T) {
 		covers []string // of an allowed pod
 		reason string   // of one that is held
 	}{
-		"has what its profile asks": {func(*world) {}, all, ""},
+		"has what its profile wants": {func(*world) {}, all, ""},
 		"by a token of the node": {func(w *world) {
 			w.caller = &user.DefaultInfo{Name: "system:serviceaccount:node:guard", Extra: map[string][]string{serviceaccount.NodeNameKey: {"node-1"}}}
 		}, all, ""},
 		"all containers":      {func(w *world) { w.spec.Container = "" }, all, ""},
-		"lacks what it asks":  {(*world).lax, nil, "spec.initContainers[0].securityContext.runAsNonRoot: has nothing, and ServiceAccountProfile shop/cart wants true"},
+		"lacks what it wants": {(*world).lax, nil, "spec.initContainers[0].securityContext.runAsNonRoot: has nothing, and ServiceAccountProfile shop/cart wants true"},
 		"another container":   {func(w *world) { w.spec.Container = "other" }, nil, `the pod has no container "other"`},
 		"without a profile":   {func(w *world) { w.lax(); w.profile = nil }, all, ""},
 		"a namespace without": {func(w *world) { w.lax(); w.namespace.Labels = nil }, all, ""},

@@ -57,7 +57,7 @@ func (r *REST) decide(ctx context.Context, pod *corev1.Pod, spec identityv1alpha
 	return identityv1alpha1.NodeReviewStatus{Allowed: true, Containers: covered}, nil
 }
 
-// lacking is what a pod lacks that the profile of its account asks, with mode Enforce: of BlockNew pods that run are left, and Secrets are mounted
+// lacking is what a pod lacks that the profile of its account wants, with mode Enforce: of BlockNew pods that run are left, and Secrets are mounted
 // before a runtime creates anything.
 func (r *REST) lacking(ctx context.Context, pod *corev1.Pod, ephemeral []string) (*decision.Denial, error) {
 	labels, err := r.Sources.Labels(ctx, pod.Namespace)
