@@ -16,6 +16,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/credentialsbinding"
 	"github.com/credence-id/credence/internal/apiserver/registry/credentialsdata"
 	keyringregistry "github.com/credence-id/credence/internal/apiserver/registry/keyring"
+	"github.com/credence-id/credence/internal/apiserver/registry/nodereview"
 	"github.com/credence-id/credence/internal/apiserver/registry/quota"
 	"github.com/credence-id/credence/internal/apiserver/registry/quotareview"
 	"github.com/credence-id/credence/internal/apiserver/registry/tokenrequest"
@@ -52,7 +53,7 @@ type Config struct {
 	Tokens   tokenrequest.Tokens
 	// Core reads service accounts, the pods of callers, and Secrets to which bindings refer, live.
 	Core Core
-	// Objects reads the context objects of ContextKinds.
+	// Objects reads the context objects of ContextKinds, and what decides about the pods of a node.
 	Objects dynamic.Interface
 	// Usernames has the names of service accounts outside of the cluster.
 	Usernames tokenrequest.Usernames
@@ -213,6 +214,7 @@ func New(config Config) (*Server, error) {
 			"keyrings/rotation":       &keyringregistry.RotationREST{Commands: commands},
 			"keyrings/revocation":     &keyringregistry.RevocationREST{Commands: commands},
 			"keyrings/initialization": &keyringregistry.InitializationREST{Commands: commands, Resumed: config.Resumed},
+			"nodereviews":             nodereview.NewREST(nodereview.Live(config.Objects, config.Generic.Authorization.Authorizer)),
 			"workloadclusters":        workloadClusters,
 		}},
 	} {

@@ -48,15 +48,23 @@ func (s Sources) Decide(ctx context.Context, pod *corev1.Pod) (Finding, error) {
 	if denial != nil {
 		return refused(denial), nil
 	}
-	p.Specs, p.Uses = map[string]gmsa.Spec{}, map[string]authority.Answer{}
-	for _, name := range names {
-		if p.Specs[name], err = s.Spec(ctx, name); err != nil {
-			return Finding{}, err
-		}
-		question := authority.Use(authority.ServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName, ""), authority.GMSACredentialSpecs, pod.Namespace, name)
-		if p.Uses[name], err = s.Right(ctx, question); err != nil {
-			return Finding{}, err
-		}
+	if p.Specs, p.Uses, err = s.CredentialSpecs(ctx, pod, names); err != nil {
+		return Finding{}, err
 	}
 	return Decide(p)
+}
+
+// CredentialSpecs finds out what is known of the GMSACredentialSpecs that a pod names, and whether its account may use them.
+func (s Sources) CredentialSpecs(ctx context.Context, pod *corev1.Pod, names []string) (specs map[string]gmsa.Spec, uses map[string]authority.Answer, err error) {
+	specs, uses = map[string]gmsa.Spec{}, map[string]authority.Answer{}
+	for _, name := range names {
+		if specs[name], err = s.Spec(ctx, name); err != nil {
+			return nil, nil, err
+		}
+		question := authority.Use(authority.ServiceAccount(pod.Namespace, pod.Spec.ServiceAccountName, ""), authority.GMSACredentialSpecs, pod.Namespace, name)
+		if uses[name], err = s.Right(ctx, question); err != nil {
+			return nil, nil, err
+		}
+	}
+	return specs, uses, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -118,17 +119,24 @@ func (p plane) containerOf(t *testing.T, pod string) (id, digest string) {
 	return id, digest
 }
 
+func (p plane) guardSocket() string { return filepath.Join(p.Dir, "devcluster", "node", "guard.sock") }
+
+// crictl is an admin on the guard's socket.
+func (p plane) crictl(t *testing.T) cri.RuntimeServiceClient {
+	t.Helper()
+	connection, err := grpc.NewClient("unix://"+p.guardSocket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return cri.NewRuntimeServiceClient(connection)
+}
+
 // byHand does what an admin does with crictl on the guard's socket: what reads is answered, and what is created in the sandbox of a pod, or beside it, is
 // decided on. ctr calls containerd past CRI, and has nothing.
 func (p plane) byHand(t *testing.T, pod string) {
 	t.Helper()
-	socket := filepath.Join(p.Dir, "devcluster", "node", "guard.sock")
-	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer connection.Close()
-	crictl, ctx := cri.NewRuntimeServiceClient(connection), t.Context()
+	crictl, ctx := p.crictl(t), t.Context()
 	if version, err := crictl.Version(ctx, &cri.VersionRequest{}); err != nil || version.GetRuntimeName() != "containerd" || !strings.HasSuffix(version.GetRuntimeVersion(), "+credence-guard") {
 		t.Errorf("version: %v, %v", version, err)
 	}
@@ -162,13 +170,13 @@ func (p plane) byHand(t *testing.T, pod string) {
 		t.Errorf("runp: %v, want it refused", err)
 	}
 
-	if out, err := exec.Command("ctr", "--address", socket, "--namespace", "k8s.io", "containers", "list").CombinedOutput(); err == nil || !strings.Contains(string(out), "credence-node guard does not know /containerd.services.containers.v1.Containers/List") {
+	if out, err := exec.Command("ctr", "--address", p.guardSocket(), "--namespace", "k8s.io", "containers", "list").CombinedOutput(); err == nil || !strings.Contains(string(out), "credence-node guard does not know /containerd.services.containers.v1.Containers/List") {
 		t.Errorf("ctr: %v: %s", err, out)
 	}
 }
 
 // Pods of the kubelet's own files run as the template has it, or not at all, unless they are allowed by name and image. Pods of the API run as they
-// ask to. A guard that is killed loses no container.
+// ask to, with a verdict of the API. A guard that is killed loses no container.
 func TestGuardOfANode(t *testing.T) {
 	needNode(t)
 	first(t, ofPlane+ofNode)
@@ -267,4 +275,69 @@ func TestGuardOfANode(t *testing.T) {
 		}
 	}
 	p.must(t, "", "kubectl", "-n", "default", "exec", "weak-127.0.0.1", "--", "/busybox", "touch", "/cache/written")
+	t.Run("reviews", func(t *testing.T) { reviewsOfANode(t, p) })
+}
+
+// gatedPod is askingPod of an account, which is not scheduled before its gate is taken off.
+func (p plane) gatedPod(t *testing.T, name, account string) (start func()) {
+	t.Helper()
+	pod := askingPod(name)
+	pod.Spec.ServiceAccountName, pod.Spec.SchedulingGates = account, []corev1.PodSchedulingGate{{Name: "example.com/later"}}
+	p.createPod(t, "default", pod)
+	return func() {
+		t.Helper()
+		p.must(t, "", "kubectl", "-n", "default", "patch", "pod", name, "--type=json", "--patch", `[{"op":"remove","path":"/spec/schedulingGates"}]`)
+	}
+}
+
+// A pod that was admitted while its profile was not applied is held, and one that has what the profile wants runs. Its container restarts while the API
+// is away; a pod without a verdict waits for it.
+func reviewsOfANode(t *testing.T, p plane) {
+	p.must(t, "", "kubectl", "-n", "default", "create", "serviceaccount", "reviewed")
+	p.must(t, profileOf("reviewed", `{"securityContext":{"mode":"Enforce","container":{"readOnlyRootFilesystem":true}}}`), "kubectl", "-n", "default", "apply", "-f", "-")
+	past, waits := p.gatedPod(t, "past-policies", "reviewed"), p.gatedPod(t, "waits", "default")
+	p.must(t, "", "kubectl", "label", "namespace", "default", "identity.credence.dev/profiles=enabled")
+	past()
+	asked := askingPod("as-asked")
+	asked.Spec.ServiceAccountName = "reviewed"
+	eventually(t, func() error { // a moment after the first label kube-apiserver has found the kind of the policy's parameters
+		_, err := p.client(t).CoreV1().Pods("default").Create(t.Context(), asked, metav1.CreateOptions{})
+		return err
+	})
+	if has := strings.Join(p.confined(t, "as-asked"), "\n"); !strings.Contains(has, "Uid: 0 0 0 0") || strings.Contains(has, "written") {
+		t.Errorf("a pod that has what its profile wants, and all else that it can have, has\n%s", has)
+	}
+	p.describedBy(t, "past-policies", "CreateContainerError",
+		`pod default/past-policies: credence-node guard holds container "main": spec.containers[0].securityContext.readOnlyRootFilesystem: has nothing, and ServiceAccountProfile default/reviewed wants true`)
+
+	// The API server of Credence stops to answer.
+	id, _ := p.containerOf(t, "as-asked")
+	pid := p.part(t, "apiserver").PID
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	resume := sync.OnceValue(func() error { return syscall.Kill(pid, syscall.SIGCONT) })
+	defer func() { _ = resume() }()
+	_, hex, _ := strings.Cut(id, "containerd://")
+	if _, err := p.crictl(t).StopContainer(t.Context(), &cri.StopContainerRequest{ContainerId: hex}); err != nil {
+		t.Fatal(err)
+	}
+	waits()
+	eventually(t, func() error {
+		got, err := p.client(t).CoreV1().Pods("default").Get(t.Context(), "as-asked", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range got.Status.ContainerStatuses {
+			if c.State.Running != nil && c.ContainerID != id {
+				return nil
+			}
+		}
+		return fmt.Errorf("the container does not run again: %+v", got.Status.ContainerStatuses)
+	})
+	p.describedBy(t, "waits", "CreateContainerError", `credence-node guard creates container "main" only when the API has reviewed the pod, and it has not: `)
+	if err := resume(); err != nil {
+		t.Fatal(err)
+	}
+	p.confined(t, "waits")
 }

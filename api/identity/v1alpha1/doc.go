@@ -1,5 +1,5 @@
 // Package v1alpha1 is version v1alpha1 of the API group identity.credence.dev: KeyRing with the requests to rotate and to
-// revoke its keys, ContextKind, ContextDelivery, ContextReview and WorkloadCluster. It holds types, names and nothing that acts, and never a private key.
+// revoke its keys, ContextKind, ContextDelivery, ContextReview, NodeReview and WorkloadCluster. It holds types, names and nothing that acts, and never a private key.
 //
 // +k8s:deepcopy-gen=package
 // +k8s:openapi-gen=true

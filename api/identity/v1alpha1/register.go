@@ -17,6 +17,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(SchemeGroupVersion, &KeyRing{}, &KeyRingList{}, &KeyRotation{}, &KeyRevocation{}, &KeyInitialization{})
 	scheme.AddKnownTypes(SchemeGroupVersion, &WorkloadCluster{}, &WorkloadClusterList{})
 	scheme.AddKnownTypes(SchemeGroupVersion, &ContextKind{}, &ContextKindList{}, &ContextDelivery{}, &ContextDeliveryList{}, &ContextReview{}, &QuotaReview{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &NodeReview{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -166,6 +166,21 @@ func (in NamespacedReference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeReview) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.NodeReview"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeReviewSpec) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.NodeReviewSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NodeReviewStatus) OpenAPIModelName() string {
+	return "dev.credence.identity.v1alpha1.NodeReviewStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlannedChange) OpenAPIModelName() string {
 	return "dev.credence.identity.v1alpha1.PlannedChange"
 }

@@ -68,7 +68,7 @@ func addFlags(root *cobra.Command, config *controlplane.Config) {
 	flags.StringVar(&config.CSIDriver, "csi-driver", "", "program that the node runs to serve volumes, as PROGRAM csi --node-name NAME --kubelet-dir DIR --kubeconfig FILE, and --registries of --image-registries; FILE has no credentials")
 	flags.StringVar(&config.ImageCredentials, "image-credentials", "", "program that the node's kubelet runs for credentials of images; PROGRAM kubelet-config --registries FILE --kubeconfig FILE --audience AUDIENCE prints its CredentialProviderConfig")
 	flags.StringVar(&config.ImageRegistries, "image-registries", "", "file of the registries that --image-credentials is for")
-	flags.StringVar(&config.Guard, "guard", "", "program that the node's kubelet reaches containerd through, as PROGRAM guard --listen SOCKET --runtime SOCKET --node-name NAME --kubelet-dir DIR --template TEMPLATE --allow FILE")
+	flags.StringVar(&config.Guard, "guard", "", "program that the node's kubelet reaches containerd through, as PROGRAM guard --listen SOCKET --runtime SOCKET --node-name NAME --kubelet-dir DIR --template TEMPLATE --kubeconfig FILE --allow FILE")
 	flags.StringVar(&config.GuardTemplate, "guard-template", "restricted", "--template of --guard")
 	flags.StringVar(&config.GuardAllow, "guard-allow", "", "--allow of --guard")
 	flags.StringVar(&config.AuthenticationConfigFile, "authentication-config", "",

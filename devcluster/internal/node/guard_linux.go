@@ -26,7 +26,7 @@ func (n *node) keepGuard(ctx, starting context.Context, fail context.CancelCause
 	if n.Guard == "" {
 		return func() {}, nil
 	}
-	arguments := []string{"guard", "--listen", n.runtimeSocket(), "--runtime", n.runtime.Socket(), "--node-name", Name, "--kubelet-dir", n.kubelet.Root(), "--template", n.GuardTemplate}
+	arguments := []string{"guard", "--listen", n.runtimeSocket(), "--runtime", n.runtime.Socket(), "--node-name", Name, "--kubelet-dir", n.kubelet.Root(), "--template", n.GuardTemplate, "--kubeconfig", n.kubelet.Kubeconfig}
 	if n.GuardAllow != "" {
 		arguments = append(arguments, "--allow", n.GuardAllow)
 	}

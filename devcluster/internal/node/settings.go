@@ -30,7 +30,7 @@ type Settings struct {
 	// empty. Its command kubelet-config, with the flags --registries, --kubeconfig and --audience, prints the configuration for that.
 	ImageCredentials, ImageRegistries string
 	// Guard is the file of a program that the kubelet reaches containerd through, or empty. Its arguments are guard, and the flags --listen,
-	// --runtime, --node-name, --kubelet-dir, --template with GuardTemplate and, if it isn't empty, --allow with GuardAllow.
+	// --runtime, --node-name, --kubelet-dir, --template with GuardTemplate, --kubeconfig of the kubelet's user and, if it isn't empty, --allow with GuardAllow.
 	Guard, GuardTemplate, GuardAllow string
 	// Audience is one of tokens that kube-apiserver accepts.
 	Audience string

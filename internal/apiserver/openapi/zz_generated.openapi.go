@@ -74,6 +74,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		identityv1alpha1.KeyRotationStatus{}.OpenAPIModelName():         schema_credence_api_identity_v1alpha1_KeyRotationStatus(ref),
 		identityv1alpha1.KeyStatus{}.OpenAPIModelName():                 schema_credence_api_identity_v1alpha1_KeyStatus(ref),
 		identityv1alpha1.NamespacedReference{}.OpenAPIModelName():       schema_credence_api_identity_v1alpha1_NamespacedReference(ref),
+		identityv1alpha1.NodeReview{}.OpenAPIModelName():                schema_credence_api_identity_v1alpha1_NodeReview(ref),
+		identityv1alpha1.NodeReviewSpec{}.OpenAPIModelName():            schema_credence_api_identity_v1alpha1_NodeReviewSpec(ref),
+		identityv1alpha1.NodeReviewStatus{}.OpenAPIModelName():          schema_credence_api_identity_v1alpha1_NodeReviewStatus(ref),
 		identityv1alpha1.PlannedChange{}.OpenAPIModelName():             schema_credence_api_identity_v1alpha1_PlannedChange(ref),
 		identityv1alpha1.PublishedDocuments{}.OpenAPIModelName():        schema_credence_api_identity_v1alpha1_PublishedDocuments(ref),
 		identityv1alpha1.QuotaReview{}.OpenAPIModelName():               schema_credence_api_identity_v1alpha1_QuotaReview(ref),
@@ -3002,6 +3005,150 @@ func schema_credence_api_identity_v1alpha1_NamespacedReference(ref common.Refere
 					},
 				},
 				Required: []string{"namespace", "name"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_NodeReview(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeReview is whether a node may create containers of a pod that the API has: whether the pod has what the profile of its service account wants (mode Enforce), and credential specs that are those of their objects, which its account may use. It is created and not stored. The server answers about pods of the caller's own node alone.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "metadata is the standard object metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "spec is the pod.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.NodeReviewSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is the verdict; the server fills it in.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(identityv1alpha1.NodeReviewStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"spec"},
+			},
+		},
+		Dependencies: []string{
+			identityv1alpha1.NodeReviewSpec{}.OpenAPIModelName(), identityv1alpha1.NodeReviewStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_NodeReviewSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeReviewSpec names a pod of the caller's node, and a container of it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "namespace is that of the pod.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "name is that of the pod.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "uid is that of the pod: one that was deleted and created again has another one.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"container": {
+						SchemaProps: spec.SchemaProps{
+							Description: "container is the name of the container that is to be created. Empty: all that are not ephemeral.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"credentialSpec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "credentialSpec is the contents of the credential spec that the container runtime is to give the container (Windows); empty: none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"namespace", "name", "uid"},
+			},
+		},
+	}
+}
+
+func schema_credence_api_identity_v1alpha1_NodeReviewStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NodeReviewStatus is the verdict on a pod.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"allowed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "allowed is true if the containers may be created.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reason is why they may not: the field, its value, and who can change that.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"containers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "containers are the names of the containers that the verdict is about: an ephemeral one by itself, else all others of the pod.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
 			},
 		},
 	}

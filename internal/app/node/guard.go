@@ -21,6 +21,7 @@ import (
 // Guard is what the guard of a node needs.
 type Guard struct {
 	Listen, Runtime string // unix sockets
+	Kubeconfig      string // of which pods of the API are reviewed; empty: they are not
 	guard.Config
 }
 
@@ -29,17 +30,24 @@ func NewGuardCommand() *cobra.Command {
 	config := Guard{}
 	command := &cobra.Command{
 		Use:   "guard",
-		Short: "Tighten the pods of a node that do not come from the API",
+		Short: "Tighten the pods of a node that do not come from the API, and hold those that were admitted past their profile",
 		Long: `Serve the Container Runtime Interface (v1) to the kubelet of this node, and pass its calls on to the container runtime.
 
 Pods of the kubelet's own files and of http bypass the API, and with it admission. Their containers are tightened to a template
 wherever they are weaker, and refused where they have something of the host, unless the pod is allowed by name and by the
 digests of its images. All other calls pass unchanged.
 
+With --kubeconfig a container of a pod from the API is created once the API has reviewed the pod: one whose profile has the mode
+Enforce, and that lacks what it wants, was admitted while policies were off, and is held. Verdicts are kept beside the socket,
+so that containers restart while the API is away.
+
 The guard is a service of the host: a pod could not start before the guard. The kubelet's containerRuntimeEndpoint and
 imageServiceEndpoint are the socket of --listen.`,
 		Example: `  # static pods as Pod Security has them in "restricted", those of a file excepted
-  credence-node guard --node-name "$(hostname)" --allow /etc/credence/static-pods.yaml`,
+  credence-node guard --node-name "$(hostname)" --allow /etc/credence/static-pods.yaml
+
+  # and have pods from the API reviewed, as the kubelet's user
+  credence-node guard --node-name "$(hostname)" --kubeconfig /etc/kubernetes/kubelet.conf`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
@@ -53,6 +61,8 @@ imageServiceEndpoint are the socket of --listen.`,
 	flags.StringVar(&config.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory")
 	flags.StringVar(&config.Template, "template", guard.Restricted, "the least that containers have: "+guard.Restricted+", "+guard.Baseline+", or the `FILE` of a SecurityContextTemplate")
 	flags.StringVar(&config.Allowed, "allow", "", "`FILE` of the pods that keep what they ask for, with the digests of their images (default: none)")
+	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of a user of this node, such as the kubelet's: pods from the API are reviewed (default: they are not)")
+	flags.StringSliceVar(&config.Unreviewed, "unreviewed-namespaces", []string{"kube-system", "credence-system"}, "with --kubeconfig: namespaces whose pods are not reviewed: those that the API and Credence itself need to start")
 	return command
 }
 
@@ -64,8 +74,8 @@ func (c Guard) check() error {
 	case filepath.Clean(c.Listen) == filepath.Clean(c.Runtime):
 		return fmt.Errorf("--listen and --runtime are both %s: give the guard a socket of its own", c.Listen)
 	}
-	for flag, path := range map[string]string{"listen": c.Listen, "runtime": c.Runtime, "kubelet-dir": c.KubeletDir} {
-		if !filepath.IsAbs(path) {
+	for flag, path := range map[string]string{"listen": c.Listen, "runtime": c.Runtime, "kubelet-dir": c.KubeletDir, "kubeconfig": c.Kubeconfig} {
+		if !filepath.IsAbs(path) && (flag != "kubeconfig" || path != "") {
 			return fmt.Errorf("--%s %q is not an absolute path", flag, path)
 		}
 	}
@@ -125,6 +135,9 @@ func RunGuard(ctx context.Context, config Guard) error {
 	case err != nil:
 		return fmt.Errorf("--listen: %w", err)
 	}
+	if config.Kubeconfig != "" {
+		config.Reviews, config.Verdicts = &reviews{kubeconfig: config.Kubeconfig}, filepath.Join(filepath.Dir(config.Listen), "verdicts.json")
+	}
 	proxy, err := guard.New(config.Config, config.Runtime)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -132,7 +145,7 @@ func RunGuard(ctx context.Context, config Guard) error {
 	if err := config.Check(); err != nil {
 		config.Log.ErrorContext(ctx, "nothing is created of pods that do not come from the API until this is mended", "error", err)
 	}
-	config.Log.InfoContext(ctx, "guard started", "node", config.Node, "socket", config.Listen, "runtime", config.Runtime, "template", config.Template, "allow", config.Allowed)
+	config.Log.InfoContext(ctx, "guard started", "node", config.Node, "socket", config.Listen, "runtime", config.Runtime, "template", config.Template, "allow", config.Allowed, "kubeconfig", config.Kubeconfig)
 	if err := proxy.Serve(ctx, listener); err != nil {
 		return err
 	}

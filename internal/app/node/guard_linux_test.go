@@ -39,6 +39,7 @@ func TestFlagsOfTheGuard(t *testing.T) {
 		`--kubelet-dir "kubelet" is not an absolute path`:    func(g *node.Guard) { g.KubeletDir = "kubelet" },
 		`--listen "guard.sock" is not an absolute path`:      func(g *node.Guard) { g.Listen = "guard.sock" },
 		`--runtime "unix:///r.sock" is not an absolute path`: func(g *node.Guard) { g.Runtime = "unix:///r.sock" },
+		`--kubeconfig "k.conf" is not an absolute path`:      func(g *node.Guard) { g.Kubeconfig = "k.conf" },
 		"give the guard a socket of its own":                 func(g *node.Guard) { g.Runtime = filepath.Dir(g.Listen) + "/./guard.sock" },
 	} {
 		config := guardConfig(t)

@@ -24,7 +24,11 @@ type Config struct {
 	// Template is the name of a template, or a file; Allowed is a file, or empty. Both are read for each container, so that changes hold at
 	// once, and what can't be read keeps the pods of the node's own files alone from starting.
 	Template, Allowed string
-	Log               *slog.Logger
+	// Reviews has pods of the API reviewed, if it is set, except those of the namespaces Unreviewed. Verdicts is the file where verdicts are kept.
+	Reviews    Reviewer
+	Unreviewed []string
+	Verdicts   string
+	Log        *slog.Logger
 }
 
 // Check returns what is wrong with the two files.
@@ -114,9 +118,10 @@ func (g *Guard) createContainer(ctx context.Context, request *runtime.CreateCont
 		return false, status.Errorf(status.Code(err), "look up the sandbox of pod %s: %s", p.full, status.Convert(err).Message())
 	}
 	sandbox := live.GetStatus()
-	if p.fromAPI = p.fromAPI && sandbox.GetAnnotations()[sourceAnnotation] == sourceAPI; p.fromAPI {
-		return false, nil
+	if has := g.podOf(&runtime.PodSandboxConfig{Metadata: sandbox.GetMetadata(), Annotations: sandbox.GetAnnotations()}); p.fromAPI && has.fromAPI {
+		return false, g.review(ctx, has, config.GetMetadata().GetName(), config.GetWindows().GetSecurityContext().GetCredentialSpec())
 	}
+	p.fromAPI = false
 	template, allowed, err := g.rules()
 	if err != nil {
 		return false, g.unready(ctx, p, err)
@@ -201,7 +206,7 @@ func (g *Guard) startContainer(ctx context.Context, request *runtime.StartContai
 func (g *Guard) restorePod(ctx context.Context, request *runtime.RestorePodRequest) (changed bool, err error) {
 	p := g.podOf(request.GetConfig())
 	if p.fromAPI {
-		return false, nil
+		return false, g.review(ctx, p, "", "")
 	}
 	return false, g.refused(ctx, p, "", Template{Name: g.Template}, []string{"a checkpoint"})
 }

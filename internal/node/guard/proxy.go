@@ -40,8 +40,9 @@ type Guard struct {
 	containers runtime.RuntimeServiceClient
 	decisions  map[string]decision
 	// answers are decisions about what the runtime answers.
-	answers map[string]decision
-	calls   calls
+	answers  map[string]decision
+	verdicts *verdicts
+	calls    calls
 	// ending is closed once streams that never end are to.
 	ending chan struct{}
 }
@@ -59,6 +60,11 @@ func New(config Config, socket string) (*Guard, error) {
 	g := &Guard{
 		Config: config, runtime: connection, images: runtime.NewImageServiceClient(connection), containers: runtime.NewRuntimeServiceClient(connection),
 		calls: newCalls(), ending: make(chan struct{}),
+	}
+	if config.Reviews != nil {
+		if g.verdicts, err = readVerdicts(config.Verdicts); err != nil {
+			config.Log.Warn("the verdicts of the last guard can't be read: the API must give them again", "error", err)
+		}
 	}
 	g.decisions = map[string]decision{
 		runtime.RuntimeService_RunPodSandbox_FullMethodName:   decided(g.runPodSandbox),

@@ -62,6 +62,8 @@ type fakeRuntime struct {
 	// live changes what the runtime has of a sandbox, which is otherwise as its kubelet has made it.
 	live      func(*runtime.PodSandboxStatus)
 	liveError error
+	// pods are the uids of those that have a sandbox.
+	pods []string
 	// annotations are those of its containers.
 	annotations map[string]string
 	// pulling is called while an image is pulled.
@@ -131,6 +133,12 @@ func (f *fakeRuntime) handle(_ any, stream grpc.ServerStream) error {
 			return err
 		}
 		return send(stream, &runtime.ListContainersResponse{Containers: []*runtime.Container{{Id: request.GetFilter().GetId(), PodSandboxId: request.GetFilter().GetId()}}})
+	case method == runtime.RuntimeService_ListPodSandbox_FullMethodName && !echo:
+		answer := &runtime.ListPodSandboxResponse{}
+		for _, uid := range f.pods {
+			answer.Items = append(answer.Items, &runtime.PodSandbox{Metadata: &runtime.PodSandboxMetadata{Uid: uid}})
+		}
+		return send(stream, answer)
 	case method == runtime.RuntimeService_Version_FullMethodName && !echo:
 		return send(stream, &runtime.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: f.version, RuntimeApiVersion: "v1"})
 	case !echo:
@@ -170,6 +178,7 @@ func send(stream grpc.ServerStream, message proto.Message) error {
 var lookups = []string{
 	runtime.ImageService_ImageStatus_FullMethodName, runtime.RuntimeService_PodSandboxStatus_FullMethodName,
 	runtime.RuntimeService_ContainerStatus_FullMethodName, runtime.RuntimeService_ListContainers_FullMethodName,
+	runtime.RuntimeService_ListPodSandbox_FullMethodName,
 }
 
 // world is a guard between a kubelet and a runtime.
