@@ -37,8 +37,8 @@ const (
 	withdrawTimeout = 15 * time.Second
 )
 
-// Run keeps certificates and registers the API until ctx is done, and at the end withdraws the API if its namespace is being deleted. An error is a configuration
-// that cannot work, or the loss of leadership.
+// Run keeps certificates and registers the API until ctx is done, and at the end withdraws the API if its namespace is being deleted. An error
+// is a configuration that cannot work, or the loss of leadership.
 func Run(ctx context.Context, config Config) error {
 	c, wanted, err := config.check()
 	if err != nil {
