@@ -32,7 +32,7 @@ type Manifest struct {
 var parts = map[byte]string{'2': "identities", '3': "identities", '4': "identities", '5': "workloads", '7': "workloads", '6': "gMSA"}
 
 // optional are the numbers of files that an installation may lack: they belong to several parts, or may be replaced.
-var optional = []string{"20-roles-for-people.yaml", "51-webhook.yaml", "57-identities-of-this-cluster.yaml", "61-gmsa-webhooks.yaml"}
+var optional = []string{"20-roles-for-people.yaml", "51-webhook.yaml", "54-quotas.yaml", "57-identities-of-this-cluster.yaml", "61-gmsa-webhooks.yaml"}
 
 // partOf returns the part that a file belongs to alone; empty for those of several, and for options.
 func partOf(file string) string {

@@ -34,6 +34,9 @@ func TestQuotasOfShoots(t *testing.T) {
 	if err := wantAnswer(bind("machines"), 422, "kubectl label namespace "+ours+" identity.credence.dev/quotas=enabled"); err != nil {
 		t.Fatal(err)
 	}
+	if _, stderr, code := shared.command(t, "", "kubectl", "label", "namespace", ours, "identity.credence.dev/quotas=yes"); code == 0 || !strings.Contains(stderr, "with the value enabled alone") {
+		t.Errorf("another value of the label: %d %s", code, stderr)
+	}
 	shared.must(t, "", "kubectl", "label", "namespace", ours, "identity.credence.dev/quotas=enabled")
 	for _, name := range []string{"machines", "trial", "many"} {
 		eventually(t, func() error { return wantAnswer(bind(name), 201, "") })

@@ -114,7 +114,7 @@ func reserve(entries map[string]entry, key string, r reservation, limits context
 			continue
 		}
 		limit, amount := limits[name], r.Amounts[name]
-		others := resource.Quantity{Format: limit.Format}
+		var others resource.Quantity
 		unknown, fault := 0, ""
 		for other, each := range entries {
 			if other == key {
@@ -136,7 +136,9 @@ func reserve(entries map[string]entry, key string, r reservation, limits context
 		total := others.DeepCopy()
 		total.Add(amount)
 		if total.Cmp(limit) > 0 {
-			amount.Format = limit.Format
+			for _, shown := range []*resource.Quantity{&amount, &others, &total} {
+				shown.Format = limit.Format
+			}
 			refusals = append(refusals, fmt.Sprintf("%s: the object needs %s, others use %s, together %s of %s", name, amount.String(), others.String(), total.String(), limit.String()))
 		}
 	}
