@@ -183,6 +183,69 @@ func TestDeliveredSecretsAreTheAgents(t *testing.T) {
 	allowed(t, "deletion by the agent without the label", his.Delete(t.Context(), "cloudprovider", metav1.DeleteOptions{}))
 }
 
+// crowdSize is how many extensions of a Shoot are added, each of which has a Secret: with the two that it has, all that one object may have.
+const crowdSize = 30
+
+// crowd are extensions of the Shoot foo, beside its first one.
+type crowd struct {
+	garden, seed plane
+	ours, there  string
+}
+
+// patch changes the Shoot.
+func (c crowd) patch(t *testing.T, contentType, patch string) {
+	t.Helper()
+	if got := do(t, c.garden.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+c.ours+"/shoots/foo", contentType, patch); got.Code != 200 {
+		t.Fatalf("patch: %d %s", got.Code, got.Body)
+	}
+}
+
+// add has each of them refer to an identity.
+func (c crowd) add(t *testing.T, identity string) {
+	t.Helper()
+	var list []string
+	for i := range crowdSize {
+		list = append(list, fmt.Sprintf(`{"op":"add","path":"/spec/extensions/-","value":{"type":"crowd-%d","workloadIdentity":{"name":%q}}}`, i, identity))
+	}
+	c.patch(t, "application/json-patch+json", "["+strings.Join(list, ",")+"]")
+}
+
+// refer has some of them refer to another identity, one after the other.
+func (c crowd) refer(t *testing.T, from, to int, identity string) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		c.patch(t, "application/json-patch+json", fmt.Sprintf(`[{"op":"replace","path":"/spec/extensions/%d/workloadIdentity/name","value":%q}]`, i+1, identity))
+	}
+}
+
+// want waits until each of them has a Secret with a token of an identity; without an identity, until these Secrets are gone.
+func (c crowd) want(t *testing.T, identity string) {
+	t.Helper()
+	eventually(t, func() error {
+		list, err := c.seed.client(t).CoreV1().Secrets(c.there).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		have := 0
+		for _, secret := range list.Items {
+			if !strings.HasPrefix(secret.Name, "workloadidentity-extension-crowd-") {
+				continue
+			}
+			if have++; len(secret.Data["token"]) == 0 {
+				return fmt.Errorf("Secret %s has no token", secret.Name)
+			}
+			_, carried := claims(t, string(secret.Data["token"]))
+			if sub := carried["sub"].(string); !strings.Contains(sub, ":"+c.ours+":"+identity+":") {
+				return fmt.Errorf("Secret %s has a token of %s, want %s", secret.Name, sub, identity)
+			}
+		}
+		if want := map[bool]int{true: crowdSize}[identity != ""]; have != want {
+			return fmt.Errorf("%d Secrets, want %d", have, want)
+		}
+		return nil
+	})
+}
+
 // The agent of a cluster that has joined makes the Secrets of the Shoots on it, as in the document's sample, follows them, and removes its own. It runs
 // alone, as it deletes the namespace of all clusters.
 func TestDeliverForContextObjects(t *testing.T) {
@@ -341,9 +404,17 @@ func TestDeliverForContextObjects(t *testing.T) {
 	garden.credence(t, 0, []string{"Shoot " + ours + "/foo: new tokens were requested\n", "not seen", "the object is on " + cluster, "stays on the object"}, "renew", object, "-n", ours)
 	_, third = seed.awaitToken(t, there, "cloudprovider", func(c carried) bool { return c.ID != third.ID })
 
-	t.Log("another identity, with the agent killed")
+	t.Log("another identity, and many other references, with the agent killed")
+	all := crowd{garden, seed, ours, there}
+	all.add(t, "banana-testing")
+	all.want(t, "banana-testing")
+	all.refer(t, 0, crowdSize/2, "cherry")
 	seed.kill(t, "agent")
+	all.refer(t, crowdSize/2, crowdSize, "cherry")
 	bind("cherry")
+	all.want(t, "cherry")
+	shoot(`{"spec":{"extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}}]}}`)
+	all.want(t, "")
 	moved, fourth := seed.awaitToken(t, there, "cloudprovider", of("cherry"))
 	if moved.Annotations[v1alpha1.AnnotationName] != "cherry" || !strings.Contains(string(moved.Data["config"]), "role/cherry") || !strings.Contains(string(moved.Data["credentialsFile"]), "role/cherry") || fourth.ID == third.ID {
 		t.Errorf("%v %s", moved.Annotations, moved.Data["config"])
