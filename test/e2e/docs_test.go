@@ -19,7 +19,7 @@ const repository = documents.Repository
 func TestDocuments(t *testing.T) {
 	p := shared
 	if !strings.HasPrefix(flag.Lookup("test.run").Value.String(), t.Name()) && os.Getenv("CREDENCE_E2E_DIR") == "" {
-		first(t, ofPlane+ofCluster, 3)
+		first(t, ofPlane+ofCluster, 8)
 		p = newPlane(t)
 	}
 	if commands := documents.Run(t, "```console", p.reader); commands < 10 {

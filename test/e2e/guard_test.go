@@ -171,7 +171,7 @@ func (p plane) byHand(t *testing.T, pod string) {
 // ask to. A guard that is killed loses no container.
 func TestGuardOfANode(t *testing.T) {
 	needNode(t)
-	first(t, ofPlane+ofNode, 4)
+	first(t, ofPlane+ofNode, 3)
 	allowed := filepath.Join(t.TempDir(), "allow.yaml")
 	allow := func(content string) {
 		t.Helper()

@@ -24,7 +24,7 @@ var (
 const (
 	ofPlane   = 18
 	ofCluster = 8
-	ofNode    = 24 // beside those of its plane
+	ofNode    = 22 // beside those of its plane: 40 with it
 
 	// urgent is in place of minutes where others wait for a test that is in line.
 	urgent = 60
