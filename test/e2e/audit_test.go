@@ -76,9 +76,9 @@ func auditLog(t *testing.T, file string) []string {
 }
 
 // audited waits for the events of a request for a token in both audit logs, which have nothing of its bodies, and returns that of our API server.
-func audited(t *testing.T, id string) (ours auditv1.Event) {
+func (p plane) audited(t *testing.T, id string) (ours auditv1.Event) {
 	t.Helper()
-	for _, log := range []string{filepath.Join(shared.Dir, "devcluster", "audit.log"), filepath.Join(shared.Dir, "apiserver-audit.log")} {
+	for _, log := range []string{filepath.Join(p.Dir, "devcluster", "audit.log"), filepath.Join(p.Dir, "apiserver-audit.log")} {
 		eventually(t, func() error {
 			found := events(t, log, id)
 			if len(found) == 0 {
@@ -116,7 +116,7 @@ func TestAudit(t *testing.T) {
 		t.Fatalf("answer without Audit-ID: %v", got.Header)
 	}
 	annotations := map[string]string{}
-	for key, value := range audited(t, id).Annotations {
+	for key, value := range shared.audited(t, id).Annotations {
 		if rest, ok := strings.CutPrefix(key, "token.authentication.gardener.cloud/"); ok {
 			annotations[rest] = value
 		}

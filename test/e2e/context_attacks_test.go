@@ -37,8 +37,8 @@ func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, ours, f
 	garden.awsIdentity(t, theirs, "apple", "apple")
 	garden.must(t, bindingJSON("static", `,"secretRef":{"name":"static"}`), "kubectl", "create", "-n", theirs, "-f", "-")
 	garden.must(t, bindingJSON("infra", `,"workloadIdentityRef":{"name":"apple"}`), "kubectl", "create", "-n", theirs, "-f", "-")
-	project := landscapeObject(t, "Project", "", "p-"+theirs, fmt.Sprintf(`{"namespace":%q}`, theirs))
-	other := landscapeObject(t, "Shoot", theirs, "other", `{"seedName":"elsewhere","credentialsBindingName":"infra"}`)
+	project := garden.landscapeObject(t, "Project", "", "p-"+theirs, fmt.Sprintf(`{"namespace":%q}`, theirs))
+	other := garden.landscapeObject(t, "Shoot", theirs, "other", `{"seedName":"elsewhere","credentialsBindingName":"infra"}`)
 	garden.bind(t, theirs, "credence:agent:identities", rbacv1.Subject{Kind: "ServiceAccount", Name: cluster + "-agent", Namespace: identityv1alpha1.WorkloadClusters})
 	own, another := inContext(ours, "foo", foo), inContext(theirs, "other", other)
 	for what, attack := range map[string]struct {
@@ -83,7 +83,7 @@ func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, ours, f
 // leave shows that a cluster gets nothing by its objects once its WorkloadCluster is deleted, nor once it has left.
 func (s stolen) leave() {
 	s.t.Helper()
-	late := inContext(s.ours, "late", landscapeObject(s.t, "Shoot", s.ours, "late", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra"}`, s.cluster)))
+	late := inContext(s.ours, "late", s.garden.landscapeObject(s.t, "Shoot", s.ours, "late", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra"}`, s.cluster)))
 	want := func(code int, words string) {
 		s.t.Helper()
 		eventually(s.t, func() error {
@@ -168,7 +168,7 @@ func followStaticKey(t *testing.T, garden, seed plane, agent *rest.Config, ours,
 	if err := wantAnswer(given, 201, encoded); err != nil {
 		t.Error(err)
 	}
-	if event := audited(t, given.Header.Get("Audit-Id")); !strings.Contains(event.Annotations["data.authentication.gardener.cloud/context"], foo) {
+	if event := garden.audited(t, given.Header.Get("Audit-Id")); !strings.Contains(event.Annotations["data.authentication.gardener.cloud/context"], foo) {
 		t.Errorf("annotations of the audit event: %v", event.Annotations)
 	}
 	for what, answer := range map[string]response{

@@ -249,7 +249,7 @@ func (c crowd) want(t *testing.T, identity string) {
 // The agent of a cluster that has joined makes the Secrets of the Shoots on it, as in the document's sample, follows them, and removes its own. It runs
 // alone, as it deletes the namespace of all clusters.
 func TestDeliverForContextObjects(t *testing.T) {
-	garden := shared
+	garden := aloneWithPlane(t)
 	ours := garden.namespace(t)
 	garden.awsIdentity(t, ours, "banana-testing", "banana")
 	garden.awsIdentity(t, ours, "cherry", "cherry")
@@ -283,8 +283,8 @@ func TestDeliverForContextObjects(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), static, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	project := landscapeObject(t, "Project", "", "p-"+ours, fmt.Sprintf(`{"namespace":%q}`, ours))
-	foo := landscapeObject(t, "Shoot", ours, "foo", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra","extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}}]}`, cluster))
+	project := garden.landscapeObject(t, "Project", "", "p-"+ours, fmt.Sprintf(`{"namespace":%q}`, ours))
+	foo := garden.landscapeObject(t, "Shoot", ours, "foo", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra","extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}}]}`, cluster))
 	shoot := func(patch string) {
 		t.Helper()
 		if got := do(t, garden.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+ours+"/shoots/foo", "application/merge-patch+json", patch); got.Code != 200 {

@@ -19,14 +19,14 @@ const (
 )
 
 // made creates an object of YAML in one line, and returns its uid.
-func made(t *testing.T, path, kind, metadata, rest string) string {
+func (p plane) made(t *testing.T, path, kind, metadata, rest string) string {
 	t.Helper()
 	api := strings.TrimPrefix(path[:strings.LastIndex(path, "/")], "/apis/")
 	if at := strings.Index(api, "/namespaces/"); at > 0 {
 		api = api[:at]
 	}
 	body := fmt.Sprintf("{apiVersion: %s, kind: %s, metadata: {%s}, %s}", api, kind, metadata, rest)
-	got := do(t, shared.config(t), "POST", path, "application/yaml", body)
+	got := do(t, p.config(t), "POST", path, "application/yaml", body)
 	var object metav1.PartialObjectMetadata
 	if err := json.Unmarshal(got.Body, &object); err != nil || got.Code != 201 {
 		t.Fatalf("create %s: %d %s", body, got.Code, got.Body)
@@ -35,39 +35,40 @@ func made(t *testing.T, path, kind, metadata, rest string) string {
 }
 
 // landscapesInstalled applies the options for Gardener and Cluster API as they are shipped, until the test ends.
-func landscapesInstalled(t *testing.T) {
+func (p plane) landscapesInstalled(t *testing.T) {
 	t.Helper()
-	shared.applied(t, shipped(t, "docs/howto/gardener-crds.yaml"), shipped(t, "docs/howto/gardener-extension-crds.yaml"), shipped(t, "docs/howto/cluster-api-crd.yaml"),
+	p.applied(t, shipped(t, "docs/howto/gardener-crds.yaml"), shipped(t, "docs/howto/gardener-extension-crds.yaml"), shipped(t, "docs/howto/cluster-api-crd.yaml"),
 		shipped(t, "deploy/options/gardener.yaml"), shipped(t, "deploy/options/gardener-extensions.yaml"), shipped(t, "deploy/options/cluster-api.yaml"))
 }
 
 // The options for Gardener and Cluster API as they are shipped, with objects as GEP-26 has them and as these projects publish them. It runs
 // alone, as a Seed that cannot be read keeps all agents from tokens.
 func TestContextKindsOfLandscapes(t *testing.T) {
-	landscapesInstalled(t)
-	documentSamples(t)
-	ours := shared.namespace(t)
+	p := alone(t)
+	p.landscapesInstalled(t)
+	p.documentSamples(t)
+	ours := p.namespace(t)
 	east, west := "east-"+ours, "west-"+ours
 	tokens := rbacv1.PolicyRule{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}}
 	clusterUIDs := map[string]string{}
 	for _, cluster := range []string{east, west} {
-		got := do(t, shared.config(t), "POST", workloadClustersPath, "application/json", fmt.Sprintf(
+		got := do(t, p.config(t), "POST", workloadClustersPath, "application/json", fmt.Sprintf(
 			`{"apiVersion":"identity.credence.dev/v1alpha1","kind":"WorkloadCluster","metadata":{"name":%q},"spec":{"users":["agent-of-%s"],"identities":{"fromContexts":true,"namespaces":[%q]}}}`, cluster, cluster, ours))
 		var object metav1.PartialObjectMetadata
 		if err := json.Unmarshal(got.Body, &object); err != nil || got.Code != 201 {
 			t.Fatalf("make WorkloadCluster: %d %s", got.Code, got.Body)
 		}
 		clusterUIDs[cluster] = string(object.UID)
-		shared.forgetCluster(t, cluster)
-		shared.role(t, ours, "agent-of-"+cluster, []rbacv1.PolicyRule{tokens}, "agent-of-"+cluster)
+		p.forgetCluster(t, cluster)
+		p.role(t, ours, "agent-of-"+cluster, []rbacv1.PolicyRule{tokens}, "agent-of-"+cluster)
 	}
 	for _, name := range []string{"backup", "ingress", "infrastructure", "other"} {
-		shared.create(t, ours, name, "aws", "a")
+		p.create(t, ours, name, "aws", "a")
 	}
 	ask := func(config *rest.Config, identity, spec string) response {
 		return do(t, config, "POST", tokenPath(ours, identity), "application/json", tokenRequest(spec))
 	}
-	agent := func(cluster string) *rest.Config { return shared.as(t, "agent-of-"+cluster) }
+	agent := func(cluster string) *rest.Config { return p.as(t, "agent-of-"+cluster) }
 	// got are the members of gardener.cloud that are not of each token.
 	got := func(answer response) (map[string]any, error) {
 		if answer.Code != 201 {
@@ -115,7 +116,7 @@ func TestContextKindsOfLandscapes(t *testing.T) {
 		return func() response { return ask(agent(cluster), "other", `{}`) }
 	}
 	wantClaims("before there is a Seed", plain(east), map[string]any{"seed": named(east, clusterUIDs[east])})
-	seed := made(t, gardenerAPI+"/seeds", "Seed", "name: "+east, fmt.Sprintf("spec: {backup: {workloadIdentityRef: {name: backup, namespace: %s}}, dns: {provider: {workloadIdentityRef: {name: ingress, namespace: %s}}}}", ours, ours))
+	seed := p.made(t, gardenerAPI+"/seeds", "Seed", "name: "+east, fmt.Sprintf("spec: {backup: {workloadIdentityRef: {name: backup, namespace: %s}}, dns: {provider: {workloadIdentityRef: {name: ingress, namespace: %s}}}}", ours, ours))
 	claimed := map[string]any{"seed": named(east, seed)}
 	wantClaims("a token without context", plain(east), claimed)
 	wantClaims("a cluster without a Seed", plain(west), map[string]any{"seed": named(west, clusterUIDs[west])})
@@ -128,19 +129,19 @@ func TestContextKindsOfLandscapes(t *testing.T) {
 	}
 	wantCode("an identity that the Seed does not name", of(agent(east), "other", ofSeed), 403, "does not refer to")
 	wantCode("the Seed of another cluster", of(agent(west), "backup", ofSeed), 403, "it is not on WorkloadCluster "+west)
-	wantCode("a person", of(shared.config(t), "backup", ofSeed), 403, "only users of WorkloadCluster "+east)
+	wantCode("a person", of(p.config(t), "backup", ofSeed), 403, "only users of WorkloadCluster "+east)
 	patch := fmt.Sprintf(`{"spec":{"backup":{"workloadIdentityRef":null,"credentialsRef":{"apiVersion":"security.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","name":"infrastructure","namespace":%q}}}}`, ours)
-	if answer := do(t, shared.config(t), "PATCH", gardenerAPI+"/seeds/"+east, mergePatch, patch); answer.Code != 200 {
+	if answer := do(t, p.config(t), "PATCH", gardenerAPI+"/seeds/"+east, mergePatch, patch); answer.Code != 200 {
 		t.Fatalf("patch: %d %s", answer.Code, answer.Body)
 	}
 	wantClaims("the Seed as Gardener has it", of(agent(east), "infrastructure", ofSeed), claimed)
 	wantCode("what the Seed named before", of(agent(east), "backup", ofSeed), 403, "does not refer to")
 	// A gardenlet may change its own Seed: it gets nothing of a namespace by that which its WorkloadCluster does not list.
-	stray := shared.namespace(t)
-	shared.create(t, stray, "theirs", "aws", "a")
-	shared.role(t, stray, "agent-of-"+east, []rbacv1.PolicyRule{tokens}, "agent-of-"+east)
+	stray := p.namespace(t)
+	p.create(t, stray, "theirs", "aws", "a")
+	p.role(t, stray, "agent-of-"+east, []rbacv1.PolicyRule{tokens}, "agent-of-"+east)
 	patch = fmt.Sprintf(`{"spec":{"dns":{"provider":{"credentialsRef":{"apiVersion":"security.gardener.cloud/v1alpha1","kind":"WorkloadIdentity","name":"theirs","namespace":%q}}}}}`, stray)
-	if answer := do(t, shared.config(t), "PATCH", gardenerAPI+"/seeds/"+east, mergePatch, patch); answer.Code != 200 {
+	if answer := do(t, p.config(t), "PATCH", gardenerAPI+"/seeds/"+east, mergePatch, patch); answer.Code != 200 {
 		t.Fatalf("patch: %d %s", answer.Code, answer.Body)
 	}
 	wantCode("an identity of a namespace that is not listed", func() response {
@@ -148,10 +149,10 @@ func TestContextKindsOfLandscapes(t *testing.T) {
 	}, 403, "must list it for objects without a namespace")
 
 	// Backups: an entry uses what its bucket does.
-	project := made(t, gardenerAPI+"/projects", "Project", "name: fruit-"+ours, "spec: {namespace: "+ours+"}")
-	bucket := made(t, gardenerAPI+"/backupbuckets", "BackupBucket", "name: bucket-"+ours, fmt.Sprintf(
+	project := p.made(t, gardenerAPI+"/projects", "Project", "name: fruit-"+ours, "spec: {namespace: "+ours+"}")
+	bucket := p.made(t, gardenerAPI+"/backupbuckets", "BackupBucket", "name: bucket-"+ours, fmt.Sprintf(
 		"spec: {seedName: %s, provider: {type: aws, region: r}, credentialsRef: {apiVersion: security.gardener.cloud/v1alpha1, kind: WorkloadIdentity, name: backup, namespace: %s}}", east, ours))
-	entry := made(t, gardenerAPI+"/namespaces/"+ours+"/backupentries", "BackupEntry", "name: entry", fmt.Sprintf("spec: {bucketName: bucket-%s, seedName: %s}, status: {seedName: %s}", ours, west, east))
+	entry := p.made(t, gardenerAPI+"/namespaces/"+ours+"/backupentries", "BackupEntry", "name: entry", fmt.Sprintf("spec: {bucketName: bucket-%s, seedName: %s}, status: {seedName: %s}", ours, west, east))
 	wantClaims("a BackupBucket", of(agent(east), "backup", context(gardenerAPI, "BackupBucket", "", "bucket-"+ours, bucket)),
 		map[string]any{"seed": named(east, seed), "backupBucket": named("bucket-"+ours, bucket)})
 	ofEntry := context(gardenerAPI, "BackupEntry", ours, "entry", entry)
@@ -165,31 +166,31 @@ func TestContextKindsOfLandscapes(t *testing.T) {
 	}
 	wantCode("an identity that the bucket does not name", of(agent(east), "other", ofEntry), 403, "does not refer to")
 	wantCode("a BackupBucket on another cluster", of(agent(west), "backup", context(gardenerAPI, "BackupBucket", "", "bucket-"+ours, bucket)), 403, "it is not on WorkloadCluster "+west)
-	shared.must(t, "", "kubectl", "delete", "backupbuckets.core.gardener.cloud", "bucket-"+ours)
+	p.must(t, "", "kubectl", "delete", "backupbuckets.core.gardener.cloud", "bucket-"+ours)
 	wantCode("an entry whose bucket is gone", of(agent(east), "backup", ofEntry), 403, `0 backupbuckets have the key`)
 
 	// Objects of a seed are for those who may impersonate it.
-	extension := made(t, extensionsAPI+"/namespaces/"+ours+"/extensions", "Extension", "name: e", "spec: {type: e, workloadIdentity: {name: other}}")
-	record := made(t, extensionsAPI+"/namespaces/"+ours+"/dnsrecords", "DNSRecord", "name: d, annotations: {identity.credence.dev/workload-identities: ingress}", "spec: {type: aws-route53, secretRef: {name: ingress}}")
-	wantClaims("an Extension", of(shared.config(t), "other", context(extensionsAPI, "Extension", ours, "e", extension)), map[string]any{"extension": within(ours, "e", extension)})
-	wantClaims("a DNSRecord", of(shared.config(t), "ingress", context(extensionsAPI, "DNSRecord", ours, "d", record)), map[string]any{"dnsRecord": within(ours, "d", record)})
+	extension := p.made(t, extensionsAPI+"/namespaces/"+ours+"/extensions", "Extension", "name: e", "spec: {type: e, workloadIdentity: {name: other}}")
+	record := p.made(t, extensionsAPI+"/namespaces/"+ours+"/dnsrecords", "DNSRecord", "name: d, annotations: {identity.credence.dev/workload-identities: ingress}", "spec: {type: aws-route53, secretRef: {name: ingress}}")
+	wantClaims("an Extension", of(p.config(t), "other", context(extensionsAPI, "Extension", ours, "e", extension)), map[string]any{"extension": within(ours, "e", extension)})
+	wantClaims("a DNSRecord", of(p.config(t), "ingress", context(extensionsAPI, "DNSRecord", ours, "d", record)), map[string]any{"dnsRecord": within(ours, "d", record)})
 	wantCode("an agent", of(agent(east), "other", context(extensionsAPI, "Extension", ours, "e", extension)), 403, "it is not on WorkloadCluster "+east)
 
 	// Cluster API: by annotations.
-	cluster := made(t, clusterAPI+"/namespaces/"+ours+"/clusters", "Cluster",
+	cluster := p.made(t, clusterAPI+"/namespaces/"+ours+"/clusters", "Cluster",
 		fmt.Sprintf("name: c, annotations: {identity.credence.dev/workload-identities: infrastructure, identity.credence.dev/workload-clusters: %s}", east),
 		"spec: {infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: AWSCluster, name: c}}")
 	ofCluster := context(clusterAPI, "Cluster", ours, "c", cluster)
 	wantClaims("a Cluster", of(agent(east), "infrastructure", ofCluster), map[string]any{"seed": named(east, seed), "cluster": within(ours, "c", cluster)})
-	wantClaims("a Cluster, for an admin", of(shared.config(t), "infrastructure", ofCluster), map[string]any{"cluster": within(ours, "c", cluster)})
+	wantClaims("a Cluster, for an admin", of(p.config(t), "infrastructure", ofCluster), map[string]any{"cluster": within(ours, "c", cluster)})
 	wantCode("an identity that the Cluster does not name", of(agent(east), "other", ofCluster), 403, "does not refer to")
 	wantCode("a Cluster that is on another cluster", of(agent(west), "infrastructure", ofCluster), 403, "it is not on WorkloadCluster "+west)
 
 	// A Seed that is gone, and one that can't be looked up.
-	shared.must(t, "", "kubectl", "delete", "seeds.core.gardener.cloud", east)
+	p.must(t, "", "kubectl", "delete", "seeds.core.gardener.cloud", east)
 	wantClaims("without its Seed again", plain(east), map[string]any{"seed": named(east, clusterUIDs[east])})
-	shared.must(t, "", "kubectl", "delete", "crd", "seeds.core.gardener.cloud")
+	p.must(t, "", "kubectl", "delete", "crd", "seeds.core.gardener.cloud")
 	wantCode("while Seeds cannot be read", plain(east), 503, "seeds.core.gardener.cloud cannot be read")
-	shared.must(t, "", "kubectl", "delete", "contextkind", "seeds.core.gardener.cloud")
+	p.must(t, "", "kubectl", "delete", "contextkind", "seeds.core.gardener.cloud")
 	wantClaims("without the ContextKind", plain(east), map[string]any{"seed": named(east, clusterUIDs[east])})
 }

@@ -29,14 +29,20 @@ func (p plane) gardenerInstalled(t *testing.T) {
 	p.applied(t, renamed(t, "docs/howto/gardener-crds.yaml"), renamed(t, "deploy/options/gardener.yaml"))
 }
 
-// landscapeObject makes a Shoot or a Project, and returns its uid.
+// landscapeObject makes one on the shared plane.
 func landscapeObject(t *testing.T, kind, namespace, name, spec string) string {
+	t.Helper()
+	return shared.landscapeObject(t, kind, namespace, name, spec)
+}
+
+// landscapeObject makes a Shoot or a Project, and returns its uid.
+func (p plane) landscapeObject(t *testing.T, kind, namespace, name, spec string) string {
 	t.Helper()
 	path := "/apis/" + landscapeGroup + "/v1beta1/projects"
 	if namespace != "" {
 		path = "/apis/" + landscapeGroup + "/v1beta1/namespaces/" + namespace + "/shoots"
 	}
-	got := do(t, shared.config(t), "POST", path, "application/json", fmt.Sprintf(`{"apiVersion":"%s/v1beta1","kind":%q,"metadata":{"name":%q},"spec":%s}`, landscapeGroup, kind, name, spec))
+	got := do(t, p.config(t), "POST", path, "application/json", fmt.Sprintf(`{"apiVersion":"%s/v1beta1","kind":%q,"metadata":{"name":%q},"spec":%s}`, landscapeGroup, kind, name, spec))
 	var made metav1.PartialObjectMetadata
 	if json.Unmarshal(got.Body, &made) != nil || got.Code != 201 {
 		t.Fatalf("create %s %s: %d %s", kind, name, got.Code, got.Body)

@@ -10,23 +10,24 @@ import (
 
 // The user who writes a name into an object needs the verb use on it, as the object gets tokens of it. It runs alone: the kinds are of the whole cluster.
 func TestReferencesNeedUse(t *testing.T) {
-	landscapesInstalled(t)
-	ours, stray := shared.namespace(t), shared.namespace(t)
+	p := alone(t)
+	p.landscapesInstalled(t)
+	ours, stray := p.namespace(t), p.namespace(t)
 	for _, namespace := range []string{ours, stray} {
-		shared.create(t, namespace, "mine", "aws", "a")
-		shared.create(t, namespace, "theirs", "aws", "a")
+		p.create(t, namespace, "mine", "aws", "a")
+		p.create(t, namespace, "theirs", "aws", "a")
 	}
 	writer := "writer-" + ours
 	use := func(resource, name string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: []string{"use"}}
 	}
 	for _, namespace := range []string{ours, stray} {
-		shared.role(t, namespace, "writer", []rbacv1.PolicyRule{
+		p.role(t, namespace, "writer", []rbacv1.PolicyRule{
 			{APIGroups: []string{"core.gardener.cloud", "cluster.x-k8s.io"}, Resources: []string{"shoots", "clusters"}, Verbs: []string{"*"}},
 			use("workloadidentities", "mine"), use("credentialsbindings", "mine"),
 		}, writer)
 	}
-	shared.clusterRole(t, writer, writer, rbacv1.PolicyRule{APIGroups: []string{"core.gardener.cloud"}, Resources: []string{"seeds", "backupbuckets"}, Verbs: []string{"*"}})
+	p.clusterRole(t, writer, writer, rbacv1.PolicyRule{APIGroups: []string{"core.gardener.cloud"}, Resources: []string{"seeds", "backupbuckets"}, Verbs: []string{"*"}})
 	shoots, clusters := gardenerAPI+"/namespaces/"+ours+"/shoots", clusterAPI+"/namespaces/"+ours+"/clusters"
 	seeds, buckets := gardenerAPI+"/seeds", gardenerAPI+"/backupbuckets"
 	kinds := map[string]string{shoots: "core.gardener.cloud/v1beta1, kind: Shoot", seeds: "core.gardener.cloud/v1beta1, kind: Seed", buckets: "core.gardener.cloud/v1beta1, kind: BackupBucket", clusters: "cluster.x-k8s.io/v1beta2, kind: Cluster"}
@@ -34,7 +35,7 @@ func TestReferencesNeedUse(t *testing.T) {
 		return fmt.Sprintf("{apiVersion: %s, metadata: {name: %s%s}, spec: {%s}}", kinds[path], name, metadata, spec)
 	}
 	create := func(path, metadata, spec string) response {
-		return do(t, shared.as(t, writer), "POST", path+"?dryRun=All", "application/yaml", body(path, "o-"+ours, metadata, spec))
+		return do(t, p.as(t, writer), "POST", path+"?dryRun=All", "application/yaml", body(path, "o-"+ours, metadata, spec))
 	}
 	annotated := func(key, value string) string { return fmt.Sprintf(", annotations: {%s: %q}", key, value) }
 	const ids, bindings, on = "identity.credence.dev/workload-identities", "workloadidentity.authentication.gardener.cloud/binding", "identity.credence.dev/workload-clusters"
@@ -92,12 +93,12 @@ func TestReferencesNeedUse(t *testing.T) {
 	}
 
 	// References of another user stay, and new ones need the right.
-	made(t, shoots, "Shoot", "name: s", "spec: {extensions: [{type: t, workloadIdentity: {name: theirs}}]}, status: {}")
-	made(t, clusters, "Cluster", fmt.Sprintf("name: c, annotations: {%s: theirs, %s: east}", ids, on), "spec: {}")
+	p.made(t, shoots, "Shoot", "name: s", "spec: {extensions: [{type: t, workloadIdentity: {name: theirs}}]}, status: {}")
+	p.made(t, clusters, "Cluster", fmt.Sprintf("name: c, annotations: {%s: theirs, %s: east}", ids, on), "spec: {}")
 	seed := "seed-" + ours
-	made(t, seeds, "Seed", "name: "+seed, "spec: {backup: {credentialsRef: "+ref(ours, "theirs")+"}}")
+	p.made(t, seeds, "Seed", "name: "+seed, "spec: {backup: {credentialsRef: "+ref(ours, "theirs")+"}}")
 	t.Cleanup(func() {
-		shared.must(t, "", "kubectl", "delete", "--ignore-not-found", "seeds.core.gardener.cloud", seed)
+		p.must(t, "", "kubectl", "delete", "--ignore-not-found", "seeds.core.gardener.cloud", seed)
 	})
 	for _, test := range []struct {
 		object, patch string
@@ -114,11 +115,11 @@ func TestReferencesNeedUse(t *testing.T) {
 		{seeds + "/" + seed, `{"spec":{"provider":{"type":"aws"}}}`, 200, ""},
 		{seeds + "/" + seed, `{"spec":{"backup":{"credentialsRef":{"namespace":"` + stray + `"}}}}`, 403, stray + "/theirs"},
 	} {
-		if err := wantAnswer(do(t, shared.as(t, writer), "PATCH", test.object, mergePatch, test.patch), test.code, test.words); err != nil {
+		if err := wantAnswer(do(t, p.as(t, writer), "PATCH", test.object, mergePatch, test.patch), test.code, test.words); err != nil {
 			t.Errorf("%s of %s: %v", test.patch, test.object, err)
 		}
 	}
-	shared.role(t, ours, "placer", []rbacv1.PolicyRule{{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}}}, writer)
+	p.role(t, ours, "placer", []rbacv1.PolicyRule{{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}}}, writer)
 	eventually(t, func() error {
 		return wantAnswer(create(clusters, annotated(on, "east"), ""), 201, "")
 	})

@@ -91,34 +91,34 @@ status:
 )
 
 // documentSamples applies the samples, and compares the payload of a token with the sample, member for member.
-func documentSamples(t *testing.T) {
+func (p plane) documentSamples(t *testing.T) {
 	t.Helper()
 	const home, garden = "garden-local", "garden"
 	for _, namespace := range []string{home, garden} {
-		shared.must(t, "", "kubectl", "create", "namespace", namespace)
+		p.must(t, "", "kubectl", "create", "namespace", namespace)
 		t.Cleanup(func() {
-			shared.must(t, "", "kubectl", "delete", "namespace", namespace, "--ignore-not-found", "--timeout=5m")
+			p.must(t, "", "kubectl", "delete", "namespace", namespace, "--ignore-not-found", "--timeout=5m")
 		})
 	}
 	uid := func(manifest string) string {
 		t.Helper()
-		return shared.must(t, manifest, "kubectl", "create", "-f", "-", "-o", "jsonpath={.metadata.uid}")
+		return p.must(t, manifest, "kubectl", "create", "-f", "-", "-o", "jsonpath={.metadata.uid}")
 	}
 	agent := "agent-of-seed"
-	shared.must(t, fmt.Sprintf(`{"apiVersion":"identity.credence.dev/v1alpha1","kind":"WorkloadCluster","metadata":{"name":"seed"},"spec":{"users":[%q],"identities":{"fromContexts":true,"namespaces":[%q]}}}`, agent, garden), "kubectl", "create", "-f", "-")
-	shared.forgetCluster(t, "seed")
+	p.must(t, fmt.Sprintf(`{"apiVersion":"identity.credence.dev/v1alpha1","kind":"WorkloadCluster","metadata":{"name":"seed"},"spec":{"users":[%q],"identities":{"fromContexts":true,"namespaces":[%q]}}}`, agent, garden), "kubectl", "create", "-f", "-")
+	p.forgetCluster(t, "seed")
 	for _, namespace := range []string{home, garden} {
-		shared.role(t, namespace, agent, []rbacv1.PolicyRule{{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}}}, agent)
+		p.role(t, namespace, agent, []rbacv1.PolicyRule{{APIGroups: []string{"authentication.gardener.cloud"}, Resources: []string{"workloadidentities/token"}, Verbs: []string{"create"}}}, agent)
 	}
 	for _, name := range []string{"backup-workloadidentity", "ingress-workloadidentity"} {
-		shared.create(t, garden, name, "aws", "a")
+		p.create(t, garden, name, "aws", "a")
 	}
-	shared.create(t, home, "foo", "aws", "a")
-	bar := shared.create(t, home, "bar", "generic", "service-foo-provider-bar")
+	p.create(t, home, "foo", "aws", "a")
+	bar := p.create(t, home, "bar", "generic", "service-foo-provider-bar")
 	seed := uid(sampleSeed)
 	project := uid("{apiVersion: core.gardener.cloud/v1beta1, kind: Project, metadata: {name: local}, spec: {namespace: garden-local}}")
 	shoot := uid("apiVersion: core.gardener.cloud/v1beta1\nkind: Shoot\nmetadata: {name: foo, namespace: garden-local}\n" + sampleShoot)
-	shared.must(t, "", "kubectl", "patch", "shoots.core.gardener.cloud", "foo", "-n", home, "--type=merge", "-p", `{"spec":{"seedName":"seed"}}`)
+	p.must(t, "", "kubectl", "patch", "shoots.core.gardener.cloud", "foo", "-n", home, "--type=merge", "-p", `{"spec":{"seedName":"seed"}}`)
 
 	ofShoot := fmt.Sprintf(`{"contextObject":{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","name":"foo","namespace":"garden-local","uid":%q}}`, shoot)
 	ofSeed := fmt.Sprintf(`{"contextObject":{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed","name":"seed","uid":%q}}`, seed)
@@ -126,15 +126,15 @@ func documentSamples(t *testing.T) {
 		{garden, "backup-workloadidentity", ofSeed}, {garden, "ingress-workloadidentity", ofSeed}, {home, "foo", ofShoot}, {home, "bar", ofShoot},
 	} {
 		eventually(t, func() error {
-			return wantAnswer(do(t, shared.as(t, agent), "POST", tokenPath(wanted.namespace, wanted.identity), "application/json", tokenRequest(wanted.spec)), 201, "token")
+			return wantAnswer(do(t, p.as(t, agent), "POST", tokenPath(wanted.namespace, wanted.identity), "application/json", tokenRequest(wanted.spec)), 201, "token")
 		})
 	}
 
-	_, got := claims(t, token(t, shared.as(t, agent), home, "bar", ofShoot).Status.Token)
+	_, got := claims(t, token(t, p.as(t, agent), home, "bar", ofShoot).Status.Token)
 	var want map[string]any
 	if err := json.Unmarshal([]byte(strings.NewReplacer("<workloadidentity-namespace>", home, "<workloadidentity-name>", "bar", "<workloadidentity-uid>", string(bar.UID),
 		"<shoot-name>", "foo", "<shoot-namespace>", home, "<shoot-uid>", shoot, "<project-name>", "local", "<project-uid>", project, "<seed-name>", "seed", "<seed-uid>", seed,
-		"<garden-cluster-identity>", shared.gardenID(t), "https://workload-identity.gardener-local.gardener.cloud", shared.Issuer).Replace(samplePayload)), &want); err != nil {
+		"<garden-cluster-identity>", p.gardenID(t), "https://workload-identity.gardener-local.gardener.cloud", p.Issuer).Replace(samplePayload)), &want); err != nil {
 		t.Fatal(err)
 	}
 	later := got["iat"].(float64) - want["iat"].(float64)
@@ -151,7 +151,7 @@ func documentSamples(t *testing.T) {
 
 	// Another object has the uid of the sample; a status is not a client's.
 	request := func(body string) response {
-		return do(t, shared.as(t, agent), "POST", tokenPath(home, "bar"), "application/yaml", body)
+		return do(t, p.as(t, agent), "POST", tokenPath(home, "bar"), "application/yaml", body)
 	}
 	if err := wantAnswer(request(sampleTokenRequest), 409, "the request names uid"); err != nil {
 		t.Errorf("the sample with the uid of another object: %v", err)
@@ -166,7 +166,7 @@ func documentSamples(t *testing.T) {
 	if exp.Unix()-int64(got["iat"].(float64)) != 48*60*60 || !issued.Status.ExpirationTimestamp.Equal(&exp) {
 		t.Errorf("the token is valid from %v to %v, and the answer has %v", got["iat"], got["exp"], issued.Status.ExpirationTimestamp)
 	}
-	shared.must(t, "", "kubectl", "delete", "seeds.core.gardener.cloud", "seed")
-	shared.must(t, "", "kubectl", "delete", "projects.core.gardener.cloud", "local")
-	shared.must(t, "", "kubectl", "delete", "namespace", home, garden, "--wait=false")
+	p.must(t, "", "kubectl", "delete", "seeds.core.gardener.cloud", "seed")
+	p.must(t, "", "kubectl", "delete", "projects.core.gardener.cloud", "local")
+	p.must(t, "", "kubectl", "delete", "namespace", home, garden, "--wait=false")
 }

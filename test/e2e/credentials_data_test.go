@@ -248,7 +248,7 @@ func TestStaticCredentialsInAnotherCluster(t *testing.T) {
 	if cache := got.Header.Values("Cache-Control"); !slices.Contains(cache, "no-store") {
 		t.Errorf("Cache-Control: %s", cache)
 	}
-	event := audited(t, got.Header.Get("Audit-Id"))
+	event := shared.audited(t, got.Header.Get("Audit-Id"))
 	if source := event.Annotations["data.authentication.gardener.cloud/secret"]; !strings.HasPrefix(source, vault+"/static/") || !strings.HasPrefix(event.Annotations["data.authentication.gardener.cloud/cluster"], "east-"+ours+"/") {
 		t.Errorf("annotations of the audit event: %v", event.Annotations)
 	}

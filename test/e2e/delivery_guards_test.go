@@ -386,6 +386,7 @@ func TestWhatTheAgentMayChangeOfPods(t *testing.T) {
 
 // A pod that waits shows why, in a condition that programs can wait for.
 func TestAPodThatWaitsHasACondition(t *testing.T) {
+	inTurn(t)
 	namespace := shared.namespace(t)
 	shared.enable(t, namespace)
 	shared.awsIdentity(t, namespace, "banana", "dev")

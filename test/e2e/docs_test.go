@@ -19,7 +19,7 @@ const repository = documents.Repository
 func TestDocuments(t *testing.T) {
 	p := shared
 	if !strings.HasPrefix(flag.Lookup("test.run").Value.String(), t.Name()) && os.Getenv("CREDENCE_E2E_DIR") == "" {
-		first(t, ofPlane+ofCluster)
+		first(t, ofPlane+ofCluster, 8)
 		p = newPlane(t)
 	}
 	if commands := documents.Run(t, "```console", p.reader); commands < 10 {
@@ -30,7 +30,7 @@ func TestDocuments(t *testing.T) {
 // reader sits in the folder of the repository after make up, which made p.
 func (p plane) reader(t *testing.T) documents.Reader {
 	if filepath.Base(t.Name()) == "two-clusters.md" { // starts a plane; others, a cluster at most
-		watches.take(t, ofPlane-ofCluster, true)
+		watches.take(t, watches.enter(ofPlane-ofCluster, urgent))
 	}
 	port, err := testkit.FreePorts(portsPerPlane)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 func TestHandOverToRoot(t *testing.T) {
 	needNode(t)
 	bin := programsForOthers(t)
-	first(t, ofPlane+ofNode)
+	first(t, ofPlane+ofNode, 1)
 	home := filepath.Join(bin, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
 		t.Fatal(err)

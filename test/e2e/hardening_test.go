@@ -72,7 +72,8 @@ func makeIdentity(t *testing.T) (namespace string) {
 
 // The published keys are what all relying parties trust: not even an administrator writes them by hand.
 func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
-	configMaps := shared.client(t).CoreV1().ConfigMaps("credence-system")
+	p := alone(t)
+	configMaps := p.client(t).CoreV1().ConfigMaps("credence-system")
 	// The server may write at the same time.
 	change := func(name string, c func(*corev1.ConfigMap)) error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -130,7 +131,7 @@ func TestOnlyTheAPIServerWritesTheDocuments(t *testing.T) {
 	var refused error
 	for i := 0; i < 40 && refused == nil; i++ {
 		_, refused = configMaps.Patch(t.Context(), "credence-signer-ledger", types.ApplyPatchType,
-			[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"credence-signer-ledger","labels":{"example.com/shared":"x"}}}`),
+			[]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"credence-signer-ledger","labels":{"example.com/p":"x"}}}`),
 			metav1.PatchOptions{FieldManager: fmt.Sprintf("manager-%d", i)})
 	}
 	if refused == nil || !strings.Contains(refused.Error(), "32 field managers") {

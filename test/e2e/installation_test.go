@@ -9,10 +9,11 @@ import (
 // The doctor compares what is installed with this version: an older role and a missing policy are named with the commands that mend them, and
 // these do.
 func TestDoctorComparesTheInstallation(t *testing.T) {
+	p := alone(t)
 	doctor := func(want ...string) {
 		t.Helper()
 		eventually(t, func() error {
-			stdout, stderr, _ := shared.command(t, "", "credence", "doctor")
+			stdout, stderr, _ := p.command(t, "", "credence", "doctor")
 			for _, line := range want {
 				if !strings.Contains(stdout, line) {
 					return fmt.Errorf("doctor does not print %q:\n%s%s", line, stdout, stderr)
@@ -23,7 +24,7 @@ func TestDoctorComparesTheInstallation(t *testing.T) {
 	}
 	kubectl := func(stdin string, args ...string) {
 		t.Helper()
-		if _, stderr, code := shared.command(t, stdin, "kubectl", args...); code != 0 {
+		if _, stderr, code := p.command(t, stdin, "kubectl", args...); code != 0 {
 			t.Fatalf("kubectl %s: %s", args, stderr)
 		}
 	}

@@ -40,9 +40,9 @@ func fromFile(t *testing.T, file string) *rest.Config {
 }
 
 // forgetClusters deletes the namespace of all clusters.
-func forgetClusters(t *testing.T) {
+func (p plane) forgetClusters(t *testing.T) {
 	eventually(t, func() error {
-		if err := shared.client(t).CoreV1().Namespaces().Delete(t.Context(), identityv1alpha1.WorkloadClusters, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		if err := p.client(t).CoreV1().Namespaces().Delete(t.Context(), identityv1alpha1.WorkloadClusters, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("namespace %s is still there: %v", identityv1alpha1.WorkloadClusters, err)
 		}
 		return nil
@@ -52,10 +52,10 @@ func forgetClusters(t *testing.T) {
 // A cluster that joins has tokens that name it and the accounts of its pods, renews its own credentials and no others, and has nothing any more
 // once it has left, or the Secret is gone that its credentials are bound to. It runs alone, as it deletes the namespace of all clusters.
 func TestJoin(t *testing.T) {
-	garden := shared
+	garden := aloneWithPlane(t)
 	ours := garden.namespace(t)
 	garden.awsIdentity(t, ours, "banana", "dev")
-	defer forgetClusters(t)
+	defer garden.forgetClusters(t)
 	name, folder := "j-"+ours, t.TempDir()
 	join := func(name, folder string) {
 		garden.must(t, "", "credence", "cluster", "join", name, "--identities", ours, "--out", folder)
@@ -65,7 +65,7 @@ func TestJoin(t *testing.T) {
 	other := t.TempDir()
 	join("other-"+ours, other)
 	// A cluster that joined before the webhook's account was left out.
-	shared.must(t, "", "kubectl", "patch", "workloadcluster", name, "--type=json", `-p=[{"op":"add","path":"/spec/users/-","value":"`+joined(name+"-webhook")+`"}]`)
+	garden.must(t, "", "kubectl", "patch", "workloadcluster", name, "--type=json", `-p=[{"op":"add","path":"/spec/users/-","value":"`+joined(name+"-webhook")+`"}]`)
 	if out, _, code := garden.command(t, "", "credence", "cluster", "check", name); code != 1 || !strings.Contains(out, "workloadcluster.identity.credence.dev/"+name+" is not as joining makes it") {
 		t.Errorf("check of a cluster with its webhook: exit code %d, %s", code, out)
 	}
@@ -287,14 +287,15 @@ func aged(t *testing.T, token []byte) []byte {
 // A cluster has no rights in namespaces that were taken off it, and none at all after it has left, whatever was left of its objects. It runs alone,
 // as it deletes the namespace of all clusters.
 func TestRightsOfClusters(t *testing.T) {
-	fruit, other := shared.namespace(t), shared.namespace(t)
-	shared.create(t, fruit, "banana", "generic", "a")
-	defer forgetClusters(t)
+	p := alone(t)
+	fruit, other := p.namespace(t), p.namespace(t)
+	p.create(t, fruit, "banana", "generic", "a")
+	defer p.forgetClusters(t)
 	name := "l-" + fruit
-	shared.forgetCluster(t, name)
+	p.forgetCluster(t, name)
 	run := func(code int, args ...string) (out, errOut string) {
 		t.Helper()
-		out, errOut, got := shared.command(t, "", "credence", append([]string{"cluster"}, args...)...)
+		out, errOut, got := p.command(t, "", "credence", append([]string{"cluster"}, args...)...)
 		if got != code {
 			t.Fatalf("cluster %s: exit code %d, %s%s", strings.Join(args, " "), got, out, errOut)
 		}
@@ -303,7 +304,7 @@ func TestRightsOfClusters(t *testing.T) {
 	// bound are the namespaces that have a RoleBinding for an account of the cluster.
 	bound := func() []string {
 		t.Helper()
-		all, err := shared.client(t).RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
+		all, err := p.client(t).RbacV1().RoleBindings("").List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +327,7 @@ func TestRightsOfClusters(t *testing.T) {
 	}
 	narrow := func() {
 		t.Helper()
-		shared.must(t, "", "kubectl", "patch", "workloadcluster", name, "--type=merge", `-p={"spec":{"identities":{"namespaces":["`+other+`"]}}}`)
+		p.must(t, "", "kubectl", "patch", "workloadcluster", name, "--type=merge", `-p={"spec":{"identities":{"namespaces":["`+other+`"]}}}`)
 	}
 	tooMany := "rolebinding.rbac.authorization.k8s.io/credence:cluster:" + name + "-agent"
 
@@ -354,7 +355,7 @@ func TestRightsOfClusters(t *testing.T) {
 	run(0, "leave", name, "--identities", fruit)
 	wantBound("after it has left a namespace", home, other)
 	run(0, "check", name, "--credentials", folder)
-	if got := shared.must(t, "", "kubectl", "get", "workloadcluster", name, "-o", "jsonpath={.spec.identities.namespaces}"); got != `["`+other+`"]` {
+	if got := p.must(t, "", "kubectl", "get", "workloadcluster", name, "-o", "jsonpath={.spec.identities.namespaces}"); got != `["`+other+`"]` {
 		t.Errorf("namespaces of the cluster: %s", got)
 	}
 
@@ -362,13 +363,13 @@ func TestRightsOfClusters(t *testing.T) {
 	run(0, "join", name, "--identities", fruit, "--out", folder)
 	narrow()
 	agent := rbacv1.Subject{Kind: "ServiceAccount", Name: name + "-agent", Namespace: home}
-	shared.bind(t, fruit, "credence:agent:identities", agent)
-	shared.must(t, "", "kubectl", "create", "rolebinding", "mixed", "-n", fruit, "--clusterrole=view", "--user=jane", "--serviceaccount="+home+":"+name+"-agent")
+	p.bind(t, fruit, "credence:agent:identities", agent)
+	p.must(t, "", "kubectl", "create", "rolebinding", "mixed", "-n", fruit, "--clusterrole=view", "--user=jane", "--serviceaccount="+home+":"+name+"-agent")
 	if _, errOut := run(0, "leave", name); !strings.Contains(errOut, "RoleBinding mixed of namespace "+fruit+" has other subjects, too") {
 		t.Errorf("leave does not name the RoleBinding with other subjects: %s", errOut)
 	}
 	wantBound("after it has left", fruit)
-	shared.must(t, "", "kubectl", "delete", "rolebinding", "mixed", "-n", fruit)
+	p.must(t, "", "kubectl", "delete", "rolebinding", "mixed", "-n", fruit)
 	wantBound("after that")
 	if out, _ := run(0, "leave", name); !strings.Contains(out, "nothing of cluster "+name+" was left") {
 		t.Errorf("leave, again: %s", out)
@@ -387,7 +388,7 @@ func TestRightsOfClusters(t *testing.T) {
 		})
 	}
 	wantCode(http.StatusCreated)
-	shared.must(t, "", "kubectl", "delete", "workloadcluster", name)
+	p.must(t, "", "kubectl", "delete", "workloadcluster", name)
 	wantCode(http.StatusForbidden)
 	planned, _ := run(0, "join", name, "--identities", fruit, "--out", t.TempDir(), "--dry-run")
 	for _, done := range []string{"deleted", "created"} {
@@ -401,33 +402,33 @@ func TestRightsOfClusters(t *testing.T) {
 	}
 	wantCode(http.StatusUnauthorized)
 	wantBound("of the new cluster of the name", home, other)
-	shared.must(t, "", "kubectl", "delete", "workloadcluster", name)
+	p.must(t, "", "kubectl", "delete", "workloadcluster", name)
 	run(0, "leave", name)
 	wantBound("after it has left without its object")
 	for _, kind := range []string{"serviceaccounts", "secrets", "roles"} {
-		if got := shared.must(t, "", "kubectl", "get", kind, "-n", home, "-o", "name"); strings.Contains(got, name) {
+		if got := p.must(t, "", "kubectl", "get", kind, "-n", home, "-o", "name"); strings.Contains(got, name) {
 			t.Errorf("left of the cluster: %s", got)
 		}
 	}
 
 	t.Log("objects on it use identities of a namespace that it does not list")
-	shared.gardenerInstalled(t)
+	p.gardenerInstalled(t)
 	run(0, "join", name, "--from-contexts", "--out", folder)
-	landscapeObject(t, "Shoot", fruit, "foo", fmt.Sprintf(`{"seedName":%q,"extensions":[{"type":"dns-service","workloadIdentity":{"name":"banana"}}]}`, name))
-	if got := do(t, shared.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+fruit+"/shoots/foo", mergePatch, `{"status":{"technicalID":"shoot--a--foo"}}`); got.Code != http.StatusOK {
+	p.landscapeObject(t, "Shoot", fruit, "foo", fmt.Sprintf(`{"seedName":%q,"extensions":[{"type":"dns-service","workloadIdentity":{"name":"banana"}}]}`, name))
+	if got := do(t, p.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+fruit+"/shoots/foo", mergePatch, `{"status":{"technicalID":"shoot--a--foo"}}`); got.Code != http.StatusOK {
 		t.Fatalf("patch: %d %s", got.Code, got.Body)
 	}
 	check := func(code int, words string) {
 		t.Helper()
 		eventually(t, func() error {
-			if out, errOut, got := shared.command(t, "", "credence", "cluster", "check", name); got != code || !strings.Contains(out, words) {
+			if out, errOut, got := p.command(t, "", "credence", "cluster", "check", name); got != code || !strings.Contains(out, words) {
 				return fmt.Errorf("check: exit code %d, want %d with %q: %s%s", got, code, words, out, errOut)
 			}
 			return nil
 		})
 	}
 	check(1, "the agent may not read namespace "+fruit+", whose identities objects on the cluster use")
-	shared.must(t, "", "kubectl", "create", "rolebinding", "credence:contexts:"+name+"-agent", "-n", fruit, "--clusterrole=credence:agent:identities", "--serviceaccount="+home+":"+name+"-agent")
+	p.must(t, "", "kubectl", "create", "rolebinding", "credence:contexts:"+name+"-agent", "-n", fruit, "--clusterrole=credence:agent:identities", "--serviceaccount="+home+":"+name+"-agent")
 	check(0, "has all that it needs")
 	run(0, "leave", name)
 	wantBound("after it has left")

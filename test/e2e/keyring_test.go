@@ -339,13 +339,14 @@ func TestDamagedRing(t *testing.T) {
 
 // A relying party with a copy of the keys holds back a rotation until it is acknowledged to know the spare.
 func TestAcknowledgements(t *testing.T) {
-	ring := shared.keyRing(t)
+	p := alone(t)
+	ring := p.keyRing(t)
 	t.Cleanup(func() {
-		shared.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p", `{"spec":{"relyingParties":null}}`)
+		p.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p", `{"spec":{"relyingParties":null}}`)
 	})
-	shared.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p", `{"spec":{"relyingParties":[{"name":"bank"}]}}`)
+	p.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p", `{"spec":{"relyingParties":[{"name":"bank"}]}}`)
 	eventually(t, func() error {
-		now := shared.keyRing(t)
+		now := p.keyRing(t)
 		if len(now.Status.RelyingParties) != 1 || len(now.Status.RelyingParties[0].MissingKeys) != 4 {
 			return fmt.Errorf("relying parties: %+v", now.Status.RelyingParties)
 		}
@@ -360,10 +361,10 @@ func TestAcknowledgements(t *testing.T) {
 	for _, key := range ring.Status.Keys {
 		known = append(known, fmt.Sprintf("%q", key.ID))
 	}
-	shared.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p",
+	p.must(t, "", "kubectl", "patch", "keyring", "workload-identities", "--type=merge", "-p",
 		`{"spec":{"relyingParties":[{"name":"bank","knownKeys":[`+strings.Join(known, ",")+`]}]}}`)
 	eventually(t, func() error {
-		now := shared.keyRing(t)
+		now := p.keyRing(t)
 		if len(now.Status.RelyingParties) != 1 || len(now.Status.RelyingParties[0].MissingKeys) != 0 || len(now.Status.Next) == 0 || len(now.Status.Next[0].Awaits) != 0 {
 			return fmt.Errorf("relying parties: %+v, next: %+v", now.Status.RelyingParties, now.Status.Next)
 		}

@@ -44,7 +44,8 @@ func table(t *testing.T, path string) [][]string {
 }
 
 func TestEverythingListensOnLoopback(t *testing.T) {
-	processes := processesOf(t, shared.Dir)
+	p := alone(t)
+	processes := processesOf(t, p.Dir)
 	if len(processes) < 4 {
 		t.Fatalf("found %d processes of the plane only: %v", len(processes), processes)
 	}

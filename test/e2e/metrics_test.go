@@ -73,14 +73,15 @@ func (p plane) awaitMetric(t *testing.T, server, token, line string) {
 
 // Metrics are for users whom the cluster allows to read them. Each server shows which build it is.
 func TestMetricsOfAllServers(t *testing.T) {
-	namespace := shared.namespace(t)
-	reader, other := shared.metricsReader(t, namespace), shared.accountToken(t, namespace, "other")
-	shared.create(t, namespace, "banana", "generic", "audience")
-	foreign := token(t, shared.config(t), namespace, "banana", "{}").Status.Token
+	p := alone(t)
+	namespace := p.namespace(t)
+	reader, other := p.metricsReader(t, namespace), p.accountToken(t, namespace, "other")
+	p.create(t, namespace, "banana", "generic", "audience")
+	foreign := token(t, p.config(t), namespace, "banana", "{}").Status.Token
 
 	for server, port := range healthPorts {
 		t.Run(server, func(t *testing.T) {
-			anonymous := rest.AnonymousClientConfig(shared.onPort(t, port))
+			anonymous := rest.AnonymousClientConfig(p.onPort(t, port))
 			with := func(token string) *rest.Config {
 				config := rest.CopyConfig(anonymous)
 				config.BearerToken = token
@@ -119,7 +120,7 @@ func TestMetricsOfAllServers(t *testing.T) {
 			if err := json.Unmarshal(got.Body, &version); err != nil || got.Code != 200 {
 				t.Fatalf("/version: %d %s, %v", got.Code, got.Body, err)
 			}
-			if want := shared.must(t, "", "credence-server", "--version"); !strings.HasPrefix(want, "credence-server "+version.Version+version.GitVersion+" (") || version.GoVersion == "" || version.Platform == "" {
+			if want := p.must(t, "", "credence-server", "--version"); !strings.HasPrefix(want, "credence-server "+version.Version+version.GitVersion+" (") || version.GoVersion == "" || version.Platform == "" {
 				t.Errorf("/version %s of the build %s", got.Body, want)
 			}
 		})

@@ -139,7 +139,7 @@ func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
 // One plane is enough for all tests of a node; the tests that break it come last.
 func TestNode(t *testing.T) {
 	needNode(t)
-	first(t, ofPlane+ofNode)
+	first(t, ofPlane+ofNode, 5)
 	network := machineNetwork(t)
 	registry := startRegistry(t)
 	registries := registry.writeRegistries(t)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,8 +49,12 @@ type component struct {
 	LogFile string `json:"logFile"`
 }
 
-// shared is the plane of all tests that do not stop or break one.
-var shared plane
+// shared is the plane of all tests that do not stop or break one; second, which is started when a test needs it, that of tests which have one for
+// themselves.
+var (
+	shared plane
+	second started
+)
 
 func TestMain(m *testing.M) {
 	interceptPod()
@@ -70,7 +75,27 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer stop()
+	defer second.stop()
 	return m.Run()
+}
+
+// started is a plane that is started once at most.
+type started struct {
+	once  sync.Once
+	plane plane
+	end   func()
+	err   error
+}
+
+func (s *started) start() (plane, error) {
+	s.once.Do(func() { s.plane, s.end, s.err = startPlane() })
+	return s.plane, s.err
+}
+
+func (s *started) stop() {
+	if s.end != nil {
+		s.end()
+	}
 }
 
 // sharedPlane uses a plane that runs already where CREDENCE_E2E_DIR names its folder, and starts one otherwise.
@@ -79,6 +104,11 @@ func sharedPlane() (plane, func(), error) {
 		p, err := readPlane(dir)
 		return p, func() {}, err
 	}
+	return startPlane()
+}
+
+// startPlane starts a plane, for more than one test.
+func startPlane() (plane, func(), error) {
 	dir, err := os.MkdirTemp("", "credence-e2e-")
 	if err != nil {
 		return plane{}, nil, err
@@ -96,7 +126,7 @@ func sharedPlane() (plane, func(), error) {
 	}
 	if err != nil {
 		stop()
-		return plane{}, nil, fmt.Errorf("credence up: %w\n%s", err, out)
+		return plane{}, func() {}, fmt.Errorf("credence up: %w\n%s", err, out)
 	}
 	p, err := readPlane(dir)
 	return p, stop, err

@@ -38,7 +38,7 @@ func newQuickPlane(t *testing.T) plane {
 
 // Several tests of what is done about pods that have drifted share a plane with a quick pace.
 func TestActionsOnDrift(t *testing.T) {
-	first(t, ofPlane)
+	first(t, ofPlane, 2)
 	p := newQuickPlane(t)
 	for name, test := range map[string]func(*testing.T, plane){
 		"profiles change": profilesChange, "restarts stop": restartsStop, "restarts of another account": restartsOfAnotherAccount, "DaemonSets restart": daemonSetsRestart,
@@ -176,7 +176,7 @@ func (d *drifting) awaitEvent(t *testing.T, reason string) {
 // Pods are evicted one by one: not while a budget holds them, nor while a new one is not ready, whatever is killed; and never a pod without a
 // controller.
 func TestDriftEvicts(t *testing.T) {
-	first(t, ofPlane)
+	first(t, ofPlane, 2)
 	p := newQuickPlane(t)
 	d := newDrifting(t, p, `{"onChange":"Evict"}`)
 	d.replicas(t, 2)

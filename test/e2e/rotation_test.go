@@ -46,7 +46,7 @@ type stream struct {
 }
 
 func TestTenRotationsWithoutOneRefusedToken(t *testing.T) {
-	first(t, ofPlane+ofCluster)
+	first(t, ofPlane+ofCluster, 6)
 	p := newPlane(t, quickly...)
 	namespace := p.namespace(t)
 	for _, target := range []string{"kubernetes", "aws"} { // RS256, ES256

@@ -150,7 +150,7 @@ func TestSelfTokens(t *testing.T) {
 		t.Errorf("Cache-Control %q", got.Header.Values("Cache-Control"))
 	}
 
-	annotations := audited(t, got.Header.Get("Audit-Id")).Annotations
+	annotations := shared.audited(t, got.Header.Get("Audit-Id")).Annotations
 	for key, value := range map[string]string{
 		"jti": c["jti"].(string), "kid": header.KeyID, "sub": wi.Status.Sub,
 		"context": "v1/ServiceAccount/" + namespace + "/web/" + string(account.UID),
@@ -454,12 +454,13 @@ func TestSelfTokensOfATakenNode(t *testing.T) {
 // Where the pod can't be looked up there is no token, and the answer is not that the pod may not have one. It changes what others on the plane
 // see.
 func TestSelfTokensInAnOutage(t *testing.T) {
-	namespace := shared.namespace(t)
-	shared.create(t, namespace, "one", "aws", "a")
-	shared.userOf(t, namespace, "web", "one")
-	by := shared.bearer(t, shared.podToken(t, shared.podOn(t, namespace, "web-0", "web", shared.nodeObject(t).Name)))
+	p := alone(t)
+	namespace := p.namespace(t)
+	p.create(t, namespace, "one", "aws", "a")
+	p.userOf(t, namespace, "web", "one")
+	by := p.bearer(t, p.podToken(t, p.podOn(t, namespace, "web-0", "web", p.nodeObject(t).Name)))
 	wantToken(t, by, namespace, "one", `{}`)
-	roles := shared.client(t).RbacV1().ClusterRoles()
+	roles := p.client(t).RbacV1().ClusterRoles()
 	set := func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		t.Helper()
 		role, err := roles.Get(context.WithoutCancel(t.Context()), "credence:apiserver:pods", metav1.GetOptions{})

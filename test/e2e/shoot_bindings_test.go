@@ -10,13 +10,14 @@ import (
 // A Shoot names its infrastructure credentials in exactly one of two fields, and a user who changes that may use the old and the new binding. It
 // runs alone: the kinds are of the whole cluster.
 func TestBindingsOfShoots(t *testing.T) {
-	landscapesInstalled(t)
-	ours := shared.namespace(t)
+	p := alone(t)
+	p.landscapesInstalled(t)
+	ours := p.namespace(t)
 	writer := "writer-" + ours
 	use := func(group, resource string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: []string{"mine", "mine-too"}, Verbs: []string{"use"}}
 	}
-	shared.role(t, ours, "writer", []rbacv1.PolicyRule{
+	p.role(t, ours, "writer", []rbacv1.PolicyRule{
 		{APIGroups: []string{"core.gardener.cloud"}, Resources: []string{"shoots"}, Verbs: []string{"*"}},
 		use("core.gardener.cloud", "secretbindings"), use("authentication.gardener.cloud", "credentialsbindings"),
 	}, writer)
@@ -51,7 +52,7 @@ func TestBindingsOfShoots(t *testing.T) {
 	} {
 		eventually(t, func() error {
 			body := fmt.Sprintf("{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, metadata: {name: s}, spec: {%s}}", test.spec)
-			if err := wantAnswer(do(t, shared.as(t, writer), "POST", shoots+"?dryRun=All", "application/yaml", body), test.code, test.words); err != nil {
+			if err := wantAnswer(do(t, p.as(t, writer), "POST", shoots+"?dryRun=All", "application/yaml", body), test.code, test.words); err != nil {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 			return nil
@@ -59,12 +60,12 @@ func TestBindingsOfShoots(t *testing.T) {
 	}
 
 	// Before the policy was there, a Shoot could have both, or neither.
-	shared.must(t, "", "kubectl", "delete", "validatingadmissionpolicybinding", "credence-bindings.core.gardener.cloud")
+	p.must(t, "", "kubectl", "delete", "validatingadmissionpolicybinding", "credence-bindings.core.gardener.cloud")
 	post := func(query, name, spec string, code int) {
 		t.Helper()
 		eventually(t, func() error {
 			body := fmt.Sprintf("{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, metadata: {name: %s}, spec: {%s}}", name, spec)
-			return wantAnswer(do(t, shared.config(t), "POST", shoots+query, "application/yaml", body), code, "")
+			return wantAnswer(do(t, p.config(t), "POST", shoots+query, "application/yaml", body), code, "")
 		})
 	}
 	create := func(name, spec string) {
@@ -73,7 +74,7 @@ func TestBindingsOfShoots(t *testing.T) {
 	}
 	create("both", byOld+", "+byNew+", "+workers)
 	create("neither", workers)
-	shared.must(t, shipped(t, "deploy/options/gardener.yaml"), "kubectl", "apply", "-f", "-")
+	p.must(t, shipped(t, "deploy/options/gardener.yaml"), "kubectl", "apply", "-f", "-")
 	post("?dryRun=All", "again", workers, 422)
 	for name, spec := range map[string]string{"old": byOld, "new": byNew, "old-of-others": oldTheir, "new-of-others": newTheir} {
 		create(name, spec+", "+workers)
@@ -107,7 +108,7 @@ func TestBindingsOfShoots(t *testing.T) {
 		{"workerless", `{"provider":{"workers":[{"name":"w"}]},"credentialsBindingName":"mine"}`, 200, ""},
 	} {
 		eventually(t, func() error {
-			if err := wantAnswer(do(t, shared.as(t, writer), "PATCH", shoots+"/"+test.shoot, mergePatch, `{"spec":`+test.patch+`}`), test.code, test.words); err != nil {
+			if err := wantAnswer(do(t, p.as(t, writer), "PATCH", shoots+"/"+test.shoot, mergePatch, `{"spec":`+test.patch+`}`), test.code, test.words); err != nil {
 				return fmt.Errorf("%s of %s: %w", test.patch, test.shoot, err)
 			}
 			return nil

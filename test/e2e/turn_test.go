@@ -3,26 +3,31 @@ package e2e_test
 import (
 	"flag"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/credence-id/credence/test/controlplane"
 )
 
-// Tests run side by side: what most of them do is wait. A test that begins with neither inTurn, withPlane nor t.Parallel changes what
-// others on the shared plane see, and runs before them.
+// Tests run side by side: what most of them do is wait. A test that changes what others on the shared plane see has the second plane for
+// itself (alone), or one of its own.
 var (
 	turns   = make(chan struct{}, 4)
 	starts  = make(chan struct{}, 2)
-	watches = newBudget(128 - ofPlane)
+	apart   = make(chan struct{}, 1)
+	watches = newBudget(128 - 2*ofPlane)
 )
 
 // The shares of planes and clusters in the inotify instances of a user, which are 128 on many machines. A plane is given more than it holds
 // (watchesOfAPlane), which bounds the memory that planes have at once: a gigabyte for each.
 const (
-	ofPlane   = 22
+	ofPlane   = 18
 	ofCluster = 8
-	ofNode    = 24 // beside those of its plane
+	ofNode    = 22 // beside those of its plane: 40 with it
+
+	// urgent is in place of minutes where others wait for a test that is in line.
+	urgent = 60
 )
 
 // sideBySide leaves it to inTurn and withPlane how many tests run at once.
@@ -37,54 +42,86 @@ func inTurn(t *testing.T) {
 	t.Cleanup(func() { <-turns })
 }
 
+// alone gives a test the second plane, on which one test runs after the other, and which is left as it was.
+func alone(t *testing.T) plane {
+	t.Helper()
+	t.Parallel()
+	apart <- struct{}{}
+	t.Cleanup(func() { <-apart })
+	defer starting(t)()
+	p, err := second.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// aloneWithPlane is alone for a test that starts a plane, too.
+func aloneWithPlane(t *testing.T) plane {
+	t.Helper()
+	p := alone(t)
+	watches.take(t, watches.enter(ofPlane, urgent))
+	return p
+}
+
 // withPlane is inTurn for a test that starts a plane of its own.
 func withPlane(t *testing.T) {
 	t.Helper()
-	t.Parallel()
-	watches.take(t, ofPlane, false)
+	first(t, ofPlane, 0)
 }
 
 // withCluster is inTurn for a test that starts a cluster beside the shared plane.
 func withCluster(t *testing.T) {
 	t.Helper()
-	t.Parallel()
-	watches.take(t, ofCluster, false)
+	first(t, ofCluster, 0)
 }
 
-// first is withPlane for tests that take longest.
-func first(t *testing.T, n int) {
+// first is withPlane for tests that take long: those that take most minutes begin first.
+func first(t *testing.T, n, minutes int) {
 	t.Helper()
+	place := watches.enter(n, minutes) // all are in line when the first of them begins
 	t.Parallel()
-	watches.take(t, n, true)
+	watches.take(t, place)
 }
 
-// budget is something that tests share until they end.
+// budget is something that tests share until they end. They wait in line for it, each for so much as it needs.
 type budget struct {
 	changed *sync.Cond
 	left    int
-	firsts  int // that wait
+	line    []*place
 }
+
+// place is one in the line.
+type place struct{ n, minutes int }
 
 func newBudget(n int) *budget { return &budget{changed: sync.NewCond(&sync.Mutex{}), left: n} }
 
-// take waits until n are left, and those have theirs that are to begin first.
-func (b *budget) take(t *testing.T, n int, first bool) {
+// enter takes the place behind all tests that take as long or longer.
+func (b *budget) enter(n, minutes int) *place {
 	b.changed.L.Lock()
 	defer b.changed.L.Unlock()
-	if first {
-		b.firsts++
+	mine := &place{n, minutes}
+	at := slices.IndexFunc(b.line, func(other *place) bool { return other.minutes < minutes })
+	if at < 0 {
+		at = len(b.line)
 	}
-	for b.left < n || !first && b.firsts > 0 {
+	b.line = slices.Insert(b.line, at, mine)
+	return mine
+}
+
+// take waits until a test is the first in line, and there is left what it needs.
+func (b *budget) take(t *testing.T, mine *place) {
+	b.changed.L.Lock()
+	defer b.changed.L.Unlock()
+	for b.line[0] != mine || b.left < mine.n {
 		b.changed.Wait()
 	}
-	if first {
-		b.firsts--
-	}
-	b.give(-n)
+	b.line = b.line[1:]
+	b.give(-mine.n)
 	t.Cleanup(func() {
 		b.changed.L.Lock()
 		defer b.changed.L.Unlock()
-		b.give(n)
+		b.give(mine.n)
 	})
 }
 

@@ -12,8 +12,9 @@ import (
 const watchesOfAPlane = 16
 
 func TestInotifyInstances(t *testing.T) {
+	p := alone(t)
 	total := 0
-	for pid, command := range processesOf(t, shared.Dir) {
+	for pid, command := range processesOf(t, p.Dir) {
 		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 		if err != nil {
 			t.Fatal(err)

@@ -203,15 +203,16 @@ func TestWorkloadClusters(t *testing.T) {
 // RoleBinding for tokens: RBAC gives those of all identities to the group, and the cluster narrows.
 // It runs alone, as it deletes the namespace of all clusters.
 func TestLeave(t *testing.T) {
-	namespace, other := shared.namespace(t), shared.namespace(t)
+	p := alone(t)
+	namespace, other := p.namespace(t), p.namespace(t)
 	for _, each := range []string{namespace, other} {
-		shared.create(t, each, "one", "generic", "a")
+		p.create(t, each, "one", "generic", "a")
 	}
-	client := shared.client(t).CoreV1()
+	client := p.client(t).CoreV1()
 	if _, err := client.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: identityv1alpha1.WorkloadClusters}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	defer forgetClusters(t)
+	defer p.forgetClusters(t)
 	cluster := "of-" + namespace
 	name := cluster + "-agent"
 	accounts := client.ServiceAccounts(identityv1alpha1.WorkloadClusters)
@@ -226,7 +227,7 @@ func TestLeave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agent := rest.AnonymousClientConfig(shared.config(t))
+	agent := rest.AnonymousClientConfig(p.config(t))
 	agent.BearerToken = token.Status.Token
 	await := func(code int, text string) {
 		t.Helper()
@@ -239,7 +240,7 @@ func TestLeave(t *testing.T) {
 	}
 	const none = "is in no WorkloadCluster"
 	await(http.StatusForbidden, none)
-	shared.joinCluster(t, name, []string{joined(name)}, []string{namespace})
+	p.joinCluster(t, name, []string{joined(name)}, []string{namespace})
 	await(http.StatusCreated, "")
 	for _, identity := range []string{"one", "absent"} {
 		if got := do(t, agent, "POST", tokenPath(other, identity), "application/json", tokenRequest(`{}`)); got.Code != http.StatusForbidden || !strings.Contains(string(got.Body), "does not list it") {
@@ -249,11 +250,11 @@ func TestLeave(t *testing.T) {
 	if got := do(t, agent, "GET", strings.TrimSuffix(tokenPath(namespace, "one"), "/token"), "", ""); got.Code != http.StatusForbidden {
 		t.Errorf("an identity is read without a RoleBinding: %d %s", got.Code, got.Body)
 	}
-	if got := do(t, shared.config(t), "DELETE", workloadClustersPath+"/"+name, "", ""); got.Code != http.StatusOK {
+	if got := do(t, p.config(t), "DELETE", workloadClustersPath+"/"+name, "", ""); got.Code != http.StatusOK {
 		t.Fatalf("delete the cluster: %d %s", got.Code, got.Body)
 	}
 	await(http.StatusForbidden, none)
-	shared.joinCluster(t, name, []string{joined(name)}, []string{namespace})
+	p.joinCluster(t, name, []string{joined(name)}, []string{namespace})
 	await(http.StatusCreated, "")
 	if err := accounts.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
