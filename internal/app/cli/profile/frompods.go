@@ -45,12 +45,7 @@ account's profile, if there is one, and else none.`,
 		Args:        command.ExactlyOne("the name of a service account"),
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 		RunE:        f.run,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return kube.CompleteNames(cmd.Context(), (*cluster.API).ServiceAccountNames, "")
-		},
+		ValidArgsFunction: kube.CompleteArgument((*cluster.API).ServiceAccountNames),
 	}
 }
 

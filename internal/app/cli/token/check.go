@@ -32,7 +32,7 @@ server could not be reached, so that nothing is known.`,
 		Args:              command.ExactlyOne("the NAME of a WorkloadIdentity"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 		Annotations:       map[string]string{connection.NeedsCluster: "yes"},
-		ValidArgsFunction: completeIdentity(kube),
+		ValidArgsFunction: kube.CompleteArgument((*cluster.API).IdentityNames),
 	}
 	c.create.addFlags(cmd, kube)
 	c.verify.addFlags(cmd)
