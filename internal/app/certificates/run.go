@@ -3,7 +3,6 @@ package certificates
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
@@ -89,11 +88,7 @@ func Run(ctx context.Context, config Config) error {
 		return election.Lead(ctx, api.client.CoordinationV1(), lease, c.Log, lead)
 	})
 	c.Log.Info("certificates started", "certificateLifetime", c.Lifetime.String(), "authorityLifetime", c.AuthorityLifetime.String(), "overlap", c.Overlap.String())
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	c.Log.Info("certificates stopped")
-	return nil
+	return serving.Wait(group, c.Log, "certificates stopped")
 }
 
 // clients call the cluster's API.
