@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -154,7 +153,7 @@ func (a *Agent) options(config Config) manager.Options {
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:        "0",
-		Controller:                    controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:                    controllerconfig.Controller{SkipNameValidation: new(true)},
 	}
 	if len(config.Namespaces) == 0 {
 		options.NewCache = func(cluster *rest.Config, o cache.Options) (cache.Cache, error) {

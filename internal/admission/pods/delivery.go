@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/decision"
@@ -40,7 +39,7 @@ func csiVolumeOf(g grant, standard bool) corev1.Volume {
 		attributes[v1alpha1.VolumeAttributeMountPath] = g.place.Dir
 	}
 	return corev1.Volume{Name: VolumeName(g.identity), VolumeSource: corev1.VolumeSource{
-		CSI: &corev1.CSIVolumeSource{Driver: v1alpha1.CSIDriver, ReadOnly: ptr.To(true), VolumeAttributes: attributes},
+		CSI: &corev1.CSIVolumeSource{Driver: v1alpha1.CSIDriver, ReadOnly: new(true), VolumeAttributes: attributes},
 	}}
 }
 
