@@ -6,6 +6,7 @@ package generate
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -126,7 +127,7 @@ func Access(name string, accounts []ServiceAccount) ([]string, error) {
 		if !seen {
 			namespaces = append(namespaces, account.Namespace)
 		}
-		if !contains(of, subject) {
+		if !slices.Contains(of, subject) {
 			subjects[account.Namespace] = append(of, subject)
 		}
 	}
@@ -143,15 +144,6 @@ func Access(name string, accounts []ServiceAccount) ([]string, error) {
 		documents = append(documents, text)
 	}
 	return documents, nil
-}
-
-func contains(subjects []rbacv1.Subject, one rbacv1.Subject) bool {
-	for _, subject := range subjects {
-		if subject == one {
-			return true
-		}
-	}
-	return false
 }
 
 // document is an object as YAML, with its keys in this order.

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,9 +24,7 @@ func (p Past) Empty() bool { return len(p.Published) == 0 && len(p.Revoked) == 0
 func (p Past) Join(other Past) Past {
 	joined := Past{Published: map[identity.KeyID]identity.Algorithm{}}
 	for _, each := range []Past{p, other} {
-		for id, algorithm := range each.Published {
-			joined.Published[id] = algorithm
-		}
+		maps.Copy(joined.Published, each.Published)
 		for _, gone := range each.Revoked {
 			i := slices.IndexFunc(joined.Revoked, func(c Compromised) bool { return c.ID == gone.ID })
 			switch {
@@ -66,12 +65,7 @@ func (r Ring) Lacks(past Past) string {
 
 // published are the IDs of the keys that were published, in alphabetical order.
 func (p Past) published() []identity.KeyID {
-	var ids []identity.KeyID
-	for id := range p.Published {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(maps.Keys(p.Published))
 }
 
 // knowsRevoked reports whether a key that was revoked is in the list of such keys, or was in it before all that are there now.

@@ -42,9 +42,9 @@ annotation must not both name some. Without the annotation the profile has those
 account's profile, if there is one, and else none.`,
 		Example: `  credence profile from-pods cart -n shop > cart-profile.yaml
   credence profile lint -f cart-profile.yaml`,
-		Args:        command.ExactlyOne("the name of a service account"),
-		Annotations: map[string]string{connection.NeedsCluster: "yes"},
-		RunE:        f.run,
+		Args:              command.ExactlyOne("the name of a service account"),
+		Annotations:       map[string]string{connection.NeedsCluster: "yes"},
+		RunE:              f.run,
 		ValidArgsFunction: kube.CompleteArgument((*cluster.API).ServiceAccountNames),
 	}
 }
