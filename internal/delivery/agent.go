@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,15 +115,11 @@ func New(config Config) (*Agent, error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	if config.Log == nil {
-		config.Log = slog.Default()
-	}
+	config.Log = cmp.Or(config.Log, slog.Default())
 	if config.Random == nil {
 		return nil, errors.New("the agent needs a source of randomness")
 	}
-	if config.Concurrency == 0 {
-		config.Concurrency = defaultConcurrency
-	}
+	config.Concurrency = cmp.Or(config.Concurrency, defaultConcurrency)
 	window, err := config.Window.Complete()
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,7 @@ memory alone: after a restart, renewal waits for the kubelet's next publication,
 
 // complete fills in what is unset, and names the first flag that is wrong.
 func (c CSI) complete() (CSI, error) {
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	switch info, err := os.Stat(c.KubeletDir); {
 	case c.Node == "":
 		return c, errors.New("--node-name is required: the name of this node in the cluster")

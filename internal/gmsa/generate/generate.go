@@ -4,6 +4,7 @@
 package generate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -43,10 +44,7 @@ type Plugin struct {
 // Spec returns the credential spec of facts. The account is listed twice, because programs look it up by either name of the domain.
 func Spec(facts Facts) v1.CredentialSpec {
 	account := strings.TrimSuffix(facts.Account, "$")
-	forest := facts.Forest
-	if forest == "" {
-		forest = facts.DNSName
-	}
+	forest := cmp.Or(facts.Forest, facts.DNSName)
 	accounts := []v1.GroupManagedServiceAccount{{Name: account, Scope: facts.DNSName}, {Name: account, Scope: facts.NetBIOSName}}
 	for _, further := range facts.Additional {
 		accounts = append(accounts, v1.GroupManagedServiceAccount{Name: strings.TrimSuffix(further.Name, "$"), Scope: further.Scope})

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -150,9 +151,7 @@ func (r Ring) withRevoked(v View, gone Compromised, generate Generate) (Change, 
 		return e.change(), nil
 	}
 	reason := gone.Cause
-	if reason.Reason == "" {
-		reason.Reason = "revoked before the ring was put back"
-	}
+	reason.Reason = cmp.Or(reason.Reason, "revoked before the ring was put back")
 	return r.Revoke(v, Command{Key: gone.ID, Cause: reason}, generate)
 }
 
