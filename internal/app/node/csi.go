@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +76,9 @@ memory alone: after a restart, renewal waits for the kubelet's next publication,
 
 // complete fills in what is unset, and names the first flag that is wrong.
 func (c CSI) complete() (CSI, error) {
-	c.Log = cmp.Or(c.Log, slog.Default())
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
 	switch info, err := os.Stat(c.KubeletDir); {
 	case c.Node == "":
 		return c, errors.New("--node-name is required: the name of this node in the cluster")
