@@ -109,15 +109,7 @@ func sameCertificate(a, b *tls.Certificate) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	if len(a.Certificate) != len(b.Certificate) {
-		return false
-	}
-	for i := range a.Certificate {
-		if !bytes.Equal(a.Certificate[i], b.Certificate[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
 }
 
 // expired reports whether c must not be used at the time now.

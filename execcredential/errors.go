@@ -1,6 +1,7 @@
 package execcredential
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -134,7 +135,7 @@ func (e *OutputError) Error() string {
 	}
 	message.WriteString(string(e.Problem))
 	if e.Want != "" {
-		fmt.Fprintf(&message, ": expected %s, got %s", e.Want, orNone(e.Got))
+		fmt.Fprintf(&message, ": expected %s, got %s", e.Want, cmp.Or(e.Got, "none"))
 	}
 	if e.Detail != "" {
 		message.WriteString(": " + e.Detail)
@@ -169,13 +170,6 @@ func quoteStderr(tail string) string {
 		return ""
 	}
 	return "; its standard error: " + tail
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 // clip keeps what came from outside short enough for an error.

@@ -1,6 +1,7 @@
 package execcredential
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -148,10 +149,7 @@ func short(err error) error {
 func (k kubeconfig) choose(s Selection) (*namedUser, *namedCluster, error) {
 	userName, clusterName := s.User, s.Cluster
 	if userName == "" || clusterName == "" {
-		name := s.Context
-		if name == "" {
-			name = k.CurrentContext
-		}
+		name := cmp.Or(s.Context, k.CurrentContext)
 		current, err := only(k.Contexts, "contexts", name, func(c namedContext) string { return c.Name })
 		switch {
 		case name == "" && userName == "":
@@ -161,12 +159,8 @@ func (k kubeconfig) choose(s Selection) (*namedUser, *namedCluster, error) {
 		case err != nil:
 			return nil, nil, err
 		}
-		if userName == "" {
-			userName = current.Context.User
-		}
-		if clusterName == "" {
-			clusterName = current.Context.Cluster
-		}
+		userName = cmp.Or(userName, current.Context.User)
+		clusterName = cmp.Or(clusterName, current.Context.Cluster)
 		if userName == "" {
 			return nil, nil, &KubeconfigError{Place: fmt.Sprintf("contexts[name=%s].context.user", clip(name)), Err: errors.New("is empty")}
 		}

@@ -1,6 +1,7 @@
 package execcredential
 
 import (
+	"cmp"
 	"crypto/x509"
 	"fmt"
 	"io"
@@ -118,8 +119,6 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.MaxSources == 0 {
-		o.MaxSources = 1024
-	}
+	o.MaxSources = cmp.Or(o.MaxSources, 1024)
 	return o
 }

@@ -1,6 +1,7 @@
 package execcredential
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -54,10 +55,7 @@ func overTLS(u *url.URL) bool { return u == nil || u.Scheme == "https" || u.Sche
 func plainServer(u *url.URL) string { return clip(u.Scheme) + "://" + clip(u.Host) }
 
 func hostAndPort(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = "80"
-	}
+	port := cmp.Or(u.Port(), "80")
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 

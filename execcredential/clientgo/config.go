@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,9 +73,7 @@ func execConfig(c *rest.Config) (execcredential.Config, error) {
 	}
 	if p.StdinUnavailable {
 		config.StdinUnavailable = p.StdinUnavailableMessage
-		if config.StdinUnavailable == "" {
-			config.StdinUnavailable = "it is used for something else"
-		}
+		config.StdinUnavailable = cmp.Or(config.StdinUnavailable, "it is used for something else")
 	}
 	if list := p.PluginPolicy.Allowlist; list != nil {
 		config.Policy.Allowlist = make([]execcredential.AllowedProgram, 0, len(list))

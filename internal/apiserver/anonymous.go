@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -24,10 +25,5 @@ func RefuseAnonymous(next authenticator.Request) authenticator.Request {
 func byCertificate(r *http.Request) bool { return r.TLS != nil && len(r.TLS.PeerCertificates) > 0 }
 
 func isHealthCheck(path string) bool {
-	for _, check := range []string{"/healthz", "/livez", "/readyz"} {
-		if path == check || strings.HasPrefix(path, check+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"/healthz", "/livez", "/readyz"}, func(check string) bool { return path == check || strings.HasPrefix(path, check+"/") })
 }

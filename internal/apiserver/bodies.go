@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/credence-id/credence/internal/apiserver/registry/workloadidentity"
@@ -121,15 +122,7 @@ func checkYAML(body []byte) error {
 }
 
 func hasAnchor(node *yaml.Node) bool {
-	if node.Anchor != "" || node.Kind == yaml.AliasNode {
-		return true
-	}
-	for _, child := range node.Content {
-		if hasAnchor(child) {
-			return true
-		}
-	}
-	return false
+	return node.Anchor != "" || node.Kind == yaml.AliasNode || slices.ContainsFunc(node.Content, hasAnchor)
 }
 
 func isNull(document *yaml.Node) bool {

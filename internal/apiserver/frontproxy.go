@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"net/http"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -44,10 +45,5 @@ func RememberFrontProxy(next authenticator.Request, proxy *authenticatorfactory.
 
 // speaksFor reports whether a request has a header by which a front proxy names its caller.
 func speaksFor(header http.Header, proxy *authenticatorfactory.RequestHeaderConfig) bool {
-	for _, name := range proxy.UsernameHeaders.Value() {
-		if header.Get(name) != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(proxy.UsernameHeaders.Value(), func(name string) bool { return header.Get(name) != "" })
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -64,8 +65,6 @@ func (m *Metrics) Signed(algorithm identity.Algorithm, took time.Duration) {
 
 // Refused implements tokenrequest.Recorder.
 func (m *Metrics) Refused(reason string) {
-	if reason == "" {
-		reason = "Unknown"
-	}
+	reason = cmp.Or(reason, "Unknown")
 	m.refused.WithLabelValues(reason).Inc()
 }

@@ -101,34 +101,29 @@ func (a *API) Get(ctx context.Context, into any, at Place) error {
 // Create posts an object, and reads the answer. It is not tried again: the client would do so on 503 until its deadline, and hide the
 // reason of the failure.
 func (a *API) Create(ctx context.Context, at Place, object, into any, options ...Option) error {
-	request := at.in(a.client.Post()).SetHeader("Content-Type", "application/json")
-	for _, change := range options {
-		change(request)
-	}
-	return send(ctx, request, object, into)
+	return write(ctx, at.in(a.client.Post()).SetHeader("Content-Type", "application/json"), object, into, options)
 }
 
 // Update replaces an object, and reads the answer.
 func (a *API) Update(ctx context.Context, at Place, object, into any, options ...Option) error {
-	request := at.in(a.client.Put()).SetHeader("Content-Type", "application/json")
-	for _, change := range options {
-		change(request)
-	}
-	return send(ctx, request, object, into)
+	return write(ctx, at.in(a.client.Put()).SetHeader("Content-Type", "application/json"), object, into, options)
 }
 
 // Patch merges a patch into an object, and reads the answer.
 func (a *API) Patch(ctx context.Context, at Place, patch, into any, options ...Option) error {
-	request := at.in(a.client.Patch(types.MergePatchType))
-	for _, change := range options {
-		change(request)
-	}
-	return send(ctx, request, patch, into)
+	return write(ctx, at.in(a.client.Patch(types.MergePatchType)), patch, into, options)
 }
 
 // Delete deletes an object.
 func (a *API) Delete(ctx context.Context, at Place) error {
 	return send(ctx, at.in(a.client.Delete()), nil, nil)
+}
+
+func write(ctx context.Context, request *rest.Request, object, into any, options []Option) error {
+	for _, change := range options {
+		change(request)
+	}
+	return send(ctx, request, object, into)
 }
 
 // send makes a request. An object that is nil is not sent, and nil reads no answer.

@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -75,10 +76,7 @@ func (p *Provider) client(info ExecInfo) Caller {
 // mark is the line that records that a client was served the credential of an entry. A client of several clusters requests
 // one for each of them, which is not a repetition.
 func mark(caller Caller, info ExecInfo, e *Entry) string {
-	cluster := info.cluster()
-	if cluster == "" {
-		cluster = "-"
-	}
+	cluster := cmp.Or(info.cluster(), "-")
 	return fmt.Sprintf("%d %s %s", e.Obtained.UnixNano(), caller.text(), cluster)
 }
 

@@ -113,15 +113,13 @@ func checkVersion(version string) error {
 
 // plainJSONError is an error of encoding/json without what it quotes of the text.
 func plainJSONError(err error) error {
-	var wrongType *json.UnmarshalTypeError
-	if errors.As(err, &wrongType) {
+	if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if wrongType.Field == "" {
 			return errors.New("it is not an object")
 		}
 		return fmt.Errorf("%s is not %s", wrongType.Field, wrongType.Type)
 	}
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("syntax error at byte %d", syntax.Offset)
 	}
 	return errors.New("a field has a wrong value")

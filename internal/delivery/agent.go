@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -115,15 +115,11 @@ func New(config Config) (*Agent, error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	if config.Log == nil {
-		config.Log = slog.Default()
-	}
+	config.Log = cmp.Or(config.Log, slog.Default())
 	if config.Random == nil {
 		return nil, errors.New("the agent needs a source of randomness")
 	}
-	if config.Concurrency == 0 {
-		config.Concurrency = defaultConcurrency
-	}
+	config.Concurrency = cmp.Or(config.Concurrency, defaultConcurrency)
 	window, err := config.Window.Complete()
 	if err != nil {
 		return nil, err
@@ -154,7 +150,7 @@ func (a *Agent) options(config Config) manager.Options {
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress:        "0",
-		Controller:                    controllerconfig.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:                    controllerconfig.Controller{SkipNameValidation: new(true)},
 	}
 	if len(config.Namespaces) == 0 {
 		options.NewCache = func(cluster *rest.Config, o cache.Options) (cache.Cache, error) {

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -52,10 +53,7 @@ type representation struct {
 
 // NewHandler returns a handler that answers 503 until documents are published.
 func NewHandler(settings Settings) *Handler {
-	maxAge := settings.MaxAge
-	if maxAge == 0 {
-		maxAge = DefaultMaxAge
-	}
+	maxAge := cmp.Or(settings.MaxAge, DefaultMaxAge)
 	return &Handler{
 		issuer:            settings.Issuer,
 		configurationPath: settings.Issuer.Path() + "/.well-known/openid-configuration",

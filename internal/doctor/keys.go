@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -49,12 +50,7 @@ func (d *Examination) judgeKeys(found *Diagnosis, ring *v1alpha1.KeyRing) {
 	for _, key := range ring.Status.Keys {
 		states[key.Algorithm] = append(states[key.Algorithm], key.State)
 	}
-	var algorithms []string
-	for algorithm := range states {
-		algorithms = append(algorithms, algorithm)
-	}
-	slices.Sort(algorithms)
-	for _, algorithm := range algorithms {
+	for _, algorithm := range slices.Sorted(maps.Keys(states)) {
 		for _, want := range []keys.State{keys.Active, keys.Spare} {
 			if !slices.Contains(states[algorithm], string(want)) {
 				verdict := Fail

@@ -45,18 +45,11 @@ func (f Finding) Drifted() bool { return f.State != Current && f.State != Unknow
 func (f Finding) String() string {
 	switch {
 	case f.Field != "":
-		return fmt.Sprintf("%s %s %s → %s", f.State, f.Field, orNone(f.Has), orNone(f.Wants))
+		return fmt.Sprintf("%s %s %s → %s", f.State, f.Field, cmp.Or(f.Has, "(none)"), cmp.Or(f.Wants, "(none)"))
 	case f.Reason != "":
 		return f.State + ": " + f.Reason
 	}
 	return f.State
-}
-
-func orNone(value string) string {
-	if value == "" {
-		return "(none)"
-	}
-	return value
 }
 
 // Pod is a pod as it is stored, and what is known about it now.

@@ -1,6 +1,7 @@
 package externalsigner
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -57,9 +58,7 @@ type Client struct {
 
 // New returns a Client; the error names the setting that is wrong. The signer need not be there yet.
 func New(config Config) (*Client, error) {
-	if config.Timeout == 0 {
-		config.Timeout = DefaultTimeout
-	}
+	config.Timeout = cmp.Or(config.Timeout, DefaultTimeout)
 	switch {
 	case !filepath.IsAbs(config.Socket):
 		return nil, fmt.Errorf("socket %q of the external signer must be an absolute path", config.Socket)

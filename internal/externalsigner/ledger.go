@@ -127,16 +127,7 @@ func (l Ledger) clock(v keys.View) time.Time {
 	if at.After(limit) {
 		at = limit
 	}
-	return roundUp(at)
-}
-
-// roundUp gives whole seconds that are never earlier, in UTC.
-func roundUp(t time.Time) time.Time {
-	whole := t.UTC().Truncate(time.Second)
-	if whole.Before(t) {
-		whole = whole.Add(time.Second)
-	}
-	return whole
+	return keys.RoundUp(at)
 }
 
 // confirm records that keys were found in the stored ledger and, if the documents are watched, in the documents.
@@ -228,7 +219,7 @@ func (l Ledger) MaySign(id identity.KeyID, v keys.View) error {
 	ready := key.PublishedAt.Add(v.Settings.Wait())
 	if key.PublishedAt.IsZero() {
 		// It has not been found published yet: the earliest time is now.
-		ready = roundUp(v.Now.Add(v.Settings.Wait()))
+		ready = keys.RoundUp(v.Now.Add(v.Settings.Wait()))
 	}
 	if v.Now.Before(ready) {
 		tooYoung := refuse(ReasonTooYoung, "key %.64q of the signer may be unknown to relying parties until %s: it must be published for %s before it signs; have the signer announce keys earlier, or sign with an older one until then",

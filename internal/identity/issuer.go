@@ -55,8 +55,7 @@ const hostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123
 
 // withoutURL drops the URL from an error of net/url: it may hold a password.
 func withoutURL(err error) error {
-	var parse *url.Error
-	if errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*url.Error](err); ok {
 		return parse.Err
 	}
 	return err

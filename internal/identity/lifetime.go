@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -16,15 +17,9 @@ type Lifetimes struct {
 
 // Complete returns l with unset bounds filled in, or an error that names the bounds that contradict each other.
 func (l Lifetimes) Complete() (Lifetimes, error) {
-	if l.Min == 0 {
-		l.Min = ShortestLifetime
-	}
-	if l.Default == 0 {
-		l.Default = time.Hour
-	}
-	if l.Max == 0 {
-		l.Max = 48 * time.Hour
-	}
+	l.Min = cmp.Or(l.Min, ShortestLifetime)
+	l.Default = cmp.Or(l.Default, time.Hour)
+	l.Max = cmp.Or(l.Max, 48*time.Hour)
 	switch {
 	case l.Min < ShortestLifetime:
 		return l, fmt.Errorf("minimum token lifetime %s is shorter than %s", l.Min, ShortestLifetime)

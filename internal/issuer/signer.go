@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/rsa"
 	"encoding/base64"
@@ -28,10 +29,7 @@ type signer struct {
 
 // maxLifetime is the longest lifetime of a token that an active key may sign.
 func maxLifetime(key keys.Key) time.Duration {
-	if key.Terms.MaxLifetime == 0 {
-		return keys.DefaultMaxLifetime
-	}
-	return key.Terms.MaxLifetime
+	return cmp.Or(key.Terms.MaxLifetime, keys.DefaultMaxLifetime)
 }
 
 // signers are those of the last ring that was seen. The map is replaced whole, never edited.

@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,7 @@ type Follower struct {
 
 // NewFollower returns a Follower that has read nothing yet.
 func NewFollower(with Following) *Follower {
-	if with.Interval == 0 {
-		with.Interval = DefaultInterval
-	}
+	with.Interval = cmp.Or(with.Interval, DefaultInterval)
 	if with.Log == nil {
 		with.Log = slog.New(slog.DiscardHandler)
 	}

@@ -43,32 +43,25 @@ func NewRecorder(registry prometheus.Registerer, now func() time.Time) *Recorder
 
 // Observe records a ring that was looked at.
 func (r *Recorder) Observe(kept Kept) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kept = &kept
+	r.keep(func() { r.kept = &kept })
 }
 
 // Damaged records whether there is a ring to sign with.
 func (r *Recorder) Damaged(damaged bool) {
-	if r == nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.damaged = &damaged
+	r.keep(func() { r.damaged = &damaged })
 }
 
 // Superseded records whether the stored ring is older than what is known of it.
 func (r *Recorder) Superseded(superseded bool) {
-	if r == nil {
-		return
+	r.keep(func() { r.superseded = &superseded })
+}
+
+func (r *Recorder) keep(change func()) {
+	if r != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		change()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.superseded = &superseded
 }
 
 // Happened counts an event.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/credence-id/credence/internal/wording"
 )
 
 const (
@@ -52,7 +54,7 @@ func ParseIdentities(annotation string) ([]string, error) {
 			return nil, errors.New("has an empty name: separate the names of identities by single commas")
 		}
 		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-			return nil, fmt.Errorf("%q is not a valid name of a WorkloadIdentity: %s", abbreviate(name), problems[0])
+			return nil, fmt.Errorf("%q is not a valid name of a WorkloadIdentity: %s", wording.Abbreviate(name), problems[0])
 		}
 		if slices.Contains(names, name) {
 			return nil, fmt.Errorf("names %q twice", name)

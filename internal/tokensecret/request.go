@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // Request is the request of a Secret: tokens of an identity, with or without a context. It names the identity, or a CredentialsBinding that
@@ -50,13 +51,13 @@ func Parse(object metav1.Object) (Request, error) {
 		return Request{}, &AnnotationError{annotation, fmt.Errorf("is missing: it names the %s", kind)}
 	}
 	if problems := validation.IsDNS1123Subdomain(named.Name); len(problems) > 0 {
-		return Request{}, &AnnotationError{annotation, fmt.Errorf("%q is not a valid name of a %s: %s", abbreviate(named.Name), kind, problems[0])}
+		return Request{}, &AnnotationError{annotation, fmt.Errorf("%q is not a valid name of a %s: %s", wording.Abbreviate(named.Name), kind, problems[0])}
 	}
 	if namespace == "" {
 		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, fmt.Errorf("is missing: it names the namespace of the %s", kind)}
 	}
 	if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, fmt.Errorf("%q is not a valid name of a namespace: %s", abbreviate(namespace), problems[0])}
+		return Request{}, &AnnotationError{v1alpha1.AnnotationNamespace, fmt.Errorf("%q is not a valid name of a namespace: %s", wording.Abbreviate(namespace), problems[0])}
 	}
 	request := Request{Identity: named}
 	if annotation == v1alpha1.AnnotationBinding {
@@ -75,12 +76,4 @@ func Parse(object metav1.Object) (Request, error) {
 	}
 	request.Context = context
 	return request, nil
-}
-
-func abbreviate(s string) string {
-	const shown = 64
-	if runes := []rune(s); len(runes) > shown {
-		return string(runes[:shown]) + "…"
-	}
-	return s
 }

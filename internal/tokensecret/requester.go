@@ -10,6 +10,7 @@ import (
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // RequesterAnnotations are those that hold the user who has a Secret filled.
@@ -31,14 +32,14 @@ const (
 func FormatRequester(user authority.Subject) (map[string]string, error) {
 	for _, group := range user.Groups {
 		if strings.Contains(group, lineBreak) {
-			return nil, fmt.Errorf("the group %q of user %q has a line break", abbreviate(group), abbreviate(user.Name))
+			return nil, fmt.Errorf("the group %q of user %q has a line break", wording.Abbreviate(group), wording.Abbreviate(user.Name))
 		}
 	}
 	var extra []string
 	for _, key := range slices.Sorted(maps.Keys(user.Extra)) {
 		line := key + "=" + strings.Join(user.Extra[key], tab)
 		if strings.Contains(key, "=") || strings.Contains(line, lineBreak) || strings.Count(line, tab) >= max(1, len(user.Extra[key])) {
-			return nil, fmt.Errorf("the extra value %q of user %q has a line break, a tab, or = in its name", abbreviate(key), abbreviate(user.Name))
+			return nil, fmt.Errorf("the extra value %q of user %q has a line break, a tab, or = in its name", wording.Abbreviate(key), wording.Abbreviate(user.Name))
 		}
 		extra = append(extra, line)
 	}
@@ -55,7 +56,7 @@ func FormatRequester(user authority.Subject) (map[string]string, error) {
 		}
 	}
 	if size > maxRequester {
-		return nil, fmt.Errorf("user %q has %d groups; with them it takes %d bytes, and at most %d can be kept on a Secret", abbreviate(user.Name), len(user.Groups), size, maxRequester)
+		return nil, fmt.Errorf("user %q has %d groups; with them it takes %d bytes, and at most %d can be kept on a Secret", wording.Abbreviate(user.Name), len(user.Groups), size, maxRequester)
 	}
 	return annotations, nil
 }

@@ -58,6 +58,17 @@ type Side struct {
 	Provider func(Identity) (string, error)
 }
 
+// Writer returns how a part of the other side is written of what a system derives of the identity first.
+func Writer[Relation any](of func(Identity) (Relation, error), write func(Identity, Relation) string) func(Identity) (string, error) {
+	return func(i Identity) (string, error) {
+		relation, err := of(i)
+		if err != nil {
+			return "", err
+		}
+		return write(i, relation), nil
+	}
+}
+
 // Check refuses identities that no system should trust.
 func (i Identity) Check() error {
 	if i.Issuer == "" || i.Subject == "" {

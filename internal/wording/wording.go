@@ -1,6 +1,7 @@
 package wording
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -105,8 +106,5 @@ func Quoted(values ...string) string {
 
 // OrDash is a text, or - in place of none.
 func OrDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
+	return cmp.Or(s, "-")
 }

@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // checkDelivery refuses a pod to which tokens can't come in the way of its namespace. The other way is never taken in its place: it is
@@ -21,7 +21,7 @@ func checkDelivery(r Request, os target.OS) *Denial {
 		return nil
 	case r.Delivery != v1alpha1.DeliveryCSI:
 		return decision.Invalid(fmt.Sprintf("the label %s of namespace %s has the value %q, and there are %s and %s: a cluster admin corrects it with: kubectl label namespace %s --overwrite %s=%s",
-			v1alpha1.LabelNamespaceDelivery, r.Namespace, abbreviate(r.Delivery), v1alpha1.DeliverySecret, v1alpha1.DeliveryCSI, r.Namespace, v1alpha1.LabelNamespaceDelivery, v1alpha1.DeliverySecret))
+			v1alpha1.LabelNamespaceDelivery, r.Namespace, wording.Abbreviate(r.Delivery), v1alpha1.DeliverySecret, v1alpha1.DeliveryCSI, r.Namespace, v1alpha1.LabelNamespaceDelivery, v1alpha1.DeliverySecret))
 	case os == target.Windows:
 		return decision.Invalid(fmt.Sprintf("the pod runs on Windows, and in namespace %s tokens are delivered by volumes of CSI driver %s, which is for Linux: %s", r.Namespace, v1alpha1.CSIDriver, instead))
 	case r.OtherCluster:
@@ -40,7 +40,7 @@ func csiVolumeOf(g grant, standard bool) corev1.Volume {
 		attributes[v1alpha1.VolumeAttributeMountPath] = g.place.Dir
 	}
 	return corev1.Volume{Name: VolumeName(g.identity), VolumeSource: corev1.VolumeSource{
-		CSI: &corev1.CSIVolumeSource{Driver: v1alpha1.CSIDriver, ReadOnly: ptr.To(true), VolumeAttributes: attributes},
+		CSI: &corev1.CSIVolumeSource{Driver: v1alpha1.CSIDriver, ReadOnly: new(true), VolumeAttributes: attributes},
 	}}
 }
 

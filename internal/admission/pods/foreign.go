@@ -9,6 +9,7 @@ import (
 	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/profile"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // foreignSecrets refuses a pod that names a token Secret of another service account, in any field. Where tokens are not stored, a new pod names
@@ -19,14 +20,14 @@ func foreignSecrets(r Request) *Denial {
 	for name, where := range profile.References(r.Pod, r.Ephemeral, carriesTokens) {
 		if r.Ephemeral == nil && r.Delivery == v1alpha1.DeliveryCSI {
 			return decision.Forbidden(fmt.Sprintf("%s of the pod names Secret %q: in namespace %s tokens are delivered by volumes of CSI driver %s, and new pods have no Secrets with the prefix %s: remove the reference; the volume is added when the pod is created",
-				where, abbreviate(name), r.Namespace, v1alpha1.CSIDriver, tokensecret.NamePrefix))
+				where, wording.Abbreviate(name), r.Namespace, v1alpha1.CSIDriver, tokensecret.NamePrefix))
 		}
 		if own == nil {
 			own = ownSecrets(r.Account)
 		}
 		if !slices.Contains(own, name) {
 			return decision.Forbidden(fmt.Sprintf("%s of the pod names Secret %q: Secrets with the prefix %s carry tokens for the pods of one service account, and this one is not for service account %s/%s: remove the reference, and give the pod the service account whose identities it needs",
-				where, abbreviate(name), tokensecret.NamePrefix, r.Namespace, r.Account.Name))
+				where, wording.Abbreviate(name), tokensecret.NamePrefix, r.Namespace, r.Account.Name))
 		}
 	}
 	return nil

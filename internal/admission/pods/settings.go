@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/decision"
 	"github.com/credence-id/credence/internal/target"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 const (
@@ -60,7 +61,7 @@ func unread(pod *corev1.Pod) []string {
 	var warnings []string
 	for key := range pod.Annotations {
 		if name, ours := strings.CutPrefix(key, annotationPrefix); ours && key != v1alpha1.AnnotationMountPath && key != v1alpha1.AnnotationSkipContainers {
-			warnings = append(warnings, fmt.Sprintf("annotation %s%s of the pod has no effect: those of pods are %s and %s", annotationPrefix, abbreviate(name), v1alpha1.AnnotationMountPath, v1alpha1.AnnotationSkipContainers))
+			warnings = append(warnings, fmt.Sprintf("annotation %s%s of the pod has no effect: those of pods are %s and %s", annotationPrefix, wording.Abbreviate(name), v1alpha1.AnnotationMountPath, v1alpha1.AnnotationSkipContainers))
 		}
 	}
 	slices.Sort(warnings)
@@ -105,7 +106,7 @@ func parseSkip(r Request) ([]string, string) {
 	for i, name := range names {
 		names[i] = strings.TrimSpace(name)
 		if problems := validation.IsDNS1123Label(names[i]); len(problems) > 0 {
-			return nil, fmt.Sprintf("has %q in it, which is not a valid name of a container", abbreviate(names[i]))
+			return nil, fmt.Sprintf("has %q in it, which is not a valid name of a container", wording.Abbreviate(names[i]))
 		}
 		// A pod that runs can not be put right: its annotation may name containers that are yet to come.
 		if r.Ephemeral == nil && !slices.Contains(known, names[i]) {
@@ -113,12 +114,4 @@ func parseSkip(r Request) ([]string, string) {
 		}
 	}
 	return names, ""
-}
-
-func abbreviate(s string) string {
-	const shown = 64
-	if runes := []rune(s); len(runes) > shown {
-		return string(runes[:shown]) + "…"
-	}
-	return s
 }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/decision"
@@ -38,7 +37,7 @@ func volumeOf(account string, g grant, standard bool) (corev1.Volume, []file) {
 	secret := &corev1.SecretProjection{
 		LocalObjectReference: corev1.LocalObjectReference{Name: tokensecret.NameFor(account, g.identity)},
 		Items:                []corev1.KeyToPath{{Key: target.TokenFile, Path: target.TokenFile}},
-		Optional:             ptr.To(false),
+		Optional:             new(false),
 	}
 	volume := corev1.Volume{Name: VolumeName(g.identity)}
 	sources := []corev1.VolumeProjection{{Secret: secret}}
@@ -59,7 +58,7 @@ func volumeOf(account string, g grant, standard bool) (corev1.Volume, []file) {
 	if len(rendered.Items) > 0 {
 		sources = append(sources, corev1.VolumeProjection{DownwardAPI: &rendered})
 	}
-	volume.Projected = &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: ptr.To(corev1.ProjectedVolumeSourceDefaultMode)}
+	volume.Projected = &corev1.ProjectedVolumeSource{Sources: sources, DefaultMode: new(corev1.ProjectedVolumeSourceDefaultMode)}
 	return volume, files
 }
 
@@ -94,11 +93,11 @@ func withDefaults(volume corev1.Volume) corev1.Volume {
 	}
 	volume = *volume.DeepCopy()
 	if volume.Projected.DefaultMode == nil {
-		volume.Projected.DefaultMode = ptr.To(corev1.ProjectedVolumeSourceDefaultMode)
+		volume.Projected.DefaultMode = new(corev1.ProjectedVolumeSourceDefaultMode)
 	}
 	for _, source := range volume.Projected.Sources {
 		if source.Secret != nil && source.Secret.Optional == nil {
-			source.Secret.Optional = ptr.To(false)
+			source.Secret.Optional = new(false)
 		}
 		if source.DownwardAPI == nil {
 			continue

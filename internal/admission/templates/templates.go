@@ -5,6 +5,7 @@
 package templates
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -85,16 +86,8 @@ func Changed(object, old []byte) (*Workload, error) {
 	template := now.template()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	pod.Namespace = now.Metadata.Namespace
-	if pod.Spec.ServiceAccountName == "" {
-		pod.Spec.ServiceAccountName = pod.Spec.DeprecatedServiceAccount
-	}
-	if pod.Spec.ServiceAccountName == "" {
-		pod.Spec.ServiceAccountName = defaultAccount
-	}
-	name := now.Metadata.Name
-	if name == "" {
-		name = now.Metadata.GenerateName
-	}
+	pod.Spec.ServiceAccountName = cmp.Or(pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, defaultAccount)
+	name := cmp.Or(now.Metadata.Name, now.Metadata.GenerateName)
 	return &Workload{Kind: now.Kind, Name: name, Pod: pod, Path: now.path(), Owned: metav1.GetControllerOfNoCopy(&now.Metadata) != nil}, nil
 }
 

@@ -71,32 +71,20 @@ func (l *liveProfiles) Template(ctx context.Context, name string) (*accounts.Sec
 
 // LiveRuntimeClasses reads RuntimeClasses likewise.
 func LiveRuntimeClasses(client kubernetes.Interface) RuntimeClasses {
-	return &liveClasses{client: client}
-}
-
-type liveClasses struct {
-	client kubernetes.Interface
-	reads  liveread.Reads[string, *nodev1.RuntimeClass]
-}
-
-func (l *liveClasses) Get(ctx context.Context, name string) (*nodev1.RuntimeClass, error) {
-	return l.reads.Get(ctx, name, func(ctx context.Context) (*nodev1.RuntimeClass, error) {
-		return l.client.NodeV1().RuntimeClasses().Get(ctx, name, metav1.GetOptions{})
-	})
+	return &live[*nodev1.RuntimeClass]{get: client.NodeV1().RuntimeClasses().Get}
 }
 
 // LiveNamespaces reads namespaces likewise.
 func LiveNamespaces(client kubernetes.Interface) Namespaces {
-	return &liveNamespaces{client: client}
+	return &live[*corev1.Namespace]{get: client.CoreV1().Namespaces().Get}
 }
 
-type liveNamespaces struct {
-	client kubernetes.Interface
-	reads  liveread.Reads[string, *corev1.Namespace]
+// live reads objects that are in no namespace.
+type live[Object any] struct {
+	get   func(ctx context.Context, name string, options metav1.GetOptions) (Object, error)
+	reads liveread.Reads[string, Object]
 }
 
-func (l *liveNamespaces) Get(ctx context.Context, name string) (*corev1.Namespace, error) {
-	return l.reads.Get(ctx, name, func(ctx context.Context) (*corev1.Namespace, error) {
-		return l.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
-	})
+func (l *live[Object]) Get(ctx context.Context, name string) (Object, error) {
+	return l.reads.Get(ctx, name, func(ctx context.Context) (Object, error) { return l.get(ctx, name, metav1.GetOptions{}) })
 }

@@ -3,6 +3,7 @@ package contextkind
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"unicode/utf8"
 
@@ -126,12 +127,7 @@ func compile(text string, scope scope, path *field.Path, accepted ...*cel.Type) 
 
 // typed reports whether a type is accepted, or is known only when the expression is evaluated.
 func typed(t *cel.Type, accepted []*cel.Type) bool {
-	for _, each := range append(accepted, cel.DynType, cel.AnyType) {
-		if t.IsExactType(each) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(append(accepted, cel.DynType, cel.AnyType), t.IsExactType)
 }
 
 // assumed estimates the size of what an object has.

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"log/slog"
-
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/app/serving"
@@ -34,12 +32,8 @@ within two minutes. Of several replicas the leader alone works.`,
 
   # identities of another cluster
   credence-server agent --identity-kubeconfig /etc/credence/garden.kubeconfig`,
-		Args:         cobra.NoArgs,
-		SilenceUsage: true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
-			return Run(command.Context(), config)
-		},
+		Args: cobra.NoArgs,
+		RunE: serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,15 +45,9 @@ const (
 
 // complete fills in what is unset, and names the first flag that is wrong or contradicts another.
 func (c Config) complete() (Config, error) {
-	if c.LeaseNamespace == "" {
-		c.LeaseNamespace = defaultLeaseNamespace
-	}
-	if c.Concurrency == 0 {
-		c.Concurrency = defaultConcurrency
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.LeaseNamespace = cmp.Or(c.LeaseNamespace, defaultLeaseNamespace)
+	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	err := serving.CheckDelivery(c.Delivery, c.IdentityKubeconfig)
 	if err != nil {
 		return c, err

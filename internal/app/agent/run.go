@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -73,11 +72,7 @@ func Run(ctx context.Context, config Config) error {
 		group.Go(func() error { return keeper.Run(ctx) })
 	}
 	config.Log.Info("agent started", "renewFrom", config.Window.From, "renewTo", config.Window.To, "oneCluster", config.IdentityKubeconfig == "", "joined", clusters.joined != "")
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	config.Log.Info("agent stopped")
-	return nil
+	return serving.Wait(group, config.Log, "agent stopped")
 }
 
 // clusters are how the two clusters are reached; they may be one.

@@ -1,9 +1,9 @@
 package binder
 
 import (
-	"log/slog"
-
 	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/app/serving"
 )
 
 // NewCommand returns the command `binder`; it runs until its context is done, and logs to its standard error.
@@ -18,13 +18,9 @@ in these namespaces, and in no others.
 
 It is a program of its own so that the agent, which holds tokens, and the webhook, which answers requests, have no
 right to bind roles. Several replicas may run; none needs to be elected.`,
-		Example:      `  credence-server binder`,
-		Args:         cobra.NoArgs,
-		SilenceUsage: true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
-			return Run(command.Context(), config)
-		},
+		Example: `  credence-server binder`,
+		Args:    cobra.NoArgs,
+		RunE:    serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")

@@ -2,7 +2,6 @@ package binder
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"github.com/go-logr/logr"
@@ -44,9 +43,5 @@ func Run(ctx context.Context, config Config) error {
 	}
 	group.Go(func() error { return binder.Run(ctx) })
 	config.Log.Info("binder started")
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	config.Log.Info("binder stopped")
-	return nil
+	return serving.Wait(group, config.Log, "binder stopped")
 }

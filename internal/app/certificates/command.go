@@ -1,10 +1,9 @@
 package certificates
 
 import (
-	"log/slog"
-
 	"github.com/spf13/cobra"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/certificates"
 )
 
@@ -26,12 +25,8 @@ Where another program makes the certificates, --ca-file has its authorities: the
 for which deploy/options/registration.yaml is enough.`,
 		Example: `  credence-server certificates --register-api --bind-address :: --health-port 8443
   credence-server certificates --register-api --ca-file ca.crt --health-port 8443 --tls-cert-file tls.crt --tls-private-key-file tls.key`,
-		Args:         cobra.NoArgs,
-		SilenceUsage: true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
-			return Run(command.Context(), config)
-		},
+		Args: cobra.NoArgs,
+		RunE: serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: the API of the cluster that this pod runs in)")

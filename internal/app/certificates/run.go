@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -92,11 +91,7 @@ func Run(ctx context.Context, config Config) error {
 		})
 	})
 	c.Log.Info("certificates started", "certificateLifetime", c.Lifetime.String(), "authorityLifetime", c.AuthorityLifetime.String(), "overlap", c.Overlap.String(), "caFile", c.CAFile)
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	c.Log.Info("certificates stopped")
-	return nil
+	return serving.Wait(group, c.Log, "certificates stopped")
 }
 
 // keep has the group keep the certificates, and show the health of that.

@@ -1,10 +1,9 @@
 package controller
 
 import (
-	"log/slog"
-
 	"github.com/spf13/cobra"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/keyring"
 	"github.com/credence-id/credence/internal/keyring/settings"
 )
@@ -23,12 +22,8 @@ that it signed has expired. Of several replicas the leader alone rotates. The re
 credence keys rotate and revoke are carried out by the API server, whether or not this program runs.`,
 		Example: `  credence-server controller --issuer https://identity.example.com --keys-secret credence-system/credence-keys \
     --documents-configmap credence-system/credence-discovery`,
-		Args:         cobra.NoArgs,
-		SilenceUsage: true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
-			return Run(command.Context(), config)
-		},
+		Args: cobra.NoArgs,
+		RunE: serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Issuer, "issuer", "", "URL of the issuer whose keys these are (required)")

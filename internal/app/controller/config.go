@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,15 +54,9 @@ type checked struct {
 
 // check fills in what is unset, and names the first flag that is missing, wrong, or contradicts another.
 func (c Config) check() (checked, error) {
-	if c.LeaseNamespace == "" {
-		c.LeaseNamespace = defaultLeaseNamespace
-	}
-	if c.KeysInterval == 0 {
-		c.KeysInterval = keyring.DefaultInterval
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.LeaseNamespace = cmp.Or(c.LeaseNamespace, defaultLeaseNamespace)
+	c.KeysInterval = cmp.Or(c.KeysInterval, keyring.DefaultInterval)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	out := checked{Config: c}
 	var err error
 	if c.Issuer == "" {

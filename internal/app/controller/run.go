@@ -80,11 +80,7 @@ func Run(ctx context.Context, config Config) error {
 	group.Go(func() error {
 		return election.Lead(ctx, client.CoordinationV1(), types.NamespacedName{Namespace: c.LeaseNamespace, Name: leaseName}, c.Log, keeper.Run)
 	})
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	c.Log.Info("key controller stopped")
-	return nil
+	return serving.Wait(group, c.Log, "key controller stopped")
 }
 
 // firstRing is how long the API server may take to make the first ring.

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,15 +48,9 @@ const (
 
 // complete fills in what is unset.
 func (c Config) complete() Config {
-	if c.BindAddress == "" {
-		c.BindAddress = defaultBindAddress
-	}
-	if c.MaxAge == 0 {
-		c.MaxAge = discovery.DefaultMaxAge
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.BindAddress = cmp.Or(c.BindAddress, defaultBindAddress)
+	c.MaxAge = cmp.Or(c.MaxAge, discovery.DefaultMaxAge)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -1,10 +1,9 @@
 package profiles
 
 import (
-	"log/slog"
-
 	"github.com/spf13/cobra"
 
+	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/profile/username"
 	"github.com/credence-id/credence/internal/profiles/drift"
 )
@@ -23,13 +22,9 @@ their workloads, where the profile wants it.
 Make namespaces what the NamespaceTemplates that select them have.
 
 It holds no keys and can read no Secret. Of several replicas the leader alone works.`,
-		Example:      `  credence-server profiles --cluster-name prod.example.com`,
-		Args:         cobra.NoArgs,
-		SilenceUsage: true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
-			return Run(command.Context(), config)
-		},
+		Example: `  credence-server profiles --cluster-name prod.example.com`,
+		Args:    cobra.NoArgs,
+		RunE:    serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")

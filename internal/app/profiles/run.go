@@ -3,7 +3,6 @@ package profiles
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -103,11 +102,7 @@ func Run(ctx context.Context, config Config) error {
 	}
 	group.Go(func() error { return process.Run(ctx) })
 	config.Log.Info("profiles started")
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	config.Log.Info("profiles stopped")
-	return nil
+	return serving.Wait(group, config.Log, "profiles stopped")
 }
 
 // startupTimeout bounds the requests to the cluster before controllers run.

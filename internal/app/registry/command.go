@@ -1,9 +1,9 @@
 package registry
 
 import (
-	"log/slog"
-
 	"github.com/spf13/cobra"
+
+	"github.com/credence-id/credence/internal/app/serving"
 )
 
 // NewCommand returns the command of the program; it runs until its context is done, and logs to its standard error.
@@ -24,10 +24,7 @@ replicas the leader alone works.`,
 		Example:      `  credence-registry --registries /etc/credence/registries.yaml`,
 		Args:         cobra.NoArgs,
 		SilenceUsage: true,
-		RunE: func(command *cobra.Command, _ []string) error {
-			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
-			return Run(command.Context(), config)
-		},
+		RunE:         serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Registries, "registries", "/etc/credence/registries.yaml", "file of the registries whose passwords are kept; a changed one counts from the next passwords on")

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/credence-id/credence/internal/version"
 )
@@ -46,6 +48,24 @@ func CollectRarely() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(300)
 	}
+}
+
+// RunE is how the command of a server runs it: with the config that the flags have filled in, whose log is the command's standard error, until
+// the command's context is done.
+func RunE[Config any](config *Config, log **slog.Logger, run func(context.Context, Config) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, _ []string) error {
+		*log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
+		return run(command.Context(), *config)
+	}
+}
+
+// Wait waits for the parts of a server. That its context was done is not an error: it has stopped, which it logs.
+func Wait(group *errgroup.Group, log *slog.Logger, stopped string) error {
+	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info(stopped)
+	return nil
 }
 
 // run returns the exit code of the program. Every command has --version.

@@ -1,6 +1,7 @@
 package signer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,15 +34,9 @@ const shortestStaleness = 2 * time.Second
 
 // check fills in what is unset, and names the first flag that is missing, wrong, or contradicts another.
 func (c Config) check() (Config, error) {
-	if c.Algorithm == "" {
-		c.Algorithm = string(identity.RS256)
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	if c.Settings.Staleness == 0 {
-		c.Settings.Staleness = keys.DefaultStaleness
-	}
+	c.Algorithm = cmp.Or(c.Algorithm, string(identity.RS256))
+	c.Log = cmp.Or(c.Log, slog.Default())
+	c.Settings.Staleness = cmp.Or(c.Settings.Staleness, keys.DefaultStaleness)
 	c.Settings.MaxAge = c.Settings.Staleness
 	switch {
 	case c.Issuer == "":

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,27 +50,19 @@ const (
 
 // check fills in what is unset, and names the first flag that is missing or wrong.
 func (c Config) check() (Config, error) {
-	if c.BindAddress == "" {
-		c.BindAddress = defaultBindAddress
-	}
+	c.BindAddress = cmp.Or(c.BindAddress, defaultBindAddress)
 	if c.AgentUser == "" {
 		c.AgentUser = rights.Agent().Name
 	}
-	if c.ReviewPathPeriod == 0 {
-		c.ReviewPathPeriod = defaultPathPeriod
-	}
-	if c.GMSA.Enforcement == "" {
-		c.GMSA.Enforcement = string(webhook.Deny)
-	}
+	c.ReviewPathPeriod = cmp.Or(c.ReviewPathPeriod, defaultPathPeriod)
+	c.GMSA.Enforcement = cmp.Or(c.GMSA.Enforcement, string(webhook.Deny))
 	if _, err := webhook.ParseEnforcement(c.GMSA.Enforcement); err != nil {
 		return c, fmt.Errorf("--gmsa-enforcement %w", err)
 	}
 	if err := serving.CheckDelivery(c.Delivery, c.IdentityKubeconfig); err != nil {
 		return c, err
 	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	switch {
 	case c.TLSCertFile == "" || c.TLSPrivateKeyFile == "":
 		return c, errors.New("--tls-cert-file and --tls-private-key-file are required: the API server speaks to webhooks over TLS alone")

@@ -155,8 +155,7 @@ func (f *Folder) file(base string) string { return filepath.Join(f.path, base) }
 
 // cause is an error of a file without the file's name, which os.Root gives without the folder.
 func cause(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
 	return err

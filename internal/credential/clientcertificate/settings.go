@@ -1,6 +1,7 @@
 package clientcertificate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,9 +64,7 @@ func (s Settings) completed() (Settings, error) {
 	if s.User == "" {
 		return s, errors.New("no user: give the user name that the certificate is to stand for")
 	}
-	if s.Signer == "" {
-		s.Signer = DefaultSigner
-	}
+	s.Signer = cmp.Or(s.Signer, DefaultSigner)
 	if s.Usages == nil {
 		s.Usages = []string{"client auth", "digital signature"}
 	}
@@ -85,9 +84,7 @@ func (s Settings) completed() (Settings, error) {
 	if slices.Contains(s.Groups, "") {
 		return s, errors.New("a group is empty")
 	}
-	if s.RenewBefore == 0 {
-		s.RenewBefore = DefaultRenewBefore
-	}
+	s.RenewBefore = cmp.Or(s.RenewBefore, DefaultRenewBefore)
 	return s, nil
 }
 

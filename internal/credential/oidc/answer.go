@@ -52,8 +52,7 @@ func parseAnswer(body []byte) (answer, error) {
 		ExpiresIn    seconds `json:"expires_in"`
 	}
 	if err := json.Unmarshal(body, &wire); err != nil {
-		var wrongType *json.UnmarshalTypeError
-		if errors.As(err, &wrongType) {
+		if wrongType, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return answer{}, fmt.Errorf("its field %q is not a %s", plain(wrongType.Field), wrongType.Type)
 		}
 		return answer{}, errors.New("it is not a JSON object")

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"crypto/subtle"
 	"errors"
 	"net/http"
@@ -29,9 +30,7 @@ type arrival struct {
 }
 
 func newCallback(address, path, state, issuer string, namesItself bool) *callback {
-	if path == "" {
-		path = "/"
-	}
+	path = cmp.Or(path, "/")
 	return &callback{address: address, path: path, state: state, issuer: issuer, namesItself: namesItself, arrivals: make(chan *arrival, 1)}
 }
 

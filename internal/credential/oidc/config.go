@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -45,15 +46,11 @@ func (c Config) completed() (Config, error) {
 	if c.ClientID == "" {
 		return c, errors.New("no client ID: give the one under which the provider knows this program")
 	}
-	if c.Present == "" {
-		c.Present = settings.IDToken
-	}
+	c.Present = cmp.Or(c.Present, settings.IDToken)
 	if c.Present != settings.IDToken && c.Present != settings.AccessToken {
 		return c, fmt.Errorf("unknown token %q: it is %q or %q", c.Present, settings.IDToken, settings.AccessToken)
 	}
-	if c.Flow == "" {
-		c.Flow = settings.Auto
-	}
+	c.Flow = cmp.Or(c.Flow, settings.Auto)
 	if c.Flow != settings.Auto && c.Flow != settings.Browser && c.Flow != settings.Device {
 		return c, fmt.Errorf("unknown flow %q: it is %q, %q or %q", c.Flow, settings.Auto, settings.Browser, settings.Device)
 	}
@@ -68,18 +65,14 @@ func (c Config) completed() (Config, error) {
 			return c, fmt.Errorf("invalid scope %q: give one word for each", scope)
 		}
 	}
-	if c.RedirectURI == "" {
-		c.RedirectURI = defaultRedirect
-	}
+	c.RedirectURI = cmp.Or(c.RedirectURI, defaultRedirect)
 	if _, err := c.redirect(); err != nil {
 		return c, err
 	}
 	if c.LoginTimeout < 0 {
 		return c, fmt.Errorf("login timeout %s is negative", c.LoginTimeout)
 	}
-	if c.LoginTimeout == 0 {
-		c.LoginTimeout = defaultTimeout
-	}
+	c.LoginTimeout = cmp.Or(c.LoginTimeout, defaultTimeout)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

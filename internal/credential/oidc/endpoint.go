@@ -73,8 +73,7 @@ func send(c *http.Client, request *http.Request) (int, []byte, error) {
 		if request.Context().Err() != nil {
 			return 0, nil, request.Context().Err()
 		}
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // its text would have the whole URL, query and all
 		}
 		return 0, nil, fmt.Errorf("%s %s: %w: %w", request.Method, place(request.URL), advised(err), errOutage)

@@ -97,8 +97,7 @@ func (p *session) refresh(ctx context.Context, kept state, keep func(json.RawMes
 	redeeming, done := outlasting(ctx, refreshGrace, p.Wait)
 	defer done()
 	a, err := p.redeem(redeeming, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {kept.RefreshToken}})
-	var refused *refusal
-	if errors.As(err, &refused) && refused.needsPerson() {
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.needsPerson() {
 		return none, forgotten, fmt.Errorf("refresh the login to %s: %w: %w", p.Issuer, err, credential.ErrNeedsPerson)
 	}
 	if err != nil {
@@ -179,8 +178,7 @@ func (p *session) present(ctx context.Context, a answer, want expected, refreshe
 
 // classified adds the class to a provider's error: anything but an outage would fail again.
 func classified(err error) error {
-	var refused *refusal
-	if errors.As(err, &refused) && !refused.outage() {
+	if refused, ok := errors.AsType[*refusal](err); ok && !refused.outage() {
 		return fmt.Errorf("%w: %w", err, credential.ErrRefused)
 	}
 	return err

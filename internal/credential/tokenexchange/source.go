@@ -1,6 +1,7 @@
 package tokenexchange
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -113,10 +114,7 @@ func (s *Source) exchange(ctx context.Context) (credential.Credential, error) {
 			return credential.Credential{}, err
 		}
 	}
-	timeout := s.Timeout
-	if timeout == 0 {
-		timeout = DefaultTimeout
-	}
+	timeout := cmp.Or(s.Timeout, DefaultTimeout)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	// From before the request, so that the lifetime ends rather too early than too late.

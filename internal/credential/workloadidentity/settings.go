@@ -1,6 +1,7 @@
 package workloadidentity
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ func New(settings Settings, access kubeconfig.Access, connect Connect) (*Source,
 	if err := checkName(settings.Name); err != nil {
 		return nil, fmt.Errorf("WorkloadIdentity: %w", err)
 	}
-	if settings.Namespace == "" {
-		settings.Namespace = access.Namespace
-	}
+	settings.Namespace = cmp.Or(settings.Namespace, access.Namespace)
 	if err := checkName(settings.Namespace); err != nil {
 		return nil, fmt.Errorf("namespace: %w", err)
 	}

@@ -3,6 +3,8 @@
 package outage
 
 import (
+	"maps"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -134,9 +136,7 @@ func (o *Outage) begin() {
 		if s.since.Before(o.all.since) {
 			o.all.since = s.since
 		}
-		for key, expiry := range s.waiting {
-			o.all.waiting[key] = expiry
-		}
+		maps.Copy(o.all.waiting, s.waiting)
 		delete(o.of, namespace)
 	}
 }
@@ -189,10 +189,7 @@ func (o *Outage) reached(namespace string) {
 
 // release queues all Secrets that wait for an answer, spread out.
 func (o *Outage) release(s *silence) {
-	keys := make([]types.NamespacedName, 0, len(s.waiting))
-	for key := range s.waiting {
-		keys = append(keys, key)
-	}
+	keys := slices.Collect(maps.Keys(s.waiting))
 	sort.Slice(keys, func(i, j int) bool { return o.before(s, keys[i], keys[j]) })
 	for i, key := range keys {
 		o.Add(key, renewal.Spread(i, len(keys)))

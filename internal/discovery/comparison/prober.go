@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,10 +29,7 @@ type Prober struct {
 // take, or those of another issuer, are an error (*discovery.Refusal), as are documents that cannot be fetched
 // (*FetchError).
 func (p *Prober) Shown(ctx context.Context) ([]identity.PublicKey, error) {
-	location := p.URL
-	if location == "" {
-		location = string(p.Issuer)
-	}
+	location := cmp.Or(p.URL, string(p.Issuer))
 	served, err := Fetch(ctx, p.Client, location)
 	if err != nil {
 		return nil, err

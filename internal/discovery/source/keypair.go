@@ -1,12 +1,14 @@
 package source
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -123,13 +125,5 @@ func (k *KeyPair) load() (*tls.Certificate, error) {
 
 // samePair compares the certificates alone: a private key that matches them is the same key.
 func samePair(a, b *tls.Certificate) bool {
-	if len(a.Certificate) != len(b.Certificate) {
-		return false
-	}
-	for i := range a.Certificate {
-		if string(a.Certificate[i]) != string(b.Certificate[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
 }

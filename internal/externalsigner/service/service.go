@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -62,21 +63,15 @@ type Service struct {
 
 // New returns a Service; the error names the setting that is missing or invalid.
 func New(config Config) (*Service, error) {
-	if config.Algorithm == "" {
-		config.Algorithm = identity.RS256
-	}
+	config.Algorithm = cmp.Or(config.Algorithm, identity.RS256)
 	if config.Signing == nil {
 		config.Signing = config.Ring
 	}
 	if config.NextChange == nil {
 		config.NextChange = func() time.Time { return time.Time{} }
 	}
-	if config.MaxLifetime == 0 {
-		config.MaxLifetime = keys.DefaultMaxLifetime
-	}
-	if config.RefreshHint == 0 {
-		config.RefreshHint = DefaultRefreshHint
-	}
+	config.MaxLifetime = cmp.Or(config.MaxLifetime, keys.DefaultMaxLifetime)
+	config.RefreshHint = cmp.Or(config.RefreshHint, DefaultRefreshHint)
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -174,10 +169,7 @@ func (s *Service) checkTimes(read claims, key keys.Key) *refusal {
 // maxLifetime is the longest lifetime of a token that the key signs. From the terms it follows how long the key stays
 // published.
 func (s *Service) maxLifetime(key keys.Key) time.Duration {
-	allowed := key.Terms.MaxLifetime
-	if allowed == 0 {
-		allowed = keys.DefaultMaxLifetime
-	}
+	allowed := cmp.Or(key.Terms.MaxLifetime, keys.DefaultMaxLifetime)
 	return min(allowed, s.config.MaxLifetime)
 }
 

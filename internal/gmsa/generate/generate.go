@@ -4,8 +4,10 @@
 package generate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -42,10 +44,7 @@ type Plugin struct {
 // Spec returns the credential spec of facts. The account is listed twice, because programs look it up by either name of the domain.
 func Spec(facts Facts) v1.CredentialSpec {
 	account := strings.TrimSuffix(facts.Account, "$")
-	forest := facts.Forest
-	if forest == "" {
-		forest = facts.DNSName
-	}
+	forest := cmp.Or(facts.Forest, facts.DNSName)
 	accounts := []v1.GroupManagedServiceAccount{{Name: account, Scope: facts.DNSName}, {Name: account, Scope: facts.NetBIOSName}}
 	for _, further := range facts.Additional {
 		accounts = append(accounts, v1.GroupManagedServiceAccount{Name: strings.TrimSuffix(further.Name, "$"), Scope: further.Scope})
@@ -126,7 +125,7 @@ func Access(name string, accounts []ServiceAccount) ([]string, error) {
 		if !seen {
 			namespaces = append(namespaces, account.Namespace)
 		}
-		if !contains(of, subject) {
+		if !slices.Contains(of, subject) {
 			subjects[account.Namespace] = append(of, subject)
 		}
 	}
@@ -143,15 +142,6 @@ func Access(name string, accounts []ServiceAccount) ([]string, error) {
 		documents = append(documents, text)
 	}
 	return documents, nil
-}
-
-func contains(subjects []rbacv1.Subject, one rbacv1.Subject) bool {
-	for _, subject := range subjects {
-		if subject == one {
-			return true
-		}
-	}
-	return false
 }
 
 // document is an object as YAML, with its keys in this order.

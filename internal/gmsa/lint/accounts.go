@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -49,12 +50,7 @@ func usable(account *node) bool {
 
 // anyUsable reports whether a container gets an account in spite of faulty entries.
 func (d *document) anyUsable() bool {
-	for _, account := range d.accounts() {
-		if usable(account) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.accounts(), usable)
 }
 
 func accountNameMissing(d *document, found report) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -92,12 +93,7 @@ func hasFields(input string, names ...string) bool {
 		name, value, _ := strings.Cut(part, "=")
 		fields[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value) != ""
 	}
-	for _, name := range names {
-		if !fields[name] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(names, func(name string) bool { return !fields[name] })
 }
 
 // knownPlugin is the plugin of the document, if it is one that is known.

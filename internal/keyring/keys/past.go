@@ -1,7 +1,9 @@
 package keys
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,9 +25,7 @@ func (p Past) Empty() bool { return len(p.Published) == 0 && len(p.Revoked) == 0
 func (p Past) Join(other Past) Past {
 	joined := Past{Published: map[identity.KeyID]identity.Algorithm{}}
 	for _, each := range []Past{p, other} {
-		for id, algorithm := range each.Published {
-			joined.Published[id] = algorithm
-		}
+		maps.Copy(joined.Published, each.Published)
 		for _, gone := range each.Revoked {
 			i := slices.IndexFunc(joined.Revoked, func(c Compromised) bool { return c.ID == gone.ID })
 			switch {
@@ -66,12 +66,7 @@ func (r Ring) Lacks(past Past) string {
 
 // published are the IDs of the keys that were published, in alphabetical order.
 func (p Past) published() []identity.KeyID {
-	var ids []identity.KeyID
-	for id := range p.Published {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(maps.Keys(p.Published))
 }
 
 // knowsRevoked reports whether a key that was revoked is in the list of such keys, or was in it before all that are there now.
@@ -156,9 +151,7 @@ func (r Ring) withRevoked(v View, gone Compromised, generate Generate) (Change, 
 		return e.change(), nil
 	}
 	reason := gone.Cause
-	if reason.Reason == "" {
-		reason.Reason = "revoked before the ring was put back"
-	}
+	reason.Reason = cmp.Or(reason.Reason, "revoked before the ring was put back")
 	return r.Revoke(v, Command{Key: gone.ID, Cause: reason}, generate)
 }
 

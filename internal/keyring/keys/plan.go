@@ -241,7 +241,7 @@ func (k Key) ExpiryBound(s Settings, now time.Time) time.Time {
 	case k.ActivatedAt.IsZero() || !k.LastExpiry.IsZero():
 		return k.LastExpiry
 	default:
-		return roundUp(later(now, later(k.ActivatedAt, k.RetiredAt)).Add(s.withDefaults().expiryBound(k.Terms)))
+		return RoundUp(later(now, later(k.ActivatedAt, k.RetiredAt)).Add(s.withDefaults().expiryBound(k.Terms)))
 	}
 }
 

@@ -66,11 +66,11 @@ func (r Ring) clock(v View) time.Time {
 	if r.clockBehind(v) {
 		now = v.Now.Add(2 * v.Settings.ClockSkew)
 	}
-	return roundUp(now)
+	return RoundUp(now)
 }
 
-// roundUp gives whole seconds that are never earlier, in UTC.
-func roundUp(t time.Time) time.Time {
+// RoundUp gives whole seconds that are never earlier, in UTC.
+func RoundUp(t time.Time) time.Time {
 	whole := t.UTC().Truncate(time.Second)
 	if whole.Before(t) {
 		whole = whole.Add(time.Second)

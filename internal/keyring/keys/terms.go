@@ -1,6 +1,9 @@
 package keys
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Terms bound what replicas sign with an active key. They are part of the ring, not of the settings of each replica, since
 // it follows from them how long the key must stay published: a replica whose settings allow more must keep to the terms
@@ -29,13 +32,7 @@ func (t Terms) maySign(monotonic, wall time.Duration) bool {
 }
 
 func (t Terms) complete() Terms {
-	if t.MaxLifetime == 0 {
-		t.MaxLifetime = DefaultMaxLifetime
-	}
-	if t.Staleness == 0 {
-		t.Staleness = DefaultStaleness
-	}
-	return t
+	return Terms{MaxLifetime: cmp.Or(t.MaxLifetime, DefaultMaxLifetime), Staleness: cmp.Or(t.Staleness, DefaultStaleness)}
 }
 
 // raised returns the terms that allow what either allows.

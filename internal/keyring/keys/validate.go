@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -226,13 +227,5 @@ func (c Cause) validate() error {
 
 // printable reports whether a text can be shown on one line of a terminal as it is.
 func printable(text string, most int) bool {
-	if len(text) > most || !utf8.ValidString(text) {
-		return false
-	}
-	for _, char := range text {
-		if !unicode.IsPrint(char) {
-			return false
-		}
-	}
-	return true
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, func(char rune) bool { return !unicode.IsPrint(char) })
 }

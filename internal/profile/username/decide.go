@@ -2,6 +2,7 @@ package username
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -82,15 +83,7 @@ func (t Template) Decide(own Claim, others []Claim) Decision {
 
 // Holds reports whether the name that a profile has is its own, beside the claims of other profiles.
 func (c Claim) Holds(others []Claim) bool {
-	if CheckGiven(c.Has) != nil {
-		return false
-	}
-	for _, other := range others {
-		if Key(other.Has) == Key(c.Has) && other.before(c) {
-			return false
-		}
-	}
-	return true
+	return CheckGiven(c.Has) == nil && !slices.ContainsFunc(others, func(other Claim) bool { return Key(other.Has) == Key(c.Has) && other.before(c) })
 }
 
 // refuse returns why a profile can't get the name that it sets; no reason if it can, or sets none.

@@ -1,6 +1,7 @@
 package namespaces
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,9 +35,7 @@ type problems struct {
 }
 
 func (p *problems) add(reason, text string) {
-	if p.reason == "" {
-		p.reason = reason
-	}
+	p.reason = cmp.Or(p.reason, reason)
 	p.texts = append(p.texts, text)
 }
 

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -37,9 +38,7 @@ func Run(ctx context.Context, options Options) Report {
 	if options.Clock == nil {
 		options.Clock = time.Now
 	}
-	if options.Timeout == 0 {
-		options.Timeout = defaultTimeout
-	}
+	options.Timeout = cmp.Or(options.Timeout, defaultTimeout)
 	evidence := gather(ctx, options)
 	report := Report{Issuer: options.Issuer}
 	blocked := map[string]string{} // why what needs the check is skipped

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,14 +127,7 @@ func tokenType(e *evidence, o *outcome) {
 		o.warn("unusual", "the typ of the token is %.60q: relying parties that look at it want JWT", typ)
 		return
 	}
-	o.pass("%s", orNone(typ))
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "(none, which is allowed)"
-	}
-	return s
+	o.pass("%s", cmp.Or(typ, "(none, which is allowed)"))
 }
 
 func tokenAlgorithm(e *evidence, o *outcome) {

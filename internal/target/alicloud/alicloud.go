@@ -29,7 +29,7 @@ func System() target.System {
 		Name:    Type,
 		Adapter: Adapter{},
 		Short:   target.Short{Fields: fields, Audience: "sts.aliyuncs.com"},
-		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
+		Trust:   trust.Side{Commands: trust.Writer(relationOf, writeCommands), Terraform: trust.Writer(relationOf, writeTerraform), Provider: trust.Writer(relationOf, writeProvider)},
 		Errors:  refusals,
 		Party:   target.Party{Name: "Alibaba RAM", Code: "alibaba", Algorithms: []string{"RS256"}, Lifetime: maxLifetime, Remark: ", unless the provider is set otherwise"},
 	}

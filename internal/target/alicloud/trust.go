@@ -37,39 +37,27 @@ func relationOf(i trust.Identity) (relation, error) {
 	}}, nil
 }
 
-func writeCommands(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeCommands(i trust.Identity, side relation) string {
 	return fmt.Sprintf(`# In account %s. Once for all identities of the issuer. FINGERPRINT is the SHA-1 of the root certificate of the issuer's
 # TLS chain, without colons; tokens older than 12 hours are refused.
 %s
 %s`, side.account,
 		trust.Command("aliyun ims CreateOIDCProvider --IssuanceLimitTime 12 --Fingerprints \"$FINGERPRINT\"",
 			[2]string{"--OIDCProviderName ", side.provider}, [2]string{"--IssuerUrl ", i.Issuer}, [2]string{"--ClientIds ", strings.Join(i.Audiences, ",")}),
-		trust.Command("aliyun ram CreateRole", [2]string{"--RoleName ", side.role}, [2]string{"--AssumeRolePolicyDocument ", trust.Document(side.policy)})), nil
+		trust.Command("aliyun ram CreateRole", [2]string{"--RoleName ", side.role}, [2]string{"--AssumeRolePolicyDocument ", trust.Document(side.policy)}))
 }
 
-func writeProvider(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeProvider(i trust.Identity, side relation) string {
 	name := i.SharedName(side.account + "\n" + side.provider)
 	fingerprint := name + "_fingerprint"
 	return fmt.Sprintf("# In account %s. The fingerprint is the SHA-1 of the root certificate of the issuer's TLS chain, without colons.\n", side.account) +
 		"variable \"" + fingerprint + "\" {\n  type = string\n}\n\n" +
 		trust.Block("resource", []string{"alicloud_ims_oidc_provider", name}, trust.Member{"oidc_provider_name", side.provider}, trust.Member{"issuer_url", i.Issuer},
-			trust.Member{"client_ids", i.Audiences}, trust.Member{"fingerprints", trust.Reference("[var." + fingerprint + "]")}, trust.Member{"issuance_limit_time", 12}), nil
+			trust.Member{"client_ids", i.Audiences}, trust.Member{"fingerprints", trust.Reference("[var." + fingerprint + "]")}, trust.Member{"issuance_limit_time", 12})
 }
 
 // writeTerraform has no data source: the identity itself names the provider.
-func writeTerraform(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeTerraform(i trust.Identity, side relation) string {
 	return fmt.Sprintf("# In account %s. The provider is a resource of its own: --provider prints it.\n", side.account) +
-		trust.Block("resource", []string{"alicloud_ram_role", i.ResourceName()}, trust.Member{"role_name", side.role}, trust.Member{"assume_role_policy_document", trust.JSONEncode(side.policy)}), nil
+		trust.Block("resource", []string{"alicloud_ram_role", i.ResourceName()}, trust.Member{"role_name", side.role}, trust.Member{"assume_role_policy_document", trust.JSONEncode(side.policy)})
 }

@@ -27,7 +27,7 @@ func System() target.System {
 		Name:    Type,
 		Adapter: Adapter{},
 		Short:   target.Short{Fields: fields, Audience: "sts.amazonaws.com"},
-		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform, Provider: writeProvider},
+		Trust:   trust.Side{Commands: trust.Writer(relationOf, writeCommands), Terraform: trust.Writer(relationOf, writeTerraform), Provider: trust.Writer(relationOf, writeProvider)},
 		Errors:  refusals,
 		Party:   target.Party{Name: "AWS", Code: "aws", Algorithms: []string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512"}, MinSubject: 6, MaxSubject: 255},
 	}

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"regexp"
 
 	"github.com/credence-id/credence/internal/target"
@@ -49,10 +50,7 @@ func (r rules) isRole(arn string) bool {
 
 // Account implements target.Config. Roles of the account may change.
 func (c config) Account() []target.Fixed {
-	endpoint := c.endpoint
-	if endpoint == "" {
-		endpoint = "that of AWS"
-	}
+	endpoint := cmp.Or(c.endpoint, "that of AWS")
 	return []target.Fixed{
 		{Path: c.path.Child("iamRoleARN"), Value: rulesOf(c.endpoint).role.FindStringSubmatch(c.role)[1]},
 		{Path: c.path.Child("endpoint"), Value: endpoint},

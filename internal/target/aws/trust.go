@@ -57,11 +57,7 @@ func literal(value string) string {
 	return strings.ReplaceAll(value, "$", "${$}")
 }
 
-func writeCommands(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeCommands(i trust.Identity, side relation) string {
 	// Values of options are files to the AWS CLI if they begin with file://. Those of JSON are not.
 	provider := trust.Document(trust.Object{{"Url", i.Issuer}, {"ClientIDList", i.Audiences}})
 	return fmt.Sprintf(`# In account %s. Once for all identities of the issuer: where the provider exists, add the audiences to it instead, by
@@ -70,26 +66,18 @@ func writeCommands(i trust.Identity) (string, error) {
 # Where the role exists, give it the same document by aws iam update-assume-role-policy.
 %s`, side.account,
 		trust.Command("aws iam create-open-id-connect-provider", [2]string{"--cli-input-json=", provider}),
-		trust.Command("aws iam create-role", [2]string{"--role-name=", side.role}, [2]string{"--path=", side.path}, [2]string{"--assume-role-policy-document=", trust.Document(side.policy)})), nil
+		trust.Command("aws iam create-role", [2]string{"--role-name=", side.role}, [2]string{"--path=", side.path}, [2]string{"--assume-role-policy-document=", trust.Document(side.policy)}))
 }
 
-func writeProvider(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeProvider(i trust.Identity, side relation) string {
 	return fmt.Sprintf("# In account %s.\n", side.account) +
-		trust.Block("resource", []string{"aws_iam_openid_connect_provider", i.SharedName(side.account)}, trust.Member{"url", i.Issuer}, trust.Member{"client_id_list", i.Audiences}), nil
+		trust.Block("resource", []string{"aws_iam_openid_connect_provider", i.SharedName(side.account)}, trust.Member{"url", i.Issuer}, trust.Member{"client_id_list", i.Audiences})
 }
 
-func writeTerraform(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeTerraform(i trust.Identity, side relation) string {
 	name := i.ResourceName()
 	policy := policyOf(trust.Reference("data.aws_iam_openid_connect_provider."+name+".arn"), strings.TrimPrefix(i.Issuer, "https://"), i)
 	return fmt.Sprintf("# In account %s, where the provider is there already: --provider prints it.\n", side.account) +
 		trust.Block("data", []string{"aws_iam_openid_connect_provider", name}, trust.Member{"url", i.Issuer}) + "\n" +
-		trust.Block("resource", []string{"aws_iam_role", name}, trust.Member{"name", side.role}, trust.Member{"path", side.path}, trust.Member{"assume_role_policy", trust.JSONEncode(policy)}), nil
+		trust.Block("resource", []string{"aws_iam_role", name}, trust.Member{"name", side.role}, trust.Member{"path", side.path}, trust.Member{"assume_role_policy", trust.JSONEncode(policy)})
 }

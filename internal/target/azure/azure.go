@@ -37,7 +37,7 @@ func System() target.System {
 		Name:    Type,
 		Adapter: Adapter{},
 		Short:   target.Short{Fields: fields},
-		Trust:   trust.Side{Commands: writeCommands, Terraform: writeTerraform},
+		Trust:   trust.Side{Commands: writeCommands, Terraform: trust.Writer(relationOf, writeTerraform)},
 		Errors:  refusals,
 		Party:   target.Party{Name: "Microsoft Entra", Code: "entra", Algorithms: []string{"RS256"}, MaxSubject: maxLength, Audience: maxLength, Lifetime: maxLifetime, Remark: " (AADSTS70023)"},
 	}

@@ -54,16 +54,12 @@ RESOURCE_GROUP=%s
 			[2]string{"--subject=", i.Subject}, [2]string{"--audiences=", side.audience})), nil
 }
 
-func writeTerraform(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeTerraform(i trust.Identity, side relation) string {
 	name := i.ResourceName()
 	variable := func(what string) string { return "variable \"" + name + "_" + what + "\" {\n  type = string\n}\n" }
 	return fmt.Sprintf("# The managed identity whose client ID is %s, in tenant %s: its ID and its resource group.\n", side.client, side.tenant) +
 		variable("id") + variable("resource_group_name") + "\n" +
 		trust.Block("resource", []string{"azurerm_federated_identity_credential", name}, trust.Member{"name", side.credential},
 			trust.Member{"resource_group_name", trust.Reference("var." + name + "_resource_group_name")}, trust.Member{"parent_id", trust.Reference("var." + name + "_id")},
-			trust.Member{"issuer", i.Issuer}, trust.Member{"subject", i.Subject}, trust.Member{"audience", []string{side.audience}}), nil
+			trust.Member{"issuer", i.Issuer}, trust.Member{"subject", i.Subject}, trust.Member{"audience", []string{side.audience}})
 }

@@ -32,11 +32,7 @@ func relationOf(i trust.Identity) (relation, error) {
 	return side, nil
 }
 
-func writeCommands(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeCommands(i trust.Identity, side relation) string {
 	inPool := [][2]string{{"--project=", side.number}, {"--location=", "global"}}
 	text := "# Once for all identities of the issuer.\n" +
 		trust.Command("gcloud iam workload-identity-pools create "+trust.Shell(side.pool), inPool...) + "\n" +
@@ -45,11 +41,11 @@ func writeCommands(i trust.Identity) (string, error) {
 			[2]string{"--allowed-audiences=", gcloudList(side.audiences)}, [2]string{"--attribute-mapping=", "google.subject=assertion.sub"})...) + "\n"
 	if side.account != "" {
 		return text + trust.Command("gcloud iam service-accounts add-iam-policy-binding "+trust.Shell(side.account),
-			[2]string{"--project=", side.project}, [2]string{"--role=", "roles/iam.workloadIdentityUser"}, [2]string{"--member=", side.principal}, [2]string{"--condition=", "None"}), nil
+			[2]string{"--project=", side.project}, [2]string{"--role=", "roles/iam.workloadIdentityUser"}, [2]string{"--member=", side.principal}, [2]string{"--condition=", "None"})
 	}
 	return text + "# ROLE is what the identity may do, such as roles/storage.objectViewer.\n" +
 		trust.Command("gcloud projects add-iam-policy-binding "+trust.Shell(side.project)+" --role=\"$ROLE\"",
-			[2]string{"--member=", side.principal}, [2]string{"--condition=", "None"}), nil
+			[2]string{"--member=", side.principal}, [2]string{"--condition=", "None"})
 }
 
 // gcloudList writes a list with a separator that does not occur in the values (gcloud topic escaping).
@@ -67,25 +63,17 @@ func gcloudList(values []string) string {
 	return "^" + separator + "^" + strings.Join(values, separator)
 }
 
-func writeProvider(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeProvider(i trust.Identity, side relation) string {
 	pool := i.SharedName(side.number + "\n" + side.pool)
 	return trust.Block("resource", []string{"google_iam_workload_identity_pool", pool}, trust.Member{"project", side.number}, trust.Member{"workload_identity_pool_id", side.pool}) + "\n" +
 		trust.Block("resource", []string{"google_iam_workload_identity_pool_provider", i.SharedName(side.number + "\n" + side.pool + "\n" + side.provider)}, trust.Member{"project", side.number},
 			trust.Member{"workload_identity_pool_id", trust.Reference("google_iam_workload_identity_pool." + pool + ".workload_identity_pool_id")},
 			trust.Member{"workload_identity_pool_provider_id", side.provider},
 			trust.Member{"attribute_mapping", trust.Object{{"google.subject", "assertion.sub"}}},
-			trust.Member{"oidc", trust.Nested{{"issuer_uri", i.Issuer}, {"allowed_audiences", side.audiences}}}), nil
+			trust.Member{"oidc", trust.Nested{{"issuer_uri", i.Issuer}, {"allowed_audiences", side.audiences}}})
 }
 
-func writeTerraform(i trust.Identity) (string, error) {
-	side, err := relationOf(i)
-	if err != nil {
-		return "", err
-	}
+func writeTerraform(i trust.Identity, side relation) string {
 	name := i.ResourceName()
 	text := "# Pool and provider are there already: --provider prints them.\n" +
 		trust.Block("data", []string{"google_iam_workload_identity_pool", name}, trust.Member{"project", side.number}, trust.Member{"workload_identity_pool_id", side.pool}) + "\n"
@@ -93,9 +81,9 @@ func writeTerraform(i trust.Identity) (string, error) {
 	if side.account != "" {
 		return text + trust.Block("resource", []string{"google_service_account_iam_member", name},
 			trust.Member{"service_account_id", fmt.Sprintf("projects/%s/serviceAccounts/%s", side.project, side.account)},
-			trust.Member{"role", "roles/iam.workloadIdentityUser"}, trust.Member{"member", principal}), nil
+			trust.Member{"role", "roles/iam.workloadIdentityUser"}, trust.Member{"member", principal})
 	}
 	return text + "# What the identity may do, such as roles/storage.objectViewer.\nvariable \"" + name + "_role\" {\n  type = string\n}\n\n" +
 		trust.Block("resource", []string{"google_project_iam_member", name}, trust.Member{"project", side.project},
-			trust.Member{"role", trust.Reference("var." + name + "_role")}, trust.Member{"member", principal}), nil
+			trust.Member{"role", trust.Reference("var." + name + "_role")}, trust.Member{"member", principal})
 }

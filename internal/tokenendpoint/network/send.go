@@ -56,12 +56,10 @@ func client(authorities []byte) (*http.Client, error) {
 // explain adds advice to frequent errors.
 func explain(err error) error {
 	// The URL is named already, and may have a query.
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	var unknown x509.UnknownAuthorityError
-	if errors.As(err, &unknown) {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return fmt.Errorf("%w: name the file with the certificate of the server's authority", err)
 	}
 	return err

@@ -16,8 +16,7 @@ import (
 
 // failure gives the API error of a command that was not carried out. The reason of a refusal is the type of its cause.
 func failure(name string, err error) error {
-	var refused *keys.Refused
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*keys.Refused](err); ok {
 		return refusal(name, refused)
 	}
 	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {

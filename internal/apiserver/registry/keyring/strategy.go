@@ -4,6 +4,7 @@
 package keyring
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -64,9 +65,7 @@ func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Obj
 	status, fields, version := after.Status, after.ManagedFields, after.ResourceVersion
 	*after = *before.DeepCopy()
 	after.Status, after.ManagedFields, after.ResourceVersion = status, fields, version
-	if after.Status.Issuer == "" {
-		after.Status.Issuer = s.issuer
-	}
+	after.Status.Issuer = cmp.Or(after.Status.Issuer, s.issuer)
 }
 
 // ValidateUpdate keeps the issuer: by it an API server knows its storage. Another installation may have taken the storage over.

@@ -1,6 +1,7 @@
 package workloadidentity
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -88,9 +89,7 @@ func sum(wi *v1alpha1.WorkloadIdentity, now time.Time) v1alpha1.DeliveryReportSp
 		if d.Expires != nil && (all.Expires == nil || d.Expires.Before(all.Expires)) {
 			all.Expires = d.Expires
 		}
-		if all.Failure == nil {
-			all.Failure = d.Failure
-		}
+		all.Failure = cmp.Or(all.Failure, d.Failure)
 	}
 	return all
 }

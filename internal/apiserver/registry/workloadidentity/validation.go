@@ -102,12 +102,7 @@ func validateAudiences(audiences []string, path *field.Path) field.ErrorList {
 }
 
 func hasControl(s string) bool {
-	for _, r := range s {
-		if r == utf8.RuneError || unicode.IsControl(r) {
-			return true
-		}
-	}
-	return false
+	return strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) })
 }
 
 func validateTarget(system v1alpha1.TargetSystem, path *field.Path) field.ErrorList {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -31,10 +32,7 @@ const latest = -1
 // of our own making: in it are the revision and the name to start at, as in all tokens of Kubernetes' API servers. The keys that remain
 // are counted by the host; those behind the prefix are subtracted.
 func (s *records) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (kubernetes.ListResponse, error) {
-	from := opts.Continue
-	if from == "" {
-		from = prefix
-	}
+	from := cmp.Or(opts.Continue, prefix)
 	if opts.Limit > 0 {
 		return s.page(ctx, from, prefix, opts)
 	}
@@ -112,9 +110,7 @@ func token(from string, revision int64) (string, error) {
 }
 
 func encodeToken(name string, revision int64) (string, error) {
-	if revision == 0 {
-		revision = latest
-	}
+	revision = cmp.Or(revision, latest)
 	token, err := json.Marshal(struct {
 		Version  string `json:"v"`
 		Revision int64  `json:"rv"`

@@ -51,7 +51,7 @@ a cluster admin.`,
   credence enable shop --account-use enforce --maker jane@example.com --print`,
 		Args:              command.ExactlyOne("the name of a namespace"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd, args[0]) },
-		ValidArgsFunction: completeNamespaces(kube),
+		ValidArgsFunction: kube.CompleteArgument((*cluster.API).NamespaceNames),
 		Annotations:       map[string]string{connection.NeedsCluster: "yes"},
 	}
 	flags := cmd.Flags()
@@ -64,15 +64,6 @@ a cluster admin.`,
 	flags.BoolVar(&e.print, "print", false, "Print the objects as YAML, and talk to no cluster")
 	objects.DryRunFlag(cmd, &e.dryRun)
 	return cmd
-}
-
-func completeNamespaces(kube *connection.Flags) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return kube.CompleteNames(cmd.Context(), (*cluster.API).NamespaceNames, "")
-	}
 }
 
 func (e *enable) run(cmd *cobra.Command, name string) error {

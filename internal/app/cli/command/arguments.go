@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,10 +31,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 
 // OneOf returns a usage failure unless value is one of the allowed values of a flag.
 func OneOf(cmd *cobra.Command, flag, value string, allowed ...string) error {
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
+	if slices.Contains(allowed, value) {
+		return nil
 	}
 	return Usage(cmd, fmt.Sprintf("--%s is %q, allowed are %s", flag, value, strings.Join(allowed, ", ")))
 }

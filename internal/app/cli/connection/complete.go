@@ -3,6 +3,8 @@ package connection
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,15 +37,21 @@ func (c *Flags) CompleteNames(ctx context.Context, list func(*cluster.API, conte
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// CompleteArgument completes the one argument of a command by the names of the objects that list returns.
+func (c *Flags) CompleteArgument(list func(*cluster.API, context.Context, string) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return c.CompleteNames(cmd.Context(), list, "")
+	}
+}
+
 // CompleteKubeContexts completes the contexts of the kubeconfig.
 func (c *Flags) CompleteKubeContexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	raw, err := c.Config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	var names []string
-	for name := range raw.Contexts {
-		names = append(names, name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return slices.Collect(maps.Keys(raw.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }

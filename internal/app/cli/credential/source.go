@@ -90,12 +90,7 @@ func newSourceCommand(terminal *screen.Terminal, kube *connection.Flags, kind pr
 func (s *source) complete(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	if s.kind.Name == "workload-identity" {
-		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return s.connection.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
-		}
+		cmd.ValidArgsFunction = s.connection.CompleteArgument((*cluster.API).IdentityNames)
 	}
 	words := map[string][]string{
 		"present": {"id", "access"}, "flow": {"auto", "browser", "device"}, "authentication": {"none", "basic", "post"},

@@ -75,12 +75,7 @@ so that nothing was checked.`,
 	cmd.Flags().StringVar(&d.caFile, "ca-file", "", connection.CAFileHelp)
 	cmd.Flags().StringVar(&d.identityKubeconfig, "identity-kubeconfig", "", connection.IdentityKubeconfigHelp)
 	command.Output(cmd, &d.output, "What to print: text, json or yaml", "text", "json", "yaml")
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
-	}
+	cmd.ValidArgsFunction = kube.CompleteArgument((*cluster.API).IdentityNames)
 	command.CompleteFlag(cmd, "error", cobra.NoFileCompletions)
 	return cmd
 }

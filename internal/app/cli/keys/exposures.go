@@ -2,6 +2,7 @@ package keys
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,12 +47,7 @@ func accepted(e v1alpha1.Exposure) string {
 
 // none reports whether no relying party is concerned.
 func none(exposures []v1alpha1.Exposure) bool {
-	for _, e := range exposures {
-		if e.Unbounded || e.Duration.Duration > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(exposures, func(e v1alpha1.Exposure) bool { return e.Unbounded || e.Duration.Duration > 0 })
 }
 
 // period words a duration exactly, as Go does, without the units that are zero at its end: 28h1m.

@@ -42,15 +42,10 @@ annotation must not both name some. Without the annotation the profile has those
 account's profile, if there is one, and else none.`,
 		Example: `  credence profile from-pods cart -n shop > cart-profile.yaml
   credence profile lint -f cart-profile.yaml`,
-		Args:        command.ExactlyOne("the name of a service account"),
-		Annotations: map[string]string{connection.NeedsCluster: "yes"},
-		RunE:        f.run,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return kube.CompleteNames(cmd.Context(), (*cluster.API).ServiceAccountNames, "")
-		},
+		Args:              command.ExactlyOne("the name of a service account"),
+		Annotations:       map[string]string{connection.NeedsCluster: "yes"},
+		RunE:              f.run,
+		ValidArgsFunction: kube.CompleteArgument((*cluster.API).ServiceAccountNames),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -198,11 +199,7 @@ func (r *renew) renewAll(ctx context.Context, both cluster.Both, namespace strin
 	}
 	pause := over / time.Duration(len(before))
 	fmt.Fprintf(r.ErrOut, "requesting new tokens of %s over %s\n", wording.Plural(len(before), "Secret", "Secrets"), over)
-	keys := make([]types.NamespacedName, 0, len(before))
-	for key := range before {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	keys := slices.SortedFunc(maps.Keys(before), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 	for i, key := range keys {
 		if i > 0 {
 			select {

@@ -6,6 +6,7 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
+	"github.com/credence-id/credence/internal/cluster"
 )
 
 // check is "token check": create and verify in one, without printing the token.
@@ -32,7 +33,7 @@ server could not be reached, so that nothing is known.`,
 		Args:              command.ExactlyOne("the NAME of a WorkloadIdentity"),
 		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 		Annotations:       map[string]string{connection.NeedsCluster: "yes"},
-		ValidArgsFunction: completeIdentity(kube),
+		ValidArgsFunction: kube.CompleteArgument((*cluster.API).IdentityNames),
 	}
 	c.create.addFlags(cmd, kube)
 	c.verify.addFlags(cmd)

@@ -53,7 +53,7 @@ kubeconfig by --kube-context, which works with every command.`,
 		Args: command.ExactlyOne("the NAME of a WorkloadIdentity"),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
 
-		ValidArgsFunction: completeIdentity(kube),
+		ValidArgsFunction: kube.CompleteArgument((*cluster.API).IdentityNames),
 	}
 	c.addFlags(cmd, kube)
 	command.Output(cmd, &c.output, "What to print: token, json or yaml (the whole TokenRequest, with the token)", "token", "json", "yaml")

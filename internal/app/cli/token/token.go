@@ -6,7 +6,6 @@ import (
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
-	"github.com/credence-id/credence/internal/cluster"
 )
 
 // New is "token".
@@ -17,14 +16,4 @@ func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 	}
 	cmd.AddCommand(newCreate(terminal, kube), newInspect(terminal), newVerify(terminal), newCheck(terminal, kube))
 	return command.Group(cmd)
-}
-
-// completeIdentity completes the one argument NAME.
-func completeIdentity(kube *connection.Flags) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return kube.CompleteNames(cmd.Context(), (*cluster.API).IdentityNames, "")
-	}
 }

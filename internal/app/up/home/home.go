@@ -107,9 +107,8 @@ func (d Dir) checkForeign() error {
 
 // cause drops the operation and path that the message around it already names.
 func cause(err error) error {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		return pathError.Err
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err
 	}
 	return err
 }

@@ -52,12 +52,10 @@ func (c *client) classified(err error, needed rights) error {
 
 // unreached is the error of a request that has no answer, without the address, and with what to do where that is known.
 func (c *client) unreached(err error) error {
-	var request *url.Error
-	if errors.As(err, &request) {
+	if request, ok := errors.AsType[*url.Error](err); ok {
 		err = request.Err
 	}
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("%w: its certificate must be of the certificate-authority of the cluster in the kubeconfig, or in a pod of the service account's", err)
 	}
 	return err

@@ -1,6 +1,7 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,10 +93,7 @@ var errNone = errors.New("there is no kubeconfig, and this is not a pod with a s
 
 // pod is the cluster of the pod that this program runs in.
 func (c Choice) pod() (Access, error) {
-	folder := c.PodFolder
-	if folder == "" {
-		folder = PodFolder
-	}
+	folder := cmp.Or(c.PodFolder, PodFolder)
 	host, port := c.Environment("KUBERNETES_SERVICE_HOST"), c.Environment("KUBERNETES_SERVICE_PORT")
 	if info, err := os.Stat(filepath.Join(folder, "token")); host == "" || port == "" || err != nil || info.IsDir() {
 		return Access{}, errNone
@@ -105,8 +103,6 @@ func (c Choice) pod() (Access, error) {
 		return Access{}, fmt.Errorf("read the namespace of the pod: %w", err)
 	}
 	access := Access{Server: "https://" + net.JoinHostPort(host, port), Namespace: strings.TrimSpace(string(namespace)), Pod: folder}
-	if access.Namespace == "" {
-		access.Namespace = defaultNamespace
-	}
+	access.Namespace = cmp.Or(access.Namespace, defaultNamespace)
 	return access, nil
 }

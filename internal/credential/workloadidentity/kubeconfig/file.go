@@ -1,6 +1,7 @@
 package kubeconfig
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -115,9 +116,7 @@ func lines(err error) string {
 
 // add adds a file whose relative paths begin at a folder.
 func (m *merged) add(d document, folder string) {
-	if m.current == "" {
-		m.current = d.CurrentContext
-	}
+	m.current = cmp.Or(m.current, d.CurrentContext)
 	for _, c := range d.Clusters {
 		if _, there := m.clusters[c.Name]; !there {
 			c.Cluster.CAFile = within(folder, c.Cluster.CAFile)
@@ -151,9 +150,7 @@ func (m merged) choose(name string, files []string) (Access, *program, error) {
 	none := func(format string, args ...any) (Access, *program, error) {
 		return Access{}, nil, fmt.Errorf("read kubeconfig %s: %w", strings.Join(files, ", "), fmt.Errorf(format, args...))
 	}
-	if name == "" {
-		name = m.current
-	}
+	name = cmp.Or(name, m.current)
 	if name == "" {
 		return none("it has no current context: give one")
 	}
@@ -183,9 +180,7 @@ func (m merged) choose(name string, files []string) (Access, *program, error) {
 		// Not quoted: it may have a password.
 		return none("cluster %q has an invalid proxy-url: it must look like http://proxy:3128, https://proxy or socks5://proxy", c.Cluster)
 	}
-	if c.Namespace == "" {
-		c.Namespace = defaultNamespace
-	}
+	c.Namespace = cmp.Or(c.Namespace, defaultNamespace)
 	return Access{
 		Files: files, Context: name, User: c.User, Namespace: c.Namespace, Server: to.Server, insecure: to.Insecure,
 		tlsServerName: to.TLSServerName, proxyURL: to.ProxyURL, caFile: to.CAFile, ca: digest([]byte(to.CAData)),

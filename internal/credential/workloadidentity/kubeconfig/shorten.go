@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 )
 
 // caKey is the field whose value decides which server is trusted; the others' are secret or of no interest.
@@ -37,12 +38,9 @@ func shorten(data []byte) []byte {
 }
 
 func isBase64(text []byte) bool {
-	for _, b := range text {
-		if (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && (b < '0' || b > '9') && b != '+' && b != '/' && b != '=' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(text, func(b byte) bool {
+		return (b < 'a' || b > 'z') && (b < 'A' || b > 'Z') && (b < '0' || b > '9') && b != '+' && b != '/' && b != '='
+	})
 }
 
 const digestPrefix = "sha256:" // base64 has no colon
