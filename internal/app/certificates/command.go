@@ -20,9 +20,10 @@ trusted before it signs, and the one before until none of its certificates is se
 
 Of several replicas one works, and all look. The rights and the policy that it needs are deploy/options/certificates.yaml.
 Where cert-manager makes the certificates, do not run it.`,
-		Example: `  credence-server certificates --bind-address :: --health-port 8443`,
-		Args:    cobra.NoArgs,
-		RunE:    serving.RunE(&config, &config.Log, Run),
+		Example:      `  credence-server certificates --bind-address :: --health-port 8443`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: the API of the cluster that this pod runs in)")
