@@ -32,8 +32,9 @@ within two minutes. Of several replicas the leader alone works.`,
 
   # identities of another cluster
   credence-server agent --identity-kubeconfig /etc/credence/garden.kubeconfig`,
-		Args: cobra.NoArgs,
-		RunE: serving.RunE(&config, &config.Log, Run),
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")

@@ -25,7 +25,8 @@ func NewCommand() (*cobra.Command, error) {
 		Long: `Serve the API group authentication.gardener.cloud as an aggregated API server: WorkloadIdentity objects, and their
 tokens (workloadidentities/token). This is the token issuer: it holds the signing keys and publishes the discovery
 documents that credence-discovery serves.`,
-		Args: cobra.NoArgs,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			serving.CollectRarely()
 			log := slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))

@@ -18,9 +18,10 @@ in these namespaces, and in no others.
 
 It is a program of its own so that the agent, which holds tokens, and the webhook, which answers requests, have no
 right to bind roles. Several replicas may run; none needs to be elected.`,
-		Example: `  credence-server binder`,
-		Args:    cobra.NoArgs,
-		RunE:    serving.RunE(&config, &config.Log, Run),
+		Example:      `  credence-server binder`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")

@@ -25,8 +25,9 @@ Where another program makes the certificates, --ca-file has its authorities: the
 for which deploy/options/registration.yaml is enough.`,
 		Example: `  credence-server certificates --register-api --bind-address :: --health-port 8443
   credence-server certificates --register-api --ca-file ca.crt --health-port 8443 --tls-cert-file tls.crt --tls-private-key-file tls.key`,
-		Args: cobra.NoArgs,
-		RunE: serving.RunE(&config, &config.Log, Run),
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster (default: the API of the cluster that this pod runs in)")

@@ -22,8 +22,9 @@ that it signed has expired. Of several replicas the leader alone rotates. The re
 credence keys rotate and revoke are carried out by the API server, whether or not this program runs.`,
 		Example: `  credence-server controller --issuer https://identity.example.com --keys-secret credence-system/credence-keys \
     --documents-configmap credence-system/credence-discovery`,
-		Args: cobra.NoArgs,
-		RunE: serving.RunE(&config, &config.Log, Run),
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Issuer, "issuer", "", "URL of the issuer whose keys these are (required)")

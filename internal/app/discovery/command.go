@@ -25,7 +25,8 @@ would refuse is not served: the last good documents stay. Documents and certific
 on change. The server has no signing key, and needs no Kubernetes API to start.`,
 		Example: `  credence-discovery --issuer https://identity.example.com --documents-dir /etc/credence/documents \
     --tls-cert-file tls.crt --tls-private-key-file tls.key`,
-		Args: cobra.NoArgs,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if config.MaxAge == 0 { // in a Config it stands for the default
 				return serving.Usage(errors.New("--max-age 0s must be whole seconds, at least 1s"))

@@ -22,9 +22,10 @@ their workloads, where the profile wants it.
 Make namespaces what the NamespaceTemplates that select them have.
 
 It holds no keys and can read no Secret. Of several replicas the leader alone works.`,
-		Example: `  credence-server profiles --cluster-name prod.example.com`,
-		Args:    cobra.NoArgs,
-		RunE:    serving.RunE(&config, &config.Log, Run),
+		Example:      `  credence-server profiles --cluster-name prod.example.com`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
+		RunE:         serving.RunE(&config, &config.Log, Run),
 	}
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of the workload cluster (default: the API of the cluster that this pod runs in)")

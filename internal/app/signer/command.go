@@ -31,7 +31,8 @@ to belong to the user that this program and kube-apiserver run as. Never give it
 credence-server apiserver: workload identities have keys and an issuer of their own.`,
 		Example: `  credence-server signer --issuer https://kubernetes.default.svc.cluster.local --keys-dir /var/lib/credence/service-accounts \
     --past-file /var/lib/credence-signer/past.json --socket /run/credence-signer/socket`,
-		Args: cobra.NoArgs,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			return Run(command.Context(), config)

@@ -34,8 +34,9 @@ func NewCommand() *cobra.Command {
 Without --client-ca-file these paths are secret: /SECRET/pods and so on. The webhook writes them
 into its webhook configurations, and answers at no others. Nothing else is written to any cluster.
 A review that can't be decided is answered with code 500, which is never a refusal.`,
-		Example: `  credence-server webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key --bind-address ::`,
-		Args:    cobra.NoArgs,
+		Example:      `  credence-server webhook --tls-cert-file /tls/tls.crt --tls-private-key-file /tls/tls.key --bind-address ::`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true,
 		RunE: func(command *cobra.Command, _ []string) error {
 			finish()
 			serving.CollectRarely()
