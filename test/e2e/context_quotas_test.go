@@ -16,28 +16,29 @@ const quotaReviewsPath = "/apis/identity.credence.dev/v1alpha1/quotareviews"
 // Shoots that name a binding with Quotas are counted when they are written, by three replicas of the server as by one. It runs alone: the kinds are
 // of the whole cluster.
 func TestQuotasOfShoots(t *testing.T) {
-	landscapesInstalled(t)
-	ours := shared.namespace(t)
+	p := alone(t)
+	p.landscapesInstalled(t)
+	ours := p.namespace(t)
 	authentication := "/apis/authentication.gardener.cloud/v1alpha1/namespaces/" + ours
 	shoots := gardenerAPI + "/namespaces/" + ours + "/shoots"
 	limit := func(name, spec string) {
 		t.Helper()
-		made(t, authentication+"/quotas", "Quota", "name: "+name, "spec: {scope: {apiVersion: v1, kind: Secret}, "+spec+"}")
+		p.made(t, authentication+"/quotas", "Quota", "name: "+name, "spec: {scope: {apiVersion: v1, kind: Secret}, "+spec+"}")
 	}
 	limit("machines", "metrics: {machines: 10, objects: 100}")
 	limit("trial", "clusterLifetimeDays: 14")
 	limit("many", "metrics: {objects: 7}")
 	bind := func(name string) response {
-		return do(t, shared.config(t), "POST", authentication+"/credentialsbindings", "application/yaml", fmt.Sprintf(
+		return do(t, p.config(t), "POST", authentication+"/credentialsbindings", "application/yaml", fmt.Sprintf(
 			"{apiVersion: authentication.gardener.cloud/v1alpha1, kind: CredentialsBinding, metadata: {name: %s}, provider: {type: aws}, secretRef: {name: static}, quotas: [{name: %s}]}", name, name))
 	}
 	if err := wantAnswer(bind("machines"), 422, "kubectl label namespace "+ours+" identity.credence.dev/quotas=enabled"); err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := shared.command(t, "", "kubectl", "label", "namespace", ours, "identity.credence.dev/quotas=yes"); code == 0 || !strings.Contains(stderr, "with the value enabled alone") {
+	if _, stderr, code := p.command(t, "", "kubectl", "label", "namespace", ours, "identity.credence.dev/quotas=yes"); code == 0 || !strings.Contains(stderr, "with the value enabled alone") {
 		t.Errorf("another value of the label: %d %s", code, stderr)
 	}
-	shared.must(t, "", "kubectl", "label", "namespace", ours, "identity.credence.dev/quotas=enabled")
+	p.must(t, "", "kubectl", "label", "namespace", ours, "identity.credence.dev/quotas=enabled")
 	for _, name := range []string{"machines", "trial", "many"} {
 		eventually(t, func() error { return wantAnswer(bind(name), 201, "") })
 	}
@@ -45,7 +46,7 @@ func TestQuotasOfShoots(t *testing.T) {
 		return fmt.Sprintf("{apiVersion: core.gardener.cloud/v1beta1, kind: Shoot, metadata: {name: %s%s}, spec: {credentialsBindingName: %s, provider: {workers: [{name: w, maximum: %d}]}}}", name, metadata, binding, machines)
 	}
 	write := func(query, name, binding, metadata string, machines int) response {
-		return do(t, shared.config(t), "POST", shoots+query, "application/yaml", body(name, binding, metadata, machines))
+		return do(t, p.config(t), "POST", shoots+query, "application/yaml", body(name, binding, metadata, machines))
 	}
 	machines := func(n int) string {
 		return fmt.Sprintf(`{"spec":{"provider":{"workers":[{"name":"w","maximum":%d}]}}}`, n)
@@ -66,13 +67,13 @@ func TestQuotasOfShoots(t *testing.T) {
 	want("too much", func() response { return write("", "two", "machines", "", 5) }, 403, lists+"the object needs 5, others use 6, together 11 of 10")
 	want("the rest", func() response { return write("", "two", "machines", "", 4) }, 201, "")
 	patch := func(name, patch string) func() response {
-		return func() response { return do(t, shared.config(t), "PATCH", shoots+"/"+name, mergePatch, patch) }
+		return func() response { return do(t, p.config(t), "PATCH", shoots+"/"+name, mergePatch, patch) }
 	}
 	want("growing", patch("one", machines(7)), 403, lists+"the object needs 7, others use 4, together 11 of 10")
 	want("shrinking", patch("one", machines(5)), 200, "")
 	want("moving into it", func() response { return write("", "free", "none", "", 100) }, 201, "")
 	want("moved into it", patch("free", `{"spec":{"credentialsBindingName":"machines"}}`), 403, "the object needs 100")
-	want("deleting", func() response { return do(t, shared.config(t), "DELETE", shoots+"/two", "", "") }, 200, "")
+	want("deleting", func() response { return do(t, p.config(t), "DELETE", shoots+"/two", "", "") }, 200, "")
 	if err := wantAnswer(write("", "three", "machines", "", 5), 201, ""); err != nil {
 		t.Errorf("right after a deletion: %v", err)
 	}
@@ -102,8 +103,8 @@ func TestQuotasOfShoots(t *testing.T) {
 	}
 
 	// Three replicas, called at once as the webhook calls them.
-	config := shared.config(t)
-	replicas := []*rest.Config{config, shared.replica(t, shared.etcdOf()), shared.replica(t, shared.etcdOf())}
+	config := p.config(t)
+	replicas := []*rest.Config{config, p.replica(t, p.etcdOf()), p.replica(t, p.etcdOf())}
 	review := func(replica *rest.Config, name, query string) response {
 		object := map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"name": name, "namespace": ours}, "spec": map[string]any{"credentialsBindingName": "many"}}
 		text, err := json.Marshal(map[string]any{"apiVersion": "identity.credence.dev/v1alpha1", "kind": "QuotaReview", "spec": map[string]any{"request": name, "group": "core.gardener.cloud", "resource": "shoots", "object": object}})
@@ -131,14 +132,14 @@ func TestQuotasOfShoots(t *testing.T) {
 		t.Errorf("three replicas have let %d Shoots through, want 7", allowed.Load())
 	}
 	want("another one, meanwhile", func() response { return write(dry, "late", "many", "", 1) }, 403, "objects: the object needs 1, others use 7, together 8 of 7")
-	if err := wantAnswer(review(shared.as(t, "jane-"+ours), "theirs", ""), 403, "cannot create resource"); err != nil {
+	if err := wantAnswer(review(p.as(t, "jane-"+ours), "theirs", ""), 403, "cannot create resource"); err != nil {
 		t.Errorf("a user who is not the webhook: %v", err)
 	}
 
 	// Nothing is written while it cannot be counted, but for objects that do not name such bindings and are elsewhere.
-	shared.must(t, "", "kubectl", "delete", "clusterrolebinding", "credence:webhook:quotas")
+	p.must(t, "", "kubectl", "delete", "clusterrolebinding", "credence:webhook:quotas")
 	t.Cleanup(func() {
-		shared.must(t, "", "kubectl", "create", "clusterrolebinding", "credence:webhook:quotas", "--clusterrole=credence:webhook:quotas", "--serviceaccount=credence-system:credence-webhook")
+		p.must(t, "", "kubectl", "create", "clusterrolebinding", "credence:webhook:quotas", "--clusterrole=credence:webhook:quotas", "--serviceaccount=credence-system:credence-webhook")
 	})
 	want("without a count", func() response { return write(dry, "uncounted", "many", "", 1) }, 500, "credence could not decide about shoots "+ours+"/uncounted, which may be right: review Quotas")
 	want("what is not counted", patch("one", `{"metadata":{"labels":{"a":"b"}}}`), 200, "")
