@@ -128,6 +128,9 @@ func TestComponentsHaveNoDangerousRights(t *testing.T) {
 			if object.GetName() == "credence:agent:secrets" && slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"get", "list", "watch", "create", "patch", "delete"}) {
 				continue // bound in labelled namespaces alone: the policies in 55-delivery-guards.yaml narrow what it may write
 			}
+			if object.GetName() == "credence:agent" && slices.Equal(rule.ResourceNames, []string{"credence-identities"}) && slices.Equal(rule.Verbs, []string{"get", "patch"}) {
+				continue // the Secret with its own kubeconfig: the policy credence-agent-credentials narrows what it may write
+			}
 			if object.GetName() == "credence:registry:secrets" && slices.Equal(rule.Resources, []string{"secrets"}) && slices.Equal(rule.Verbs, []string{"list", "watch", "patch"}) {
 				continue // bound by an admin alone: the policy credence-registry-secrets narrows what it may write
 			}
