@@ -49,7 +49,7 @@ func TestPodsInDoubtAreAllThatAreRefused(t *testing.T) {
 	quick, thorough := policies.Compile(t, shipped), policies.Compile(t, all)
 	r := rand.New(rand.NewPCG(1, 2))
 	counts := map[string]int{}
-	for i := range 3000 {
+	for i := range 1000 {
 		pod := generatedPod(r)
 		request := policies.Request{User: "jane", Pod: policies.Pod(t, pod), Authorizer: cartUses{}}
 		if i%3 == 0 {
@@ -63,8 +63,8 @@ func TestPodsInDoubtAreAllThatAreRefused(t *testing.T) {
 		counts[fmt.Sprintf("refused %t, left out %t", policies.Refused(want), len(got.Decisions) == 0)]++
 	}
 	for _, what := range []string{"refused true, left out false", "refused false, left out true", "refused false, left out false"} {
-		if counts[what] < 100 {
-			t.Errorf("%d of 3000 pods: %s, which is too few to show something: %v", counts[what], what, counts)
+		if counts[what] < 30 {
+			t.Errorf("%d of 1000 pods: %s, which is too few to show something: %v", counts[what], what, counts)
 		}
 	}
 }

@@ -72,8 +72,12 @@ func wait(t testing.TB, limit, pause time.Duration, check func(context.Context) 
 	}
 }
 
-// pauseAfter is the pause after a look that took some time, as a part of a wait. A look may run a program, and others wait on the same machine:
-// looking must not be what it is busy with. So a pause is twice as long as the look, and a twentieth of the wait.
+// pauseAfter is the pause after a look that took some time, as a part of a wait. A look at other processes may run a program, and others wait on the
+// same machine: looking must not be what it is busy with. So a pause is twice as long as the look, and a twentieth of the wait. A look at this
+// process may step a clock, and needs its number of looks.
 func pauseAfter(least, look, waited time.Duration) time.Duration {
+	if least < longPause {
+		return least
+	}
 	return max(least, min(max(2*look, waited/20), longestPause))
 }

@@ -71,5 +71,8 @@ func TestPauses(t *testing.T) {
 		if got := pauseAfter(longPause, test.look, test.waited); got != test.want {
 			t.Errorf("%s: %s, want %s", what, got, test.want)
 		}
+		if got := pauseAfter(shortPause, test.look, test.waited); got != shortPause {
+			t.Errorf("%s, in this process: %s, want %s", what, got, shortPause)
+		}
 	}
 }
