@@ -25,10 +25,17 @@ import (
 func volume(t *testing.T, client kubernetes.Interface, claim string) string {
 	t.Helper()
 	folder := t.TempDir()
+	volumeIn(t, client, claim, claim, folder)
+	return folder
+}
+
+// volumeIn is volume with a name and a folder.
+func volumeIn(t *testing.T, client kubernetes.Interface, name, claim, folder string) {
+	t.Helper()
 	if err := os.Chmod(folder, 0o777); err != nil { // the pod is another user
 		t.Fatal(err)
 	}
-	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim}, Spec: corev1.PersistentVolumeSpec{
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
 		Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")},
 		AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		ClaimRef:               &corev1.ObjectReference{Namespace: system, Name: claim},
@@ -37,7 +44,6 @@ func volume(t *testing.T, client kubernetes.Interface, claim string) string {
 	if _, err := client.CoreV1().PersistentVolumes().Create(t.Context(), volume, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	return folder
 }
 
 // backups runs Jobs of the chart's CronJob. The backup that one writes can be read, and restored with the keys; where one fails, its pod has

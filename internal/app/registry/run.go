@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -77,9 +76,5 @@ func Run(ctx context.Context, config Config) error {
 	}
 	group.Go(func() error { return keeper.Run(ctx) })
 	config.Log.Info("registry started", "registries", config.Registries)
-	if err := group.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	config.Log.Info("registry stopped")
-	return nil
+	return serving.Wait(group, config.Log, "registry stopped")
 }
