@@ -51,6 +51,15 @@ func (c Config) DockerConfig(ctx context.Context, list string, token Token, now 
 	return DockerConfig{Content: content, Expires: expires}, nil
 }
 
+// unknownError is of a list that names a registry which the configuration does not have.
+type unknownError struct{ error }
+
+// Unknown reports whether an error of DockerConfig is that the configuration does not have a listed registry.
+func Unknown(err error) bool {
+	var unknown unknownError
+	return errors.As(err, &unknown)
+}
+
 // named are the registries of a list.
 func (c Config) named(list string) ([]Registry, error) {
 	var found []Registry
@@ -58,7 +67,7 @@ func (c Config) named(list string) ([]Registry, error) {
 		images := strings.TrimSpace(part)
 		at := slices.IndexFunc(c.Registries, func(r Registry) bool { return r.Images == images })
 		if at < 0 {
-			return nil, fmt.Errorf("registry %q is not one of the configuration: name images of it, separated by commas, or have an admin add it there", wording.Abbreviate(wording.Printable(images)))
+			return nil, unknownError{fmt.Errorf("registry %q is not one of the configuration: name images of it, separated by commas, or have an admin add it there", wording.Abbreviate(wording.Printable(images)))}
 		}
 		found = append(found, c.Registries[at])
 	}

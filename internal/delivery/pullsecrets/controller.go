@@ -117,7 +117,10 @@ func (c *Controller) exchange(ctx context.Context, secret *corev1.Secret, s stat
 	ctx, cancel := context.WithTimeout(ctx, longestExchange)
 	defer cancel()
 	fresh, err := registries.DockerConfig(ctx, secret.Annotations[v1alpha1.AnnotationRegistries], s.token, c.Clock.Now)
-	if err != nil {
+	switch {
+	case registry.Unknown(err):
+		return registry.DockerConfig{}, failures.Failure{Cause: registryUnknown, Reason: "RegistryUnknown", Message: err.Error()}
+	case err != nil:
 		return registry.DockerConfig{}, failures.Failure{Cause: registryRefused, Reason: "RegistryRefused", Message: err.Error()}
 	}
 	return fresh, failures.Failure{}

@@ -290,9 +290,9 @@ func TestPasswordsThatAreNotMade(t *testing.T) {
 		"the right is gone": {"use_denied", func(w *world) { w.denied = true }, "UseDenied alice, on whose behalf the Secret is filled, may no longer use the WorkloadIdentity ns/puller", func(w *world) { w.denied = false }},
 		"no review":         {"review_failed", func(w *world) { w.reviewErr = errors.New("down") }, "ReviewFailed ", func(w *world) { w.reviewErr = nil }},
 		"a refusal":         {"registry_refused", func(w *world) { w.refuses = true }, "RegistryRefused get credentials for images of exchanged.example/team: ", func(w *world) { w.refuses = false }},
-		"an unknown registry": {"registry_refused", func(w *world) {
+		"an unknown registry": {"registry_unknown", func(w *world) {
 			w.edit(func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationRegistries] = "evil.example" })
-		}, `RegistryRefused registry "evil.example" is not one of the configuration`, nil},
+		}, `RegistryUnknown registry "evil.example" is not one of the configuration`, nil},
 		"a token for another registry": {"registry_refused", func(w *world) {
 			w.edit(func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationRegistries] = "other.example" })
 		}, `the identity's token is for audience "fruit"`, nil},

@@ -12,6 +12,7 @@ import (
 
 // The causes that the agent does not have.
 const (
+	registryUnknown   failures.Cause = "registry_unknown"   // the configuration does not have a listed registry
 	registryRefused   failures.Cause = "registry_refused"   // a registry, or its endpoint, gives no password
 	registriesInvalid failures.Cause = "registries_invalid" // the configuration cannot be read
 )
@@ -44,7 +45,7 @@ func NewRecorder(clock clock.PassiveClock) *Recorder {
 		soonest: prometheus.NewDesc("credence_registry_soonest_expiry_seconds", "Time until the passwords, or the token, that expire first expire; negative once they have. Absent without any.", nil, nil),
 		clock:   clock,
 	}
-	for _, cause := range []failures.Cause{failures.AnnotationInvalid, failures.UseDenied, failures.ReviewFailed, registriesInvalid, registryRefused, failures.WriteFailed} {
+	for _, cause := range []failures.Cause{failures.AnnotationInvalid, failures.UseDenied, failures.ReviewFailed, registriesInvalid, registryUnknown, registryRefused, failures.WriteFailed} {
 		r.failures.WithLabelValues(string(cause))
 	}
 	return r
