@@ -170,6 +170,22 @@ func checkWebhooks(ctx context.Context, found *Diagnosis, from *cluster.API) {
 
 // checkAgent looks at the Lease by which agents take turns. Without one, the token Secrets tell.
 func (d *Examination) checkAgent(ctx context.Context, found *Diagnosis, from *cluster.API) {
+	holder, err := d.leader(ctx, from, rights.AgentAccount)
+	switch {
+	case apierrors.IsNotFound(err):
+		found.skip("agent", "there is no Lease %s/%s: whether it works is seen by the token Secrets", rights.SystemNamespace, rights.AgentAccount)
+	case skipped(found, "agent", "get leases in namespace "+rights.SystemNamespace, err):
+	case err != nil:
+		found.add("agent", Fail, "", "read its Lease: %v", err)
+	case holder == "":
+		found.add("agent", Fail, "see whether credence-server agent runs, and its log: no token is renewed", "no agent holds the Lease %s/%s", rights.SystemNamespace, rights.AgentAccount)
+	default:
+		found.pass("agent", "%s runs", holder)
+	}
+}
+
+// leader is the replica of a program that holds its Lease; empty: none has renewed it lately.
+func (d *Examination) leader(ctx context.Context, from *cluster.API, name string) (string, error) {
 	var lease struct {
 		Spec struct {
 			RenewTime            *metav1.MicroTime `json:"renewTime"`
@@ -177,18 +193,11 @@ func (d *Examination) checkAgent(ctx context.Context, found *Diagnosis, from *cl
 			HolderIdentity       string            `json:"holderIdentity"`
 		} `json:"spec"`
 	}
-	err := from.Get(ctx, &lease, cluster.Place{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases", Name: rights.AgentAccount})
-	switch {
-	case apierrors.IsNotFound(err):
-		found.skip("agent", "there is no Lease %s/%s: whether it works is seen by the token Secrets", rights.SystemNamespace, rights.AgentAccount)
-	case skipped(found, "agent", "get leases in namespace "+rights.SystemNamespace, err):
-	case err != nil:
-		found.add("agent", Fail, "", "read its Lease: %v", err)
-	case lease.Spec.RenewTime == nil || d.Now().Sub(lease.Spec.RenewTime.Time) > 2*max(time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second, failSkew):
-		found.add("agent", Fail, "see whether credence-server agent runs, and its log: no token is renewed", "no agent holds the Lease %s/%s", rights.SystemNamespace, rights.AgentAccount)
-	default:
-		found.pass("agent", "%s runs", lease.Spec.HolderIdentity)
+	err := from.Get(ctx, &lease, cluster.Place{API: "/apis/coordination.k8s.io/v1", Namespace: rights.SystemNamespace, Resource: "leases", Name: name})
+	if err != nil || lease.Spec.RenewTime == nil || d.Now().Sub(lease.Spec.RenewTime.Time) > 2*max(time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second, failSkew) {
+		return "", err
 	}
+	return lease.Spec.HolderIdentity, nil
 }
 
 // skipped notes a check that the user has no right to.

@@ -78,6 +78,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 	checkHost(ctx, found, both.Identity, ring)
 	if known != nil {
 		d.checkTokens(found, known)
+		d.checkPullSecrets(ctx, found, both.Workload, known)
 	}
 	return found
 }

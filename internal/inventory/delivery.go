@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/relyingparty"
 	"github.com/credence-id/credence/internal/tokensecret"
 	"github.com/credence-id/credence/internal/wording"
@@ -41,9 +42,11 @@ type Delivery struct {
 	Problem     string   `json:"problem,omitempty"`
 	LastFailure *Warning `json:"lastFailure,omitempty"`
 
-	// Issuer is the token's iss claim.
+	// Issuer is the token's iss claim, Issued its iat claim.
 	Issuer string    `json:"-"`
-	issued time.Time // its iat claim
+	Issued time.Time `json:"-"`
+	// Passwords are those of the registries that the Secret lists; nil: it lists none.
+	Passwords *Passwords `json:"-"`
 }
 
 // Failure is the newest Warning on the Secret, the service account that needs it, or the identity, that is about this delivery and
@@ -53,7 +56,7 @@ func (d *Delivery) Failure(identity *Identity) *Warning {
 	if on := identity.LastFailure; on != nil && on.about(d) && (newest == nil || on.Time.After(newest.Time)) {
 		newest = on
 	}
-	if newest != nil && newest.Time.Before(d.issued) {
+	if newest != nil && newest.Time.Before(d.Issued) {
 		return nil
 	}
 	return newest
@@ -82,6 +85,7 @@ func DeliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *Delive
 	d.Renews = timestamp(secret.Annotations[v1alpha1.AnnotationRenewTimestamp])
 	d.OrphanedSince = timestamp(secret.Annotations[v1alpha1.AnnotationOrphaned])
 	d.ReleasedSince = timestamp(secret.Annotations[v1alpha1.AnnotationReleased])
+	d.Passwords = passwordsOf(secret)
 	token := secret.Data[v1alpha1.SecretToken]
 	if len(token) == 0 {
 		return identity, d
@@ -94,12 +98,31 @@ func DeliveryOf(secret *corev1.Secret) (identity types.NamespacedName, d *Delive
 	if parts := strings.Split(inspection.Subject, ":"); request.Binding.Name != "" && len(parts) == 5 {
 		identity = types.NamespacedName{Namespace: parts[2], Name: parts[3]} // the binding's, when the token was issued
 	}
-	d.Issuer, d.issued = inspection.Issuer, inspection.IssuedAt
+	d.Issuer, d.Issued = inspection.Issuer, inspection.IssuedAt
 	if !inspection.Expiry.IsZero() {
 		d.Expires = &inspection.Expiry
 	}
 	d.Context = tokenContext(inspection.Claims, request.Context)
 	return identity, d
+}
+
+// Passwords is what is shown of the passwords of registries that credence-registry keeps in a Secret.
+type Passwords struct {
+	Made    bool       // there are some
+	Current bool       // they were made from what the Secret holds now
+	Renews  *time.Time // when credence-registry means to renew them
+}
+
+func passwordsOf(secret *corev1.Secret) *Passwords {
+	if secret.Type != corev1.SecretTypeDockerConfigJson || secret.Annotations[v1alpha1.AnnotationRegistries] == "" {
+		return nil
+	}
+	inputs := secret.Annotations[v1alpha1.AnnotationRegistriesInputs]
+	return &Passwords{
+		Made:    inputs != "",
+		Current: inputs == renewal.Seal(renewal.PasswordInputs(secret), secret.Data[corev1.DockerConfigJsonKey]),
+		Renews:  timestamp(secret.Annotations[v1alpha1.AnnotationRegistriesRenewTimestamp]),
+	}
 }
 
 // timestamp reads an annotation that the agent writes; nil if it does not parse, which the agent takes for due.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
 )
@@ -24,7 +25,8 @@ var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Genera
 
 // startDiscovery starts a real discovery handler for a script, and other places that have its documents or others:
 //
-//	$TEAM    an issuer with the keys $KEY_A (RS256) and $KEY_B (ES256), and a token $TEAM_TOKEN in the file team.token
+//	$TEAM    an issuer with the keys $KEY_A (RS256) and $KEY_B (ES256), and a token $TEAM_TOKEN in the file team.token; $TEAM_SEAL is that of
+//	         the passwords {} of registry.example.com/team, made from it
 //	$EDGE    the same bytes under another URL
 //	$STALE   those of the time before $KEY_B
 //	$LEAKY   an issuer whose key set has a private key
@@ -77,6 +79,7 @@ func startDiscovery(env *testscript.Env) error {
 		return err
 	}
 	env.Setenv("TEAM_TOKEN", token)
+	env.Setenv("TEAM_SEAL", renewal.Seal(renewal.Text("registry.example.com/team", "generic", "", token), []byte("{}")))
 	return os.WriteFile(filepath.Join(env.WorkDir, "team.token"), []byte(token+"\n"), 0o600)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/delivery/pullsecrets"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/registry"
 )
 
@@ -31,9 +32,6 @@ type Config struct {
 	serving.Health
 	Log *slog.Logger
 }
-
-// name is the program's: of its Lease, and the source of its Events.
-const name = "credence-registry"
 
 // Run keeps passwords until ctx is done. An error is a configuration that cannot work, or the loss of leadership.
 func Run(ctx context.Context, config Config) error {
@@ -63,9 +61,9 @@ func Run(ctx context.Context, config Config) error {
 	recorder := pullsecrets.NewRecorder(clock.RealClock{})
 	metrics := serving.NewRegistry()
 	metrics.MustRegister(recorder)
-	keeper, err := pullsecrets.New(cluster, types.NamespacedName{Namespace: config.LeaseNamespace, Name: name}, pullsecrets.Needs{
+	keeper, err := pullsecrets.New(cluster, types.NamespacedName{Namespace: config.LeaseNamespace, Name: rights.RegistryAccount}, pullsecrets.Needs{
 		Registries: registries.Read, Reviews: authority.Cluster(client.AuthorizationV1().SubjectAccessReviews()), Window: config.Window,
-		Clock: clock.RealClock{}, Random: rand.Float64, Events: eventing.NewRecorder(ctx, client, name), Recorder: recorder, Log: config.Log,
+		Clock: clock.RealClock{}, Random: rand.Float64, Events: eventing.NewRecorder(ctx, client, rights.RegistryAccount), Recorder: recorder, Log: config.Log,
 	})
 	if err != nil {
 		return err

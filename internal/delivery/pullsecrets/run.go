@@ -24,11 +24,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/rights"
 	"github.com/credence-id/credence/internal/delivery/secretwatch"
 )
-
-// Binding is the name of the RoleBinding, and of its ClusterRole, that a namespace has if its Secrets may be read.
-const Binding = "credence:registry:secrets"
 
 // concurrency is how many Secrets are looked at once: registries that do not answer take a while each.
 const concurrency = 32
@@ -53,7 +51,7 @@ func New(cluster *rest.Config, lease types.NamespacedName, needs Needs) (*Keeper
 		},
 		NewCache: func(cluster *rest.Config, o cache.Options) (cache.Cache, error) {
 			return secretwatch.New(secretwatch.Config{
-				Binding:  Binding,
+				Binding:  rights.RegistrySecrets,
 				Selector: labels.SelectorFromSet(labels.Set{v1alpha1.LabelPurpose: v1alpha1.PurposeTokenRequestor}).String(),
 				Fields:   fields.OneTermEqualSelector("type", string(corev1.SecretTypeDockerConfigJson)).String(),
 			}, cluster, o)

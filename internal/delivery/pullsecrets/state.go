@@ -1,7 +1,6 @@
 package pullsecrets
 
 import (
-	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,13 +26,12 @@ type state struct {
 
 func read(secret *corev1.Secret) state {
 	annotations := secret.Annotations
-	s := state{inputs: text(annotations[v1alpha1.AnnotationRegistries], secret.Labels[v1alpha1.LabelProvider],
-		string(secret.Data[v1alpha1.SecretConfig]), string(secret.Data[v1alpha1.SecretToken]))}
+	s := state{inputs: renewal.PasswordInputs(secret)}
 	requester := []string{s.inputs}
 	for _, annotation := range tokensecret.RequesterAnnotations() {
 		requester = append(requester, annotations[annotation])
 	}
-	s.attempt = renewal.Seal(text(requester...), nil)
+	s.attempt = renewal.Seal(renewal.Text(requester...), nil)
 	s.renewAt, _ = time.Parse(time.RFC3339, annotations[v1alpha1.AnnotationRegistriesRenewTimestamp])
 	stored := secrets.Stored(secret)
 	if stored != nil {
@@ -57,12 +55,3 @@ func target(secret *corev1.Secret) *v1alpha1.TargetSystem {
 
 // sealed is what stands beside passwords that were made from the inputs.
 func (s state) sealed(content []byte) string { return renewal.Seal(s.inputs, content) }
-
-// text joins texts, so that other texts never give the same.
-func text(parts ...string) string {
-	joined, err := json.Marshal(parts)
-	if err != nil {
-		panic(err) // strings always have a JSON form
-	}
-	return string(joined)
-}

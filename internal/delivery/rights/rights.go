@@ -17,6 +17,8 @@ import (
 const (
 	AgentSecrets = "credence:agent:secrets"
 	WebhookPods  = "credence:webhook:pods" // by which the webhook counts pods
+	// RegistrySecrets is that by which credence-registry has the Secrets of a namespace. An admin binds it.
+	RegistrySecrets = "credence:registry:secrets"
 	// AgentIdentities is that by which the agent has tokens of identities. An admin binds it, by a RoleBinding with the name AgentAccount.
 	AgentIdentities = "credence:agent:identities"
 )
@@ -25,6 +27,7 @@ const (
 const (
 	SystemNamespace = "credence-system"
 	AgentAccount    = "credence-agent"
+	RegistryAccount = "credence-registry"
 	webhookAccount  = "credence-webhook"
 )
 
@@ -39,6 +42,11 @@ func OfAgent(namespace string) *rbacv1.RoleBinding {
 // OfWebhook is the RoleBinding by which the webhook lists the pods of a namespace.
 func OfWebhook(namespace string) *rbacv1.RoleBinding {
 	return binding(namespace, WebhookPods, webhookAccount)
+}
+
+// OfRegistry is the RoleBinding by which credence-registry has the Secrets of a namespace.
+func OfRegistry(namespace string) *rbacv1.RoleBinding {
+	return binding(namespace, RegistrySecrets, RegistryAccount)
 }
 
 func binding(namespace, role, account string) *rbacv1.RoleBinding {

@@ -1,0 +1,90 @@
+package doctor
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/inventory"
+	"github.com/credence-id/credence/internal/wording"
+)
+
+const pullSecrets = "pull-secrets"
+
+// checkPullSecrets looks at the Secrets in which credence-registry is to keep passwords, and at that program. Secrets without a valid token are
+// reported with the tokens.
+func (d *Examination) checkPullSecrets(ctx context.Context, found *Diagnosis, workload *cluster.API, known *inventory.Report) {
+	var all, none, stale, overdue []string
+	namespaces := map[string]bool{}
+	for _, identity := range known.Identities {
+		for _, t := range identity.Deliveries {
+			if t.Passwords == nil {
+				continue
+			}
+			name := t.Namespace + "/" + t.Secret
+			all, namespaces[t.Namespace] = append(all, name), true
+			why := d.why(identity, t)
+			switch {
+			case t.Expires == nil || !t.Expires.After(d.Now()):
+			case why == "" && d.Now().Sub(t.Issued) < lateness: // they are made after the token
+			case !t.Passwords.Made:
+				none = append(none, name+why)
+			case !t.Passwords.Current:
+				stale = append(stale, name+why)
+			case t.Passwords.Renews == nil || d.Now().Sub(*t.Passwords.Renews) > lateness:
+				overdue = append(overdue, name+why)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	d.checkRegistry(ctx, found, workload, namespaces)
+	report := func(list []string, what string) {
+		if len(list) > 0 {
+			found.add(pullSecrets, Fail, "what the Events mean: docs/reference/events.md#on-secrets-with-passwords-of-registries",
+				"%d of %d %s: %s", len(list), len(all), what, wording.Some(list))
+		}
+	}
+	report(none, "have no passwords of the registries that they list")
+	report(stale, "have passwords of another token, or of other registries than they list")
+	report(overdue, "have passwords that are overdue for renewal")
+	if bad := len(none) + len(stale) + len(overdue); bad == 0 {
+		found.pass(pullSecrets, "the passwords in %s are fresh, where there is a token", wording.Plural(len(all), "Secret", "Secrets"))
+	}
+}
+
+// checkRegistry looks at the program that makes passwords, and its rights in the namespaces whose Secrets list registries.
+func (d *Examination) checkRegistry(ctx context.Context, found *Diagnosis, workload *cluster.API, namespaces map[string]bool) {
+	const install = "install it, or see its log: docs/howto/private-images.md#where-kubelets-cannot-be-configured"
+	holder, err := d.leader(ctx, workload, rights.RegistryAccount)
+	switch {
+	case skipped(found, pullSecrets, "get leases in namespace "+rights.SystemNamespace, err):
+	case err != nil && !apierrors.IsNotFound(err):
+		found.add(pullSecrets, Fail, "", "read the Lease of credence-registry: %v", err)
+	case holder == "":
+		found.add(pullSecrets, Fail, install, "Secrets list registries, and no credence-registry holds the Lease %s/%s: no passwords are made or renewed", rights.SystemNamespace, rights.RegistryAccount)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		bound := false
+		err := cluster.Each(ctx, workload, cluster.Listing{API: rbacAPI, Namespace: namespace, Resource: "rolebindings", Fields: "metadata.name=" + rights.RegistrySecrets}, func(b *rbacv1.RoleBinding) {
+			want := rights.OfRegistry(namespace)
+			bound = b.RoleRef == want.RoleRef && slices.Equal(b.Subjects, want.Subjects)
+		})
+		switch {
+		case skipped(found, pullSecrets, "list rolebindings in namespace "+namespace, err):
+			return
+		case err != nil:
+			found.add(pullSecrets, Fail, "", "list rolebindings in namespace %s: %v", namespace, err)
+		case !bound:
+			found.add(pullSecrets, Fail, "a cluster admin names it in registry.namespaces of the chart, or runs: kubectl create rolebinding "+rights.RegistrySecrets+" -n "+namespace+
+				" --clusterrole="+rights.RegistrySecrets+" --serviceaccount="+rights.SystemNamespace+":"+rights.RegistryAccount,
+				"Secrets of namespace %s list registries, and it has no RoleBinding %s, by which credence-registry has them", namespace, rights.RegistrySecrets)
+		}
+	}
+}
