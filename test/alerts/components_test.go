@@ -24,5 +24,13 @@ func componentScenarios() []scenario {
 			scenario{component.alert, "restarts", []string{up + `"a"} 1x4 0x3 1x30`}, nil},
 		)
 	}
-	return all
+	// Of credence-registry only where it has kept passwords.
+	const registry, kept = `up{job="credence-registry",instance=`, `credence_registry_secrets{instance=`
+	return append(all,
+		scenario{"CredenceRegistryAbsent", "down", []string{registry + `"a"} 1x4 0x30`, registry + `"b"} 1x4 0x30`, kept + `"a"} 2x4`, kept + `"b"} 0x4`}, map[string]time.Duration{`{}`: 20 * time.Minute}},
+		scenario{"CredenceRegistryAbsent", "its targets are gone", []string{`up{job="another"} 1x34`, registry + `"a"} 1x4 stale`, kept + `"a"} 2x4`}, map[string]time.Duration{`{}`: 20 * time.Minute}},
+		scenario{"CredenceRegistryAbsent", "not installed", []string{`up{job="another"} 1x30`}, nil},
+		scenario{"CredenceRegistryAbsent", "without Secrets", []string{registry + `"a"} 1x4 0x30`, kept + `"a"} 0x4`}, nil},
+		scenario{"CredenceRegistryAbsent", "one of two is down", []string{registry + `"a"} 0x30`, registry + `"b"} 1x30`, kept + `"b"} 2x30`}, nil},
+	)
 }

@@ -87,5 +87,26 @@ func deliveryScenarios() []scenario {
 			`credence_agent_failures_total{cause="write_failed",instance="a"} 0+1x30`,
 			`credence_agent_failures_total{cause="use_denied",instance="a"} 7x30`,
 		}, nil},
+
+		{"CredencePasswordsExpired", "not replaced", []string{
+			`credence_registry_soonest_expiry_seconds{instance="a"} 150-60x20`,
+		}, map[string]time.Duration{`{}`: 5 * time.Minute}},
+		{"CredencePasswordsExpired", "renewed in time", []string{`credence_registry_soonest_expiry_seconds{instance="a"} 150-60x2 2200-60x20`}, nil},
+
+		{"CredencePasswordsFailing", "each of the causes", []string{
+			`credence_registry_failures_total{cause="review_failed",instance="a"} 0+1x30`,
+			`credence_registry_failures_total{cause="registries_invalid",instance="a"} 0+1x30`,
+			`credence_registry_failures_total{cause="registry_refused",instance="a"} 0x4 1+1x30`,
+			`credence_registry_failures_total{cause="write_failed",instance="a"} 0+1x30`,
+		}, map[string]time.Duration{
+			`{cause="review_failed"}`: 16 * time.Minute, `{cause="registries_invalid"}`: 16 * time.Minute,
+			`{cause="registry_refused"}`: 20 * time.Minute, `{cause="write_failed"}`: 16 * time.Minute,
+		}},
+		{"CredencePasswordsFailing", "once, and mistakes of users", []string{
+			`credence_registry_failures_total{cause="registry_refused",instance="a"} 0x4 1x40`,
+			`credence_registry_failures_total{cause="annotation_invalid",instance="a"} 0+1x45`,
+			`credence_registry_failures_total{cause="registry_unknown",instance="a"} 0+1x45`,
+			`credence_registry_failures_total{cause="use_denied",instance="a"} 0+1x45`,
+		}, nil},
 	}
 }

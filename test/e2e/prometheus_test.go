@@ -12,8 +12,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/pki"
@@ -27,7 +30,7 @@ const monitoring = repository + "/deploy/monitoring"
 func TestPrometheusWatchesAPlane(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
-	p.install(t, deploy.Registration, deploy.Certificates)
+	p.install(t, deploy.Registration, deploy.Certificates, deploy.Registry)
 	secrets := p.client(t).CoreV1().Secrets(installation)
 	certificates := p.startCertificates(t, p.kubeconfigOf(t, "credence-certificates"), "--certificate-lifetime", "2160h", "--authority-lifetime", "87600h", "--overlap", "1h")
 	p.mount(t, secrets)
@@ -41,8 +44,14 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 	namespace := p.accountWithIdentities(t, "banana")
 	p.podWithToken(t, namespace, "banana")
 
-	prometheus := p.startPrometheus(t, p.metricsReader(t, namespace), ca, certificates.port)
-	prometheus.awaitTargets(t, len(healthPorts)+1)
+	prometheus := p.startPrometheus(t, p.metricsReader(t, namespace), ca, map[string]int{"certificates": certificates.port, "registry": p.passwordsFor(t, namespace, "banana")})
+	prometheus.awaitTargets(t, len(healthPorts)+2)
+	eventually(t, func() error {
+		if out, _, _ := p.command(t, "", "credence", "doctor", "--ca-file", ca); !strings.Contains(out, "pull-secrets") || strings.Contains(out, "fail     pull-secrets") {
+			return fmt.Errorf("doctor of a Secret whose passwords are kept:\n%s", out)
+		}
+		return nil
+	})
 	p.must(t, "", "credence", "keys", "rotate", "--algorithm", "ES256", "--now", "--accept-refusals", "--reason", "test")
 
 	t.Log("dashboards")
@@ -112,11 +121,39 @@ func TestPrometheusWatchesAPlane(t *testing.T) {
 	})
 }
 
+// passwordsFor runs credence-registry with a Secret to keep, and returns the port of its metrics.
+func (p plane) passwordsFor(t *testing.T, namespace, identity string) (port int) {
+	t.Helper()
+	folder := t.TempDir()
+	registries := filepath.Join(folder, "registries.yaml")
+	if err := os.WriteFile(registries, []byte("registries: [{images: registry.example.com, audiences: [sts.amazonaws.com], exchange: token-server}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := p.client(t).CoreV1().Secrets(installation).Get(t.Context(), "credence-registry-tls", metav1.GetOptions{})
+	if err == nil {
+		err = mountSecret(folder, certificate)
+	}
+	if err == nil {
+		port, err = testkit.FreePorts(1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.bindRegistry(t, namespace)
+	p.keepPasswords(t, registries, "--health-port", strconv.Itoa(port), "--tls-cert-file", filepath.Join(folder, "tls.crt"), "--tls-private-key-file", filepath.Join(folder, "tls.key"))
+	eventually(t, func() error {
+		_, err := p.client(t).CoreV1().Secrets(namespace).Create(t.Context(), pullSecret("pull", namespace, identity, "registry.example.com"), metav1.CreateOptions{})
+		return err
+	})
+	return port
+}
+
 // prometheus is a running one.
 type prometheus struct{ url string }
 
-// startPrometheus has the programs of a plane scraped over TLS, with a token, under the names of the jobs that the alerts expect.
-func (p plane) startPrometheus(t *testing.T, token, ca string, certificatesPort int) prometheus {
+// startPrometheus has the programs of a plane, and further ones by their ports, scraped over TLS, with a token, under the names of the jobs that the
+// alerts expect.
+func (p plane) startPrometheus(t *testing.T, token, ca string, further map[string]int) prometheus {
 	t.Helper()
 	if _, err := os.Stat(program("prometheus")); err != nil {
 		t.Fatalf("%v; make test builds it: cd test/alerts/prometheus && go build -tags remove_all_sd -o ../../../bin/ github.com/prometheus/prometheus/cmd/prometheus", err)
@@ -146,7 +183,9 @@ func (p plane) startPrometheus(t *testing.T, token, ca string, certificatesPort 
 	for name, offset := range healthPorts {
 		job(name, first+offset)
 	}
-	job("certificates", certificatesPort)
+	for name, port := range further {
+		job(name, port)
+	}
 
 	port, err := testkit.FreePorts(1)
 	if err != nil {

@@ -46,10 +46,10 @@ func (p plane) bindRegistry(t *testing.T, namespace string) {
 }
 
 // keepPasswords runs credence-registry as its service account.
-func (p plane) keepPasswords(t *testing.T, registries string) {
+func (p plane) keepPasswords(t *testing.T, registries string, arguments ...string) {
 	t.Helper()
 	var log lockedBuffer
-	command := exec.CommandContext(t.Context(), program("credence-registry"), "--kubeconfig", p.kubeconfigOf(t, "credence-registry"), "--registries", registries)
+	command := exec.CommandContext(t.Context(), program("credence-registry"), append(arguments, "--kubeconfig", p.kubeconfigOf(t, "credence-registry"), "--registries", registries)...)
 	command.Stderr = &log
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	if err := command.Start(); err != nil {

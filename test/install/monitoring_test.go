@@ -46,7 +46,7 @@ func TestMonitoringIsOffByDefault(t *testing.T) {
 
 // Each program is scraped over TLS, with authorization, on the port of its metrics, under the name that the alerts expect.
 func TestServiceMonitors(t *testing.T) {
-	objects := template(t, "issuer=https://id.example.com", "monitoring.serviceMonitors.enabled=true", "monitoring.labels.release=prometheus")
+	objects := template(t, "issuer=https://id.example.com", "registry.configMap=registries", "monitoring.serviceMonitors.enabled=true", "monitoring.labels.release=prometheus")
 	monitors := kind(objects, "ServiceMonitor")
 	deployments := kind(objects, "Deployment")
 	if len(monitors) != len(deployments) || len(monitors) < 7 {
@@ -165,9 +165,9 @@ func TestPrometheusRule(t *testing.T) {
 		set  []string
 		gone []string
 	}{
-		{"all", []string{"issuer=https://id.example.com"}, nil},
-		{"identities", []string{"issuer=https://id.example.com", "workloads.enabled=false", "gmsa.enabled=false"}, []string{"CredenceAgentAbsent", "CredenceWebhookAbsent"}},
-		{"workloads", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=k"}, []string{"CredenceAPIServerAbsent", "CredenceControllerAbsent", "CredenceDiscoveryAbsent"}},
+		{"all", []string{"issuer=https://id.example.com", "registry.configMap=registries"}, nil},
+		{"identities", []string{"issuer=https://id.example.com", "workloads.enabled=false", "gmsa.enabled=false"}, []string{"CredenceAgentAbsent", "CredenceWebhookAbsent", "CredenceRegistryAbsent"}},
+		{"workloads", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=k"}, []string{"CredenceAPIServerAbsent", "CredenceControllerAbsent", "CredenceDiscoveryAbsent", "CredenceRegistryAbsent"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := kind(template(t, append(c.set, "monitoring.prometheusRule.enabled=true")...), "PrometheusRule")
