@@ -55,7 +55,7 @@ func lifeOfAnInstallation(t *testing.T, program, source string) {
 			t.Fatalf("helm %s: %v\n%s%s", strings.Join(arguments, " "), err, stdout, stderr)
 		}
 	}
-	issuer := "issuer=https://id.example.com,certificates.source=" + source
+	issuer := "issuer=https://id.example.com,registry.configMap=registries,certificates.source=" + source
 	run("install", "credence", file, "--set", issuer)
 	podsAreMade(t, client, "app.kubernetes.io/component")
 

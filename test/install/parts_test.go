@@ -385,7 +385,7 @@ func (p *partial) age(t *testing.T, key string) string {
 }
 
 // workloadsAlone delivers the token of an identity that another cluster has. Agent and webhook reach it on the machine's loopback, and so
-// are pods with hostNetwork.
+// are pods with hostNetwork. A Secret that images are pulled with has the password of a registry that takes the token itself.
 func (p *partial) workloadsAlone(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "identities")
 	credence := func(arguments ...string) {
@@ -419,10 +419,20 @@ func (p *partial) workloadsAlone(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	aged := p.age(t, "webhook.token")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "backup", Labels: map[string]string{"identity.credence.dev/workload-identities": "enabled"}}}
+	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.client.CoreV1().ConfigMaps(system).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "registries"},
+		Data:       map[string]string{"registries.yaml": "registries: [{images: registry.example.com, audiences: [fruit.example.com], exchange: token-server}]"},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	// Two replicas of a pod with hostNetwork would need two nodes.
 	p.install(t, "identities.enabled=false", "gmsa.enabled=false", "workloads.identityKubeconfigSecret=credence-identities", "pods.replicas=1",
-		"components.agent.hostNetwork=true", "components.webhook.hostNetwork=true")
-	p.runs(t, "agent", "binder", "certificates", "profiles", "webhook")
+		"components.agent.hostNetwork=true", "components.webhook.hostNetwork=true", "registry.configMap=registries", "registry.namespaces={backup}")
+	p.runs(t, "agent", "binder", "certificates", "profiles", "registry", "webhook")
 	eventually(t, func(ctx context.Context) error {
 		secret, err := p.client.CoreV1().Secrets("credence-system").Get(ctx, "credence-identities", metav1.GetOptions{})
 		if err == nil && string(secret.Data["webhook.token"]) == aged {
@@ -431,19 +441,19 @@ func (p *partial) workloadsAlone(t *testing.T) {
 		return err
 	})
 
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "backup", Labels: map[string]string{"identity.credence.dev/workload-identities": "enabled"}}}
-	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	wanted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Name:        "banana",
 		Labels:      map[string]string{"authentication.gardener.cloud/purpose": "workload-identity-token-requestor", "workloadidentity.authentication.gardener.cloud/provider": "generic"},
 		Annotations: map[string]string{"workloadidentity.authentication.gardener.cloud/name": "banana", "workloadidentity.authentication.gardener.cloud/namespace": "fruit"},
 	}}
-	eventually(t, func(ctx context.Context) error {
-		_, err := p.client.CoreV1().Secrets("backup").Create(ctx, wanted, metav1.CreateOptions{})
-		return err
-	})
+	pull := wanted.DeepCopy()
+	pull.Name, pull.Type, pull.Annotations["identity.credence.dev/registries"] = "pull", corev1.SecretTypeDockerConfigJson, "registry.example.com"
+	for _, secret := range []*corev1.Secret{wanted, pull} {
+		eventually(t, func(ctx context.Context) error {
+			_, err := p.client.CoreV1().Secrets("backup").Create(ctx, secret, metav1.CreateOptions{})
+			return err
+		})
+	}
 	var token []byte
 	eventually(t, func(ctx context.Context) error {
 		found, err := p.client.CoreV1().Secrets("backup").Get(ctx, "banana", metav1.GetOptions{})
@@ -452,6 +462,22 @@ func (p *partial) workloadsAlone(t *testing.T) {
 		}
 		if token = found.Data["token"]; len(token) == 0 {
 			return fmt.Errorf("no token in %v", found.ObjectMeta)
+		}
+		return nil
+	})
+	eventually(t, func(ctx context.Context) error {
+		found, err := p.client.CoreV1().Secrets("backup").Get(ctx, "pull", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		var file struct {
+			Auths map[string]struct{ Auth []byte }
+		}
+		if err := json.Unmarshal(found.Data[corev1.DockerConfigJsonKey], &file); err != nil {
+			return err
+		}
+		if own := string(found.Data["token"]); own == "" || string(file.Auths["registry.example.com"].Auth) != "credence:"+own {
+			return fmt.Errorf("%d registries have a password, and it is not the token of %v\n%s", len(file.Auths), found.ObjectMeta, state(t, p.client, system))
 		}
 		return nil
 	})
