@@ -16,47 +16,59 @@ import (
 
 const pullSecrets = "pull-secrets"
 
-// checkPullSecrets looks at the Secrets in which credence-registry is to keep passwords, and at that program. Secrets without a valid token are
-// reported with the tokens.
+// checkPullSecrets looks at the Secrets in which credence-registry is to keep passwords, and at that program.
 func (d *Examination) checkPullSecrets(ctx context.Context, found *Diagnosis, workload *cluster.API, known *inventory.Report) {
-	var all, none, stale, overdue []string
-	namespaces := map[string]bool{}
+	p := d.passwords(known)
+	if p.count == 0 {
+		return
+	}
+	d.checkRegistry(ctx, found, workload, p.namespaces)
+	report := func(list []string, what string) {
+		if len(list) > 0 {
+			found.add(pullSecrets, Fail, "what the Events mean: docs/reference/events.md#on-secrets-with-passwords-of-registries",
+				"%d of %d %s: %s", len(list), p.count, what, wording.Some(list))
+		}
+	}
+	report(p.none, "have no passwords of the registries that they list")
+	report(p.stale, "have passwords of another token, or of other registries than they list")
+	report(p.overdue, "have passwords that are overdue for renewal")
+	if len(p.none)+len(p.stale)+len(p.overdue) == 0 {
+		found.pass(pullSecrets, "the passwords in %s are fresh, where there is a token", wording.Plural(p.count, "Secret", "Secrets"))
+	}
+}
+
+// passwords are the Secrets that list registries, and those of them whose passwords are not as they should be.
+type passwords struct {
+	count                int
+	namespaces           map[string]bool
+	none, stale, overdue []string
+}
+
+// passwords looks at Secrets with a valid token: others are reported with the tokens.
+func (d *Examination) passwords(known *inventory.Report) passwords {
+	p := passwords{namespaces: map[string]bool{}}
 	for _, identity := range known.Identities {
 		for _, t := range identity.Deliveries {
 			if t.Passwords == nil {
 				continue
 			}
-			name := t.Namespace + "/" + t.Secret
-			all, namespaces[t.Namespace] = append(all, name), true
+			p.count++
+			p.namespaces[t.Namespace] = true
 			why := d.why(identity, t)
+			name := t.Namespace + "/" + t.Secret + why
 			switch {
 			case t.Expires == nil || !t.Expires.After(d.Now()):
 			case why == "" && d.Now().Sub(t.Issued) < lateness: // they are made after the token
 			case !t.Passwords.Made:
-				none = append(none, name+why)
+				p.none = append(p.none, name)
 			case !t.Passwords.Current:
-				stale = append(stale, name+why)
+				p.stale = append(p.stale, name)
 			case t.Passwords.Renews == nil || d.Now().Sub(*t.Passwords.Renews) > lateness:
-				overdue = append(overdue, name+why)
+				p.overdue = append(p.overdue, name)
 			}
 		}
 	}
-	if len(all) == 0 {
-		return
-	}
-	d.checkRegistry(ctx, found, workload, namespaces)
-	report := func(list []string, what string) {
-		if len(list) > 0 {
-			found.add(pullSecrets, Fail, "what the Events mean: docs/reference/events.md#on-secrets-with-passwords-of-registries",
-				"%d of %d %s: %s", len(list), len(all), what, wording.Some(list))
-		}
-	}
-	report(none, "have no passwords of the registries that they list")
-	report(stale, "have passwords of another token, or of other registries than they list")
-	report(overdue, "have passwords that are overdue for renewal")
-	if bad := len(none) + len(stale) + len(overdue); bad == 0 {
-		found.pass(pullSecrets, "the passwords in %s are fresh, where there is a token", wording.Plural(len(all), "Secret", "Secrets"))
-	}
+	return p
 }
 
 // checkRegistry looks at the program that makes passwords, and its rights in the namespaces whose Secrets list registries.
