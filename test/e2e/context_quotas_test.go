@@ -17,6 +17,12 @@ const quotaReviewsPath = "/apis/identity.credence.dev/v1alpha1/quotareviews"
 // of the whole cluster.
 func TestQuotasOfShoots(t *testing.T) {
 	p := alone(t)
+	p.quotasOfShoots(t, p.etcdOf())
+}
+
+// quotasOfShoots counts Shoots on a plane, with two more replicas on its storage.
+func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
+	t.Helper()
 	p.landscapesInstalled(t)
 	ours := p.namespace(t)
 	authentication := "/apis/authentication.gardener.cloud/v1alpha1/namespaces/" + ours
@@ -104,7 +110,7 @@ func TestQuotasOfShoots(t *testing.T) {
 
 	// Three replicas, called at once as the webhook calls them.
 	config := p.config(t)
-	replicas := []*rest.Config{config, p.replica(t, p.etcdOf()), p.replica(t, p.etcdOf())}
+	replicas := []*rest.Config{config, p.replica(t, storage), p.replica(t, storage)}
 	review := func(replica *rest.Config, name, query string) response {
 		object := map[string]any{"apiVersion": "core.gardener.cloud/v1beta1", "kind": "Shoot", "metadata": map[string]any{"name": name, "namespace": ours}, "spec": map[string]any{"credentialsBindingName": "many"}}
 		text, err := json.Marshal(map[string]any{"apiVersion": "identity.credence.dev/v1alpha1", "kind": "QuotaReview", "spec": map[string]any{"request": name, "group": "core.gardener.cloud", "resource": "shoots", "object": object}})

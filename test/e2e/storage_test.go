@@ -119,6 +119,9 @@ func TestStorageInTheCluster(t *testing.T) {
 	t.Run("uids", func(t *testing.T) {
 		p.giveUIDs(t, p.replica(t, map[string]string{"storage": "cluster"}))
 	})
+	t.Run("quotas", func(t *testing.T) {
+		p.quotasOfShoots(t, map[string]string{"storage": "cluster"})
+	})
 	t.Run("another installation", func(t *testing.T) {
 		p.refuseToStart(t, []string{"whose issuer is " + p.Issuer, "a cluster, or an etcd, of its own"}, map[string]string{"storage": "cluster", "etcd-data-dir": ""})
 	})
