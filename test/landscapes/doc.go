@@ -1,0 +1,3 @@
+// Package landscapes holds the options for Gardener and Cluster API to a real API server that serves the kinds of these projects: with the fields
+// that GEP-26 has, and with those that the projects publish. In go the programs of make build, nothing comes out but test results.
+package landscapes
