@@ -5,6 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// ConditionExceeded of a Quota is True while its objects use more than it allows. ConditionReady is False while it is not known how much they use.
+const ConditionExceeded = "Exceeded"
+
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
 // Quota is what context objects may use together, and how long each of them may live: those whose CredentialsBindings list it.
@@ -15,6 +18,9 @@ type Quota struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// spec has the limits.
 	Spec QuotaSpec `json:"spec"`
+	// status is what the objects use. The server sets it. Gardener's Quota has none.
+	// +optional
+	Status QuotaStatus `json:"status,omitzero"`
 }
 
 // QuotaSpec has the limits of a Quota.
@@ -28,6 +34,27 @@ type QuotaSpec struct {
 	// most 20.
 	// +optional
 	Metrics map[string]resource.Quantity `json:"metrics,omitempty"`
+}
+
+// QuotaStatus is what the objects of a Quota use, as of a moment ago. It decides about no write: the server's own ledger does.
+type QuotaStatus struct {
+	// observedGeneration is the generation of the Quota that the status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// objects is how many objects count, whether they are stored or reserved for.
+	// +optional
+	Objects int32 `json:"objects,omitempty"`
+	// used is how much the stored objects use, for each name in metrics. Of a Quota for projects it is what the namespace uses that uses most.
+	// +optional
+	Used map[string]resource.Quantity `json:"used,omitempty"`
+	// reserved is how much more they use if all writes are stored that were let through.
+	// +optional
+	Reserved map[string]resource.Quantity `json:"reserved,omitempty"`
+	// conditions are Ready and Exceeded.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // QuotaScope names a kind. That of credentials (v1 Secret, or WorkloadIdentity or CredentialsBinding of this version) adds up all objects whose

@@ -86,6 +86,11 @@ func (in QuotaSpec) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in QuotaStatus) OpenAPIModelName() string {
+	return "cloud.gardener.authentication.v1alpha1.QuotaStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in TargetSystem) OpenAPIModelName() string {
 	return "cloud.gardener.authentication.v1alpha1.TargetSystem"
 }

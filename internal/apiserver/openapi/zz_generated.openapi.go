@@ -34,6 +34,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.QuotaList{}.OpenAPIModelName():                         schema_credence_api_authentication_v1alpha1_QuotaList(ref),
 		v1alpha1.QuotaScope{}.OpenAPIModelName():                        schema_credence_api_authentication_v1alpha1_QuotaScope(ref),
 		v1alpha1.QuotaSpec{}.OpenAPIModelName():                         schema_credence_api_authentication_v1alpha1_QuotaSpec(ref),
+		v1alpha1.QuotaStatus{}.OpenAPIModelName():                       schema_credence_api_authentication_v1alpha1_QuotaStatus(ref),
 		v1alpha1.TargetSystem{}.OpenAPIModelName():                      schema_credence_api_authentication_v1alpha1_TargetSystem(ref),
 		v1alpha1.TokenRequest{}.OpenAPIModelName():                      schema_credence_api_authentication_v1alpha1_TokenRequest(ref),
 		v1alpha1.TokenRequestSpec{}.OpenAPIModelName():                  schema_credence_api_authentication_v1alpha1_TokenRequestSpec(ref),
@@ -707,12 +708,19 @@ func schema_credence_api_authentication_v1alpha1_Quota(ref common.ReferenceCallb
 							Ref:         ref(v1alpha1.QuotaSpec{}.OpenAPIModelName()),
 						},
 					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "status is what the objects use. The server sets it. Gardener's Quota has none.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.QuotaStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"spec"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.QuotaSpec{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.QuotaSpec{}.OpenAPIModelName(), v1alpha1.QuotaStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -837,6 +845,84 @@ func schema_credence_api_authentication_v1alpha1_QuotaSpec(ref common.ReferenceC
 		},
 		Dependencies: []string{
 			v1alpha1.QuotaScope{}.OpenAPIModelName(), resource.Quantity{}.OpenAPIModelName()},
+	}
+}
+
+func schema_credence_api_authentication_v1alpha1_QuotaStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "QuotaStatus is what the objects of a Quota use, as of a moment ago. It decides about no write: the server's own ledger does.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "observedGeneration is the generation of the Quota that the status is of.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "objects is how many objects count, whether they are stored or reserved for.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"used": {
+						SchemaProps: spec.SchemaProps{
+							Description: "used is how much the stored objects use, for each name in metrics. Of a Quota for projects it is what the namespace uses that uses most.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"reserved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "reserved is how much more they use if all writes are stored that were let through.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(resource.Quantity{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "conditions are Ready and Exceeded.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			resource.Quantity{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 

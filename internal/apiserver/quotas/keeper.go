@@ -12,8 +12,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -58,9 +60,17 @@ type Bindings interface {
 	storagewatch.Storage
 }
 
+// Quotas has the Quotas of the server's storage.
+type Quotas interface {
+	rest.Getter
+	List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error)
+	// Report writes the status of a Quota, unless it has it already.
+	Report(ctx context.Context, of *v1alpha1.Quota, status v1alpha1.QuotaStatus) error
+}
+
 // Keeper keeps the ledgers.
 type Keeper struct {
-	quotas   rest.Getter
+	quotas   Quotas
 	bindings Bindings
 	listed   cache.SharedIndexInformer
 	objects  Objects
@@ -69,7 +79,7 @@ type Keeper struct {
 }
 
 // New returns a Keeper, which knows no bindings until Run.
-func New(options generic.RESTOptionsGetter, quotas rest.Getter, bindings Bindings, objects Objects, clock clock.PassiveClock) (*Keeper, error) {
+func New(options generic.RESTOptionsGetter, quotas Quotas, bindings Bindings, objects Objects, clock clock.PassiveClock) (*Keeper, error) {
 	s, err := newStore(options)
 	if err != nil {
 		return nil, err
@@ -97,7 +107,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}, sweepEvery, 0.5, true)
 }
 
-// sweep settles all ledgers, and removes those of Quotas that do not exist any more.
+// sweep settles all ledgers, removes those of Quotas that do not exist any more, and reports what the others have.
 func (k *Keeper) sweep(ctx context.Context) error {
 	if !k.listed.HasSynced() {
 		return nil
@@ -106,6 +116,7 @@ func (k *Keeper) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ledgers := counted{}
 	for i := range all {
 		of := &all[i]
 		found, err := k.quota(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name})
@@ -115,25 +126,27 @@ func (k *Keeper) sweep(ctx context.Context) error {
 		case found == nil || found.UID != of.Quota:
 			err = k.store.remove(ctx, of)
 		default:
-			_, err = k.settle(ctx, of)
+			var entries map[string]entry
+			_, entries, err = k.settle(ctx, of)
+			ledgers.add(of, entries)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return k.report(ctx, ledgers)
 }
 
 // settle makes entries of a ledger what their objects are, where the server has seen others, or waits for a write. It returns the objects that
-// were seen, and do not count any more.
-func (k *Keeper) settle(ctx context.Context, of *Ledger) (gone sets.Set[string], err error) {
+// were seen, and do not count any more, and the entries.
+func (k *Keeper) settle(ctx context.Context, of *Ledger) (gone sets.Set[string], settled map[string]entry, err error) {
 	seen, err := k.seen(of)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries, err := k.store.read(ctx, of)
 	if err != nil {
-		return nil, fmt.Errorf("read ledger: %w", err)
+		return nil, nil, fmt.Errorf("read ledger: %w", err)
 	}
 	gone = sets.New[string]()
 	began, observed, after := k.clock.Now(), 0, map[string]entry{}
@@ -146,7 +159,7 @@ func (k *Keeper) settle(ctx context.Context, of *Ledger) (gone sets.Set[string],
 		}
 		found, err := k.observe(ctx, of, key)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !found.counts {
 			gone.Insert(key)
@@ -156,9 +169,9 @@ func (k *Keeper) settle(ctx context.Context, of *Ledger) (gone sets.Set[string],
 		}
 	}
 	if len(after) == 0 {
-		return gone, nil
+		return gone, entries, nil
 	}
-	return gone, k.store.update(ctx, of, func(current map[string]entry) (map[string]entry, error) {
+	err = k.store.update(ctx, of, func(current map[string]entry) (map[string]entry, error) {
 		next := map[string]entry{}
 		maps.Copy(next, current)
 		for key, each := range after {
@@ -170,8 +183,10 @@ func (k *Keeper) settle(ctx context.Context, of *Ledger) (gone sets.Set[string],
 				delete(next, key)
 			}
 		}
+		settled = next
 		return next, nil
 	})
+	return gone, settled, err
 }
 
 // fill adds the objects to a ledger that were seen and are not in it.
@@ -308,7 +323,7 @@ func (k *Keeper) reserve(ctx context.Context, limits *v1alpha1.Quota, w write, g
 		return "", err
 	}
 	// An object that was deleted a moment ago, or written otherwise, may make room.
-	if gone, err = k.settle(ctx, of); err != nil {
+	if gone, _, err = k.settle(ctx, of); err != nil {
 		return "", err
 	}
 	return try()

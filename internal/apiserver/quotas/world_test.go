@@ -30,6 +30,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/internal/apiserver/registry/quota"
 	"github.com/credence-id/credence/internal/apiserver/storage"
 	"github.com/credence-id/credence/test/testkit"
 )
@@ -66,6 +67,8 @@ type world struct {
 	shoots   map[string]*unstructured.Unstructured
 	quotas   map[string]*v1alpha1.Quota
 	bindings map[string]*v1alpha1.CredentialsBinding
+	// reports counts what was written into Quotas.
+	reports int
 	// away is why no Shoot can be read.
 	away error
 }
@@ -142,7 +145,7 @@ func (w *world) replica(t *testing.T, options generic.RESTOptionsGetter) *replic
 	t.Helper()
 	r := &replica{world: w, seen: map[string]*unstructured.Unstructured{}}
 	var err error
-	if r.Keeper, err = New(options, getter[*v1alpha1.Quota]{w, w.quotas}, bindings{getter[*v1alpha1.CredentialsBinding]{w, w.bindings}}, r, w.clock); err != nil {
+	if r.Keeper, err = New(options, limits{getter[*v1alpha1.Quota]{w, w.quotas}}, bindings{getter[*v1alpha1.CredentialsBinding]{w, w.bindings}}, r, w.clock); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Destroy)
@@ -269,6 +272,29 @@ func (g getter[T]) Get(ctx context.Context, name string, _ *metav1.GetOptions) (
 		return found.DeepCopyObject(), nil
 	}
 	return nil, apierrors.NewNotFound(v1alpha1.Resource("things"), name)
+}
+
+type limits struct{ getter[*v1alpha1.Quota] }
+
+// List implements Quotas.
+func (l limits) List(context.Context, *internalversion.ListOptions) (runtime.Object, error) {
+	l.world.lock.Lock()
+	defer l.world.lock.Unlock()
+	list := &v1alpha1.QuotaList{}
+	for _, each := range l.objects {
+		list.Items = append(list.Items, *each.DeepCopy())
+	}
+	return list, nil
+}
+
+// Report implements Quotas.
+func (l limits) Report(_ context.Context, of *v1alpha1.Quota, status v1alpha1.QuotaStatus) error {
+	l.world.lock.Lock()
+	defer l.world.lock.Unlock()
+	reported := l.objects[of.Namespace+"/"+of.Name]
+	reported.Status = quota.Renewed(reported.Status, status)
+	l.world.reports++
+	return nil
 }
 
 type bindings struct {

@@ -1,5 +1,5 @@
 // Package quota stores Quotas. In go requests that the API machinery has authorized, out come stored objects whose scope and limits are
-// valid. It counts nothing.
+// valid, with the status that the server reports. It counts nothing.
 package quota
 
 import (
@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/registry/stored"
@@ -40,6 +42,14 @@ func OfProjects(quota *v1alpha1.Quota) bool { return quota.Spec.Scope == ofProje
 
 type strategy struct{ stored.Strategy }
 
+var _ rest.ResetFieldsStrategy = strategy{}
+
+// PrepareForCreate implements rest.RESTCreateStrategy.
+func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
+	s.Strategy.PrepareForCreate(ctx, obj)
+	obj.(*v1alpha1.Quota).Status = v1alpha1.QuotaStatus{}
+}
+
 func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	quota := obj.(*v1alpha1.Quota)
 	errs := validation.ValidateObjectMeta(&quota.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
@@ -48,12 +58,33 @@ func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList 
 
 func (strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	after, before := obj.(*v1alpha1.Quota), old.(*v1alpha1.Quota)
+	after.Status = before.Status
 	stored.SetGeneration(after, before, !equality.Semantic.DeepEqual(after.Spec, before.Spec))
 }
 
 func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	after, before := obj.(*v1alpha1.Quota), old.(*v1alpha1.Quota)
 	return append(validateSpec(after.Spec), validation.ValidateImmutableField(after.Spec.Scope, before.Spec.Scope, field.NewPath("spec", "scope"))...)
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return stored.ResetField(v1alpha1.SchemeGroupVersion, "status")
+}
+
+// statusStrategy lets the status change, and nothing else.
+type statusStrategy struct{ strategy }
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
+func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	after, status := obj.(*v1alpha1.Quota), obj.(*v1alpha1.Quota).Status
+	old.(*v1alpha1.Quota).DeepCopyInto(after)
+	after.Status = status
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy: Quotas from before a rule have a status like others.
+func (statusStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
 }
 
 func validateSpec(spec v1alpha1.QuotaSpec) field.ErrorList {
@@ -91,12 +122,25 @@ var table = stored.Table[*v1alpha1.Quota]{
 	Columns: []metav1.TableColumnDefinition{
 		{Name: "Name", Type: "string", Format: "name", Description: "Name of the Quota."},
 		{Name: "Scope", Type: "string", Description: "Kind of what it is for."},
+		{Name: "Used", Type: "string", Description: "How much the objects use together, of how much. Of a Quota for projects, what the namespace uses that uses most."},
 		{Name: "Limits", Type: "string", Description: "How much the objects may use together."},
 		{Name: "Age", Type: "string", Description: "Time since the Quota was created."},
 	},
 	Cells: func(quota *v1alpha1.Quota, name, age string) []any {
-		return []any{name, quota.Spec.Scope.Kind, limits(quota.Spec), age}
+		return []any{name, quota.Spec.Scope.Kind, used(quota), limits(quota.Spec), age}
 	},
+}
+
+// used is empty before the first report.
+func used(quota *v1alpha1.Quota) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(quota.Spec.Metrics)) {
+		if amount, ok := quota.Status.Used[name]; ok {
+			limit := quota.Spec.Metrics[name]
+			texts = append(texts, name+": "+amount.String()+"/"+limit.String())
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 func limits(spec v1alpha1.QuotaSpec) string {

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -57,5 +58,28 @@ func TestScopeIsImmutable(t *testing.T) {
 	}
 	if got, want := limits(old.Spec), "cpu: 10, storage.premium: 2000Gi"; got != want {
 		t.Errorf("limits %q, want %q", got, want)
+	}
+}
+
+// A status is the server's own, whichever way a client writes it.
+func TestStatusIsOfTheLedgers(t *testing.T) {
+	lie := v1alpha1.QuotaStatus{Objects: 1, Used: map[string]resource.Quantity{"cpu": resource.MustParse("1")}}
+	after, old := made(func(*v1alpha1.QuotaSpec) {}), made(func(*v1alpha1.QuotaSpec) {})
+	after.Status = lie
+	strategy{}.PrepareForCreate(t.Context(), after)
+	if !reflect.DeepEqual(after.Status, v1alpha1.QuotaStatus{}) {
+		t.Errorf("created with %+v", after.Status)
+	}
+	old.Status.Used = map[string]resource.Quantity{"cpu": resource.MustParse("4")}
+	after.Status = lie
+	strategy{}.PrepareForUpdate(t.Context(), after, old)
+	if got, want := used(after), "cpu: 4/10"; got != want || after.Generation != old.Generation {
+		t.Errorf("updated to %q, generation %d; want %q", got, after.Generation, want)
+	}
+	// The server changes the status alone.
+	after.Spec.Metrics, after.Status = nil, lie
+	statusStrategy{}.PrepareForUpdate(t.Context(), after, old)
+	if got, want := used(after), "cpu: 1/10"; got != want {
+		t.Errorf("reported %q, want %q", got, want)
 	}
 }
