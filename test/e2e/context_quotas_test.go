@@ -107,19 +107,6 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 	if stored.Load() != 4 {
 		t.Errorf("%d Shoots are stored, want 4", stored.Load())
 	}
-	// The status has what is stored; a user's is not taken.
-	if answer := do(t, p.config(t), "PATCH", authentication+"/quotas/machines", mergePatch, `{"status":{"used":{"machines":"1"}}}`); answer.Code != 200 {
-		t.Errorf("a status of a user: %d %s", answer.Code, answer.Body)
-	}
-	eventually(t, func() error {
-		row := p.must(t, "", "kubectl", "get", "-n", ours, "quotas.authentication.gardener.cloud", "machines")
-		whole := p.must(t, "", "kubectl", "describe", "-n", ours, "quotas.authentication.gardener.cloud", "machines")
-		if !strings.Contains(row, "machines: 10/10, objects: 6/100") || !strings.Contains(whole, "WithinLimits") || strings.Contains(whole, "Reserved:") {
-			return fmt.Errorf("kubectl get:\n%s\nkubectl describe:\n%s", row, whole)
-		}
-		return nil
-	})
-
 	// Three replicas, called at once as the webhook calls them.
 	config := p.config(t)
 	replicas := []*rest.Config{config, p.replica(t, storage), p.replica(t, storage)}
@@ -153,6 +140,19 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 	if err := wantAnswer(review(p.as(t, "jane-"+ours), "theirs", ""), 403, "cannot create resource"); err != nil {
 		t.Errorf("a user who is not the webhook: %v", err)
 	}
+
+	// The status has what is stored; a user's is not taken.
+	if answer := do(t, p.config(t), "PATCH", authentication+"/quotas/machines", mergePatch, `{"status":{"used":{"machines":"1"}}}`); answer.Code != 200 {
+		t.Errorf("a status of a user: %d %s", answer.Code, answer.Body)
+	}
+	eventually(t, func() error {
+		row := p.must(t, "", "kubectl", "get", "-n", ours, "quotas.authentication.gardener.cloud", "machines")
+		whole := p.must(t, "", "kubectl", "describe", "-n", ours, "quotas.authentication.gardener.cloud", "machines")
+		if !strings.Contains(row, "machines: 10/10, objects: 6/100") || !strings.Contains(whole, "WithinLimits") || strings.Contains(whole, "Reserved:") {
+			return fmt.Errorf("kubectl get:\n%s\nkubectl describe:\n%s", row, whole)
+		}
+		return nil
+	})
 
 	// Nothing is written while it cannot be counted, but for objects that do not name such bindings and are elsewhere.
 	p.must(t, "", "kubectl", "delete", "clusterrolebinding", "credence:webhook:quotas")
