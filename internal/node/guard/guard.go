@@ -83,6 +83,10 @@ func (g *Guard) runPodSandbox(ctx context.Context, request *runtime.RunPodSandbo
 	config := request.GetConfig()
 	p := g.podOf(config)
 	if p.fromAPI {
+		// Kubelets of Windows give the sandbox the pod's account, too.
+		if spec := config.GetWindows().GetSecurityContext().GetCredentialSpec(); spec != "" {
+			return false, g.review(ctx, p, "", spec)
+		}
 		return false, nil
 	}
 	template, allowed, err := g.rules()
@@ -206,7 +210,7 @@ func (g *Guard) startContainer(ctx context.Context, request *runtime.StartContai
 func (g *Guard) restorePod(ctx context.Context, request *runtime.RestorePodRequest) (changed bool, err error) {
 	p := g.podOf(request.GetConfig())
 	if p.fromAPI {
-		return false, g.review(ctx, p, "", "")
+		return false, g.review(ctx, p, "", request.GetConfig().GetWindows().GetSecurityContext().GetCredentialSpec())
 	}
 	return false, g.refused(ctx, p, "", Template{Name: g.Template}, []string{"a checkpoint"})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -258,5 +259,39 @@ func TestCredentialSpecsAreReviewed(t *testing.T) {
 	f.answers(held, nil)
 	if _, err := w.kubelet.CreateContainer(t.Context(), with(`{"Sid":"b"}`)); err == nil {
 		t.Error("another credential spec is created by the verdict on the first one")
+	}
+}
+
+// So is that of a sandbox, which a pod without one has unreviewed.
+func TestCredentialSpecsOfSandboxesAreReviewed(t *testing.T) {
+	f := &fakeReviewer{verdict: held}
+	w := newReviewed(t, verdictsFile(t), f)
+	config := sandbox("api")
+	if _, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config}); err != nil {
+		t.Fatal(err)
+	}
+	f.mustHave(t)
+	asked := specOf("")
+	asked.CredentialSpec = `{"Sid":"a"}`
+	config.Windows = &runtime.WindowsPodSandboxConfig{SecurityContext: &runtime.WindowsSandboxSecurityContext{CredentialSpec: asked.CredentialSpec}}
+	for what, call := range map[string]func() error{
+		"run": func() error {
+			_, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config})
+			return err
+		},
+		"restored": func() error {
+			_, err := w.kubelet.RestorePod(t.Context(), &runtime.RestorePodRequest{Config: config})
+			return err
+		},
+	} {
+		f.answers(held, nil)
+		if err := call(); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("a sandbox whose pod is held is %s: %v", what, err)
+		}
+		f.mustHave(t, asked)
+	}
+	f.answers(allowed, nil)
+	if _, err := w.kubelet.RunPodSandbox(t.Context(), &runtime.RunPodSandboxRequest{Config: config}); err != nil {
+		t.Error(err)
 	}
 }
