@@ -276,6 +276,7 @@ func TestGuardOfANode(t *testing.T) {
 	}
 	p.must(t, "", "kubectl", "-n", "default", "exec", "weak-127.0.0.1", "--", "/busybox", "touch", "/cache/written")
 	t.Run("reviews", func(t *testing.T) { reviewsOfANode(t, p) })
+	t.Run("credential specs", func(t *testing.T) { credentialSpecsOfANode(t, p) })
 }
 
 // gatedPod is askingPod of an account, which is not scheduled before its gate is taken off.
