@@ -119,6 +119,10 @@ retractions: ## Look up which versions of modules were retracted since they were
 fuzz: ## Run each fuzz target for FUZZTIME (60s)
 	hack/fuzz.sh $(FUZZTIME)
 
+.PHONY: soak
+soak: build ## Kill the parts of a node in each step of 100 pods; Linux, as root
+	CREDENCE_BIN=$(BIN) CREDENCE_KILLED_PODS=100 go test -count=1 -timeout 30m -v -run '^TestGuardOfANode$$' ./test/e2e
+
 .PHONY: bench
 bench: build ## Measure a plane beside its peers: one table, also in bin/benchmarks.md
 	go build -C test/bench -o $(BIN)/ .

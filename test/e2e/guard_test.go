@@ -277,6 +277,8 @@ func TestGuardOfANode(t *testing.T) {
 	p.must(t, "", "kubectl", "-n", "default", "exec", "weak-127.0.0.1", "--", "/busybox", "touch", "/cache/written")
 	t.Run("reviews", func(t *testing.T) { reviewsOfANode(t, p) })
 	t.Run("credential specs", func(t *testing.T) { credentialSpecsOfANode(t, p) })
+	p.must(t, "", "kubectl", "-n", "default", "delete", "pod", "--ignore-not-found", "of-the-api", "of-the-api-too", "later", "past-policies", "as-asked", "waits") // a node has at most 110
+	t.Run("kills", func(t *testing.T) { podsOutliveKills(t, p) })
 }
 
 // gatedPod is askingPod of an account, which is not scheduled before its gate is taken off.
