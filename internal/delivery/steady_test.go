@@ -25,6 +25,8 @@ type steady struct {
 	average   float64 // of them, by the middle of the window
 	due       int     // how often the time of a Secret had come
 	renewed   int     // how many tokens were requested then
+	tokens    int     // how many were requested in all
+	writes    int     // how often Secrets were written
 }
 
 // runSteady runs secrets.Controller over lifetimes of one hour: each Secret is reconciled when it is due, and once more after each
@@ -35,7 +37,8 @@ func runSteady(t testing.TB, secrets, lifetimes int) steady {
 		objects = append(objects, labelled("orchard", fmt.Sprintf("s%05d", i), "one"))
 	}
 	w := newWorld(t)
-	w.requestor.Client = newTable(objects)
+	stored := newTable(objects)
+	w.requestor.Client = stored
 	w.addIdentity("orchard", "one", "u1")
 	w.requestor.Random = rand.New(rand.NewPCG(5, 6)).Float64
 	var line turns
@@ -64,7 +67,14 @@ func runSteady(t testing.TB, secrets, lifetimes int) steady {
 		}
 		next.at = next.at.Add(wait)
 	}
-	s.renewed = len(w.tokens) - secrets
+	s.renewed, s.tokens = len(w.tokens)-secrets, len(w.tokens)
+	for _, secret := range stored.stored {
+		version, err := strconv.Atoi(secret.ResourceVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.writes += version - 1
+	}
 	return s
 }
 
@@ -155,5 +165,7 @@ func BenchmarkSteady(b *testing.B) {
 		b.ReportMetric(float64(slices.Max(s.perMinute[2*60:])), "busiest-of-later")
 		b.ReportMetric(float64(s.due), "due")
 		b.ReportMetric(float64(s.renewed), "renewed")
+		b.ReportMetric(float64(s.tokens), "tokens")
+		b.ReportMetric(float64(s.writes), "writes")
 	}
 }
