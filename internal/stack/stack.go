@@ -10,6 +10,6 @@ import "runtime"
 //
 //go:noinline
 func Grow() {
-	var frame [12 << 10]byte
+	var frame [24 << 10]byte
 	runtime.KeepAlive(&frame)
 }
