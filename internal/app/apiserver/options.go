@@ -71,6 +71,7 @@ func NewOptions(codecs serializer.CodecFactory) *Options {
 	// Spans would have the name of kube-apiserver's.
 	r.EgressSelector, r.Traces = nil, nil
 	apiserver.CountInQuotas(r)
+	apiserver.FollowOwnPolicies(r)
 	return o
 }
 
