@@ -8,14 +8,12 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/authority"
-	"github.com/credence-id/credence/internal/issuer"
 	"github.com/credence-id/credence/internal/stack"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -94,7 +92,7 @@ func (r *SelfREST) create(ctx context.Context, name string, obj runtime.Object, 
 	if account.Context.Username, err = r.accounts.Username(ctx, caller.Namespace, caller.Name); err != nil {
 		return nil, err
 	}
-	account.Context.Pod = &caller.pod
+	account.Context.Pod = caller.claim()
 	// The pod may use the identity, so it may see its target system.
 	tr.Status.TargetSystem = &wi.Spec.TargetSystem
 	if tr, err = r.issue(ctx, tr, wi, nil, account.Context, isDryRun(options)); err != nil {
@@ -137,8 +135,8 @@ func (r *SelfREST) account(ctx context.Context, tr *v1alpha1.TokenRequest, calle
 	case err != nil:
 		return ContextFacts{}, unavailable.New("service account %s of the caller can't be read: %v", caller.NamespacedName, err)
 	// API servers before Kubernetes 1.33 do not pass uids on. Each compares the uid of the token itself.
-	case caller.uid != "" && caller.uid != facts.UID:
-		return ContextFacts{}, refusedSelf(tr.Name, "service account %s has uid %q, the caller's token is of one with uid %q: it was deleted and created again", caller.NamespacedName, facts.UID, caller.uid)
+	case caller.UID != "" && caller.UID != facts.UID:
+		return ContextFacts{}, refusedSelf(tr.Name, "service account %s has uid %q, the caller's token is of one with uid %q: it was deleted and created again", caller.NamespacedName, facts.UID, caller.UID)
 	case tr.Spec.ContextObject != nil && tr.Spec.ContextObject.UID != facts.UID:
 		return ContextFacts{}, otherUID(r.accounts.Resource.GroupResource(), tr.Spec.ContextObject, facts.UID)
 	}
@@ -146,36 +144,19 @@ func (r *SelfREST) account(ctx context.Context, tr *v1alpha1.TokenRequest, calle
 }
 
 func (r *SelfREST) checkPod(ctx context.Context, tr *v1alpha1.TokenRequest, caller podCaller) error {
-	pod, err := r.pods.Pods(caller.Namespace).Get(ctx, caller.pod.Name, metav1.GetOptions{})
+	pod, err := r.pods.Pods(caller.Namespace).Get(ctx, caller.Pod.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return refusedSelf(tr.Name, "pod %s/%s of the caller's token does not exist any more", caller.Namespace, caller.pod.Name)
+		return refusedSelf(tr.Name, "%s", caller.Gone())
 	case err != nil:
-		return unavailable.New("pod %s/%s of the caller's token can't be read: %v", caller.Namespace, caller.pod.Name, err)
+		return unavailable.New("pod %s/%s of the caller's token can't be read: %v", caller.Namespace, caller.Pod.Name, err)
 	}
-	if fault := caller.fault(pod, r.Clock.Now()); fault != "" {
-		return refusedSelf(tr.Name, "pod %s/%s of the caller's token %s", caller.Namespace, caller.pod.Name, fault)
+	if fault := caller.Fault(pod, r.Clock.Now()); fault != "" {
+		return refusedSelf(tr.Name, "%s", fault)
 	}
 	return nil
 }
 
 func refusedSelf(name, format string, args ...any) error {
 	return apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), name, fmt.Errorf(format, args...))
-}
-
-// podCaller is a service account that authenticated with a token bound to a pod.
-type podCaller struct {
-	types.NamespacedName
-	uid types.UID
-	pod issuer.Pod
-}
-
-// user is the account's user name. A deleted account of this name has the same rights, and is refused when the account is read.
-func (c podCaller) user() user.Info {
-	subject := authority.ServiceAccount(c.Namespace, c.Name, string(c.uid))
-	return &user.DefaultInfo{Name: subject.Name, UID: subject.UID, Groups: subject.Groups}
-}
-
-func (c podCaller) object(uid types.UID) *v1alpha1.ContextObject {
-	return &v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Namespace: c.Namespace, Name: c.Name, UID: uid}
 }
