@@ -127,6 +127,9 @@ const RuntimeGuard = "credence-guard"
 const (
 	// CSIDriver is the name of the driver of ephemeral volumes with tokens.
 	CSIDriver = "csi.identity.credence.dev"
+	// AudienceAgent is the audience of service-account tokens of pods that the agent of a workload cluster reviews: one that leaks is of no use at
+	// the API server.
+	AudienceAgent = "agent.identity.credence.dev"
 	// VolumeAttributeIdentity names the WorkloadIdentity, in the pod's namespace, whose token a volume has.
 	VolumeAttributeIdentity = "workloadIdentity"
 	// VolumeAttributeMountPath is the path at which containers mount the volume, for files that have paths in them; without it,

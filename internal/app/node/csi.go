@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/delivery/renewal"
 	"github.com/credence-id/credence/internal/filelock"
@@ -32,6 +33,7 @@ type CSI struct {
 	Kubeconfig string // of which the server and its authority are used; empty: those of the pod's cluster
 	Node       string
 	KubeletDir string
+	Audience   string // of the pods' tokens that it sends; empty: that of the API server
 	Registries string // file of the registries of which volumes may have passwords; empty: of none
 	Window     renewal.Window
 	serving.Health
@@ -59,7 +61,10 @@ memory alone: after a restart, renewal waits for the kubelet's next publication,
   credence-node csi --node-name "$NODE_NAME"
 
   # a kubelet with another folder
-  credence-node csi --node-name node-1 --kubelet-dir /data/kubelet --kubeconfig /etc/credence/server.kubeconfig`,
+  credence-node csi --node-name node-1 --kubelet-dir /data/kubelet --kubeconfig /etc/credence/server.kubeconfig
+
+  # identities of another cluster: tokens by the agent of this one
+  credence-node csi --node-name node-1 --kubeconfig /etc/credence/agent.kubeconfig --audience ` + v1alpha1.AudienceAgent,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			config.Log = slog.New(slog.NewTextHandler(command.ErrOrStderr(), nil))
@@ -70,6 +75,7 @@ memory alone: after a restart, renewal waits for the kubelet's next publication,
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file with the address of the API and its authority; credentials in it are not used (default: the API of the cluster that this pod runs in)")
 	flags.StringVar(&config.Node, "node-name", "", "name of this node in the cluster (required)")
 	flags.StringVar(&config.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory")
+	flags.StringVar(&config.Audience, "audience", "", "audience of the service-account tokens of pods that are sent to the API, among those of the CSIDriver object; "+v1alpha1.AudienceAgent+" where --kubeconfig has the address of an agent (default: that of the API server)")
 	flags.StringVar(&config.Registries, "registries", "", "file of the registries whose passwords volumes may have in config.json (default: none); a changed one counts from the next passwords on")
 	flags.Float64Var(&config.Window.From, "renew-from", 0.6, "part of a token's lifetime from which it may be renewed")
 	flags.Float64Var(&config.Window.To, "renew-to", 0.8, "part of a token's lifetime by which it is renewed")
@@ -119,7 +125,7 @@ func RunCSI(ctx context.Context, config CSI) error {
 	}
 	recorder := csi.NewRecorder(clock.RealClock{})
 	driver := csi.New(csi.Config{
-		Node: config.Node, Tokens: workloadidentities.NewSelfTokens(cluster), Memory: volumes.Tmpfs{Swapped: warnOnce(config.Log)}, Adapters: targets.For, Registries: registries,
+		Node: config.Node, Tokens: workloadidentities.NewSelfTokens(cluster), Audience: config.Audience, Memory: volumes.Tmpfs{Swapped: warnOnce(config.Log)}, Adapters: targets.For, Registries: registries,
 		Window: config.Window, Clock: clock.RealClock{}, Random: rand.Float64, Recorder: recorder, Log: config.Log,
 	})
 	metrics := serving.NewRegistry()

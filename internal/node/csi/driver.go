@@ -45,6 +45,7 @@ type Tokens interface {
 type Config struct {
 	Node     string // the name of this node
 	Tokens   Tokens
+	Audience string // of the pods' tokens that it sends; empty: that of the API server
 	Memory   volumes.Memory
 	Adapters func(targetType string) target.Adapter
 	// Registries reads the registries of which volumes may have passwords; nil: volumes of this node have no passwords.

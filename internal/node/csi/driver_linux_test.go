@@ -102,6 +102,23 @@ func TestFiles(t *testing.T) {
 	w.leavesNothing("after a refusal")
 }
 
+// A driver that sends tokens of pods to the agent of its cluster sends those for the agent, and no others.
+func TestAudience(t *testing.T) {
+	w := newWorld(t)
+	w.driver.Audience = "agent.identity.credence.dev"
+	call := w.call()
+	if _, err := w.driver.NodePublishVolume(t.Context(), call); err == nil || !strings.Contains(err.Error(), `the kubelet brings no token of the pod for the audience agent.identity.credence.dev: a cluster admin gives CSIDriver csi.identity.credence.dev tokenRequests: [{audience: "agent.identity.credence.dev"}]`) {
+		t.Errorf("with a token for the API server: %v", err)
+	}
+	call.Secrets["csi.storage.k8s.io/serviceAccount.tokens"] = `{"":{"token":"for-the-api","expirationTimestamp":"2100-01-01T00:00:00Z"},"agent.identity.credence.dev":{"token":"for-the-agent","expirationTimestamp":"2100-01-01T00:00:00Z"}}`
+	if _, err := w.driver.NodePublishVolume(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"fruit/banana with for-the-agent"}; !slices.Equal(w.requests, want) {
+		t.Errorf("requested %q, want %q", w.requests, want)
+	}
+}
+
 func TestRefusedCalls(t *testing.T) {
 	const tokens = "csi.storage.k8s.io/serviceAccount.tokens"
 	for name, test := range map[string]struct {
@@ -174,7 +191,7 @@ func TestRefusedTokens(t *testing.T) {
 		"may not use":    {errors.NewForbidden(identities, "banana", fmt.Errorf("service account fruit/web may not use it: a cluster admin allows it")), codes.PermissionDenied, "may not use it: a cluster admin allows it"},
 		"pod is gone":    {errors.NewUnauthorized("pod not found"), codes.Unauthenticated, "does not accept the pod's service-account token"},
 		"no identity":    {absent(), codes.NotFound, "the identity does not exist: create it"},
-		"older server":   {older, codes.FailedPrecondition, "its server is older than this node's driver, or is not registered: an admin of the identity cluster upgrades it (docs/howto/upgrade.md); until then the pod can mount a Secret with the token (docs/howto/deliver-into-a-secret.md)"},
+		"older server":   {older, codes.FailedPrecondition, "its server is older than this node's driver, or is not registered: an admin of the identity cluster upgrades it (docs/howto/upgrade.md), or, where identities are of another cluster, gives the driver the address of the agent (docs/howto/tokens-without-secrets.md); until then the pod can mount a Secret with the token (docs/howto/deliver-into-a-secret.md)"},
 		"too many":       {errors.NewTooManyRequests("slow down", 7), codes.ResourceExhausted, "takes no more requests now"},
 		"no answer":      {fmt.Errorf("dial tcp 10.0.0.1:443: connect: connection refused"), codes.Unavailable, "connection refused"},
 		"no signing key": {&errors.StatusError{ErrStatus: metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable, Message: "no key", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseNoSigningKey}}}}}, codes.Unavailable, "the request is repeated"},

@@ -17,7 +17,7 @@ import (
 // NodePublishVolume implements the service Node. The kubelet calls it for a pod that starts, and about every minute while it runs, each time
 // with a token of the pod.
 func (d *Driver) NodePublishVolume(ctx context.Context, call *spec.NodePublishVolumeRequest) (*spec.NodePublishVolumeResponse, error) {
-	request, err := read(call)
+	request, err := read(call, d.Audience)
 	if err != nil {
 		d.Recorder.failed(err)
 		return nil, err

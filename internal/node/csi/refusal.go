@@ -22,7 +22,7 @@ func refused(r request, err error) error {
 	cause := failures.Of(err)
 	switch {
 	case apierrors.IsNotFound(err) && cause == failures.Unreachable:
-		return status.Errorf(codes.FailedPrecondition, "no token of %s: the API has no workloadidentities/selftoken (%s): its server is older than this node's driver, or is not registered: an admin of the identity cluster upgrades it (docs/howto/upgrade.md); until then the pod can mount a Secret with the token (docs/howto/deliver-into-a-secret.md)", r, why)
+		return status.Errorf(codes.FailedPrecondition, "no token of %s: the API has no workloadidentities/selftoken (%s): its server is older than this node's driver, or is not registered: an admin of the identity cluster upgrades it (docs/howto/upgrade.md), or, where identities are of another cluster, gives the driver the address of the agent (docs/howto/tokens-without-secrets.md); until then the pod can mount a Secret with the token (docs/howto/deliver-into-a-secret.md)", r, why)
 	case cause == failures.IdentityMissing:
 		return status.Errorf(codes.NotFound, "no token of %s: the identity does not exist: create it, or name another one in attribute workloadIdentity of the volume", r)
 	case apierrors.IsUnauthorized(err):

@@ -26,13 +26,12 @@ import (
 
 // The attributes that the kubelet adds to those of a volume, by podInfoOnMount and tokenRequests of the CSIDriver.
 const (
-	ofKubelet      = "csi.storage.k8s.io/"
-	podName        = ofKubelet + "pod.name"
-	podNamespace   = ofKubelet + "pod.namespace"
-	podUID         = ofKubelet + "pod.uid"
-	podTokens      = ofKubelet + "serviceAccount.tokens"
-	ephemeral      = ofKubelet + "ephemeral"
-	tokensAudience = "" // that of the API server
+	ofKubelet    = "csi.storage.k8s.io/"
+	podName      = ofKubelet + "pod.name"
+	podNamespace = ofKubelet + "pod.namespace"
+	podUID       = ofKubelet + "pod.uid"
+	podTokens    = ofKubelet + "serviceAccount.tokens"
+	ephemeral    = ofKubelet + "ephemeral"
 )
 
 // attributes are those of a volume that a pod's author writes.
@@ -44,8 +43,8 @@ func invalid(format string, values ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, values...)
 }
 
-// read reads a call. Its errors have the code InvalidArgument or FailedPrecondition.
-func read(call *spec.NodePublishVolumeRequest) (request, error) {
+// read reads a call, with the pod's token for an audience. Its errors have the code InvalidArgument or FailedPrecondition.
+func read(call *spec.NodePublishVolumeRequest, audience string) (request, error) {
 	if call.GetVolumeId() == "" {
 		return request{}, invalid("the call has no volume id")
 	}
@@ -78,7 +77,7 @@ func read(call *spec.NodePublishVolumeRequest) (request, error) {
 	if r.group, err = group(call.GetVolumeCapability().GetMount().GetVolumeMountGroup()); err != nil {
 		return request{}, err
 	}
-	r.podToken, r.podTokenExpiry, err = tokenOfPod(call)
+	r.podToken, r.podTokenExpiry, err = tokenOfPod(call, audience)
 	return r, err
 }
 
@@ -146,9 +145,9 @@ func group(text string) (*int64, error) {
 	return &number, nil
 }
 
-// tokenOfPod is the service-account token of the pod, for the API server. Kubelets that know it pass tokens as secrets: what a pod's author
+// tokenOfPod is the service-account token of the pod for an audience; empty: that of the API server. Kubelets that know it pass tokens as secrets: what a pod's author
 // writes into the attributes does not count then.
-func tokenOfPod(call *spec.NodePublishVolumeRequest) (identity.Token, time.Time, error) {
+func tokenOfPod(call *spec.NodePublishVolumeRequest, audience string) (identity.Token, time.Time, error) {
 	text, secret := call.GetSecrets()[podTokens]
 	if !secret {
 		text = call.GetVolumeContext()[podTokens]
@@ -158,11 +157,15 @@ func tokenOfPod(call *spec.NodePublishVolumeRequest) (identity.Token, time.Time,
 		ExpirationTimestamp time.Time `json:"expirationTimestamp"`
 	}
 	// The error of the decoder can have a part of the token.
-	if text == "" || json.Unmarshal([]byte(text), &tokens) != nil || tokens[tokensAudience].Token == "" {
+	if text == "" || json.Unmarshal([]byte(text), &tokens) != nil || tokens[audience].Token == "" {
+		whose := "the API server"
+		if audience != "" {
+			whose = "the audience " + audience
+		}
 		return identity.Token{}, time.Time{}, status.Errorf(codes.FailedPrecondition,
-			"the kubelet brings no token of the pod for the API server: a cluster admin gives CSIDriver %s tokenRequests: [{audience: \"\"}], as Credence installs it", Name)
+			"the kubelet brings no token of the pod for %s: a cluster admin gives CSIDriver %s tokenRequests: [{audience: %q}], as Credence installs it", whose, Name, audience)
 	}
-	return identity.NewToken(tokens[tokensAudience].Token), tokens[tokensAudience].ExpirationTimestamp, nil
+	return identity.NewToken(tokens[audience].Token), tokens[audience].ExpirationTimestamp, nil
 }
 
 func (r request) String() string {
