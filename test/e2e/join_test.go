@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ import (
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/membership"
 	"github.com/credence-id/credence/internal/tokensecret"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // fromFile is the configuration of a kubeconfig.
@@ -114,7 +116,8 @@ func TestJoin(t *testing.T) {
 		t.Errorf("a Secret with a token: %v", err)
 	}
 
-	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "agent=--renew-in-secret", "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
+	podsPort := testkit.FreePort(t)
+	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "agent=--renew-in-secret", "--arg", "agent=--pods-port="+strconv.Itoa(podsPort), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
 	if _, err := seed.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: ours, Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -133,6 +136,8 @@ func TestJoin(t *testing.T) {
 	if diff := cmp.Diff(any(want), c["kubernetes.io"]); diff != "" || self.(map[string]any)["name"] != name {
 		t.Errorf("seed %v, kubernetes.io (-want +got):\n%s", self, diff)
 	}
+	seed.getsTokensByAgent(t, web, podsPort, self)
+
 	eventually(t, func() error {
 		out := garden.must(t, "", "credence", "cluster", "list", "-o", "yaml")
 		if !strings.Contains(out, "delivered: 1") || !strings.Contains(out, "oldest: \"20") {

@@ -24,6 +24,9 @@ cluster itself. Tokens for pods name their service account then, and where the c
 has that folder mounted from the Secret credence-identities of the namespace credence-system, it renews them
 there with --renew-in-secret.
 
+With --pods-port it also serves tokens for volumes of credence-node, which are not stored, to the pods of the
+workload cluster: the identity cluster can't verify their service-account tokens, so the agent does.
+
 Tokens are renewed at a point of their lifetime that is drawn anew each time, so that many are not renewed at
 once. While the identity cluster does not answer, tokens stay; when it is back, all that are due are renewed
 within two minutes. Of several replicas the leader alone works.`,
@@ -47,6 +50,7 @@ within two minutes. Of several replicas the leader alone works.`,
 	flags.DurationVar(&config.Duration, "token-duration", 0, "lifetime to request for tokens, at least 10m (default: that of the API server)")
 	flags.IntVar(&config.Concurrency, "concurrency", defaultConcurrency, "how many Secrets are renewed at once")
 	flags.StringVar(&config.LeaseNamespace, "leader-election-namespace", defaultLeaseNamespace, "namespace of the Lease by which replicas elect the one that works")
+	flags.IntVar(&config.PodsPort, "pods-port", 0, "port at which credence-node gets tokens for pods of the workload cluster, with the serving certificate; needs --identity-kubeconfig; 0: none")
 	config.Health.AddFlags(flags)
 	return command
 }

@@ -30,6 +30,8 @@ type Config struct {
 
 	LeaseNamespace string // empty: credence-system
 
+	PodsPort int // at which pods of the workload cluster get tokens; 0: at none
+
 	serving.Health
 
 	Log *slog.Logger // nil: slog.Default()
@@ -48,7 +50,7 @@ func (c Config) complete() (Config, error) {
 	c.LeaseNamespace = cmp.Or(c.LeaseNamespace, defaultLeaseNamespace)
 	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
 	c.Log = cmp.Or(c.Log, slog.Default())
-	err := serving.CheckDelivery(c.Delivery, c.IdentityKubeconfig)
+	err := serving.CheckDelivery(c.Delivery)
 	if err != nil {
 		return c, err
 	}
@@ -63,6 +65,12 @@ func (c Config) complete() (Config, error) {
 	switch {
 	case c.RenewInSecret && c.IdentityKubeconfig == "":
 		return c, errors.New("--renew-in-secret needs --identity-kubeconfig: without it there are no tokens to renew")
+	case c.PodsPort < 0 || c.PodsPort > 65535:
+		return c, fmt.Errorf("--pods-port %d is not a port: give 1 to 65535, or 0 for none", c.PodsPort)
+	case c.PodsPort != 0 && c.IdentityKubeconfig == "":
+		return c, errors.New("--pods-port needs --identity-kubeconfig: the API of a cluster that has the identities gives tokens to its pods itself")
+	case c.PodsPort != 0 && (c.TLSCertFile == "" || c.TLSPrivateKeyFile == ""):
+		return c, errors.New("--pods-port needs --tls-cert-file and --tls-private-key-file: the certificate to serve it with")
 	case c.Duration != 0 && c.Duration < identity.ShortestLifetime:
 		return c, fmt.Errorf("--token-duration %s is shorter than %s, the shortest that a token can be requested with", c.Duration, identity.ShortestLifetime)
 	case c.Concurrency < 1 || c.Concurrency > maxConcurrency:

@@ -32,6 +32,9 @@ func TestComplete(t *testing.T) {
 		"no address":           {func(c *Config) { c.BindAddress = "localhost" }, "is not an IP address"},
 		"no port":              {func(c *Config) { c.HealthPort = 70000 }, "is not a port"},
 		"port, no certificate": {func(c *Config) { c.HealthPort = 8443 }, "--health-port needs --tls-cert-file"},
+		"pods, no port":        {func(c *Config) { c.PodsPort = 70000 }, "--pods-port 70000 is not a port"},
+		"pods of one cluster":  {func(c *Config) { c.PodsPort = 8443 }, "--pods-port needs --identity-kubeconfig"},
+		"pods, no certificate": {func(c *Config) { c.PodsPort, c.IdentityKubeconfig = 8443, "garden" }, "--pods-port needs --tls-cert-file"},
 	} {
 		config := Config{}
 		test.change(&config)

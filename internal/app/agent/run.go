@@ -57,6 +57,11 @@ func Run(ctx context.Context, config Config) error {
 	if err := config.Health.Start(ctx, group, parts.agent.Ready, registry, clusters.workload, config.Log); err != nil {
 		return err
 	}
+	if config.PodsPort != 0 {
+		if err := servePods(ctx, group, config, clusters, parts); err != nil {
+			return err
+		}
+	}
 	group.Go(func() error { return parts.identities.Run(ctx) })
 	group.Go(func() error { return parts.bindings.Run(ctx) })
 	group.Go(func() error { return parts.keys.Run(ctx) })
@@ -106,6 +111,11 @@ func newClusters(config Config) (clusters, error) {
 	return c, nil
 }
 
+// namesAccounts reports whether tokens name the service account that they are for.
+func (c clusters) namesAccounts(config Config) bool {
+	return config.IdentityKubeconfig == "" || c.joined != ""
+}
+
 func clientConfig(flag, kubeconfig string) (*rest.Config, error) {
 	config, err := serving.Cluster(flag, kubeconfig, "agent")
 	if err != nil {
@@ -121,6 +131,7 @@ type parts struct {
 	agent      *delivery.Agent
 	identities *workloadidentities.Follower
 	bindings   *workloadidentities.Bindings
+	tokens     *workloadidentities.Issuer
 	keys       *workloadidentities.Revocations
 	deliveries *workloadidentities.Deliveries // nil: the identities are of the workload cluster itself
 }
@@ -146,18 +157,17 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 		}
 		deliveries = p.deliveries
 	}
-	issuer, err := workloadidentities.NewIssuer(c.identity)
-	if err != nil {
+	if p.tokens, err = workloadidentities.NewIssuer(c.identity); err != nil {
 		return nil, err
 	}
 	events := func(client kubernetes.Interface) record.EventRecorder {
 		return eventing.NewRecorder(ctx, client, leaseName, v1alpha1.AddToScheme)
 	}
 	p.agent, err = delivery.New(delivery.Config{
-		Workload: c.workload, Identities: p.identities, Bindings: p.bindings, Tokens: issuer, Data: issuer, Reports: issuer, Keys: p.keys, Deliveries: deliveries,
+		Workload: c.workload, Identities: p.identities, Bindings: p.bindings, Tokens: p.tokens, Data: p.tokens, Reports: p.tokens, Keys: p.keys, Deliveries: deliveries,
 		Reviews:  authority.Cluster(c.workloadClient.AuthorizationV1().SubjectAccessReviews()),
 		Events:   workload.Events{Workload: events(c.workloadClient), Identity: events(c.identityClient)},
-		Registry: registry, Namespaces: config.Namespaces, Delivery: config.Delivery, NamesAccounts: config.IdentityKubeconfig == "" || c.joined != "", Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
+		Registry: registry, Namespaces: config.Namespaces, Delivery: config.Delivery, NamesAccounts: c.namesAccounts(config), Window: config.Window, Duration: config.Duration, Concurrency: config.Concurrency,
 		Lease:  types.NamespacedName{Namespace: config.LeaseNamespace, Name: leaseName},
 		Random: rand.Float64, Log: config.Log,
 	})

@@ -15,12 +15,9 @@ func AddDelivery(flags *pflag.FlagSet, delivery *string) {
 	flags.StringVar(delivery, "delivery", v1alpha1.DeliverySecret, "how tokens come to the pods of namespaces without the label "+v1alpha1.LabelNamespaceDelivery+": "+v1alpha1.DeliverySecret+" (in Secrets) or "+v1alpha1.DeliveryCSI+" (in volumes of credence-node, which are not stored); the same for webhook and agent")
 }
 
-// CheckDelivery checks the value of --delivery, empty or not, and that it goes with the one of --identity-kubeconfig.
-func CheckDelivery(delivery, identityKubeconfig string) error {
-	switch {
-	case delivery == v1alpha1.DeliveryCSI && identityKubeconfig != "":
-		return fmt.Errorf("--delivery=%s does not go with --identity-kubeconfig: another cluster can't verify the tokens of this cluster's pods, as these volumes need; give %s", delivery, v1alpha1.DeliverySecret)
-	case delivery == "" || slices.Contains(v1alpha1.Deliveries(), delivery):
+// CheckDelivery checks the value of --delivery, empty or not.
+func CheckDelivery(delivery string) error {
+	if delivery == "" || slices.Contains(v1alpha1.Deliveries(), delivery) {
 		return nil
 	}
 	return fmt.Errorf("--delivery %q is not a way in which tokens come to pods: give %s", delivery, strings.Join(v1alpha1.Deliveries(), " or "))

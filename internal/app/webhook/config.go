@@ -59,7 +59,7 @@ func (c Config) check() (Config, error) {
 	if _, err := webhook.ParseEnforcement(c.GMSA.Enforcement); err != nil {
 		return c, fmt.Errorf("--gmsa-enforcement %w", err)
 	}
-	if err := serving.CheckDelivery(c.Delivery, c.IdentityKubeconfig); err != nil {
+	if err := serving.CheckDelivery(c.Delivery); err != nil {
 		return c, err
 	}
 	c.Log = cmp.Or(c.Log, slog.Default())

@@ -1,0 +1,349 @@
+package selftokens_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/selftokens"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/workloadidentities"
+)
+
+var (
+	now      = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	banana   = types.NamespacedName{Namespace: "fruit", Name: "banana"}
+	resource = v1alpha1.Resource("workloadidentities")
+)
+
+// world is two clusters in which all is well: a pod on a node, whose account may use the identity.
+type world struct {
+	review     authenticationv1.TokenReviewStatus
+	pod        *corev1.Pod
+	allowed    authorizationv1.SubjectAccessReviewStatus
+	broken     []string // the resources that the workload cluster answers with an error
+	unread     error    // of the identity
+	untoken    error    // of its token
+	subject    string
+	anonymous  bool
+	namespaces []string
+
+	mu        sync.Mutex
+	calls     []string // what was asked of the clusters
+	audiences []string
+	context   *v1alpha1.ContextObject
+	uid       types.UID
+	lifetime  time.Duration
+	log       bytes.Buffer
+}
+
+func newWorld() *world {
+	return &world{
+		review: authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: []string{v1alpha1.AudienceAgent}, User: authenticationv1.UserInfo{
+			Username: "system:serviceaccount:fruit:web", UID: "uid-of-web", Extra: map[string]authenticationv1.ExtraValue{
+				"authentication.kubernetes.io/pod-name": {"web-0"}, "authentication.kubernetes.io/pod-uid": {"uid-of-pod"},
+				"authentication.kubernetes.io/node-name": {"node-1"}, "authentication.kubernetes.io/node-uid": {"uid-of-node"},
+			}}},
+		pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "fruit", Name: "web-0", UID: "uid-of-pod"},
+			Spec: corev1.PodSpec{ServiceAccountName: "web", NodeName: "node-1"}},
+		allowed: authorizationv1.SubjectAccessReviewStatus{Allowed: true},
+		subject: "gardener.cloud:workloadidentity:fruit:banana:uid-of-banana",
+	}
+}
+
+func (w *world) called(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = append(w.calls, what)
+}
+
+// Read implements selftokens.Identities.
+func (w *world) Read(context.Context, string, string) (*v1alpha1.WorkloadIdentity, error) {
+	w.called("identity")
+	wi := &v1alpha1.WorkloadIdentity{ObjectMeta: metav1.ObjectMeta{Namespace: "fruit", Name: "banana", UID: "uid-of-banana"}}
+	wi.Spec.TargetSystem.Type = "aws"
+	wi.Status.Sub = "gardener.cloud:workloadidentity:fruit:banana:uid-of-banana"
+	return wi, w.unread
+}
+
+// Token implements selftokens.Tokens.
+func (w *world) Token(_ context.Context, _ types.NamespacedName, uid types.UID, _ types.NamespacedName, object *v1alpha1.ContextObject, lifetime time.Duration) (identity.Token, error) {
+	w.called("token")
+	w.context, w.uid, w.lifetime = object, uid, lifetime
+	encode := base64.RawURLEncoding.EncodeToString
+	claims := fmt.Sprintf(`{"sub":%q,"iat":%d,"exp":%d,"jti":"id-of-token"}`, w.subject, now.Unix(), now.Add(time.Hour).Unix())
+	return identity.NewToken(encode([]byte(`{"alg":"RS256","kid":"k"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("s"))), w.untoken
+}
+
+func (w *world) handler() http.Handler {
+	client := fake.NewClientset()
+	if w.pod != nil {
+		if err := client.Tracker().Add(w.pod); err != nil {
+			panic(err)
+		}
+	}
+	client.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		name := action.GetResource().Resource
+		w.called(name)
+		if slices.Contains(w.broken, name) {
+			err := errors.New("the API is away")
+			if name == "tokenreviews" {
+				err = errors.New("the API is away, and the request had pod-token")
+			}
+			return true, nil, err
+		}
+		switch create, _ := action.(clienttesting.CreateAction); name {
+		case "tokenreviews":
+			w.audiences = create.GetObject().(*authenticationv1.TokenReview).Spec.Audiences
+			return true, &authenticationv1.TokenReview{Status: w.review}, nil
+		case "subjectaccessreviews":
+			return true, &authorizationv1.SubjectAccessReview{Status: w.allowed}, nil
+		}
+		return false, nil, nil
+	})
+	return selftokens.New(selftokens.Config{
+		Reviews: client.AuthenticationV1().TokenReviews(), Pods: client.CoreV1(), Rights: authority.Cluster(client.AuthorizationV1().SubjectAccessReviews()),
+		Identities: w, Tokens: w, NamesAccounts: !w.anonymous, Namespaces: w.namespaces, Clock: testingclock.NewFakeClock(now), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+	})
+}
+
+// ask requests a token as the driver of a node does.
+func (w *world) ask(t *testing.T) (v1alpha1.TokenRequestStatus, error) {
+	t.Helper()
+	server := httptest.NewTLSServer(w.handler())
+	defer server.Close()
+	config := &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	got, err := workloadidentities.NewSelfTokens(config).Token(t.Context(), banana, identity.NewToken("pod-token"))
+	if log := w.log.String(); strings.Contains(log, "pod-token") || strings.Contains(log, "eyJ") {
+		t.Errorf("a token is in the log: %s", log)
+	}
+	return got, err
+}
+
+// A pod gets the token with which the agent answers for it, and the log has the pod, its node, and the token's ID.
+func TestPodGetsToken(t *testing.T) {
+	w := newWorld()
+	got, err := w.ask(t)
+	if err != nil || !strings.HasPrefix(got.Token, "eyJ") || !got.ExpirationTimestamp.Time.Equal(now.Add(time.Hour)) || got.TargetSystem == nil || got.TargetSystem.Type != "aws" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if want := (v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Namespace: "fruit", Name: "web", UID: "uid-of-web"}); w.context == nil || *w.context != want {
+		t.Errorf("the context is %+v, want %+v", w.context, want)
+	}
+	if w.uid != "uid-of-banana" || w.lifetime != 0 || !slices.Equal(w.audiences, []string{"agent.identity.credence.dev"}) {
+		t.Errorf("requested of uid %s for %s, reviewed for the audiences %q", w.uid, w.lifetime, w.audiences)
+	}
+	for _, want := range []string{"pod=web-0 podUID=uid-of-pod node=node-1 nodeUID=uid-of-node", "account=fruit/web", "identity=fruit/banana", "jti=id-of-token"} {
+		if !strings.Contains(w.log.String(), want) {
+			t.Errorf("the log lacks %q: %s", want, &w.log)
+		}
+	}
+	// An agent that is not of a joined cluster asserts no accounts.
+	w = newWorld()
+	w.anonymous = true
+	if _, err := w.ask(t); err != nil || w.context != nil {
+		t.Errorf("not joined: context %+v, %v", w.context, err)
+	}
+}
+
+func TestPodGetsNone(t *testing.T) {
+	extra := func(w *world, key string, values ...string) {
+		w.review.User.Extra["authentication.kubernetes.io/"+key] = values
+	}
+	deleted := func(w *world, ago time.Duration) {
+		grace := int64(30)
+		w.pod.DeletionTimestamp, w.pod.DeletionGracePeriodSeconds = &metav1.Time{Time: now.Add(-ago)}, &grace
+	}
+	answer := func(code int, reason metav1.StatusReason) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "the identity cluster's words"}}
+	}
+	const last = "the last call before the refusal"
+	for name, test := range map[string]struct {
+		change func(*world)
+		code   int
+		words  string
+		last   string
+	}{
+		"a token that is not valid":        {func(w *world) { w.review.Authenticated = false }, 401, "not valid for the audience", "tokenreviews"},
+		"a token for the API server":       {func(w *world) { w.review.Audiences = []string{"https://kubernetes.default.svc"} }, 401, "not valid for the audience", "tokenreviews"},
+		"an API that knows no audiences":   {func(w *world) { w.review.Audiences = nil }, 401, "not valid for the audience", "tokenreviews"},
+		"no review":                        {func(w *world) { w.broken = []string{"tokenreviews"} }, 503, "does not review", "tokenreviews"},
+		"a user":                           {func(w *world) { w.review.User.Username = "jane" }, 403, "is not a service account", "tokenreviews"},
+		"a node":                           {func(w *world) { w.review.User.Username = "system:node:node-1" }, 403, "is not a service account", "tokenreviews"},
+		"no account":                       {func(w *world) { w.review.User.Username = "system:serviceaccount:fruit:" }, 403, "is not a service account", "tokenreviews"},
+		"an account without uid":           {func(w *world) { w.review.User.UID = "" }, 403, "states no uid", "tokenreviews"},
+		"a token without pod":              {func(w *world) { extra(w, "pod-name") }, 403, "is not bound to a pod", "tokenreviews"},
+		"a token with two pods":            {func(w *world) { extra(w, "pod-uid", "a", "b") }, 403, "is not bound to a pod", "tokenreviews"},
+		"a token without node":             {func(w *world) { extra(w, "node-name") }, 403, "names no node", "tokenreviews"},
+		"a namespace of another agent":     {func(w *world) { w.namespaces = []string{"orchard"} }, 403, "--namespaces lists others", "tokenreviews"},
+		"an account that may not use it":   {func(w *world) { w.allowed.Allowed = false }, 403, "may not use the WorkloadIdentity", "subjectaccessreviews"},
+		"denied":                           {func(w *world) { w.allowed.Denied = true }, 403, "may not use the WorkloadIdentity", "subjectaccessreviews"},
+		"rights not reviewed":              {func(w *world) { w.broken = []string{"subjectaccessreviews"} }, 503, "review whether", "subjectaccessreviews"},
+		"rights undecided":                 {func(w *world) { w.allowed = authorizationv1.SubjectAccessReviewStatus{EvaluationError: "webhook"} }, 503, "webhook", "subjectaccessreviews"},
+		"the pod is gone":                  {func(w *world) { w.pod = nil }, 403, "does not exist any more", "pods"},
+		"the pod is not read":              {func(w *world) { w.broken = []string{"pods"} }, 503, "can't be read", "pods"},
+		"another pod of the name":          {func(w *world) { w.pod.UID = "later" }, 403, "deleted and created again", "pods"},
+		"another node":                     {func(w *world) { w.pod.Spec.NodeName = "node-2" }, 403, `is on node "node-2"`, "pods"},
+		"another account":                  {func(w *world) { w.pod.Spec.ServiceAccountName = "other" }, 403, "runs as service account", "pods"},
+		"the pod has ended":                {func(w *world) { w.pod.Status.Phase = corev1.PodSucceeded }, 403, "has ended", "pods"},
+		"past its grace period":            {func(w *world) { deleted(w, time.Second) }, 403, "was deleted", "pods"},
+		"no identity":                      {func(w *world) { w.unread = apierrors.NewNotFound(resource, "banana") }, 404, "not found", "identity"},
+		"no API of identities":             {func(w *world) { w.unread = answer(404, metav1.StatusReasonNotFound) }, 503, "the identity cluster", "identity"},
+		"no identity cluster":              {func(w *world) { w.unread = errors.New("connection refused") }, 503, "the identity cluster", "identity"},
+		"the agent may not":                {func(w *world) { w.untoken = answer(403, metav1.StatusReasonForbidden) }, 403, "the agent may not get tokens", "token"},
+		"the agent's credentials are over": {func(w *world) { w.untoken = answer(401, metav1.StatusReasonUnauthorized) }, 503, "does not accept the agent's credentials", "token"},
+		"too many requests":                {func(w *world) { w.untoken = apierrors.NewTooManyRequests("later", 7) }, 429, "later", "token"},
+		"the identity was made anew":       {func(w *world) { w.untoken = answer(409, metav1.StatusReasonConflict) }, 409, "the identity cluster's words", "token"},
+		"an internal error":                {func(w *world) { w.untoken = answer(500, metav1.StatusReasonInternalError) }, 503, "the identity cluster", "token"},
+		"a token of another identity":      {func(w *world) { w.subject = "other" }, 503, "is not a token of WorkloadIdentity", "token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			test.change(w)
+			got, err := w.ask(t)
+			var status apierrors.APIStatus
+			if !errors.As(err, &status) || int(status.Status().Code) != test.code || !strings.Contains(err.Error(), test.words) || got.Token != "" {
+				t.Errorf("%+v, %v, want %d with %q", got, err, test.code, test.words)
+			}
+			if w.calls[len(w.calls)-1] != test.last {
+				t.Errorf("%s is of %q, want %s", last, w.calls, test.last)
+			}
+			if test.code == 404 && failures.Of(err) != failures.IdentityMissing {
+				t.Errorf("the driver takes it for %s", failures.Of(err))
+			}
+			if seconds, ok := apierrors.SuggestsClientDelay(err); test.code == 429 && (!ok || seconds != 7) {
+				t.Errorf("again after %d seconds, %v", seconds, ok)
+			}
+		})
+	}
+	// A pod within its grace period may still need its token.
+	w := newWorld()
+	deleted(w, -time.Second)
+	if _, err := w.ask(t); err != nil {
+		t.Errorf("within its grace period: %v", err)
+	}
+}
+
+// What the request is about is seen before any cluster is asked.
+func TestRequests(t *testing.T) {
+	const path = "/apis/authentication.gardener.cloud/v1alpha1/namespaces/fruit/workloadidentities/banana/selftoken"
+	request := func(rest string) string {
+		return `{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"` + rest + `}`
+	}
+	for name, test := range map[string]struct {
+		method, path, authorization, body string
+		code                              int
+	}{
+		"all is well":         {"POST", path, "Bearer pod-token", request(``), 201},
+		"its own name":        {"POST", path, "bearer pod-token", request(`,"metadata":{"name":"banana","namespace":"fruit"},"spec":{},"status":{"token":"x"}`), 201},
+		"no credentials":      {"POST", path, "", request(``), 401},
+		"a password":          {"POST", path, "Basic cG9kOnRva2Vu", request(``), 401},
+		"an endless token":    {"POST", path, "Bearer " + strings.Repeat("a", 17<<10), request(``), 401},
+		"get":                 {"GET", path, "Bearer pod-token", "", 405},
+		"another subresource": {"POST", strings.Replace(path, "selftoken", "token", 1), "Bearer pod-token", request(``), 404},
+		"a path in the name":  {"POST", strings.Replace(path, "banana", "..%2fbanana", 1), "Bearer pod-token", request(``), 400},
+		"a dry run":           {"POST", path + "?dryRun=All", "Bearer pod-token", request(``), 400},
+		"a lifetime":          {"POST", path, "Bearer pod-token", request(`,"spec":{"duration":"48h"}`), 400},
+		"a context":           {"POST", path, "Bearer pod-token", request(`,"spec":{"contextObject":{"apiVersion":"v1","kind":"ServiceAccount","name":"other","namespace":"fruit","uid":"u"}}`), 400},
+		"a binding":           {"POST", path, "Bearer pod-token", request(`,"metadata":{"annotations":{"a":"b"}}`), 400},
+		"another name":        {"POST", path, "Bearer pod-token", request(`,"metadata":{"name":"cherry"}`), 400},
+		"another namespace":   {"POST", path, "Bearer pod-token", request(`,"metadata":{"namespace":"orchard"}`), 400},
+		"an unknown field":    {"POST", path, "Bearer pod-token", request(`,"spec":{"audiences":["mine"]}`), 400},
+		"another kind":        {"POST", path, "Bearer pod-token", `{"apiVersion":"v1","kind":"Pod"}`, 400},
+		"no JSON":             {"POST", path, "Bearer pod-token", "token", 400},
+		"an endless body":     {"POST", path, "Bearer pod-token", request(`,"x":"` + strings.Repeat("a", 17<<10) + `"`), 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			sent := httptest.NewRequestWithContext(t.Context(), test.method, test.path, io.NopCloser(strings.NewReader(test.body)))
+			if test.authorization != "" {
+				sent.Header.Set("Authorization", test.authorization)
+			}
+			got := httptest.NewRecorder()
+			w.handler().ServeHTTP(got, sent)
+			if got.Code != test.code {
+				t.Errorf("%d %s, want %d", got.Code, got.Body, test.code)
+			}
+			if asked := len(w.calls) > 0; asked != (test.code == 201) {
+				t.Errorf("asked of the clusters: %q", w.calls)
+			}
+			if test.code == 201 && got.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("headers %v", got.Header())
+			}
+		})
+	}
+}
+
+// waits are reviews of a world that tell when they have started, and end when they are let.
+type waits struct {
+	authenticationclient.TokenReviewInterface
+	*world
+	started chan<- struct{}
+	release <-chan struct{}
+}
+
+func (w waits) Create(context.Context, *authenticationv1.TokenReview, metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	w.started <- struct{}{}
+	<-w.release
+	return &authenticationv1.TokenReview{Status: w.review}, nil
+}
+
+// The requests of pods whose tokens are not reviewed yet are bounded.
+func TestManyRequests(t *testing.T) {
+	w := newWorld()
+	started, release := make(chan struct{}), make(chan struct{})
+	handler := selftokens.New(selftokens.Config{Reviews: waits{fake.NewClientset().AuthenticationV1().TokenReviews(), w, started, release}, Log: slog.New(slog.DiscardHandler), Namespaces: []string{"orchard"}, Clock: testingclock.NewFakeClock(now)})
+	ask := func() int {
+		sent := httptest.NewRequestWithContext(t.Context(), "POST", "/apis/authentication.gardener.cloud/v1alpha1/namespaces/fruit/workloadidentities/banana/selftoken",
+			strings.NewReader(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"}`))
+		sent.Header.Set("Authorization", "Bearer pod-token")
+		got := httptest.NewRecorder()
+		handler.ServeHTTP(got, sent)
+		return got.Code
+	}
+	var group sync.WaitGroup
+	for range 64 {
+		group.Go(func() {
+			if got := ask(); got != http.StatusForbidden && got != http.StatusTooManyRequests {
+				t.Errorf("%d", got)
+			}
+		})
+		<-started
+	}
+	if got := ask(); got != http.StatusTooManyRequests {
+		t.Errorf("one more: %d", got)
+	}
+	close(release)
+	group.Wait()
+	go func() { <-started }()
+	if got := ask(); got != http.StatusForbidden {
+		t.Errorf("after them: %d", got)
+	}
+}

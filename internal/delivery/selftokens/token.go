@@ -1,0 +1,146 @@
+package selftokens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/boundtoken"
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/delivery/workload"
+	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/relyingparty"
+)
+
+// token requests a token of an identity for the pod of a service-account token. Its errors are those of an API.
+func (h *Handler) token(ctx context.Context, name types.NamespacedName, podToken identity.Token) (v1alpha1.TokenRequestStatus, error) {
+	done, err := h.room.begin("", maxReviews)
+	if err != nil {
+		return v1alpha1.TokenRequestStatus{}, err
+	}
+	defer done()
+	caller, err := h.caller(ctx, name, podToken)
+	if err != nil {
+		return v1alpha1.TokenRequestStatus{}, err
+	}
+	log := h.Log.With("identity", name.String(), "account", caller.String(), "pod", caller.Pod.Name, "podUID", caller.Pod.UID, "node", caller.Node.Name, "nodeUID", caller.Node.UID)
+	status, id, err := h.tokenOf(ctx, name, caller)
+	if err != nil {
+		log.InfoContext(ctx, "pod got no token", "error", err)
+		return v1alpha1.TokenRequestStatus{}, err
+	}
+	log.InfoContext(ctx, "pod got a token", "jti", id, "expires", status.ExpirationTimestamp.UTC())
+	return status, nil
+}
+
+// caller has the workload cluster verify the token of a pod: one for another audience, such as the API server itself, is not accepted.
+func (h *Handler) caller(ctx context.Context, name types.NamespacedName, token identity.Token) (boundtoken.Caller, error) {
+	review, err := h.Reviews.Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token.Reveal(), Audiences: []string{v1alpha1.AudienceAgent}},
+	}, metav1.CreateOptions{})
+	switch {
+	case err != nil:
+		// The error of a client could have the request in it.
+		return boundtoken.Caller{}, unanswered("the workload cluster does not review the pod's service-account token: %s", apierrors.ReasonForError(err))
+	case !review.Status.Authenticated || !slices.Contains(review.Status.Audiences, v1alpha1.AudienceAgent):
+		return boundtoken.Caller{}, apierrors.NewUnauthorized("the service-account token is not valid for the audience " + v1alpha1.AudienceAgent)
+	}
+	u := review.Status.User
+	caller, refusal := boundtoken.Read(u.Username, types.UID(u.UID), u.Extra)
+	switch {
+	case refusal != "":
+		return boundtoken.Caller{}, forbidden(name, refusal)
+	case caller.UID == "":
+		return boundtoken.Caller{}, forbidden(name, fmt.Sprintf("the workload cluster states no uid of service account %s", caller))
+	}
+	return caller, nil
+}
+
+// tokenOf requests a token for a pod that may have it, and returns its ID. What the workload cluster has to decide comes before the identity cluster is asked.
+func (h *Handler) tokenOf(ctx context.Context, name types.NamespacedName, caller boundtoken.Caller) (v1alpha1.TokenRequestStatus, string, error) {
+	none := v1alpha1.TokenRequestStatus{}
+	done, err := h.room.begin(caller.Namespace, maxOfNamespace)
+	if err != nil {
+		return none, "", err
+	}
+	defer done()
+	if err := h.allowed(ctx, name, caller); err != nil {
+		return none, "", err
+	}
+	wi, err := h.Identities.Read(ctx, name.Namespace, name.Name)
+	if err != nil {
+		return none, "", ofIdentities(name, err)
+	}
+	var account *v1alpha1.ContextObject
+	if h.NamesAccounts {
+		account = &v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Namespace: caller.Namespace, Name: caller.Name, UID: caller.UID}
+	}
+	token, err := h.Tokens.Token(ctx, name, wi.UID, types.NamespacedName{}, account, 0)
+	if err != nil {
+		return none, "", ofIdentities(name, err)
+	}
+	inspection, err := relyingparty.Inspect(token.Reveal())
+	if err != nil || inspection.Subject != wi.Status.Sub || inspection.Expiry.IsZero() {
+		return none, "", unanswered("the answer of the identity cluster is not a token of WorkloadIdentity %s", name)
+	}
+	return v1alpha1.TokenRequestStatus{Token: token.Reveal(), ExpirationTimestamp: metav1.NewTime(inspection.Expiry), TargetSystem: &wi.Spec.TargetSystem}, inspection.ID, nil
+}
+
+// allowed returns an error unless the account of a pod may use an identity, and the pod runs.
+func (h *Handler) allowed(ctx context.Context, name types.NamespacedName, caller boundtoken.Caller) error {
+	if len(h.Namespaces) > 0 && !slices.Contains(h.Namespaces, caller.Namespace) {
+		return forbidden(name, fmt.Sprintf("the agent delivers no tokens in namespace %s: its flag --namespaces lists others", caller.Namespace))
+	}
+	allowed, err := workload.MayUse(ctx, h.Rights, caller.Subject(), authority.WorkloadIdentities, name)
+	switch {
+	case err != nil:
+		return unanswered("%v", err)
+	case !allowed:
+		return forbidden(name, workload.MayNotUse(caller.NamespacedName, name))
+	}
+	pod, err := h.Pods.Pods(caller.Namespace).Get(ctx, caller.Pod.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return forbidden(name, caller.Gone())
+	case err != nil:
+		return unanswered("pod %s/%s of the caller's token can't be read: %v", caller.Namespace, caller.Pod.Name, err)
+	}
+	if fault := caller.Fault(pod, h.Clock.Now()); fault != "" {
+		return forbidden(name, fault)
+	}
+	return nil
+}
+
+// ofIdentities is an error of the identity cluster as the node gets it. What is wrong with the agent itself is not the pod's fault.
+func ofIdentities(name types.NamespacedName, err error) error {
+	var status apierrors.APIStatus
+	switch cause := failures.Of(err); {
+	case apierrors.IsUnauthorized(err):
+		return unanswered("%s", failures.Forbidden(name, err))
+	case cause == failures.AgentForbidden:
+		return forbidden(name, failures.Forbidden(name, err))
+	case cause == failures.Unreachable || cause == failures.ServerFailed:
+		return unanswered("the identity cluster gives no token of WorkloadIdentity %s: %v", name, err)
+	case errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest:
+		return err
+	}
+	return unanswered("the identity cluster gives no token of WorkloadIdentity %s", name)
+}
+
+func forbidden(name types.NamespacedName, reason string) error {
+	return apierrors.NewForbidden(v1alpha1.Resource("workloadidentities"), name.Name, errors.New(reason))
+}
+
+// unanswered is the error of a request that may be answered later (503): a pod never takes an outage for a refusal.
+func unanswered(format string, args ...any) error {
+	return apierrors.NewServiceUnavailable(fmt.Sprintf(format, args...))
+}
