@@ -30,7 +30,6 @@ type facts struct {
 	RuntimeClass map[string]string `json:"runtimeClass,omitempty"` // its node selector
 	Identities   []identity        `json:"identities,omitempty"`
 	Delivery     string            `json:"delivery,omitempty"`
-	OtherCluster bool              `json:"otherCluster,omitempty"`
 }
 
 type identity struct {
@@ -58,7 +57,7 @@ func adapters(targetType string) target.Adapter {
 }
 
 func (f facts) request(pod *corev1.Pod) pods.Request {
-	r := pods.Request{Namespace: "orchard", Pod: pod, Ephemeral: f.Ephemeral, RuntimeClassNodes: f.RuntimeClass, Delivery: f.Delivery, OtherCluster: f.OtherCluster, Adapters: adapters,
+	r := pods.Request{Namespace: "orchard", Pod: pod, Ephemeral: f.Ephemeral, RuntimeClassNodes: f.RuntimeClass, Delivery: f.Delivery, Adapters: adapters,
 		Account: pods.Account{Name: f.Account, Exists: !f.Missing}}
 	for _, i := range f.Identities {
 		r.Account.Identities = append(r.Account.Identities, pods.Identity{

@@ -24,8 +24,6 @@ type Request struct {
 	NoIdentities bool
 	// Delivery is how tokens come to the pods of the namespace: a value of LabelNamespaceDelivery; empty: by Secrets.
 	Delivery string
-	// OtherCluster is true where the identities are of another cluster than the pods.
-	OtherCluster bool
 	// RuntimeClassNodes is the node selector of the pod's RuntimeClass; needed only if NeedsRuntimeClass.
 	RuntimeClassNodes map[string]string
 	// Adapters finds the adapter of a type of target system.

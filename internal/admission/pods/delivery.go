@@ -24,8 +24,6 @@ func checkDelivery(r Request, os target.OS) *Denial {
 			v1alpha1.LabelNamespaceDelivery, r.Namespace, wording.Abbreviate(r.Delivery), v1alpha1.DeliverySecret, v1alpha1.DeliveryCSI, r.Namespace, v1alpha1.LabelNamespaceDelivery, v1alpha1.DeliverySecret))
 	case os == target.Windows:
 		return decision.Invalid(fmt.Sprintf("the pod runs on Windows, and in namespace %s tokens are delivered by volumes of CSI driver %s, which is for Linux: %s", r.Namespace, v1alpha1.CSIDriver, instead))
-	case r.OtherCluster:
-		return decision.Invalid(fmt.Sprintf("the workload identities of namespace %s are of another cluster, which can't verify this pod's tokens, as volumes of CSI driver %s need: %s", r.Namespace, v1alpha1.CSIDriver, instead))
 	case slices.ContainsFunc(r.Pod.Spec.SchedulingGates, isGate):
 		return decision.Invalid(fmt.Sprintf("spec.schedulingGates of the pod has %s, by which the agent knows pods that wait for Secrets, and in namespace %s tokens are delivered by volumes of CSI driver %s: remove it", v1alpha1.GateToken, r.Namespace, v1alpha1.CSIDriver))
 	}

@@ -14,7 +14,6 @@ import (
 func TestDelivery(t *testing.T) {
 	for name, c := range map[string]struct {
 		byDefault, label string
-		elsewhere        bool
 		want             string
 	}{
 		"nothing chosen":              {want: `"secret":`},
@@ -23,12 +22,10 @@ func TestDelivery(t *testing.T) {
 		"the namespace has csi":       {label: "csi", want: `"csi":`},
 		"the namespace has secret":    {byDefault: "csi", label: "secret", want: `"secret":`},
 		"another value":               {label: "vault", want: "has the value \"vault\", and there are secret and csi"},
-		"another cluster":             {label: "csi", elsewhere: true, want: "are of another cluster"},
-		"another cluster, Secrets":    {elsewhere: true, want: `"secret":`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := newCluster()
-			cluster.delivery, cluster.elsewhere = c.byDefault, c.elsewhere
+			cluster.delivery = c.byDefault
 			if c.label != "" {
 				cluster.labels = map[string]string{v1alpha1.LabelNamespaceDelivery: c.label}
 			}

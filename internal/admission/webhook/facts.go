@@ -20,13 +20,13 @@ import (
 type podRules struct {
 	sources  facts.Sources
 	adapters func(string) target.Adapter
-	// noIdentities and otherCluster are those of pods.Request.
-	noIdentities, otherCluster bool
+	// noIdentities is that of pods.Request.
+	noIdentities bool
 }
 
 // of decides on a pod. ephemeral is that of pods.Request. An error is a fact that could not be read.
 func (p *podRules) of(ctx context.Context, namespace string, pod *corev1.Pod, ephemeral []string) (pods.Result, error) {
-	r := pods.Request{Namespace: namespace, Pod: pod, Ephemeral: ephemeral, NoIdentities: p.noIdentities, OtherCluster: p.otherCluster, Adapters: p.adapters}
+	r := pods.Request{Namespace: namespace, Pod: pod, Ephemeral: ephemeral, NoIdentities: p.noIdentities, Adapters: p.adapters}
 	denial, err := p.sources.Gather(ctx, &r)
 	if denial != nil || err != nil {
 		return pods.Result{Denial: denial}, err

@@ -45,7 +45,6 @@ type cluster struct {
 	classes    map[string]*nodev1.RuntimeClass
 	labels     map[string]string    // of the namespace orchard
 	delivery   string               // of namespaces that do not choose
-	elsewhere  bool                 // the identities are of another cluster
 	specs      map[string]gmsa.Spec // those that the watch has shown
 	unseen     map[string]gmsa.Spec // those that the API has, where they are not the same
 	gmsa       webhook.GMSA
@@ -79,7 +78,7 @@ func newCluster() *cluster {
 
 func (c *cluster) handler() http.Handler {
 	return webhook.New(webhook.Needs{
-		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Namespaces: namespaces{c}, Delivery: c.delivery, OtherCluster: c.elsewhere, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Quotas: limits{c}, Authorizer: c, Adapters: targets.For, Agent: agent,
+		ServiceAccounts: accounts{c}, Profiles: profiled{c}, Identities: identities{c}, RuntimeClasses: classes{c}, Namespaces: namespaces{c}, Delivery: c.delivery, Pods: listed{c}, CredentialSpecs: specs{c}, GMSA: c.gmsa, Quotas: limits{c}, Authorizer: c, Adapters: targets.For, Agent: agent,
 		Log: slog.New(slog.NewTextHandler(&c.log, nil)), Now: func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	})
 }

@@ -32,12 +32,11 @@ type caseFacts struct {
 		ProviderConfig               json.RawMessage
 		Unknown, Deleting, Forbidden bool
 	}
-	Delivery     string
-	OtherCluster bool
+	Delivery string
 }
 
 func (f caseFacts) decide(pod *corev1.Pod) pods.Result {
-	r := pods.Request{Namespace: "orchard", Pod: pod, Ephemeral: f.Ephemeral, RuntimeClassNodes: f.RuntimeClass, Delivery: f.Delivery, OtherCluster: f.OtherCluster,
+	r := pods.Request{Namespace: "orchard", Pod: pod, Ephemeral: f.Ephemeral, RuntimeClassNodes: f.RuntimeClass, Delivery: f.Delivery,
 		Adapters: targets.For, Account: pods.Account{Name: f.Account, Exists: !f.Missing}}
 	for _, i := range f.Identities {
 		r.Account.Identities = append(r.Account.Identities, pods.Identity{

@@ -53,7 +53,7 @@ type CredentialSpecs interface {
 	Read(ctx context.Context, name string) (gmsa.Spec, error)
 }
 
-// Needs are what a Webhook works with; all are required but Recorder, GMSA, Delivery and OtherCluster, and CredentialSpecs, without which no review about accounts
+// Needs are what a Webhook works with; all are required but Recorder, GMSA and Delivery, and CredentialSpecs, without which no review about accounts
 // of Active Directory is answered.
 type Needs struct {
 	ServiceAccounts ServiceAccounts
@@ -62,9 +62,7 @@ type Needs struct {
 	RuntimeClasses  RuntimeClasses
 	Namespaces      Namespaces
 	// Delivery is how tokens come to pods of namespaces without the label for it; empty: by Secrets.
-	Delivery string
-	// OtherCluster is true where the identities are of another cluster than the pods.
-	OtherCluster    bool
+	Delivery        string
 	Pods            Pods
 	Authorizer      authority.Reviewer
 	CredentialSpecs CredentialSpecs
@@ -97,7 +95,7 @@ const (
 // New returns the handler of all reviews.
 func New(needs Needs) http.Handler {
 	rights := authority.NewLive(needs.Authorizer, needs.Now)
-	rules := &podRules{sources: newSources(needs, rights), adapters: needs.Adapters, otherCluster: needs.OtherCluster}
+	rules := &podRules{sources: newSources(needs, rights), adapters: needs.Adapters}
 	profiles := &podRules{sources: rules.sources, adapters: needs.Adapters, noIdentities: true}
 	mux := http.NewServeMux()
 	mux.Handle(PodsPath, handler(needs, podsHandler, podReviews(rules)))

@@ -83,7 +83,6 @@ func assemble(ctx context.Context, config Config) (*program, error) {
 		RuntimeClasses:  webhook.LiveRuntimeClasses(clusters.workload),
 		Namespaces:      webhook.LiveNamespaces(clusters.workload),
 		Delivery:        c.Delivery,
-		OtherCluster:    c.IdentityKubeconfig != "",
 		Pods:            webhook.LivePods(clusters.workload),
 		Authorizer:      authority.Cluster(clusters.workload.AuthorizationV1().SubjectAccessReviews()),
 		Identities:      identities,
