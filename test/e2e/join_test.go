@@ -136,7 +136,7 @@ func TestJoin(t *testing.T) {
 	if diff := cmp.Diff(any(want), c["kubernetes.io"]); diff != "" || self.(map[string]any)["name"] != name {
 		t.Errorf("seed %v, kubernetes.io (-want +got):\n%s", self, diff)
 	}
-	seed.getsTokensByAgent(t, web, podsPort, self)
+	seed.getsTokensByAgent(t, ours, podsPort, self)
 
 	eventually(t, func() error {
 		out := garden.must(t, "", "credence", "cluster", "list", "-o", "yaml")

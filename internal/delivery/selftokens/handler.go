@@ -108,7 +108,7 @@ func bearer(r *http.Request) (identity.Token, error) {
 	return identity.NewToken(token), nil
 }
 
-// check refuses a request that asks for anything else than the token of an identity: the identity's server has more to choose from.
+// check refuses a request for anything else than the token of an identity: the identity's server has more to choose from.
 func check(w http.ResponseWriter, r *http.Request, name types.NamespacedName) error {
 	if len(validation.IsDNS1123Label(name.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
 		return apierrors.NewBadRequest("the path does not name a WorkloadIdentity")

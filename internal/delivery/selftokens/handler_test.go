@@ -56,7 +56,7 @@ type world struct {
 	namespaces []string
 
 	mu        sync.Mutex
-	calls     []string // what was asked of the clusters
+	calls     []string // requests to the clusters
 	audiences []string
 	context   *v1alpha1.ContextObject
 	uid       types.UID
@@ -102,7 +102,9 @@ func (w *world) Token(_ context.Context, _ types.NamespacedName, uid types.UID, 
 	return identity.NewToken(encode([]byte(`{"alg":"RS256","kid":"k"}`)) + "." + encode([]byte(claims)) + "." + encode([]byte("s"))), w.untoken
 }
 
-func (w *world) handler() http.Handler {
+func (w *world) handler() http.Handler { return selftokens.New(w.config()) }
+
+func (w *world) config() selftokens.Config {
 	client := fake.NewClientset()
 	if w.pod != nil {
 		if err := client.Tracker().Add(w.pod); err != nil {
@@ -128,10 +130,10 @@ func (w *world) handler() http.Handler {
 		}
 		return false, nil, nil
 	})
-	return selftokens.New(selftokens.Config{
+	return selftokens.Config{
 		Reviews: client.AuthenticationV1().TokenReviews(), Pods: client.CoreV1(), Rights: authority.Cluster(client.AuthorizationV1().SubjectAccessReviews()),
 		Identities: w, Tokens: w, NamesAccounts: !w.anonymous, Namespaces: w.namespaces, Clock: testingclock.NewFakeClock(now), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-	})
+	}
 }
 
 // ask requests a token as the driver of a node does.
@@ -251,7 +253,7 @@ func TestPodGetsNone(t *testing.T) {
 	}
 }
 
-// What the request is about is seen before any cluster is asked.
+// A malformed request is refused before any cluster is called.
 func TestRequests(t *testing.T) {
 	const path = "/apis/authentication.gardener.cloud/v1alpha1/namespaces/fruit/workloadidentities/banana/selftoken"
 	request := func(rest string) string {
@@ -292,7 +294,7 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%d %s, want %d", got.Code, got.Body, test.code)
 			}
 			if asked := len(w.calls) > 0; asked != (test.code == 201) {
-				t.Errorf("asked of the clusters: %q", w.calls)
+				t.Errorf("the clusters were called: %q", w.calls)
 			}
 			if test.code == 201 && got.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("headers %v", got.Header())
@@ -301,7 +303,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// waits are reviews of a world that tell when they have started, and end when they are let.
+// waits are reviews of tokens and of rights, of a world, that report when they have started, and end when they are let.
 type waits struct {
 	authenticationclient.TokenReviewInterface
 	*world
@@ -315,11 +317,31 @@ func (w waits) Create(context.Context, *authenticationv1.TokenReview, metav1.Cre
 	return &authenticationv1.TokenReview{Status: w.review}, nil
 }
 
-// The requests of pods whose tokens are not reviewed yet are bounded.
+func (w waits) Review(context.Context, authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
+	w.started <- struct{}{}
+	<-w.release
+	return authorizationv1.SubjectAccessReviewStatus{}, nil
+}
+
+// The requests that are worked on are bounded: those of pods whose tokens are not reviewed yet, and those of each namespace.
 func TestManyRequests(t *testing.T) {
+	for name, test := range map[string]struct {
+		most int
+		wait func(*selftokens.Config, waits)
+	}{
+		"of all":         {64, func(c *selftokens.Config, w waits) { c.Reviews, c.Namespaces = w, []string{"orchard"} }},
+		"of a namespace": {16, func(c *selftokens.Config, w waits) { c.Rights = w }},
+	} {
+		t.Run(name, func(t *testing.T) { manyRequests(t, test.most, test.wait) })
+	}
+}
+
+func manyRequests(t *testing.T, most int, wait func(*selftokens.Config, waits)) {
 	w := newWorld()
 	started, release := make(chan struct{}), make(chan struct{})
-	handler := selftokens.New(selftokens.Config{Reviews: waits{fake.NewClientset().AuthenticationV1().TokenReviews(), w, started, release}, Log: slog.New(slog.DiscardHandler), Namespaces: []string{"orchard"}, Clock: testingclock.NewFakeClock(now)})
+	config := w.config()
+	wait(&config, waits{config.Reviews, w, started, release})
+	handler := selftokens.New(config)
 	ask := func() int {
 		sent := httptest.NewRequestWithContext(t.Context(), "POST", "/apis/authentication.gardener.cloud/v1alpha1/namespaces/fruit/workloadidentities/banana/selftoken",
 			strings.NewReader(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"}`))
@@ -329,7 +351,7 @@ func TestManyRequests(t *testing.T) {
 		return got.Code
 	}
 	var group sync.WaitGroup
-	for range 64 {
+	for range most {
 		group.Go(func() {
 			if got := ask(); got != http.StatusForbidden && got != http.StatusTooManyRequests {
 				t.Errorf("%d", got)

@@ -1,6 +1,7 @@
 package selftokens
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (h *Handler) caller(ctx context.Context, name types.NamespacedName, token i
 	switch {
 	case err != nil:
 		// The error of a client could have the request in it.
-		return boundtoken.Caller{}, unanswered("the workload cluster does not review the pod's service-account token: %s", apierrors.ReasonForError(err))
+		return boundtoken.Caller{}, unanswered("the workload cluster does not review the pod's service-account token: %s", cmp.Or(string(apierrors.ReasonForError(err)), "no answer"))
 	case !review.Status.Authenticated || !slices.Contains(review.Status.Audiences, v1alpha1.AudienceAgent):
 		return boundtoken.Caller{}, apierrors.NewUnauthorized("the service-account token is not valid for the audience " + v1alpha1.AudienceAgent)
 	}
@@ -65,7 +66,8 @@ func (h *Handler) caller(ctx context.Context, name types.NamespacedName, token i
 	return caller, nil
 }
 
-// tokenOf requests a token for a pod that may have it, and returns its ID. What the workload cluster has to decide comes before the identity cluster is asked.
+// tokenOf requests a token for a pod that may have it, and returns its ID. Decisions of the workload cluster come before requests to the
+// identity cluster.
 func (h *Handler) tokenOf(ctx context.Context, name types.NamespacedName, caller boundtoken.Caller) (v1alpha1.TokenRequestStatus, string, error) {
 	none := v1alpha1.TokenRequestStatus{}
 	done, err := h.room.begin(caller.Namespace, maxOfNamespace)
@@ -120,7 +122,7 @@ func (h *Handler) allowed(ctx context.Context, name types.NamespacedName, caller
 	return nil
 }
 
-// ofIdentities is an error of the identity cluster as the node gets it. What is wrong with the agent itself is not the pod's fault.
+// ofIdentities is an error of the identity cluster as the node gets it. Faults of the agent itself are outages for the pod.
 func ofIdentities(name types.NamespacedName, err error) error {
 	var status apierrors.APIStatus
 	switch cause := failures.Of(err); {
