@@ -227,6 +227,8 @@ func TestInvalidValues(t *testing.T) {
 		{"agent without identities", "", []string{"identities.enabled=false"}, "workloads.identityKubeconfigSecret: missing"},
 		{"driver without workloads", "", []string{"issuer=https://id.example.com", "workloads.enabled=false", "node.enabled=true"}, "node.enabled, workloads.delivery: have no effect"},
 		{"driver without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "node.enabled=true"}, "another cluster can't verify"},
+		{"agent of one cluster", "", []string{"issuer=https://id.example.com", "node.enabled=true", "node.agentConfigMap=agent"}, "node.agentConfigMap: has no effect"},
+		{"agent without a driver", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "node.agentConfigMap=agent"}, "node.agentConfigMap: has no effect"},
 		{"delivery without a driver", "", []string{"issuer=https://id.example.com", "workloads.delivery=csi"}, "set node.enabled=true"},
 		{"delivery", "", []string{"issuer=https://id.example.com", "workloads.delivery=vault"}, "/workloads/delivery"},
 		{"images without identities", "", []string{"identities.enabled=false", "workloads.identityKubeconfigSecret=s", "imageCredentials.audience=https://api.example.com"}, "imageCredentials.audience: has no effect"},

@@ -286,8 +286,15 @@ gmsa: {enabled: false}
 
 	{name: "workloads of a cluster that has joined", values: `
 identities: {enabled: false}
-workloads: {enabled: true, identityKubeconfigSecret: credence-identities}
+workloads: {enabled: true, identityKubeconfigSecret: credence-identities, delivery: csi}
+node: {enabled: true, agentConfigMap: agent}
 `, placed: []placed{
+		{"node.agentConfigMap", "DaemonSet credence-node", argument("--kubeconfig=/agent/kubeconfig")},
+		{"node.agentConfigMap", "DaemonSet credence-node", argument("--audience=agent.identity.credence.dev")},
+		{"node.agentConfigMap", "DaemonSet credence-node", pod("volumes: [{configMap: {name: agent}}]")},
+		{"node.agentConfigMap", "CSIDriver csi.identity.credence.dev", "spec: {tokenRequests: [{audience: agent.identity.credence.dev}]}"},
+		{"node.agentConfigMap", "Deployment credence-agent", argument("--pods-port=7455")},
+		{"node.agentConfigMap", "Service credence-agent", "spec: {ports: [{name: pods, port: 443, targetPort: pods}]}"},
 		{"workloads.identityKubeconfigSecret", "Deployment credence-agent", argument("--renew-in-secret")},
 		{"workloads.identityKubeconfigSecret", "Deployment credence-agent", pod("volumes: [{secret: {secretName: credence-identities, items: null}}]")},
 		{"workloads.identityKubeconfigSecret", "Deployment credence-webhook", pod("volumes: [{secret: {secretName: credence-identities, items: [{key: webhook.kubeconfig}, {key: webhook.token}]}}]")},

@@ -227,7 +227,12 @@ discovery:
 {{- if $v.workloads.enabled }}
 agent:
   program: credence-server
+  {{- if $v.node.agentConfigMap }}
+  ports: {health: 7447, pods: 7455}
+  service: {pods: 443}
+  {{- else }}
   ports: {health: 7447}
+  {{- end }}
   health: health
   args:
   - agent
@@ -239,6 +244,9 @@ agent:
   {{- if eq $v.workloads.identityKubeconfigSecret "credence-identities" }}
   - --renew-in-secret
   {{- end }}
+  {{- end }}
+  {{- if $v.node.agentConfigMap }}
+  - --pods-port=7455
   {{- end }}
 binder:
   program: credence-server
@@ -368,8 +376,11 @@ certificates:
 {{- if and $driver (not $v.workloads.enabled) }}
 {{- fail "node.enabled, workloads.delivery: have no effect with workloads.enabled=false: no pod gets identities" }}
 {{- end }}
-{{- if and $driver $v.workloads.identityKubeconfigSecret }}
-{{- fail "node.enabled, workloads.delivery: another cluster can't verify the tokens of this cluster's pods, as volumes that are not stored need: leave them out, or workloads.identityKubeconfigSecret" }}
+{{- if and $driver $v.workloads.identityKubeconfigSecret (not $v.node.agentConfigMap) }}
+{{- fail "node.agentConfigMap: missing: another cluster can't verify the tokens of this cluster's pods, as volumes that are not stored need, so that pods get theirs of the agent. Or leave node.enabled and workloads.delivery out" }}
+{{- end }}
+{{- if and $v.node.agentConfigMap (not (and $v.node.enabled $v.workloads.identityKubeconfigSecret)) }}
+{{- fail "node.agentConfigMap: has no effect without node.enabled and workloads.identityKubeconfigSecret: pods of a cluster that has the identities get tokens of its API" }}
 {{- end }}
 {{- if and (eq $v.workloads.delivery "csi") (not $v.node.enabled) }}
 {{- fail "workloads.delivery: csi needs the driver on the nodes: set node.enabled=true" }}
