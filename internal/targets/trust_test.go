@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
@@ -353,4 +354,115 @@ func TestTypes(t *testing.T) {
 	if got := targets.TrustingType("own"); !slices.Equal(got, []string{"kubernetes", "vault"}) {
 		t.Errorf("own: %v", got)
 	}
+}
+
+// Of the tokens of an identity, a system that can takes those of the bearer that was asked for alone; a system that can't refuses.
+func TestBearers(t *testing.T) {
+	const seed = `"seed":{"name":"east","uid":"u"}`
+	token := func(subject, gardener, kubernetes string) map[string]any {
+		claims := map[string]any{}
+		read(t, `{"sub":"`+subject+`","gardener.cloud":{`+gardener+`}`+kubernetes+`}`, &claims)
+		return claims
+	}
+	account := func(name, cluster string) string {
+		return `,"kubernetes.io":{"namespace":"shop","serviceaccount":{"name":"` + name + `","uid":"u"}` + cluster + `}`
+	}
+	ofEast, ofWest := `,"cluster":{"name":"east","uid":"u"}`, `,"cluster":{"name":"west","uid":"u"}`
+	tokens := map[string]map[string]any{
+		"account of east":      token(testSubject, seed, account("cart", ofEast)),
+		"other of east":        token(testSubject, seed, account("till", ofEast)),
+		"two clusters":         token(testSubject, seed, account("cart", ofWest)),
+		"seed only":            token(testSubject, seed, account("cart", "")),
+		"cluster only":         token(testSubject, "", account("cart", ofEast)),
+		"east, no account":     token(testSubject, seed, ""),
+		"account of west":      token(testSubject, strings.Replace(seed, "east", "west", 1), account("cart", ofWest)),
+		"account of its own":   token(testSubject, "", account("cart", "")),
+		"nobody":               token(testSubject, "", ""),
+		"without private part": {"sub": testSubject},
+		"another identity":     token("gardener.cloud:workloadidentity:a:b:c", "", ""),
+	}
+	bearers := map[trust.Bearer][]string{
+		{Cluster: "east"}: {"account of east", "another identity", "east, no account", "other of east", "seed only", "two clusters"},
+		{Cluster: "east", Namespace: "shop", Account: "cart"}: {"account of east", "another identity"},
+		{Namespace: "shop", Account: "cart"}:                  {"account of its own", "another identity"},
+	}
+	for bearer, want := range bearers {
+		for _, system := range targets.Trusting() {
+			i := testIdentity(system, "audience")
+			i.Bearer = bearer
+			text, err := targets.WriteTrust(system, trust.Commands, i)
+			var variable, condition string
+			switch system {
+			case "gcp":
+				if err != nil {
+					t.Fatal(err)
+				}
+				calls, _ := run(t, text)
+				variable, condition = "assertion", value(t, calls, "--attribute-condition")
+				provider, err := targets.WriteTrust(system, trust.Provider, i)
+				if err != nil || !strings.Contains(provider, "attribute_condition") || !strings.Contains(provider, trust.HCL(condition)) {
+					t.Errorf("gcp, %s: %v: Terraform lacks the condition %s:\n%s", bearer, err, condition, provider)
+				}
+				if terraform, err := targets.WriteTrust(system, trust.Terraform, i); err != nil || !strings.Contains(terraform, "Only the condition of the provider keeps other tokens") {
+					t.Errorf("gcp, %s: %v: Terraform is silent about the condition that it needs:\n%s", bearer, err, terraform)
+				}
+			case "kubernetes":
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, folder := run(t, text)
+				file, err := os.ReadFile(filepath.Join(folder, "credence-trust.yaml"))
+				var configuration struct {
+					JWT []struct{ ClaimValidationRules []struct{ Expression string } }
+				}
+				if err != nil || yaml.Unmarshal(file, &configuration) != nil {
+					t.Fatalf("%v: %s", err, file)
+				}
+				variable, condition = "claims", configuration.JWT[0].ClaimValidationRules[0].Expression
+			case "vault":
+				if bearer.Cluster == "" {
+					if err == nil || !strings.Contains(err.Error(), "can't require that a token has no cluster") {
+						t.Errorf("vault, %s: error %v", bearer, err)
+					}
+					continue
+				}
+				if err != nil || !strings.Contains(text, `"/gardener.cloud/seed/name": "east"`) || strings.Contains(text, `"/kubernetes.io/cluster/name": "east"`) != (bearer.Account != "") {
+					t.Errorf("vault, %s: %v:\n%s", bearer, err, text)
+				}
+				continue
+			default:
+				if err == nil || !strings.Contains(err.Error(), "an identity of its own") {
+					t.Errorf("%s, %s: error %v, want a refusal with another way; text %s", system, bearer, err, text)
+				}
+				continue
+			}
+			if taken := satisfying(t, variable, condition, tokens); !cmp.Equal(taken, want) {
+				t.Errorf("%s, %s: %s takes\n%q, want\n%q", system, bearer, condition, taken, want)
+			}
+		}
+	}
+}
+
+// satisfying are the names of the tokens for which an expression is true.
+func satisfying(t *testing.T, variable, expression string, tokens map[string]map[string]any) (names []string) {
+	t.Helper()
+	env, err := cel.NewEnv(cel.Variable(variable, cel.MapType(cel.StringType, cel.DynType)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		t.Fatal(issues.Err())
+	}
+	program, err := env.Program(ast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, claims := range tokens {
+		if out, _, err := program.Eval(map[string]any{variable: claims}); err == nil && out.Value() == true {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

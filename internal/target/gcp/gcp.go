@@ -35,7 +35,7 @@ func System() target.System {
 		Name:    Type,
 		Adapter: Adapter{},
 		Short:   target.Short{Fields: fields},
-		Trust:   trust.Side{Commands: trust.Writer(relationOf, writeCommands), Terraform: trust.Writer(relationOf, writeTerraform), Provider: trust.Writer(relationOf, writeProvider)},
+		Trust:   trust.Side{Bearers: true, Commands: trust.Writer(relationOf, writeCommands), Terraform: trust.Writer(relationOf, writeTerraform), Provider: trust.Writer(relationOf, writeProvider)},
 		Errors:  refusals,
 		Party:   target.Party{Name: "Google", Code: "google", Algorithms: []string{"RS256", "ES256"}, MaxSubject: maxSubject, Lifetime: maxLifetime},
 	}

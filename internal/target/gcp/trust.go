@@ -34,11 +34,16 @@ func relationOf(i trust.Identity) (relation, error) {
 
 func writeCommands(i trust.Identity, side relation) string {
 	inPool := [][2]string{{"--project=", side.number}, {"--location=", "global"}}
+	ofProvider := [][2]string{{"--workload-identity-pool=", side.pool}, {"--issuer-uri=", i.Issuer},
+		{"--allowed-audiences=", gcloudList(side.audiences)}, {"--attribute-mapping=", "google.subject=assertion.sub"}}
+	remark := ""
+	if i.Bearer != (trust.Bearer{}) {
+		ofProvider = append(ofProvider, [2]string{"--attribute-condition=", i.Condition("assertion")})
+		remark = "# Where the provider exists, create-oidc fails, and any bearer is taken: add the condition by update-oidc.\n" + joinConditions
+	}
 	text := "# Once for all identities of the issuer.\n" +
-		trust.Command("gcloud iam workload-identity-pools create "+trust.Shell(side.pool), inPool...) + "\n" +
-		trust.Command("gcloud iam workload-identity-pools providers create-oidc "+trust.Shell(side.provider), append(inPool,
-			[2]string{"--workload-identity-pool=", side.pool}, [2]string{"--issuer-uri=", i.Issuer},
-			[2]string{"--allowed-audiences=", gcloudList(side.audiences)}, [2]string{"--attribute-mapping=", "google.subject=assertion.sub"})...) + "\n"
+		trust.Command("gcloud iam workload-identity-pools create "+trust.Shell(side.pool), inPool...) + "\n" + remark +
+		trust.Command("gcloud iam workload-identity-pools providers create-oidc "+trust.Shell(side.provider), append(inPool, ofProvider...)...) + "\n"
 	if side.account != "" {
 		return text + trust.Command("gcloud iam service-accounts add-iam-policy-binding "+trust.Shell(side.account),
 			[2]string{"--project=", side.project}, [2]string{"--role=", "roles/iam.workloadIdentityUser"}, [2]string{"--member=", side.principal}, [2]string{"--condition=", "None"})
@@ -47,6 +52,10 @@ func writeCommands(i trust.Identity, side relation) string {
 		trust.Command("gcloud projects add-iam-policy-binding "+trust.Shell(side.project)+" --role=\"$ROLE\"",
 			[2]string{"--member=", side.principal}, [2]string{"--condition=", "None"})
 }
+
+// joinConditions is what a person must know of a condition: a provider has one, and the subject is let in by every provider of the pool.
+const joinConditions = "# A provider has one condition for all identities: join several by &&, each in parentheses. Other providers of the pool\n" +
+	"# that take tokens of the issuer need it, too.\n"
 
 // gcloudList writes a list with a separator that does not occur in the values (gcloud topic escaping).
 func gcloudList(values []string) string {
@@ -65,18 +74,25 @@ func gcloudList(values []string) string {
 
 func writeProvider(i trust.Identity, side relation) string {
 	pool := i.SharedName(side.number + "\n" + side.pool)
-	return trust.Block("resource", []string{"google_iam_workload_identity_pool", pool}, trust.Member{"project", side.number}, trust.Member{"workload_identity_pool_id", side.pool}) + "\n" +
-		trust.Block("resource", []string{"google_iam_workload_identity_pool_provider", i.SharedName(side.number + "\n" + side.pool + "\n" + side.provider)}, trust.Member{"project", side.number},
-			trust.Member{"workload_identity_pool_id", trust.Reference("google_iam_workload_identity_pool." + pool + ".workload_identity_pool_id")},
-			trust.Member{"workload_identity_pool_provider_id", side.provider},
-			trust.Member{"attribute_mapping", trust.Object{{"google.subject", "assertion.sub"}}},
-			trust.Member{"oidc", trust.Nested{{"issuer_uri", i.Issuer}, {"allowed_audiences", side.audiences}}})
+	remark, condition := "", []trust.Member(nil)
+	if i.Bearer != (trust.Bearer{}) {
+		remark, condition = joinConditions, []trust.Member{{"attribute_condition", i.Condition("assertion")}}
+	}
+	return remark + trust.Block("resource", []string{"google_iam_workload_identity_pool", pool}, trust.Member{"project", side.number}, trust.Member{"workload_identity_pool_id", side.pool}) + "\n" +
+		trust.Block("resource", []string{"google_iam_workload_identity_pool_provider", i.SharedName(side.number + "\n" + side.pool + "\n" + side.provider)}, append([]trust.Member{{"project", side.number},
+			{"workload_identity_pool_id", trust.Reference("google_iam_workload_identity_pool." + pool + ".workload_identity_pool_id")},
+			{"workload_identity_pool_provider_id", side.provider},
+			{"attribute_mapping", trust.Object{{"google.subject", "assertion.sub"}}},
+			{"oidc", trust.Nested{{"issuer_uri", i.Issuer}, {"allowed_audiences", side.audiences}}}}, condition...)...)
 }
 
 func writeTerraform(i trust.Identity, side relation) string {
 	name := i.ResourceName()
-	text := "# Pool and provider are there already: --provider prints them.\n" +
-		trust.Block("data", []string{"google_iam_workload_identity_pool", name}, trust.Member{"project", side.number}, trust.Member{"workload_identity_pool_id", side.pool}) + "\n"
+	text := "# Pool and provider are there already: --provider prints them.\n"
+	if i.Bearer != (trust.Bearer{}) {
+		text = "# Only the condition of the provider keeps other tokens of the identity out: --provider prints it with the same flags, apply that first.\n"
+	}
+	text += trust.Block("data", []string{"google_iam_workload_identity_pool", name}, trust.Member{"project", side.number}, trust.Member{"workload_identity_pool_id", side.pool}) + "\n"
 	principal := trust.Reference(fmt.Sprintf("format(%s, data.google_iam_workload_identity_pool.%s.name, %s)", trust.HCL("principal://iam.googleapis.com/%s/subject/%s"), name, trust.HCL(i.Subject)))
 	if side.account != "" {
 		return text + trust.Block("resource", []string{"google_service_account_iam_member", name},

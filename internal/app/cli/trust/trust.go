@@ -63,7 +63,7 @@ service account in whose name a token is, whichever identity it is of, and takes
 others. Only tokens with a context have one, of accounts with a profile.
 
 By subject and audience, an identity is trusted in the hands of all who may have its
-tokens: every WorkloadCluster that may is noted. With --cluster, kubernetes and vault
+tokens: every WorkloadCluster that may is noted. With --cluster, gcp, kubernetes and vault
 take those of that cluster alone. With --account, they take those in the name of a
 service account alone: with --cluster of that cluster, as its agent asserts, without
 it of the identity cluster.`,
@@ -92,8 +92,8 @@ it of the identity cluster.`,
 	command.Output(cmd, &c.output, "What to print: commands or terraform", string(trust.Commands), string(trust.Terraform))
 	cmd.Flags().BoolVar(&c.provider, "provider", false, "With -o terraform: print what all identities of the issuer share, instead of the identity's own")
 	cmd.Flags().StringVar(&c.username, "username", "", "For kubernetes: know the bearers of tokens by the username of the service account in whose name the tokens are, and let this one in")
-	cmd.Flags().StringVar(&c.cluster, "cluster", "", "For kubernetes and vault: take the tokens of this WorkloadCluster alone")
-	cmd.Flags().StringVar(&c.account, "account", "", "For kubernetes and vault: take the tokens in the name of this service account alone, NAMESPACE/NAME; of the --cluster, or without one of the identity cluster")
+	cmd.Flags().StringVar(&c.cluster, "cluster", "", "For gcp, kubernetes and vault: take the tokens of this WorkloadCluster alone")
+	cmd.Flags().StringVar(&c.account, "account", "", "For gcp, kubernetes and vault: take the tokens in the name of this service account alone, NAMESPACE/NAME; of the --cluster, or without one of the identity cluster")
 	command.CompleteFlag(cmd, "cluster", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return kube.CompleteNames(cmd.Context(), (*cluster.API).WorkloadClusterNames, "")
 	})
