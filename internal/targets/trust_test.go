@@ -356,7 +356,7 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// Of the tokens of an identity, a system that can takes those of the bearer that was asked for alone; a system that can't refuses.
+// Of the tokens of an identity, a system that can takes those of its bearer alone; a system that can't refuses.
 func TestBearers(t *testing.T) {
 	const seed = `"seed":{"name":"east","uid":"u"}`
 	token := func(subject, gardener, kubernetes string) map[string]any {
@@ -377,7 +377,7 @@ func TestBearers(t *testing.T) {
 		"east, no account":     token(testSubject, seed, ""),
 		"account of west":      token(testSubject, strings.Replace(seed, "east", "west", 1), account("cart", ofWest)),
 		"account of its own":   token(testSubject, "", account("cart", "")),
-		"nobody":               token(testSubject, "", ""),
+		"no bearer":            token(testSubject, "", ""),
 		"without private part": {"sub": testSubject},
 		"another identity":     token("gardener.cloud:workloadidentity:a:b:c", "", ""),
 	}
