@@ -43,7 +43,7 @@ func WriteTrust(system string, form trust.Form, identity trust.Identity, others 
 	}
 	side := systems[slices.IndexFunc(systems, func(s target.System) bool { return s.Name == system })].Trust
 	if identity.Bearer != (trust.Bearer{}) && !side.Bearers {
-		return "", fmt.Errorf("%s is configured to know bearers of tokens by issuer, subject and audience alone, which do not distinguish clusters or service accounts: give %s an identity of its own", system, identity.Bearer)
+		return "", fmt.Errorf("%s is configured to know bearers of tokens by issuer, subject and audience alone, which do not distinguish clusters, service accounts or context objects: give %s an identity of its own", system, identity.Bearer)
 	}
 	title, write := fmt.Sprintf("Lets %s trust WorkloadIdentity %s/%s.", system, identity.Namespace, identity.Name), side.Commands
 	switch form {

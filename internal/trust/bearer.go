@@ -12,6 +12,16 @@ type Bearer struct {
 	Cluster string
 	// Namespace and Account are the service account in whose name the token is; empty: any, or none.
 	Namespace, Account string
+	// Object is the object of a ContextKind on whose behalf the token is; zero: any, or none.
+	Object ContextObject
+}
+
+// ContextObject is an object of a ContextKind.
+type ContextObject struct {
+	// Claim is the member of gardener.cloud that names the object, UID is that of the object.
+	Claim, UID string
+	// Title is the object for people.
+	Title string
 }
 
 // Claim is a member of a token, by the names that lead to it, and its value.
@@ -36,6 +46,9 @@ func (b Bearer) Claims() []Claim {
 	if b.Cluster != "" && b.Account != "" {
 		claims = append(claims, Claim{[]string{kubernetes, "cluster", "name"}, b.Cluster})
 	}
+	if b.Object.Claim != "" { // names can come back, the uid can't
+		claims = append(claims, Claim{[]string{gardener, b.Object.Claim, "uid"}, b.Object.UID})
+	}
 	return claims
 }
 
@@ -50,6 +63,10 @@ func (b Bearer) Absent() [][]string {
 // String is the bearer for people.
 func (b Bearer) String() string {
 	switch {
+	case b.Object.Claim != "" && b.Cluster != "":
+		return fmt.Sprintf("%s in WorkloadCluster %s", b.Object.Title, b.Cluster)
+	case b.Object.Claim != "":
+		return b.Object.Title
 	case b.Account == "":
 		return "WorkloadCluster " + b.Cluster
 	case b.Cluster == "":

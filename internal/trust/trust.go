@@ -81,7 +81,7 @@ func (i Identity) Check() error {
 	if err != nil || address.Scheme != "https" || address.Host == "" {
 		return fmt.Errorf("its issuer %q is not an https URL", i.Issuer)
 	}
-	for what, values := range map[string][]string{"issuer": {i.Issuer}, "subject": {i.Subject}, "name": {i.Namespace, i.Name}, "username": {i.Username}, "bearer": {i.Bearer.Cluster, i.Bearer.Namespace, i.Bearer.Account}, "audience": i.Audiences} {
+	for what, values := range map[string][]string{"issuer": {i.Issuer}, "subject": {i.Subject}, "name": {i.Namespace, i.Name}, "username": {i.Username}, "bearer": {i.Bearer.Cluster, i.Bearer.Namespace, i.Bearer.Account, i.Bearer.Object.Claim, i.Bearer.Object.UID, i.Bearer.Object.Title}, "audience": i.Audiences} {
 		for _, value := range values {
 			if r, ok := invisible(value); ok {
 				return fmt.Errorf("its %s %q holds a character that does not show (%U): the pasted text would differ from the shown one", what, value, r)

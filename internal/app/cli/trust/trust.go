@@ -32,6 +32,7 @@ type trustCommand struct {
 	output                     string
 	provider                   bool
 	username, cluster, account string
+	object                     string
 }
 
 // New is "trust".
@@ -63,10 +64,13 @@ service account in whose name a token is, whichever identity it is of, and takes
 others. Only tokens with a context have one, of accounts with a profile.
 
 By subject and audience, an identity is trusted in the hands of all who may have its
-tokens: every WorkloadCluster that may is noted. With --cluster, gcp, kubernetes and vault
-take those of that cluster alone. With --account, they take those in the name of a
-service account alone: with --cluster of that cluster, as its agent asserts, without
-it of the identity cluster.`,
+tokens: every WorkloadCluster that may is noted. With --cluster, gcp, kubernetes and
+vault take those of that cluster alone. With --account, they take those in the name of
+a service account alone: with --cluster of that cluster, as its agent asserts, without
+it of the identity cluster. With --context-object, they take those on behalf of an
+object of a ContextKind alone, by its uid: with --cluster only where that cluster has
+them, without it also on other clusters that the object is on, and for persons. The
+other clouds have no such conditions: the identity is refused there.`,
 		Example: `  credence trust my-app -n my-team
   credence trust vault my-app -n my-team
 
@@ -76,6 +80,10 @@ it of the identity cluster.`,
 
   # One service account of one cluster that has joined
   credence trust vault my-app -n my-team --cluster east --account shop/cart
+
+  # One Shoot, in one seed
+  credence trust kubernetes bar -n garden-local --cluster east \
+    --context-object shoot/garden-local/foo
 
   # For Terraform
   credence trust my-app other-app -n my-team -o terraform --provider > issuer/main.tf
@@ -94,10 +102,12 @@ it of the identity cluster.`,
 	cmd.Flags().StringVar(&c.username, "username", "", "For kubernetes: know the bearers of tokens by the username of the service account in whose name the tokens are, and let this one in")
 	cmd.Flags().StringVar(&c.cluster, "cluster", "", "For gcp, kubernetes and vault: take the tokens of this WorkloadCluster alone")
 	cmd.Flags().StringVar(&c.account, "account", "", "For gcp, kubernetes and vault: take the tokens in the name of this service account alone, NAMESPACE/NAME; of the --cluster, or without one of the identity cluster")
+	cmd.Flags().StringVar(&c.object, "context-object", "", "For gcp, kubernetes and vault: take the tokens on behalf of this object alone, KIND/NAMESPACE/NAME, or KIND/NAME of one without a namespace; a ContextKind has its kind")
 	command.CompleteFlag(cmd, "cluster", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return kube.CompleteNames(cmd.Context(), (*cluster.API).WorkloadClusterNames, "")
 	})
 	command.CompleteFlag(cmd, "account", cobra.NoFileCompletions)
+	command.CompleteFlag(cmd, "context-object", cobra.NoFileCompletions)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0:
@@ -127,6 +137,12 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	bearer, err := c.bearer(cmd)
 	if err != nil {
 		return err
+	}
+	var context object
+	if c.object != "" {
+		if context, err = parseObject(c.object); err != nil {
+			return command.Usage(cmd, err.Error())
+		}
 	}
 	system, names := "", args
 	if len(args) > 1 && (slices.Contains(targets.Trusting(), args[0]) || !c.provider) {
@@ -172,8 +188,13 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 			identities[i].Username = c.username
 		}
 	}
+	if c.object != "" {
+		if bearer.Object, err = context.find(cmd, api); err != nil {
+			return err
+		}
+	}
 	if bearer != (trust.Bearer{}) && len(identities) > 1 {
-		return command.Usage(cmd, "--cluster and --account are for one identity: the others that share its provider would be refused")
+		return command.Usage(cmd, "--cluster, --account and --context-object are for one identity: the others that share its provider would be refused")
 	}
 	identities[0].Bearer = bearer
 	if bearer == (trust.Bearer{}) && c.username == "" { // these let in no token that an agent has
@@ -207,8 +228,11 @@ func (c *trustCommand) bearer(cmd *cobra.Command) (trust.Bearer, error) {
 			return bearer, command.Usage(cmd, fmt.Sprintf("--account %q is not a service account: give its namespace and its name, as NAMESPACE/NAME", c.account))
 		}
 	}
-	if c.username != "" && bearer != (trust.Bearer{}) {
-		return bearer, command.Usage(cmd, "--username names the account: leave out --cluster and --account. Accounts of other clusters have no username in tokens")
+	if c.object != "" && c.account != "" {
+		return bearer, command.Usage(cmd, "a token has one context: give --account or --context-object")
+	}
+	if c.username != "" && (bearer != (trust.Bearer{}) || c.object != "") {
+		return bearer, command.Usage(cmd, "--username names the account: leave out --cluster, --account and --context-object. Accounts of other clusters have no username in tokens")
 	}
 	return bearer, nil
 }
