@@ -27,20 +27,21 @@ type stolen struct {
 	agent         *rest.Config
 	cluster, ours string
 	t             *testing.T
+	left          func() // what holds once it has left
 }
 
 // attackSeed attacks another project with the credentials of a joined agent, by the names of what is there. RBAC gives the agent too much there, and the
-// API server narrows it.
-func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, ours, foo string) stolen {
+// API server narrows it. The other project has a Shoot elsewhere, on another cluster; name is a Shoot of its own.
+func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, elsewhere, ours, name, uid string) stolen {
 	t.Helper()
 	theirs := garden.namespace(t)
 	garden.awsIdentity(t, theirs, "apple", "apple")
 	garden.must(t, bindingJSON("static", `,"secretRef":{"name":"static"}`), "kubectl", "create", "-n", theirs, "-f", "-")
 	garden.must(t, bindingJSON("infra", `,"workloadIdentityRef":{"name":"apple"}`), "kubectl", "create", "-n", theirs, "-f", "-")
 	project := garden.landscapeObject(t, "Project", "", "p-"+theirs, fmt.Sprintf(`{"namespace":%q}`, theirs))
-	other := garden.landscapeObject(t, "Shoot", theirs, "other", `{"seedName":"elsewhere","credentialsBindingName":"infra"}`)
+	other := garden.landscapeObject(t, "Shoot", theirs, "other", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra"}`, elsewhere))
 	garden.bind(t, theirs, "credence:agent:identities", rbacv1.Subject{Kind: "ServiceAccount", Name: cluster + "-agent", Namespace: identityv1alpha1.WorkloadClusters})
-	own, another := inContext(ours, "foo", foo), inContext(theirs, "other", other)
+	own, another := inContext(ours, name, uid), inContext(theirs, "other", other)
 	for what, attack := range map[string]struct {
 		namespace, identity, spec string
 		code                      int
@@ -51,7 +52,7 @@ func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, ours, f
 		"the same, for the Shoot of the project":             {theirs, "apple", another, 403, "it is not on WorkloadCluster " + cluster},
 		"the same, for a Shoot that does not exist":          {theirs, "apple", inContext(theirs, "none", other), 403, "it is not on WorkloadCluster " + cluster},
 		"its own identity for the Shoot of another project":  {ours, "banana-testing", another, 403, "it is not on WorkloadCluster " + cluster},
-		"its own identity for its Shoot in another project":  {ours, "banana-testing", inContext(theirs, "foo", foo), 403, "it is not on WorkloadCluster " + cluster},
+		"its own identity for its Shoot in another project":  {ours, "banana-testing", inContext(theirs, name, uid), 403, "it is not on WorkloadCluster " + cluster},
 		"its own identity for the other project":             {ours, "banana-testing", strings.ReplaceAll(inContext("", "p-"+theirs, project), `"Shoot"`, `"Project"`), 422, "Unsupported value"},
 		"an identity that does not exist, for its own Shoot": {theirs, "none", own, 403, "does not refer to"},
 	} {
@@ -77,7 +78,7 @@ func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, ours, f
 		}
 	}
 	garden.must(t, "", "kubectl", "delete", "projects."+landscapeGroup, "p-"+theirs)
-	return stolen{garden, agent, cluster, ours, t}
+	return stolen{garden: garden, agent: agent, cluster: cluster, ours: ours, t: t}
 }
 
 // leave shows that a cluster gets nothing by its objects once its WorkloadCluster is deleted, nor once it has left.
@@ -101,6 +102,7 @@ func (s stolen) leave() {
 	if err := wantAnswer(dataFor(s.t, s.agent, s.ours, "infra", late), 401, ""); err != nil {
 		s.t.Errorf("data after it has left: %v", err)
 	}
+	s.left()
 }
 
 // followStaticKey flips the binding of a Shoot from an identity to a static key and back: the Secret stays, has one of both at a time, and the key only with the

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
@@ -183,67 +185,115 @@ func TestDeliveredSecretsAreTheAgents(t *testing.T) {
 	allowed(t, "deletion by the agent without the label", his.Delete(t.Context(), "cloudprovider", metav1.DeleteOptions{}))
 }
 
-// crowdSize is how many extensions of a Shoot are added, each of which has a Secret: with the two that it has, all that one object may have.
-const crowdSize = 30
+// A crowd is of this many Shoots, each of which has this many extensions with a Secret: five hundred.
+const crowdShoots, crowdExtensions = 20, 25
 
-// crowd are extensions of the Shoot foo, beside its first one.
+// crowd are Shoots beside the Shoot foo.
 type crowd struct {
 	garden, seed plane
-	ours, there  string
+	ours         string
 }
 
-// patch changes the Shoot.
-func (c crowd) patch(t *testing.T, contentType, patch string) {
-	t.Helper()
-	if got := do(t, c.garden.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+c.ours+"/shoots/foo", contentType, patch); got.Code != 200 {
-		t.Fatalf("patch: %d %s", got.Code, got.Body)
-	}
-}
+func (c crowd) name(i int) string { return fmt.Sprintf("crowd-%d", i) }
 
-// add has each of them refer to an identity.
-func (c crowd) add(t *testing.T, identity string) {
-	t.Helper()
+// there is the namespace of one of them in the seed.
+func (c crowd) there(i int) string { return "shoot--" + c.ours + "--" + c.name(i) }
+
+// extensions all refer to an identity.
+func (c crowd) extensions(identity string) string {
 	var list []string
-	for i := range crowdSize {
-		list = append(list, fmt.Sprintf(`{"op":"add","path":"/spec/extensions/-","value":{"type":"crowd-%d","workloadIdentity":{"name":%q}}}`, i, identity))
+	for i := range crowdExtensions {
+		list = append(list, fmt.Sprintf(`{"type":"e-%d","workloadIdentity":{"name":%q}}`, i, identity))
 	}
-	c.patch(t, "application/json-patch+json", "["+strings.Join(list, ",")+"]")
+	return `"extensions":[` + strings.Join(list, ",") + "]"
 }
 
-// refer has some of them refer to another identity, one after the other.
+// add makes them on a cluster, where they refer to an identity.
+func (c crowd) add(t *testing.T, cluster, identity string) {
+	t.Helper()
+	for i := range crowdShoots {
+		c.seed.namespaceOf(t, c.there(i))
+		c.garden.landscapeObject(t, "Shoot", c.ours, c.name(i), fmt.Sprintf(`{"seedName":%q,%s}`, cluster, c.extensions(identity)))
+		c.garden.patchShoot(t, c.ours, c.name(i), fmt.Sprintf(`{"status":{"technicalID":%q}}`, c.there(i)))
+	}
+}
+
+// refer has some of them refer to another identity.
 func (c crowd) refer(t *testing.T, from, to int, identity string) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		c.patch(t, "application/json-patch+json", fmt.Sprintf(`[{"op":"replace","path":"/spec/extensions/%d/workloadIdentity/name","value":%q}]`, i+1, identity))
+		c.garden.patchShoot(t, c.ours, c.name(i), "{\"spec\":{"+c.extensions(identity)+"}}")
 	}
 }
 
-// want waits until each of them has a Secret with a token of an identity; without an identity, until these Secrets are gone.
+// remove deletes them.
+func (c crowd) remove(t *testing.T) {
+	t.Helper()
+	for i := range crowdShoots {
+		c.garden.must(t, "", "kubectl", "delete", "--wait=false", "-n", c.ours, "shoots."+landscapeGroup, c.name(i))
+	}
+}
+
+// want waits until each of their references has a Secret with a token of an identity; without an identity, until these Secrets are gone.
 func (c crowd) want(t *testing.T, identity string) {
 	t.Helper()
+	begun := time.Now()
 	eventually(t, func() error {
-		list, err := c.seed.client(t).CoreV1().Secrets(c.there).List(t.Context(), metav1.ListOptions{})
+		list, err := c.seed.client(t).CoreV1().Secrets("").List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelPurpose + "=" + v1alpha1.PurposeTokenRequestor})
 		if err != nil {
 			return err
 		}
 		have := 0
 		for _, secret := range list.Items {
-			if !strings.HasPrefix(secret.Name, "workloadidentity-extension-crowd-") {
+			if !strings.HasPrefix(secret.Namespace, "shoot--"+c.ours+"--crowd-") {
 				continue
 			}
 			if have++; len(secret.Data["token"]) == 0 {
-				return fmt.Errorf("Secret %s has no token", secret.Name)
+				return fmt.Errorf("Secret %s/%s has no token", secret.Namespace, secret.Name)
 			}
 			_, carried := claims(t, string(secret.Data["token"]))
 			if sub := carried["sub"].(string); !strings.Contains(sub, ":"+c.ours+":"+identity+":") {
-				return fmt.Errorf("Secret %s has a token of %s, want %s", secret.Name, sub, identity)
+				return fmt.Errorf("Secret %s/%s has a token of %s, want %s", secret.Namespace, secret.Name, sub, identity)
 			}
 		}
-		if want := map[bool]int{true: crowdSize}[identity != ""]; have != want {
+		if want := map[bool]int{true: crowdShoots * crowdExtensions}[identity != ""]; have != want {
 			return fmt.Errorf("%d Secrets, want %d", have, want)
 		}
 		return nil
 	})
+	t.Logf("all references have tokens of %q after %s", identity, time.Since(begun).Round(time.Millisecond))
+}
+
+// namespaceOf makes a namespace of a seed in which Secrets for context objects are made.
+func (p plane) namespaceOf(t *testing.T, name string) {
+	t.Helper()
+	if _, err := p.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{v1alpha1.LabelNamespaceContexts: v1alpha1.NamespaceEnabled}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patchShoot changes a Shoot.
+func (p plane) patchShoot(t *testing.T, namespace, name, patch string) {
+	t.Helper()
+	if got := do(t, p.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+namespace+"/shoots/"+name, mergePatch, patch); got.Code != 200 {
+		t.Fatalf("patch: %d %s", got.Code, got.Body)
+	}
+}
+
+// joinSeed has a plane of its own join as a cluster that has identities by its objects. The agent's credentials are returned, too. No namespace is listed:
+// its agent reads the identities that its objects use by a RoleBinding that an admin makes, as docs/howto/gardener.md has it.
+func (p plane) joinSeed(t *testing.T, cluster, ours string) (plane, *rest.Config) {
+	t.Helper()
+	folder := t.TempDir()
+	p.must(t, "", "credence", "cluster", "join", cluster, "--from-contexts", "--out", folder)
+	t.Cleanup(func() { p.must(t, "", "credence", "cluster", "leave", cluster) })
+	agent := fromFile(t, filepath.Join(folder, "agent.kubeconfig"))
+	if err := wantAnswer(do(t, agent, "GET", identitiesPath(ours)+"/banana-testing", "", ""), 403, "cannot get resource"); err != nil {
+		t.Errorf("without the RoleBinding: %v", err)
+	}
+	p.must(t, "", "kubectl", "create", "rolebinding", "credence:contexts:"+cluster+"-agent", "-n", ours, "--clusterrole=credence:agent:identities", "--serviceaccount="+identityv1alpha1.WorkloadClusters+":"+cluster+"-agent")
+	return newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig")), agent
 }
 
 // The agent of a cluster that has joined makes the Secrets of the Shoots on it, as in the document's sample, follows them, and removes its own. It runs
@@ -259,19 +309,11 @@ func TestDeliverForContextObjects(t *testing.T) {
 		garden.must(t, fmt.Sprintf(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"CredentialsBinding","metadata":{"name":"infra","namespace":%q},"provider":{"type":"aws"},"workloadIdentityRef":{"name":%q,"namespace":%q}}`, ours, to, ours), "kubectl", "apply", "-f", "-")
 	}
 	bind("banana-testing")
-	cluster, folder := "d-"+ours, t.TempDir()
-	garden.must(t, "", "credence", "cluster", "join", cluster, "--from-contexts", "--out", folder)
 	t.Cleanup(func() {
-		garden.must(t, "", "credence", "cluster", "leave", cluster)
 		garden.must(t, "", "kubectl", "delete", "namespace", identityv1alpha1.WorkloadClusters, "--timeout=5m")
 	})
-	// No namespace is listed. Its agent reads the identities that its objects use by a RoleBinding that an admin makes, as docs/howto/gardener.md has it.
-	agent := fromFile(t, filepath.Join(folder, "agent.kubeconfig"))
-	if err := wantAnswer(do(t, agent, "GET", identitiesPath(ours)+"/banana-testing", "", ""), 403, "cannot get resource"); err != nil {
-		t.Errorf("without the RoleBinding: %v", err)
-	}
-	garden.must(t, "", "kubectl", "create", "rolebinding", "credence:contexts:"+cluster+"-agent", "-n", ours, "--clusterrole=credence:agent:identities", "--serviceaccount="+identityv1alpha1.WorkloadClusters+":"+cluster+"-agent")
-	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
+	cluster := "d-" + ours
+	seed, agent := garden.joinSeed(t, cluster, ours)
 	there := "shoot--" + ours + "--foo"
 	root := seed.client(t).CoreV1()
 	if _, err := root.Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}, metav1.CreateOptions{}); err != nil {
@@ -285,12 +327,7 @@ func TestDeliverForContextObjects(t *testing.T) {
 	}
 	project := garden.landscapeObject(t, "Project", "", "p-"+ours, fmt.Sprintf(`{"namespace":%q}`, ours))
 	foo := garden.landscapeObject(t, "Shoot", ours, "foo", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra","extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}}]}`, cluster))
-	shoot := func(patch string) {
-		t.Helper()
-		if got := do(t, garden.config(t), "PATCH", "/apis/"+landscapeGroup+"/v1beta1/namespaces/"+ours+"/shoots/foo", "application/merge-patch+json", patch); got.Code != 200 {
-			t.Fatalf("patch: %d %s", got.Code, got.Body)
-		}
-	}
+	shoot := func(patch string) { garden.patchShoot(t, ours, "foo", patch) }
 	shoot(fmt.Sprintf(`{"status":{"technicalID":%q}}`, there))
 
 	t.Log("without the label")
@@ -404,16 +441,17 @@ func TestDeliverForContextObjects(t *testing.T) {
 	garden.credence(t, 0, []string{"Shoot " + ours + "/foo: new tokens were requested\n", "not seen", "the object is on " + cluster, "stays on the object"}, "renew", object, "-n", ours)
 	_, third = seed.awaitToken(t, there, "cloudprovider", func(c carried) bool { return c.ID != third.ID })
 
-	t.Log("another identity, and many other references, with the agent killed")
-	all := crowd{garden, seed, ours, there}
-	all.add(t, "banana-testing")
+	t.Log("another identity, and many other references, with the agent and the server killed")
+	all := crowd{garden, seed, ours}
+	all.add(t, cluster, "banana-testing")
 	all.want(t, "banana-testing")
-	all.refer(t, 0, crowdSize/2, "cherry")
-	seed.kill(t, "agent")
-	all.refer(t, crowdSize/2, crowdSize, "cherry")
+	all.refer(t, 0, crowdShoots/2, "cherry")
 	bind("cherry")
+	seed.kill(t, "agent")
+	garden.kill(t, "apiserver")
+	all.refer(t, crowdShoots/2, crowdShoots, "cherry")
 	all.want(t, "cherry")
-	shoot(`{"spec":{"extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}}]}}`)
+	all.remove(t)
 	all.want(t, "")
 	moved, fourth := seed.awaitToken(t, there, "cloudprovider", of("cherry"))
 	if moved.Annotations[v1alpha1.AnnotationName] != "cherry" || !strings.Contains(string(moved.Data["config"]), "role/cherry") || !strings.Contains(string(moved.Data["credentialsFile"]), "role/cherry") || fourth.ID == third.ID {
@@ -422,7 +460,7 @@ func TestDeliverForContextObjects(t *testing.T) {
 	bind("banana-testing")
 	_, last := seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
 
-	stolen := attackSeed(t, garden, agent, cluster, ours, foo)
+	stolen := moveShoot(t, neighbor{seed, garden, agent, cluster, ours}, foo)
 
 	t.Log("a static key, and back")
 	followStaticKey(t, garden, seed, agent, ours, there, foo, last.ID)
