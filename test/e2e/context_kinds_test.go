@@ -220,28 +220,48 @@ func TestContextKinds(t *testing.T) {
 	})
 }
 
-// letsInOneShoot has a relying party take the tokens of an identity that are for one Shoot, by its uid.
+// letsInOneShoot has a relying party take tokens of one Shoot alone, by its uid: of the identity guest those of any bearer, of tight those of one cluster.
 func letsInOneShoot(t *testing.T, namespace string) {
 	t.Helper()
-	sub := shared.create(t, namespace, "guest", "generic", "party").Status.Sub
-	const uses = `{"extensions":[{"type":"e","workloadIdentity":{"name":"guest"}}]}`
+	east, west := "east-of-"+namespace, "west-of-"+namespace
+	for _, name := range []string{east, west} {
+		shared.joinCluster(t, name, []string{name}, []string{namespace})
+		shared.bind(t, namespace, "credence:agent:identities", user(name))
+	}
+	subjects := map[string]string{}
+	for _, name := range []string{"guest", "tight"} {
+		subjects[name] = shared.create(t, namespace, name, "generic", "party").Status.Sub
+	}
+	uses := fmt.Sprintf(`{"seedName":%q,"extensions":[{"type":"e","workloadIdentity":{"name":"guest"}},{"type":"t","workloadIdentity":{"name":"tight"}}]}`, east)
 	first, twin := landscapeObject(t, "Shoot", namespace, "first", uses), landscapeObject(t, "Shoot", namespace, "twin", uses)
-	configuration, _ := trusted(t, namespace, "guest")
-	party := trusting(t, configuration, []any{map[string]any{
-		"expression": fmt.Sprintf(`claims.sub != %q || "shoot" in claims["gardener.cloud"] && claims["gardener.cloud"].shoot.uid == %q`, sub, first),
-		"message":    "of the tokens of guest only those of Shoot first are taken",
-	}})
+	shared.patchShoot(t, namespace, "first", fmt.Sprintf(`{"status":{"seedName":%q}}`, west)) // it moves, and is on both
+	object := "shoots." + landscapeGroup + "/" + namespace + "/first"
+	configuration := map[string]any{}
+	var rules []any
+	for _, args := range [][]string{{"guest", "--context-object", object}, {"tight", "--context-object", object, "--cluster", east}} {
+		configuration, _ = trusted(t, namespace, args...)
+		rules = append(rules, configuration["jwt"].([]any)[0].(map[string]any)["claimValidationRules"].([]any)...)
+	}
+	party := trusting(t, configuration, rules)
+	admin, ofEast, ofWest := shared.config(t), shared.as(t, east), shared.as(t, west)
 	for _, of := range []struct {
-		what, spec string
-		taken      bool
+		what, identity, spec string
+		caller               *rest.Config
+		taken                bool
 	}{ // first the one by which the keys of the issuer are fetched
-		{"the Shoot", inContext(namespace, "first", first), true},
-		{"another Shoot", inContext(namespace, "twin", twin), false},
-		{"no Shoot", `{}`, false},
+		{"the Shoot, a person", "guest", inContext(namespace, "first", first), admin, true},
+		{"the Shoot, the agent of one cluster", "guest", inContext(namespace, "first", first), ofEast, true},
+		{"another Shoot", "guest", inContext(namespace, "twin", twin), admin, false},
+		{"no Shoot", "guest", `{}`, admin, false},
+		{"the Shoot, of its cluster", "tight", inContext(namespace, "first", first), ofEast, true},
+		{"the Shoot, of the other cluster that it is on", "tight", inContext(namespace, "first", first), ofWest, false},
+		{"the Shoot, of no cluster", "tight", inContext(namespace, "first", first), admin, false},
+		{"another Shoot of the cluster", "tight", inContext(namespace, "twin", twin), ofEast, false},
+		{"no Shoot of the cluster", "tight", `{}`, ofEast, false},
 	} {
 		what, issued := of.what, ""
 		eventually(t, func() error {
-			got := do(t, shared.config(t), "POST", tokenPath(namespace, "guest"), "application/json", tokenRequest(of.spec))
+			got := do(t, of.caller, "POST", tokenPath(namespace, of.identity), "application/json", tokenRequest(of.spec))
 			if got.Code != 201 {
 				return fmt.Errorf("%s: %d %s", what, got.Code, got.Body)
 			}
@@ -251,13 +271,13 @@ func letsInOneShoot(t *testing.T, namespace string) {
 		if of.taken {
 			eventually(t, func() error {
 				name, err := whoami(t, party, issued)
-				if err != nil || name != "credence:"+sub {
+				if err != nil || name != "credence:"+subjects[of.identity] {
 					return fmt.Errorf("%s is %q: %w", what, name, err)
 				}
 				return nil
 			})
 		} else if name, err := whoami(t, party, issued); err == nil {
-			t.Errorf("a token for %s is let in as %s", what, name)
+			t.Errorf("%s is let in as %s", what, name)
 		}
 	}
 }
