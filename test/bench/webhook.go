@@ -52,14 +52,14 @@ func measureWebhook(ctx context.Context, s settings, p plane, t *table) error {
 // startWebhooks starts both, and waits until each is called.
 func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(), err error) {
 	var stops []func()
-	stop = func() {
+	stopAll := func() {
 		for _, s := range stops {
 			s()
 		}
 	}
 	defer func() {
 		if err != nil {
-			stop()
+			stopAll()
 		}
 	}()
 	if err := w.preparePods(ctx); err != nil {
@@ -111,7 +111,7 @@ func (w *world) startWebhooks(ctx context.Context) (ours, noop int, stop func(),
 		again, err := get(ctx, w.metrics, "https://"+nothing.ready+"/")
 		return !bytes.Equal(seen, again), err
 	})
-	return copied.pid, nothing.pid, stop, err
+	return copied.pid, nothing.pid, stopAll, err
 }
 
 // exemptPods has the plane's own webhook leave the pods of the namespace alone until restore is called.
