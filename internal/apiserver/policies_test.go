@@ -54,7 +54,7 @@ func TestFollowOwnPolicies(t *testing.T) {
 			return err
 		})
 	}
-	// What changes between its list and its watch, the fake would not report.
+	// The fake does not report changes between a list and a watch.
 	testkit.Eventually(t, "policies are watched", func() bool {
 		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.Matches("watch", "validatingadmissionpolicies") })
 	})
