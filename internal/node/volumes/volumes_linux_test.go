@@ -260,3 +260,10 @@ func TestKilledWriter(t *testing.T) {
 		t.Errorf("the volume has %s", got)
 	}
 }
+
+func TestMemoryOfLinux(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts file systems")
+	}
+	conforms(t, volumes.Tmpfs{})
+}
