@@ -83,14 +83,13 @@ func measureNode(ctx context.Context, s settings, p plane, t *table) error {
 		return fmt.Errorf("%d tokens were issued, want one for each of %d pods, and %d for comparison", issued, nodePods, len(requests))
 	}
 	what := fmt.Sprintf("node of %d pods, simulated kubelet: ", nodePods)
-	milliseconds := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	mount, request := median(mounts, milliseconds), median(requests, milliseconds)
 	t.add(row{what: what + "memory", unit: "MB", ours: memory, peer: "limit", theirs: nodeMB, target: atMost(1)})
 	t.add(row{what: what + "CPU while no token is due, of a core", unit: "%", ours: 100 * idle.cpu["driver"].Seconds() / idle.took.Seconds(), peer: "limit", theirs: nodePercent, target: atMost(1)})
 	t.add(row{what: what + "a volume is mounted", unit: "ms", ours: mount, peer: "token request", theirs: request})
 	t.add(row{what: what + "a volume is mounted, less the token request", unit: "ms", ours: max(0, mount-request), peer: "limit", theirs: nodeMilliseconds, target: atMost(1)})
 	t.add(row{what: fmt.Sprintf("%swrites to the API for %d tokens", what, issued), ours: float64(writes), peer: "one for each, in Secrets", theirs: float64(issued), target: atMost(0)})
-	return nil
+	return n.measureGuard(ctx, s, t)
 }
 
 // node is the driver with the pods whose volumes it has.
