@@ -35,13 +35,21 @@ func TrustingType(targetType string) []string {
 	return names
 }
 
+// KnowsBearers reports whether the system can be told to distinguish the clusters, service accounts and context objects that have tokens of one
+// identity. It panics if the system is not one of Trusting.
+func KnowsBearers(system string) bool { return sideOf(system).Bearers }
+
+func sideOf(system string) trust.Side {
+	return systems[slices.IndexFunc(systems, func(s target.System) bool { return s.Name == system })].Trust
+}
+
 // WriteTrust returns the configuration by which a system trusts the identity, or an error with the fault of the identity. With the
 // form Provider, others are more identities that share it: it has the audiences of them all.
 func WriteTrust(system string, form trust.Form, identity trust.Identity, others ...trust.Identity) (string, error) {
 	if err := accepted(identity, system); err != nil {
 		return "", err
 	}
-	side := systems[slices.IndexFunc(systems, func(s target.System) bool { return s.Name == system })].Trust
+	side := sideOf(system)
 	if identity.Bearer != (trust.Bearer{}) && !side.Bearers {
 		return "", fmt.Errorf("%s is configured to know bearers of tokens by issuer, subject and audience alone, which do not distinguish clusters, service accounts or context objects: give %s an identity of its own", system, identity.Bearer)
 	}

@@ -198,7 +198,7 @@ func (c *trustCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	identities[0].Bearer = bearer
 	if bearer == (trust.Bearer{}) && c.username == "" { // these let in no token that an agent has
-		c.noteClusters(cmd, api, namespace)
+		c.noteClusters(cmd, api, namespace, system)
 	}
 	if bearer.Cluster != "" {
 		c.noteCluster(cmd, api)
@@ -238,7 +238,11 @@ func (c *trustCommand) bearer(cmd *cobra.Command) (trust.Bearer, error) {
 }
 
 // noteClusters names the clusters whose agents may have tokens of the identities of a namespace, as far as the user may know of them.
-func (c *trustCommand) noteClusters(cmd *cobra.Command, api *cluster.API, namespace string) {
+func (c *trustCommand) noteClusters(cmd *cobra.Command, api *cluster.API, namespace, system string) {
+	taken := "They are taken as well, unless --cluster NAME lets in one; whatever reads kubernetes.io must require gardener.cloud.seed beside it"
+	if !targets.KnowsBearers(system) {
+		taken = fmt.Sprintf("They are taken as well, as %s does not distinguish clusters: an identity of a namespace that no cluster has keeps them out", system)
+	}
 	var able []string
 	err := cluster.Each(cmd.Context(), api, cluster.Listing{API: "/apis/" + identityv1alpha1.SchemeGroupVersion.String(), Resource: "workloadclusters"}, func(w *identityv1alpha1.WorkloadCluster) {
 		if w.Spec.Identities.FromContexts || slices.Contains(w.Spec.Identities.Namespaces, namespace) {
@@ -246,13 +250,13 @@ func (c *trustCommand) noteClusters(cmd *cobra.Command, api *cluster.API, namesp
 		}
 	})
 	if err != nil {
-		fmt.Fprintf(c.ErrOut, "note: whether clusters that have joined may have tokens of it, too, is not known: %v. They are taken as well, unless --cluster NAME lets in one; whatever reads kubernetes.io must require gardener.cloud.seed beside it. A cluster admin sees them with: kubectl get workloadclusters\n", err)
+		fmt.Fprintf(c.ErrOut, "note: whether clusters that have joined may have tokens of it, too, is not known: %v. %s. A cluster admin sees them with: kubectl get workloadclusters\n", err, taken)
 		return
 	}
 	if len(able) == 0 {
 		return
 	}
-	fmt.Fprintf(c.ErrOut, "note: clusters that have joined may have tokens of it, too: %s. They are taken as well, unless --cluster NAME lets in one; whatever reads kubernetes.io must require gardener.cloud.seed beside it\n", wording.Some(able))
+	fmt.Fprintf(c.ErrOut, "note: clusters that have joined may have tokens of it, too: %s. %s\n", wording.Some(able), taken)
 }
 
 // noteCluster notes that no cluster of the name has joined, which may be a slip: nothing would be taken.
