@@ -23,8 +23,8 @@ import (
 	"github.com/credence-id/credence/test/testkit"
 )
 
-// killedPods is how many pods there are while the parts of a node are killed. CREDENCE_KILLED_PODS sets another number, of which sandboxes are waited
-// for, too: kubelets remove them once a minute. make soak has 100.
+// killedPods is how many pods there are while the parts of a node are killed. CREDENCE_KILLED_PODS sets another number, of which ended
+// containers and sandboxes are waited for, too: kubelets remove what is left of them once a minute. make soak has 100.
 func killedPods(t *testing.T) (n int, soak bool) {
 	t.Helper()
 	set := os.Getenv("CREDENCE_KILLED_PODS")
@@ -112,11 +112,11 @@ func podsOutliveKills(t *testing.T, p plane) {
 		if err != nil || len(left.Items) > 0 {
 			return errors.Join(err, fmt.Errorf("%d pods are left", len(left.Items)))
 		}
-		sandboxes := k.readySandboxes
+		containers, sandboxes := k.runningContainers, k.readySandboxes
 		if soak {
-			sandboxes = k.sandboxes
+			containers, sandboxes = k.containers, k.sandboxes
 		}
-		for what, count := range map[string]func(*testing.T) int{"containers": k.containers, "sandboxes": sandboxes, "volumes": k.volumes} {
+		for what, count := range map[string]func(*testing.T) int{"containers": containers, "sandboxes": sandboxes, "volumes": k.volumes} {
 			if n := count(t); n > 0 {
 				return fmt.Errorf("%d %s are left", n, what)
 			}
