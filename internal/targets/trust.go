@@ -35,7 +35,7 @@ func TrustingType(targetType string) []string {
 	return names
 }
 
-// KnowsBearers reports whether the system can be told to distinguish the clusters, service accounts and context objects that have tokens of one
+// KnowsBearers reports whether the configuration of the system can distinguish the clusters, service accounts and context objects that have tokens of one
 // identity. It panics if the system is not one of Trusting.
 func KnowsBearers(system string) bool { return sideOf(system).Bearers }
 

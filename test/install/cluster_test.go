@@ -112,7 +112,7 @@ func lifeOfAnInstallation(t *testing.T, program, source string) {
 	run("install", "credence", file, "--set", issuer)
 	stays()
 	if program == "helm" {
-		namespaceFirst(t, cluster.Admin, kubeconfig, run)
+		namespaceFirst(t, cluster.Admin, kubeconfig, issuer, run)
 	}
 }
 
@@ -133,7 +133,7 @@ func nothingHinders(t *testing.T, client kubernetes.Interface) {
 
 // namespaceFirst deletes the namespace of an installation that has no process which could take the API with it. That keeps every namespace from
 // being deleted, until an admin does as docs/howto/uninstall.md has it.
-func namespaceFirst(t *testing.T, admin *rest.Config, kubeconfig string, helm func(...string)) {
+func namespaceFirst(t *testing.T, admin *rest.Config, kubeconfig, issuer string, helm func(...string)) {
 	t.Helper()
 	client := kubernetes.NewForConfigOrDie(admin)
 	registerWithoutServer(t, admin)
@@ -155,8 +155,8 @@ func namespaceFirst(t *testing.T, admin *rest.Config, kubeconfig string, helm fu
 	}
 	gone(t, client, system)
 	worksElsewhere(t, client)
-	// Helm has lost the release with the namespace. It takes over what is left of it, so that it can delete that.
-	helm("install", "credence", packaged(t), "--set", "issuer=https://id.example.com", "--create-namespace")
+	// Helm has lost the release with the namespace. With the values of before it takes over what is left of it, so that it can delete that.
+	helm("install", "credence", packaged(t), "--set", issuer, "--create-namespace")
 	helm("uninstall", "credence")
 	nothingHinders(t, client)
 }
