@@ -33,12 +33,15 @@ type Claim struct {
 // The members of a token that claims of bearers are in.
 const gardener, kubernetes = "gardener.cloud", "kubernetes.io"
 
+// ClusterClaim is the member of gardener.cloud that names the cluster in all tokens that it has.
+const ClusterClaim = "seed"
+
 // Claims are those that a token must have. An account of a cluster is asserted by its agent, and accounts of two clusters can have one name:
 // so both claims name the cluster.
 func (b Bearer) Claims() []Claim {
 	var claims []Claim
 	if b.Cluster != "" {
-		claims = append(claims, Claim{[]string{gardener, "seed", "name"}, b.Cluster})
+		claims = append(claims, Claim{[]string{gardener, ClusterClaim, "name"}, b.Cluster})
 	}
 	if b.Account != "" {
 		claims = append(claims, Claim{[]string{kubernetes, "namespace"}, b.Namespace}, Claim{[]string{kubernetes, "serviceaccount", "name"}, b.Account})
@@ -57,7 +60,7 @@ func (b Bearer) Absent() [][]string {
 	if b.Account == "" || b.Cluster != "" {
 		return nil
 	}
-	return [][]string{{gardener, "seed"}, {kubernetes, "cluster"}}
+	return [][]string{{gardener, ClusterClaim}, {kubernetes, "cluster"}}
 }
 
 // String is the bearer for people.

@@ -288,7 +288,9 @@ gmsa: {enabled: false}
 identities: {enabled: false}
 workloads: {enabled: true, identityKubeconfigSecret: credence-identities, delivery: csi}
 node: {enabled: true, agentConfigMap: agent}
+networkPolicies: {enabled: true}
 `, placed: []placed{
+		{"node.agentConfigMap", "NetworkPolicy credence-agent", "spec: {ingress: [{ports: [{port: health}]}, {from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: credence-node}}}], ports: [{port: pods}]}]}"},
 		{"node.agentConfigMap", "DaemonSet credence-node", argument("--kubeconfig=/agent/kubeconfig")},
 		{"node.agentConfigMap", "DaemonSet credence-node", argument("--audience=agent.identity.credence.dev")},
 		{"node.agentConfigMap", "DaemonSet credence-node", pod("volumes: [{configMap: {name: agent}}]")},

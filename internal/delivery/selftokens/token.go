@@ -122,7 +122,7 @@ func (h *Handler) allowed(ctx context.Context, name types.NamespacedName, caller
 	return nil
 }
 
-// ofIdentities is an error of the identity cluster as the node gets it. Faults of the agent itself are outages for the pod.
+// ofIdentities is an error of the identity cluster as the node gets it. A token of the agent that is not valid is an outage for the pod.
 func ofIdentities(name types.NamespacedName, err error) error {
 	var status apierrors.APIStatus
 	switch cause := failures.Of(err); {

@@ -47,7 +47,7 @@ func (v *verdicts) has(uid, container string) bool {
 
 // keep adds containers of a pod, and forgets pods that live does not have. An error is that of the file: in memory the verdict is kept.
 func (v *verdicts) keep(uid string, containers []string, live func() ([]string, error)) error {
-	// Pods whose containers are kept have a sandbox: one that is kept meanwhile waits, and is not missed in an older list.
+	// One that is kept meanwhile waits, and is not missed in an older list. A pod whose sandbox is being made may be: it is reviewed again.
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if uids, err := live(); err == nil {

@@ -36,14 +36,15 @@ func writeCommands(i trust.Identity, side relation) string {
 	inPool := [][2]string{{"--project=", side.number}, {"--location=", "global"}}
 	ofProvider := [][2]string{{"--workload-identity-pool=", side.pool}, {"--issuer-uri=", i.Issuer},
 		{"--allowed-audiences=", gcloudList(side.audiences)}, {"--attribute-mapping=", "google.subject=assertion.sub"}}
-	remark := ""
+	remark, next := "", "\n\n"
 	if i.Bearer != (trust.Bearer{}) {
 		ofProvider = append(ofProvider, [2]string{"--attribute-condition=", i.Condition("assertion")})
-		remark = "# Where the provider exists, create-oidc fails, and any bearer is taken: add the condition by update-oidc.\n" + joinConditions
+		remark = "# Where the provider exists, create-oidc fails, and nothing is bound: add the condition by update-oidc, then bind.\n" + joinConditions
+		next = " &&\n"
 	}
 	text := "# Once for all identities of the issuer.\n" +
 		trust.Command("gcloud iam workload-identity-pools create "+trust.Shell(side.pool), inPool...) + "\n" + remark +
-		trust.Command("gcloud iam workload-identity-pools providers create-oidc "+trust.Shell(side.provider), append(inPool, ofProvider...)...) + "\n"
+		strings.TrimSuffix(trust.Command("gcloud iam workload-identity-pools providers create-oidc "+trust.Shell(side.provider), append(inPool, ofProvider...)...), "\n") + next
 	if side.account != "" {
 		return text + trust.Command("gcloud iam service-accounts add-iam-policy-binding "+trust.Shell(side.account),
 			[2]string{"--project=", side.project}, [2]string{"--role=", "roles/iam.workloadIdentityUser"}, [2]string{"--member=", side.principal}, [2]string{"--condition=", "None"})

@@ -40,9 +40,13 @@ func parseObject(text string) (object, error) {
 func (o object) find(cmd *cobra.Command, api *cluster.API) (trust.ContextObject, error) {
 	request := connection.Request{Program: cmd.Root().DisplayName()}
 	var known []string
+	carriers := map[string][]string{} // of claims of other kinds: the objects whose tokens have them, too
 	var kinds []*identityv1alpha1.ContextKind
 	err := cluster.Each(cmd.Context(), api, cluster.Listing{API: "/apis/" + identityv1alpha1.SchemeGroupVersion.String(), Resource: "contextkinds"}, func(kind *identityv1alpha1.ContextKind) {
 		known = append(known, kind.Name)
+		for _, related := range kind.Spec.Related {
+			carriers[related.Claim] = append(carriers[related.Claim], kind.Name)
+		}
 		if slices.ContainsFunc([]string{kind.Name, kind.Spec.Object.Resource, kind.Spec.Object.Kind}, func(word string) bool { return strings.EqualFold(word, o.kind) }) {
 			kinds = append(kinds, kind)
 		}
@@ -55,6 +59,12 @@ func (o object) find(cmd *cobra.Command, api *cluster.API) (trust.ContextObject,
 		return trust.ContextObject{}, command.Usage(cmd, fmt.Sprintf("%q of --context-object is the kind of %d ContextKinds, and must be that of one: %s", o.kind, len(kinds), strings.Join(known, ", ")))
 	}
 	spec := kinds[0].Spec
+	if spec.Claim == trust.ClusterClaim {
+		return trust.ContextObject{}, command.Usage(cmd, fmt.Sprintf("the claim %s is in all tokens that a cluster has, not only in those on behalf of a %s: name the cluster with --cluster", spec.Claim, spec.Object.Kind))
+	}
+	if others := carriers[spec.Claim]; len(others) > 0 {
+		return trust.ContextObject{}, command.Usage(cmd, fmt.Sprintf("the claim %s is in tokens on behalf of %s, too: give each %s an identity of its own", spec.Claim, strings.Join(others, ", "), spec.Object.Kind))
+	}
 	kind := cluster.Kind{
 		GroupVersionKind: schema.GroupVersionKind{Group: spec.Object.Group, Version: spec.Object.Version, Kind: spec.Object.Kind},
 		Resource:         spec.Object.Resource, Namespaced: spec.Object.Scope != identityv1alpha1.ScopeCluster,
