@@ -87,7 +87,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) {
 	}
 	var status v1alpha1.TokenRequestStatus
 	if err == nil {
-		status, err = h.token(ctx, name, token)
+		status, err = h.token(ctx, name, token, r.RemoteAddr)
 	}
 	if err != nil {
 		refuse(w, err)

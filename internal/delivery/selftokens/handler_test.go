@@ -325,42 +325,46 @@ func (w waits) Review(context.Context, authorizationv1.SubjectAccessReviewSpec) 
 
 // The requests that are worked on are bounded: those of pods whose tokens are not reviewed yet, and those of each namespace.
 func TestManyRequests(t *testing.T) {
+	reviewed := func(c *selftokens.Config, w waits) { c.Reviews, c.Namespaces = w, []string{"orchard"} }
 	for name, test := range map[string]struct {
-		most int
-		wait func(*selftokens.Config, waits)
+		most      int
+		addresses string
+		wait      func(*selftokens.Config, waits)
 	}{
-		"of all":         {64, func(c *selftokens.Config, w waits) { c.Reviews, c.Namespaces = w, []string{"orchard"} }},
-		"of a namespace": {16, func(c *selftokens.Config, w waits) { c.Rights = w }},
+		"of all":         {64, "192.0.2.%d:1234", reviewed},
+		"of an address":  {16, "[2001:db8::1]:%d", reviewed},
+		"of a namespace": {16, "192.0.2.%d:1234", func(c *selftokens.Config, w waits) { c.Rights = w }},
 	} {
-		t.Run(name, func(t *testing.T) { manyRequests(t, test.most, test.wait) })
+		t.Run(name, func(t *testing.T) { manyRequests(t, test.most, test.addresses, test.wait) })
 	}
 }
 
-func manyRequests(t *testing.T, most int, wait func(*selftokens.Config, waits)) {
+func manyRequests(t *testing.T, most int, addresses string, wait func(*selftokens.Config, waits)) {
 	w := newWorld()
 	started, release := make(chan struct{}), make(chan struct{})
 	config := w.config()
 	wait(&config, waits{config.Reviews, w, started, release})
 	handler := selftokens.New(config)
-	ask := func() int {
+	ask := func(i int) int {
 		sent := httptest.NewRequestWithContext(t.Context(), "POST", "/apis/authentication.gardener.cloud/v1alpha1/namespaces/fruit/workloadidentities/banana/selftoken",
 			strings.NewReader(`{"apiVersion":"authentication.gardener.cloud/v1alpha1","kind":"TokenRequest"}`))
+		sent.RemoteAddr = fmt.Sprintf(addresses, i)
 		sent.Header.Set("Authorization", "Bearer pod-token")
 		got := httptest.NewRecorder()
 		handler.ServeHTTP(got, sent)
 		return got.Code
 	}
 	var group sync.WaitGroup
-	for range most {
+	for i := range most {
 		group.Go(func() {
-			if got := ask(); got != http.StatusForbidden && got != http.StatusTooManyRequests {
+			if got := ask(i); got != http.StatusForbidden && got != http.StatusTooManyRequests {
 				t.Errorf("%d", got)
 			}
 		})
 		<-started
 	}
 	more := make(chan int)
-	go func() { more <- ask() }()
+	go func() { more <- ask(most) }()
 	select {
 	case got := <-more:
 		if got != http.StatusTooManyRequests {
@@ -373,7 +377,7 @@ func manyRequests(t *testing.T, most int, wait func(*selftokens.Config, waits)) 
 	close(release)
 	group.Wait()
 	go func() { <-started }()
-	if got := ask(); got != http.StatusForbidden {
+	if got := ask(most); got != http.StatusForbidden {
 		t.Errorf("after them: %d", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 
@@ -22,8 +23,17 @@ import (
 	"github.com/credence-id/credence/internal/relyingparty"
 )
 
-// token requests a token of an identity for the pod of a service-account token. Its errors are those of an API.
-func (h *Handler) token(ctx context.Context, name types.NamespacedName, podToken identity.Token) (v1alpha1.TokenRequestStatus, error) {
+// token requests a token of an identity for the pod of a service-account token, which came from the address host:port. Its errors are those of an API.
+func (h *Handler) token(ctx context.Context, name types.NamespacedName, podToken identity.Token, address string) (v1alpha1.TokenRequestStatus, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return v1alpha1.TokenRequestStatus{}, fmt.Errorf("read the address of a request: %w", err)
+	}
+	left, err := h.room.begin(host, maxOfAddress)
+	if err != nil {
+		return v1alpha1.TokenRequestStatus{}, err
+	}
+	defer left()
 	done, err := h.room.begin("", maxReviews)
 	if err != nil {
 		return v1alpha1.TokenRequestStatus{}, err
