@@ -9,37 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/credence-id/credence/test/landscapes"
 )
 
-// The samples of GEP-26 on Seeds, Shoots and tokens, as the document has them.
+// The samples of GEP-26 on tokens, as the document has them.
 const (
-	sampleSeed = `apiVersion: core.gardener.cloud/v1beta1
-kind: Seed
-metadata:
-  name: seed
-spec:
-  backup:
-    workloadIdentityRef:
-      name: backup-workloadidentity
-      namespace: garden
-  dns:
-    provider:
-      workloadIdentityRef:
-        name: ingress-workloadidentity
-        namespace: garden
-`
-	// sampleShoot is what the document has of a Shoot.
-	sampleShoot = `spec:
-  extensions:
-    - type: some-extension
-      workloadIdentity:
-        name: foo
-  dns:
-    providers:
-    - type: some-dns-provider
-      workloadIdentity:
-        name: bar
-`
 	sampleTokenRequest = `apiVersion: authentication.gardener.cloud/v1alpha1
 kind: TokenRequest
 spec:
@@ -115,9 +90,9 @@ func (p plane) documentSamples(t *testing.T) {
 	}
 	p.create(t, home, "foo", "aws", "a")
 	bar := p.create(t, home, "bar", "generic", "service-foo-provider-bar")
-	seed := uid(sampleSeed)
+	seed := uid(landscapes.Seed)
 	project := uid("{apiVersion: core.gardener.cloud/v1beta1, kind: Project, metadata: {name: local}, spec: {namespace: garden-local}}")
-	shoot := uid("apiVersion: core.gardener.cloud/v1beta1\nkind: Shoot\nmetadata: {name: foo, namespace: garden-local}\n" + sampleShoot)
+	shoot := uid("apiVersion: core.gardener.cloud/v1beta1\nkind: Shoot\nmetadata: {name: foo, namespace: garden-local}\n" + landscapes.ShootSpec)
 	p.must(t, "", "kubectl", "patch", "shoots.core.gardener.cloud", "foo", "-n", home, "--type=merge", "-p", `{"spec":{"seedName":"seed"}}`)
 
 	ofShoot := fmt.Sprintf(`{"contextObject":{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Shoot","name":"foo","namespace":"garden-local","uid":%q}}`, shoot)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
+	"github.com/credence-id/credence/test/landscapes"
 	"github.com/credence-id/credence/test/testkit"
 )
 
@@ -32,6 +33,15 @@ const ofGardener = "{apiVersion: security.gardener.cloud/v1alpha1, kind: Workloa
 
 const project = `{apiVersion: core.gardener.cloud/v1beta1, kind: Project, metadata: {name: local}, spec: {namespace: garden-local}}`
 
+// backupEntry has no reference of its own, and is the same in both sets: its bucket lends it the identity.
+var backupEntry = used{yaml: `
+apiVersion: core.gardener.cloud/v1beta1
+kind: BackupEntry
+metadata: {name: entry, namespace: garden-local}
+spec: {bucketName: bucket, seedName: west}
+status: {seedName: east}
+`, identities: []string{"garden/backup"}, clusters: []string{"east", "west"}, claims: []string{"backupBucket", "backupEntry", "project"}, unreviewed: true}
+
 // Objects of each set of kinds, as the API server stores them, use what they name; and a user without the right to that cannot make them.
 func TestOptions(t *testing.T) {
 	s := start(t)
@@ -40,37 +50,12 @@ func TestOptions(t *testing.T) {
 		s.unknown(t, object(t, `{apiVersion: core.gardener.cloud/v1beta1, kind: Seed, metadata: {name: other}, spec: {backup: {credentialsRef: {kind: Secret}}}}`), "spec.backup.credentialsRef")
 		s.create(t, object(t, project))
 		s.use(t, []string{"v1beta2", "v1beta1"}, map[string]used{
-			"Seed": {yaml: `
-apiVersion: core.gardener.cloud/v1beta1
-kind: Seed
-metadata:
-  name: seed
-spec:
-  backup:
-    workloadIdentityRef:
-      name: backup-workloadidentity
-      namespace: garden
-  dns:
-    provider:
-      workloadIdentityRef:
-        name: ingress-workloadidentity
-        namespace: garden
-`, identities: []string{"garden/backup-workloadidentity", "garden/ingress-workloadidentity"}, clusters: []string{"seed"}},
+			"Seed": {yaml: landscapes.Seed, identities: []string{"garden/backup-workloadidentity", "garden/ingress-workloadidentity"}, clusters: []string{"seed"}},
 			"Shoot": {yaml: `
 apiVersion: core.gardener.cloud/v1beta1
 kind: Shoot
 metadata: {name: foo, namespace: garden-local}
-spec:
-  extensions:
-    - type: some-extension
-      workloadIdentity:
-        name: foo
-  dns:
-    providers:
-    - type: some-dns-provider
-      workloadIdentity:
-        name: bar
-status: {technicalID: shoot--local--foo}
+` + landscapes.ShootSpec + `status: {technicalID: shoot--local--foo}
 `, identities: []string{"garden-local/bar", "garden-local/foo"}, claims: []string{"project", "shoot"}, amounts: []string{"loadbalancer: 1"},
 				secrets: []string{"shoot--local--foo/workloadidentity-dns-some-dns-provider", "shoot--local--foo/workloadidentity-extension-some-extension"}},
 			"Shoot that moves": {yaml: `
@@ -87,13 +72,7 @@ kind: BackupBucket
 metadata: {name: bucket}
 spec: {provider: {type: aws, region: r}, seedName: seed, workloadIdentityRef: {name: backup, namespace: garden}}
 `, identities: []string{"garden/backup"}, clusters: []string{"seed"}, claims: []string{"backupBucket"}},
-			"BackupEntry": {yaml: `
-apiVersion: core.gardener.cloud/v1beta1
-kind: BackupEntry
-metadata: {name: entry, namespace: garden-local}
-spec: {bucketName: bucket, seedName: west}
-status: {seedName: east}
-`, identities: []string{"garden/backup"}, clusters: []string{"east", "west"}, claims: []string{"backupBucket", "backupEntry", "project"}, unreviewed: true},
+			"BackupEntry": backupEntry,
 			"Extension": {yaml: `
 apiVersion: extensions.gardener.cloud/v1alpha1
 kind: Extension
@@ -179,13 +158,7 @@ kind: BackupBucket
 metadata: {name: bucket}
 spec: {provider: {type: aws, region: r}, seedName: seed, credentialsRef: ` + ofGardener + `backup}}
 `, identities: []string{"garden/backup"}, clusters: []string{"seed"}, claims: []string{"backupBucket"}},
-			"BackupEntry": {yaml: `
-apiVersion: core.gardener.cloud/v1beta1
-kind: BackupEntry
-metadata: {name: entry, namespace: garden-local}
-spec: {bucketName: bucket, seedName: west}
-status: {seedName: east}
-`, identities: []string{"garden/backup"}, clusters: []string{"east", "west"}, claims: []string{"backupBucket", "backupEntry", "project"}, unreviewed: true},
+			"BackupEntry": backupEntry,
 			"BackupEntry of a self-hosted Shoot": {yaml: `
 apiVersion: core.gardener.cloud/v1beta1
 kind: BackupEntry
