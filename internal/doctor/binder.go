@@ -43,12 +43,12 @@ func checkBinder(ctx context.Context, found *Diagnosis, workload *cluster.API, n
 		served := 0
 		var missing, foreign []string
 		for name, labeled := range enabled {
-			binding, want := bindings[name], m.of(name)
+			binding := bindings[name]
 			switch {
 			case !labeled || namespace != "" && name != namespace || rights.Reserved(name):
 			case binding == nil:
 				missing = append(missing, name)
-			case binding.RoleRef != want.RoleRef || !slices.Equal(binding.Subjects, want.Subjects):
+			case !rights.Gives(binding, m.of(name)):
 				foreign = append(foreign, name)
 			default:
 				served++

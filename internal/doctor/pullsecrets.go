@@ -85,8 +85,7 @@ func (d *Examination) checkRegistry(ctx context.Context, found *Diagnosis, workl
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		bound := false
 		err := cluster.Each(ctx, workload, cluster.Listing{API: rbacAPI, Namespace: namespace, Resource: "rolebindings", Fields: "metadata.name=" + rights.RegistrySecrets}, func(b *rbacv1.RoleBinding) {
-			want := rights.OfRegistry(namespace)
-			bound = b.RoleRef == want.RoleRef && slices.Equal(b.Subjects, want.Subjects)
+			bound = rights.Gives(b, rights.OfRegistry(namespace))
 		})
 		switch {
 		case skipped(found, pullSecrets, "list rolebindings in namespace "+namespace, err):

@@ -59,7 +59,11 @@ func binding(namespace, role, account string) *rbacv1.RoleBinding {
 
 // LetDeliver reports whether the agent's RoleBinding of a namespace gives what it should.
 func LetDeliver(found *rbacv1.RoleBinding) bool {
-	want := OfAgent(found.Namespace)
+	return Gives(found, OfAgent(found.Namespace))
+}
+
+// Gives reports whether a RoleBinding gives what another one does.
+func Gives(found, want *rbacv1.RoleBinding) bool {
 	return found.RoleRef == want.RoleRef && slices.Equal(found.Subjects, want.Subjects)
 }
 
