@@ -20,7 +20,7 @@ import (
 )
 
 // FollowOwnPolicies has admission know only the policies and webhooks of the cluster whose rules name an API group of this server. No other one
-// matches a request here; but admission would compare each of them with each request, which took an eighth of the CPU of a token.
+// matches a request here; but admission would compare each of them with each request, which took a tenth of this server's CPU of a token.
 func FollowOwnPolicies(o *options.RecommendedOptions) {
 	next := o.ExtraAdmissionInitializers
 	o.ExtraAdmissionInitializers = func(config *genericapiserver.RecommendedConfig) ([]admission.PluginInitializer, error) {

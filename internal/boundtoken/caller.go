@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/identity"
 )
@@ -67,4 +68,9 @@ func account(user string) (types.NamespacedName, bool) {
 // Subject is the account as a user. A deleted account of this name has the same rights.
 func (c Caller) Subject() authority.Subject {
 	return authority.ServiceAccount(c.Namespace, c.Name, string(c.UID))
+}
+
+// Context is the account, with its uid, as the context of a token.
+func (c Caller) Context(uid types.UID) *v1alpha1.ContextObject {
+	return &v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Namespace: c.Namespace, Name: c.Name, UID: uid}
 }

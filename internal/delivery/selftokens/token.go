@@ -94,7 +94,7 @@ func (h *Handler) tokenOf(ctx context.Context, name types.NamespacedName, caller
 	}
 	var account *v1alpha1.ContextObject
 	if h.NamesAccounts {
-		account = &v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Namespace: caller.Namespace, Name: caller.Name, UID: caller.UID}
+		account = caller.Context(caller.UID)
 	}
 	token, err := h.Tokens.Token(ctx, name, wi.UID, types.NamespacedName{}, account, 0)
 	if err != nil {

@@ -41,10 +41,6 @@ func (c podCaller) user() user.Info {
 	return &user.DefaultInfo{Name: subject.Name, UID: subject.UID, Groups: subject.Groups}
 }
 
-func (c podCaller) object(uid types.UID) *v1alpha1.ContextObject {
-	return &v1alpha1.ContextObject{APIVersion: "v1", Kind: "ServiceAccount", Namespace: c.Namespace, Name: c.Name, UID: uid}
-}
-
 // claim is the pod as a token names it.
 func (c podCaller) claim() *issuer.Pod {
 	return &issuer.Pod{Name: c.Pod.Name, UID: c.Pod.UID, Node: issuer.Node{Name: c.Node.Name, UID: c.Node.UID}}

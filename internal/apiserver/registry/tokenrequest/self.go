@@ -78,7 +78,7 @@ func (r *SelfREST) create(ctx context.Context, name string, obj runtime.Object, 
 		return nil, err
 	}
 	// Admission, the answer and the audit event have the context, as if it had been requested.
-	tr.Spec.ContextObject = caller.object(account.UID)
+	tr.Spec.ContextObject = caller.Context(account.UID)
 	if err := admitted(ctx, tr, admit); err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (r *SelfREST) validateSelf(tr *v1alpha1.TokenRequest, caller podCaller) err
 		errs = append(errs, field.Invalid(spec.Child("duration"), d.Duration.String(), fmt.Sprintf(
 			"must not be longer than %s, the default: a pod renews its tokens for as long as it runs", r.Lifetimes.Default)))
 	}
-	if object := tr.Spec.ContextObject; object != nil && *object != *caller.object(object.UID) {
+	if object := tr.Spec.ContextObject; object != nil && *object != *caller.Context(object.UID) {
 		errs = append(errs, field.Forbidden(spec.Child("contextObject"), fmt.Sprintf(
 			"must be left out, or be the caller: the v1 ServiceAccount %s; for tokens of others there is workloadidentities/token", caller.NamespacedName)))
 	}
