@@ -3,15 +3,20 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/utils/clock"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
 // slowReviews answers when it is let, and counts.
@@ -42,7 +47,7 @@ func TestReviewOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 20
 		next := &slowReviews{arrive: make(chan context.Context, 1), answer: make(chan error)}
-		once := ReviewOnce(next)
+		once := ReviewOnce(next, Kept{}, clock.RealClock{})
 		var allowed atomic.Int64
 		ask := func(ctx context.Context, a authorizer.Attributes) error {
 			decision, reason, err := once.Authorize(ctx, a)
@@ -76,7 +81,8 @@ func TestReviewOnce(t *testing.T) {
 		if allowed.Load() != callers {
 			t.Errorf("%d of %d callers were answered", allowed.Load(), callers)
 		}
-		// All callers get an outage, and the next one calls anew.
+		// All callers get an outage, and the next one calls anew. Nothing is kept here; the clock moves on for that.
+		time.Sleep(time.Nanosecond)
 		outage := errors.New("no route to host")
 		done.Go(func() {
 			if err := ask(t.Context(), attributes(func(*authorizer.AttributesRecord) {})); !errors.Is(err, outage) {
@@ -90,6 +96,66 @@ func TestReviewOnce(t *testing.T) {
 			t.Errorf("called %d times, want 2", calls)
 		}
 	})
+}
+
+// answers gives one decision to each question, and counts.
+type answers struct {
+	authorizer.Authorizer
+	calls    int
+	decision authorizer.Decision
+	err      error
+}
+
+func (a *answers) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	a.calls++
+	return a.decision, "because", a.err
+}
+
+func TestReviewsAreKept(t *testing.T) {
+	o := options.NewDelegatingAuthorizationOptions()
+	o.AllowCacheTTL, o.DenyCacheTTL = 10*time.Second, 5*time.Second
+	without, kept := KeepReviews(o)
+	if without.AllowCacheTTL != 0 || without.DenyCacheTTL != 0 || o.AllowCacheTTL == 0 {
+		t.Errorf("the authorizer keeps answers for %s and %s, too; the options for %s", without.AllowCacheTTL, without.DenyCacheTTL, o.AllowCacheTTL)
+	}
+	long := strings.Repeat("x", maxReviewKey)
+	for name, test := range map[string]struct {
+		decision authorizer.Decision
+		err      error
+		name     string
+		lasts    time.Duration
+	}{
+		"allowed":    {decision: authorizer.DecisionAllow, lasts: 10 * time.Second},
+		"denied":     {decision: authorizer.DecisionDeny, lasts: 5 * time.Second},
+		"no opinion": {decision: authorizer.DecisionNoOpinion, lasts: 5 * time.Second},
+		"failed":     {decision: authorizer.DecisionDeny, err: errors.New("no route to host")},
+		"too long":   {decision: authorizer.DecisionAllow, name: long},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, next := testingclock.NewFakeClock(time.Unix(0, 0)), &answers{decision: test.decision, err: test.err}
+			once := ReviewOnce(next, kept, now)
+			question := attributes(func(a *authorizer.AttributesRecord) { a.Name += test.name })
+			asked := func(want int) {
+				t.Helper()
+				decision, reason, err := once.Authorize(t.Context(), question)
+				if decision != test.decision || reason != "because" || !errors.Is(err, test.err) {
+					t.Fatalf("answered %v, %q, %v", decision, reason, err)
+				}
+				if next.calls != want {
+					t.Fatalf("the cluster was called %d times, want %d", next.calls, want)
+				}
+			}
+			asked(1)
+			if test.lasts == 0 {
+				asked(2)
+				return
+			}
+			now.Step(test.lasts)
+			asked(1)
+			now.Step(time.Nanosecond)
+			asked(2)
+		})
+	}
 }
 
 // Whatever a decision depends on is part of the key.

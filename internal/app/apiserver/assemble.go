@@ -208,6 +208,8 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	if a.stored != nil {
 		recommended.Etcd = nil
 	}
+	var kept apiserver.Kept
+	recommended.Authorization, kept = apiserver.KeepReviews(recommended.Authorization)
 	if errs := recommended.Validate(); len(errs) > 0 {
 		return nil, fmt.Errorf("check flags: %w", errors.Join(errs...))
 	}
@@ -232,6 +234,6 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	remembering := apiserver.RememberCertificates(generic.Authentication.Authenticator, proxy, clock.RealClock{})
 	direct := a.withoutTrace(remembering)
 	generic.Authentication.Authenticator = apiserver.GrowStack(apiserver.RefuseAnonymous(apiserver.RememberFrontProxy(direct, proxy, clock.RealClock{})))
-	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer)
+	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer, kept, clock.RealClock{})
 	return generic, nil
 }
