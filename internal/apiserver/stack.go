@@ -1,9 +1,11 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/credence-id/credence/internal/stack"
+	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 )
 
@@ -21,4 +23,26 @@ func GrowStack(next authenticator.Request) authenticator.Request {
 		stack.Grow()
 		return next.AuthenticateRequest(r)
 	})
+}
+
+// GrowStackOfWrites grows the stack of the goroutine that the API machinery changes objects on. Admission is the first that runs there.
+func GrowStackOfWrites(next admission.Interface) admission.Interface { return growing{next} }
+
+type growing struct{ admission.Interface }
+
+// Admit implements admission.MutationInterface.
+func (g growing) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	stack.Grow()
+	if next, ok := g.Interface.(admission.MutationInterface); ok {
+		return next.Admit(ctx, a, o)
+	}
+	return nil
+}
+
+// Validate implements admission.ValidationInterface.
+func (g growing) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if next, ok := g.Interface.(admission.ValidationInterface); ok {
+		return next.Validate(ctx, a, o)
+	}
+	return nil
 }

@@ -235,5 +235,6 @@ func (a assembly) genericConfig() (*genericapiserver.RecommendedConfig, error) {
 	direct := a.withoutTrace(remembering)
 	generic.Authentication.Authenticator = apiserver.GrowStack(apiserver.RefuseAnonymous(apiserver.RememberFrontProxy(direct, proxy, clock.RealClock{})))
 	generic.Authorization.Authorizer = apiserver.ReviewOnce(generic.Authorization.Authorizer, kept, clock.RealClock{})
+	generic.AdmissionControl = apiserver.GrowStackOfWrites(generic.AdmissionControl)
 	return generic, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/drift"
 	"github.com/credence-id/credence/internal/gmsa"
-	"github.com/credence-id/credence/internal/stack"
 )
 
 // Config is what verdicts are by. All of it is read live.
@@ -53,7 +52,6 @@ func (*REST) GetSingularName() string { return "nodereview" }
 
 // Create gives a verdict.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, admit rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
-	stack.Grow() // the API machinery calls this on a goroutine of its own
 	created, ok := obj.(*identityv1alpha1.NodeReview)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a NodeReview", obj))

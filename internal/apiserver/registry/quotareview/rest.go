@@ -16,7 +16,6 @@ import (
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/quotas"
-	"github.com/credence-id/credence/internal/stack"
 )
 
 // Keeper keeps Quotas. Its errors are API errors.
@@ -52,7 +51,6 @@ func (*REST) GetSingularName() string { return "quotareview" }
 
 // Create reviews a write, and reserves what it needs.
 func (r *REST) Create(ctx context.Context, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	stack.Grow() // the API machinery calls this on a goroutine of its own
 	created, ok := obj.(*v1alpha1.QuotaReview)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a QuotaReview", obj))

@@ -12,7 +12,6 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/issuer"
-	"github.com/credence-id/credence/internal/stack"
 	"github.com/credence-id/credence/internal/targets"
 	"github.com/credence-id/credence/internal/wording"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -104,7 +103,6 @@ func (*REST) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { r
 
 // Create checks the request and issues the token, or with dryRun only checks it.
 func (r *REST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	stack.Grow() // the API machinery calls this on a goroutine of its own
 	return r.answer(r.create(ctx, name, obj, admit, options))
 }
 

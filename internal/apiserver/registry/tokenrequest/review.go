@@ -24,7 +24,6 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/issuer"
-	"github.com/credence-id/credence/internal/stack"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -89,7 +88,6 @@ func (*ReviewREST) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind
 
 // Create reviews an object. Without the right to get it the caller does not learn whether it exists.
 func (r *ReviewREST) Create(ctx context.Context, obj runtime.Object, admit rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
-	stack.Grow() // the API machinery calls this on a goroutine of its own
 	created, ok := obj.(*identityv1alpha1.ContextReview)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("a %T is not a ContextReview", obj))

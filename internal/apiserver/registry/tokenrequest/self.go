@@ -8,7 +8,6 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/authority"
-	"github.com/credence-id/credence/internal/stack"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,7 +42,6 @@ func NewSelfREST(tokens *REST, accounts ContextKind, pods corev1client.PodsGette
 
 // Create checks the request and issues the token, or with dryRun only checks it.
 func (r *SelfREST) Create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	stack.Grow() // the API machinery calls this on a goroutine of its own
 	return r.answer(r.create(ctx, name, obj, admit, options))
 }
 
