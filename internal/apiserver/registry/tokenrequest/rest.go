@@ -111,7 +111,9 @@ func (r *REST) answer(tr *v1alpha1.TokenRequest, err error) (runtime.Object, err
 		r.Recorder.Refused(string(apierrors.ReasonForError(err)))
 		return nil, err
 	}
-	return objectOf(tr), nil
+	object := objectOf(tr)
+	object.answer = true
+	return object, nil
 }
 
 func (r *REST) create(ctx context.Context, name string, obj runtime.Object, admit rest.ValidateObjectFunc, options *metav1.CreateOptions) (*v1alpha1.TokenRequest, error) {
