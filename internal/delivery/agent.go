@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -234,6 +236,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	go func() {
 		if a.manager.GetCache().WaitForCacheSync(ctx) {
 			close(a.ready)
+			a.giveBack(ctx)
 		}
 	}()
 	go a.retain(ctx)
@@ -244,6 +247,18 @@ func (a *Agent) Run(ctx context.Context) error {
 		return fmt.Errorf("run the controllers: %w", err)
 	}
 	return nil
+}
+
+// lookAgain is how often giveBack looks whether the first work is done.
+const lookAgain = 5 * time.Second
+
+// giveBack gives memory back to the system once all Secrets have been looked at: no later work needs as much at once, and what
+// the program does not use would stay with it for minutes.
+func (a *Agent) giveBack(ctx context.Context) {
+	err := wait.PollUntilContextCancel(ctx, lookAgain, false, func(context.Context) (bool, error) { return a.secrets.done(), nil })
+	if err == nil {
+		debug.FreeOSMemory()
+	}
 }
 
 // Ready returns nil once the agent has seen all objects, and until then the reason.

@@ -34,6 +34,13 @@ func (q *queue) add(key types.NamespacedName, after time.Duration) {
 	}
 }
 
+// done reports whether the controller has started, and has nothing to look at now.
+func (q *queue) done() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.inner != nil && q.inner.Len() == 0
+}
+
 // longestSleep bounds how long an object is not looked at: timers stand still while a machine is suspended, and clocks are put
 // right.
 const longestSleep = 10 * time.Minute
