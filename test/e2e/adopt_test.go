@@ -190,30 +190,28 @@ func TestReplicasGiveAUIDOnce(t *testing.T) {
 func TestUIDsOfAnEarlierVersion(t *testing.T) {
 	inTurn(t)
 	namespace := shared.namespace(t)
-	old := shared.create(t, namespace, "old", "generic", "a")
+	made, old := shared.create(t, namespace, "new", "generic", "a"), string(uuid.NewUUID())
 	storage := shared.etcdOf()
 	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{storage["etcd-servers"]}, DialTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer etcd.Close()
-	removed, err := etcd.Delete(t.Context(), "/registry/authentication.gardener.cloud/identity.credence.dev/identityuids/"+string(old.UID))
-	if err != nil || removed.Deleted != 1 {
-		t.Fatalf("remove the record of a uid: %+v, %v", removed, err)
-	}
-	// Another object that was stored with the same uid, past the API, holds up nothing.
+	// The uid of one that was made here is known by its block. This one is stored past the API, and another object with it, which holds up nothing.
 	folder := "/registry/authentication.gardener.cloud/authentication.gardener.cloud/workloadidentities/" + namespace + "/"
-	stored, err := etcd.Get(t.Context(), folder+"old")
+	stored, err := etcd.Get(t.Context(), folder+"new")
 	if err != nil || len(stored.Kvs) != 1 {
 		t.Fatalf("read the identity: %+v, %v", stored, err)
 	}
-	twin := strings.Replace(string(stored.Kvs[0].Value), `"name":"old"`, `"name":"twin"`, 1)
-	if _, err := etcd.Put(t.Context(), folder+"twin", twin); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"old", "twin"} {
+		value := strings.NewReplacer(`"name":"new"`, fmt.Sprintf(`"name":%q`, name), string(made.UID), old).Replace(string(stored.Kvs[0].Value))
+		if _, err := etcd.Put(t.Context(), folder+name, value); err != nil {
+			t.Fatal(err)
+		}
 	}
 	replica := shared.replica(t, storage)
 	eventually(t, func() error {
-		switch got := do(t, replica, "POST", identitiesPath(namespace), "application/json", givenJSON("thief", string(old.UID))); got.Code {
+		switch got := do(t, replica, "POST", identitiesPath(namespace), "application/json", givenJSON("thief", old)); got.Code {
 		case http.StatusUnprocessableEntity:
 			return nil
 		case http.StatusCreated:

@@ -1,17 +1,23 @@
-// Package identityuid remembers for good which identity has each uid. In go a uid and the name of an identity, out comes whether it is
-// that identity's. Each uid is an object in the storage, never served, changed or deleted: of two replicas that take the same uid at once, the
-// storage lets one. It never reads identities.
+// Package identityuid makes the uids of identities, and remembers for good which identity has had each. In go a uid and the name of an
+// identity, out comes whether it can be that identity's. It remembers them as objects in the storage, never served, changed or deleted: of two
+// replicas that take the same uid at once, the storage lets one. It never reads identities.
+//
+// A uid that a server makes begins with those of a block, whose object is stored before any of them is made: so it is known for one that was made here
+// without an object of its own, until its identity is deleted.
 package identityuid
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apiserver/pkg/registry/generic"
 	"k8s.io/apiserver/pkg/storage"
 
@@ -26,10 +32,16 @@ var Resource = v1alpha1.Resource("identityuids")
 // ErrTaken means that a uid is, or was, that of another identity.
 var ErrTaken = errors.New("the uid is, or was, that of another identity")
 
-// page is how many uids are read at once.
-const page = 1000
+const (
+	// page is how many uids are read at once.
+	page = 1000
+	// blockSize is how many uids are made of a block.
+	blockSize = 256
+	// blockName is how much of a uid is the name of its block: 48 random bits. 74 are left to each uid.
+	blockName = len("12b580fe-1f74")
+)
 
-// IdentityUID is what is stored of a uid, which is its name.
+// IdentityUID is what is stored of a uid, which is its name, or of a block, which has no identity.
 type IdentityUID struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -78,6 +90,10 @@ type Store struct {
 
 	storage storage.Interface
 	prefix  string
+
+	mu    sync.Mutex
+	block string // of the uids that are made
+	left  int    // how many more are made of it
 }
 
 // New returns the store of a server.
@@ -99,26 +115,82 @@ func (s *Store) keyOf(obj runtime.Object) (string, error) {
 	return s.prefix + obj.(*IdentityUID).Name, nil
 }
 
-// Take makes a uid that of an identity, for good, or returns ErrTaken. An identity may take its own again. With dryRun nothing is stored.
-func (s *Store) Take(ctx context.Context, uid types.UID, of Identity, dryRun bool) error {
-	key := s.prefix + string(uid)
-	if !dryRun {
-		taken := &IdentityUID{ObjectMeta: metav1.ObjectMeta{Name: string(uid), CreationTimestamp: metav1.Now()}, Identity: of}
-		if err := s.storage.Create(ctx, key, taken, nil, 0); !storage.IsExist(err) {
-			return err
+// Make returns a uid for a new identity, which no identity has, had, or can be given.
+func (s *Store) Make(ctx context.Context) (types.UID, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.left == 0 {
+		block := string(uuid.NewUUID())[:blockName]
+		if err := s.create(ctx, block, Identity{}); storage.IsExist(err) {
+			continue
+		} else if err != nil {
+			return "", err
 		}
+		s.block, s.left = block, blockSize
 	}
-	var found IdentityUID
-	err := s.storage.Get(ctx, key, storage.GetOptions{IgnoreNotFound: dryRun}, &found)
-	if err == nil && found.Name != "" && found.Identity != of {
-		return ErrTaken
-	}
-	return err
+	s.left--
+	return types.UID(s.block + string(uuid.NewUUID())[blockName:]), nil
 }
 
-// Taken returns all uids that are stored.
-func (s *Store) Taken(ctx context.Context) (sets.Set[types.UID], error) {
-	taken := sets.New[types.UID]()
+func (s *Store) create(ctx context.Context, name string, of Identity) error {
+	return s.storage.Create(ctx, s.prefix+name, &IdentityUID{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()}, Identity: of}, nil, 0)
+}
+
+// Take makes a uid that a user has chosen that of an identity, for good, or returns ErrTaken. An identity may take its own again, once it was
+// deleted. With dryRun nothing is stored.
+func (s *Store) Take(ctx context.Context, uid types.UID, of Identity, dryRun bool) error {
+	found, err := s.find(ctx, string(uid))
+	switch {
+	case err != nil:
+		return err
+	case found != nil:
+		return found.check(of)
+	}
+	if block, err := s.find(ctx, blockOf(uid)); err != nil {
+		return err
+	} else if block != nil {
+		return ErrTaken
+	}
+	if dryRun {
+		return nil
+	}
+	return s.Keep(ctx, uid, of)
+}
+
+// Keep stores for good that a uid is that of an identity, or returns ErrTaken if it is known to be that of another one.
+func (s *Store) Keep(ctx context.Context, uid types.UID, of Identity) error {
+	if err := s.create(ctx, string(uid), of); !storage.IsExist(err) {
+		return err
+	}
+	found, err := s.find(ctx, string(uid))
+	if err != nil || found == nil {
+		return cmp.Or(err, ErrTaken)
+	}
+	return found.check(of)
+}
+
+// find returns what is stored of a uid, or of a block; nil if nothing is.
+func (s *Store) find(ctx context.Context, name string) (*IdentityUID, error) {
+	var found IdentityUID
+	if err := s.storage.Get(ctx, s.prefix+name, storage.GetOptions{IgnoreNotFound: true}, &found); err != nil || found.Name == "" {
+		return nil, err
+	}
+	return &found, nil
+}
+
+func (u *IdentityUID) check(of Identity) error {
+	if u.Identity != of {
+		return ErrTaken
+	}
+	return nil
+}
+
+// blockOf is the name of the block that a uid is of, if a server has made it.
+func blockOf(uid types.UID) string { return string(uid)[:min(blockName, len(uid))] }
+
+// Known returns a function that reports whether a uid, or its block, is stored.
+func (s *Store) Known(ctx context.Context) (func(types.UID) bool, error) {
+	known := sets.New[string]()
 	predicate := storage.Everything
 	predicate.Limit = page
 	for {
@@ -127,10 +199,10 @@ func (s *Store) Taken(ctx context.Context) (sets.Set[types.UID], error) {
 			return nil, fmt.Errorf("list uids: %w", err)
 		}
 		for i := range list.Items {
-			taken.Insert(types.UID(list.Items[i].Name))
+			known.Insert(list.Items[i].Name)
 		}
 		if predicate.Continue = list.Continue; predicate.Continue == "" {
-			return taken, nil
+			return func(uid types.UID) bool { return known.HasAny(string(uid), blockOf(uid)) }, nil
 		}
 	}
 }

@@ -59,7 +59,8 @@ func NewREST(scheme *runtime.Scheme, options generic.RESTOptionsGetter, issuer i
 		return nil, err
 	}
 	r := &REST{Store: store, clock: clock.RealClock{}, authorizer: authorizer, uids: uids, podTokens: newPodTokens(maxPodTokens)}
-	store.BeginCreate = r.adopt
+	store.BeginCreate = r.identify
+	store.Storage.Storage = remembering{store.Storage.Storage, uids}
 	marks := *store
 	marks.UpdateStrategy = marksStrategy{s}
 	r.marks = &marks

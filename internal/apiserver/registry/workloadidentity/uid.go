@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
 	storeerr "k8s.io/apiserver/pkg/storage/errors"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/klog/v2"
@@ -23,6 +24,7 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/registry/identityuid"
 	"github.com/credence-id/credence/internal/apiserver/registry/rights"
 	"github.com/credence-id/credence/internal/apiserver/registry/stored"
+	"github.com/credence-id/credence/internal/apiserver/unavailable"
 	"github.com/credence-id/credence/internal/authority"
 	"github.com/credence-id/credence/internal/wording"
 )
@@ -53,25 +55,35 @@ var uuids = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}
 
 var uidPath = field.NewPath("metadata", "uid")
 
-// adopt gives a new object the uid of the request, if the user may choose it. It has the one of the server by now.
-func (r *REST) adopt(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (genericregistry.FinishFunc, error) {
-	finish := func(context.Context, bool) {}
+// identify gives a new object its uid: that of the request, if the user may choose it, or one that no identity can be given. By now it has
+// one of the API machinery, which is left to it where nothing is stored.
+func (r *REST) identify(ctx context.Context, obj runtime.Object, options *metav1.CreateOptions) (genericregistry.FinishFunc, error) {
+	wi := obj.(*v1alpha1.WorkloadIdentity)
+	adopted, err := r.adopt(ctx, wi)
+	if err == nil && !adopted && len(options.DryRun) == 0 {
+		wi.UID, err = r.uids.Make(ctx)
+		err = storeerr.InterpretCreateError(err, v1alpha1.Resource("workloadidentities"), wi.Name)
+	}
+	return func(context.Context, bool) {}, err
+}
+
+// adopt gives a new object the uid of the request, if the user may choose it, and reports whether it did.
+func (r *REST) adopt(ctx context.Context, wi *v1alpha1.WorkloadIdentity) (bool, error) {
 	given, ok := givenUID(ctx)
 	if !ok {
-		return finish, nil
+		return false, nil
 	}
-	wi := obj.(*v1alpha1.WorkloadIdentity)
 	shown := wording.Abbreviate(string(given.UID))
 	granted, err := r.mayAdopt(ctx, wi)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	if !granted {
 		if given.Applied {
 			warnNotUsed(ctx, given)
-			return nil, apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), wi.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", shown))
+			return false, apierrors.NewConflict(v1alpha1.Resource("workloadidentities"), wi.Name, fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", shown))
 		}
-		return finish, nil
+		return false, nil
 	}
 	var invalid *field.Error
 	switch {
@@ -80,13 +92,13 @@ func (r *REST) adopt(ctx context.Context, obj runtime.Object, _ *metav1.CreateOp
 	case !uuids.MatchString(string(given.UID)):
 		invalid = field.Invalid(uidPath, shown, "must be a UUID in lower case, such as 12b580fe-1f74-4195-852b-e1a74b03496a, or be left out")
 	case !r.taken.Load():
-		return nil, apierrors.NewServiceUnavailable("the uids of all identities are not known yet: try again in a moment")
+		return false, apierrors.NewServiceUnavailable("the uids of all identities are not known yet: try again in a moment")
 	}
 	if invalid != nil {
-		return nil, invalidField(wi, invalid)
+		return false, invalidField(wi, invalid)
 	}
 	wi.UID = given.UID
-	return finish, nil
+	return true, nil
 }
 
 func invalidField(wi *v1alpha1.WorkloadIdentity, err *field.Error) error {
@@ -118,25 +130,62 @@ func expectGivenUID(ctx context.Context, obj, old runtime.Object) (runtime.Objec
 	return obj, nil
 }
 
-// takingUID takes the uid of a new object once it is valid. As that is for good, it comes when nothing is left that could refuse the
-// object but another one of its name: with lookUp, that is looked for first.
+// takingUID takes the uid that a user has chosen, once the new object is valid. As that is for good, it comes when nothing is left that could
+// refuse the object but another one of its name: with lookUp, that is looked for first.
 func (r *REST) takingUID(validate rest.ValidateObjectFunc, dryRun []string, lookUp bool) rest.ValidateObjectFunc {
 	return stored.Then(validate, func(ctx context.Context, obj runtime.Object) error {
 		wi := obj.(*v1alpha1.WorkloadIdentity)
+		given, ok := givenUID(ctx)
+		if !ok {
+			return nil
+		}
 		if lookUp {
 			if err := r.checkFree(ctx, wi.Name); err != nil {
 				return err
 			}
 		}
-		if given, ok := givenUID(ctx); ok && given.UID != wi.UID {
+		if given.UID != wi.UID {
 			warnNotUsed(ctx, given)
+			return nil
 		}
-		err := r.uids.Take(ctx, wi.UID, identityuid.Identity{Namespace: wi.Namespace, Name: wi.Name}, len(dryRun) > 0)
+		err := r.uids.Take(ctx, wi.UID, nameOf(wi), len(dryRun) > 0)
 		if errors.Is(err, identityuid.ErrTaken) {
 			return invalidField(wi, field.Invalid(uidPath, wi.UID, "is, or was, the uid of another identity: leave it out"))
 		}
 		return storeerr.InterpretCreateError(err, v1alpha1.Resource("workloadidentities"), wi.Name)
 	})
+}
+
+func nameOf(wi *v1alpha1.WorkloadIdentity) identityuid.Identity {
+	return identityuid.Identity{Namespace: wi.Namespace, Name: wi.Name}
+}
+
+// remembering is a storage of identities that stores the uid of each for good before it deletes it.
+type remembering struct {
+	storage.Interface
+	uids *identityuid.Store
+}
+
+// Delete implements storage.Interface. All deletions come here in the end, those of the last finalizer as well, and dry runs never.
+func (r remembering) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions, validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions) error {
+	return r.Interface.Delete(ctx, key, out, preconditions, func(ctx context.Context, obj runtime.Object) error {
+		if err := validate(ctx, obj); err != nil {
+			return err
+		}
+		wi, ok := obj.(*v1alpha1.WorkloadIdentity)
+		if !ok {
+			return nil // one that can't be read: nothing is known of it
+		}
+		err := r.uids.Keep(ctx, wi.UID, nameOf(wi))
+		if errors.Is(err, identityuid.ErrTaken) {
+			klog.FromContext(ctx).Error(err, "One of two identities with one uid is deleted", "uid", wi.UID, "namespace", wi.Namespace, "name", wi.Name)
+			return nil
+		}
+		if err != nil {
+			return unavailable.New("WorkloadIdentity %s/%s is not deleted, as its uid can't be stored: %v", wi.Namespace, wi.Name, err)
+		}
+		return nil
+	}, cached, opts)
 }
 
 // checkFree returns an error if there is an object of the name. Only one that the watch cache has is looked for in the storage.
@@ -161,7 +210,7 @@ func (r *REST) checkFree(ctx context.Context, name string) error {
 // TakeUIDs stores the uids of identities that were stored without: by an earlier version, or by a backup of single objects. Of two with one
 // uid, one has it, and the other is logged. Until it has succeeded, no uid is taken from a request.
 func (r *REST) TakeUIDs(ctx context.Context) error {
-	known, err := r.uids.Taken(ctx)
+	known, err := r.uids.Known(ctx)
 	if err != nil {
 		return err
 	}
@@ -170,10 +219,10 @@ func (r *REST) TakeUIDs(ctx context.Context) error {
 		return fmt.Errorf("list identities: %w", err)
 	}
 	for _, wi := range obj.(*v1alpha1.WorkloadIdentityList).Items {
-		if known.Has(wi.UID) {
+		if known(wi.UID) {
 			continue
 		}
-		err := r.uids.Take(ctx, wi.UID, identityuid.Identity{Namespace: wi.Namespace, Name: wi.Name}, false)
+		err := r.uids.Keep(ctx, wi.UID, nameOf(&wi))
 		if errors.Is(err, identityuid.ErrTaken) {
 			klog.FromContext(ctx).Error(err, "Two identities have one uid", "uid", wi.UID, "namespace", wi.Namespace, "name", wi.Name)
 			continue
