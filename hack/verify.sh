@@ -48,7 +48,7 @@ for module in $importable; do
 done
 go -C tools build -o "$scratch/sourcevet" ./sourcevet
 for os in darwin windows; do
-  GOOS=$os "$scratch/sourcevet" github.com/credence-id/credence/api/... ./cmd/credence/... ./cmd/credence-credential/... ./internal/identity/... ./internal/issuer/... ./internal/keyring/keys/... ./internal/relyingparty/... ./internal/discovery/... github.com/credence-id/credence/execcredential/... ./internal/credential/... ./internal/securitycontext/... ./internal/gmsa/... ./internal/app/cli/... ./internal/app/up/... ./cmd/credence-node/... ./internal/node/... ./internal/app/node/... ./cmd/credence-image-credentials/... ./internal/registry/... ./internal/app/imagecredentials/...
+  GOOS=$os "$scratch/sourcevet" github.com/credence-id/credence/api/... ./cmd/credence/... ./cmd/credence-credential/... ./internal/identity/... ./internal/issuer/... ./internal/keyring/keys/... ./internal/relyingparty/... ./internal/discovery/... github.com/credence-id/credence/execcredential/... ./internal/credential/... ./internal/securitycontext/... ./internal/gmsa/... ./internal/app/cli/... ./internal/app/up/... ./cmd/credence-node/... ./internal/endpoint/... ./internal/node/... ./internal/app/node/... ./cmd/credence-image-credentials/... ./internal/registry/... ./internal/app/imagecredentials/...
 done
 
 echo "verify: lint"

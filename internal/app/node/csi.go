@@ -19,12 +19,12 @@ import (
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/app/serving"
 	"github.com/credence-id/credence/internal/delivery/renewal"
+	"github.com/credence-id/credence/internal/endpoint"
 	"github.com/credence-id/credence/internal/filelock"
 	"github.com/credence-id/credence/internal/node/csi"
 	"github.com/credence-id/credence/internal/node/volumes"
 	"github.com/credence-id/credence/internal/registry"
 	"github.com/credence-id/credence/internal/targets"
-	"github.com/credence-id/credence/internal/unixsocket"
 	"github.com/credence-id/credence/internal/workloadidentities"
 )
 
@@ -136,7 +136,7 @@ func RunCSI(ctx context.Context, config CSI) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }()
-	listener, err := unixsocket.Listen(ctx, path)
+	listener, err := endpoint.Socket(path).Listen(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil: // stopped before it served
 		return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/credence-id/credence/internal/app/serving"
+	"github.com/credence-id/credence/internal/endpoint"
 	"github.com/credence-id/credence/internal/filelock"
 	"github.com/credence-id/credence/internal/node/guard"
-	"github.com/credence-id/credence/internal/unixsocket"
 )
 
 // Guard is what the guard of a node needs.
@@ -127,7 +127,7 @@ func RunGuard(ctx context.Context, config Guard) error {
 			return fmt.Errorf("--listen: %w", err)
 		}
 		defer func() { _ = lock.Close() }()
-		listener, err = unixsocket.Listen(ctx, config.Listen)
+		listener, err = endpoint.Socket(config.Listen).Listen(ctx)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil: // stopped before it served

@@ -13,28 +13,29 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/credence-id/credence/internal/endpoint"
 	"github.com/credence-id/credence/internal/filelock"
-	"github.com/credence-id/credence/internal/unixsocket"
 )
 
 // Listen listens on a unix socket of mode 0600 in a folder of mode 0700 of this user, which is made if it does not exist:
 // a process that reaches the socket can have any token signed. The socket of a process that died is replaced; one on which a
 // process listens is refused.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
-	if err := unixsocket.Check(path); err != nil {
-		return nil, err
+	socket := endpoint.Socket(path)
+	if err := socket.Check(); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
 	}
 	if err := ownFolder(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	lock, err := filelock.Take(path + ".lock")
 	if errors.Is(err, filelock.ErrHeld) {
-		err = unixsocket.ErrListening
+		err = endpoint.ErrListening
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	listener, err := unixsocket.Listen(ctx, path)
+	listener, err := socket.Listen(ctx)
 	if err != nil {
 		_ = lock.Close()
 		return nil, err
