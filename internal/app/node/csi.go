@@ -74,7 +74,7 @@ memory alone: after a restart, renewal waits for the kubelet's next publication,
 	flags := command.Flags()
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file with the address of the API and its authority; credentials in it are not used (default: the API of the cluster that this pod runs in)")
 	flags.StringVar(&config.Node, "node-name", "", "name of this node in the cluster (required)")
-	flags.StringVar(&config.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory")
+	flags.StringVar(&config.KubeletDir, "kubelet-dir", kubeletDirByDefault, "the kubelet's root directory")
 	flags.StringVar(&config.Audience, "audience", "", "audience of the service-account tokens of pods that are sent to the API, among those of the CSIDriver object; "+v1alpha1.AudienceAgent+" where --kubeconfig has the address of an agent (default: that of the API server)")
 	flags.StringVar(&config.Registries, "registries", "", "file of the registries whose passwords volumes may have in config.json (default: none); a changed one counts from the next passwords on")
 	flags.Float64Var(&config.Window.From, "renew-from", 0.6, "part of a token's lifetime from which it may be renewed")

@@ -20,7 +20,7 @@ import (
 
 // Guard is what the guard of a node needs.
 type Guard struct {
-	Listen, Runtime string // unix sockets
+	Listen, Runtime string // endpoints
 	Kubeconfig      string // of which pods of the API are reviewed; empty: they are not
 	guard.Config
 }
@@ -39,10 +39,10 @@ digests of its images. All other calls pass unchanged.
 
 With --kubeconfig a container of a pod from the API is created once the API has reviewed the pod: one whose profile has the mode
 Enforce, and that lacks what it wants, was admitted while policies were off, and is held. Verdicts are kept beside the socket,
-so that containers restart while the API is away.
+so that containers restart while the API is away; with a named pipe, in memory.
 
 The guard is a service of the host: a pod could not start before the guard. The kubelet's containerRuntimeEndpoint and
-imageServiceEndpoint are the socket of --listen.`,
+imageServiceEndpoint are that of --listen.`,
 		Example: `  # static pods as Pod Security has them in "restricted", those of a file excepted
   credence-node guard --node-name "$(hostname)" --allow /etc/credence/static-pods.yaml
 
@@ -55,10 +55,10 @@ imageServiceEndpoint are the socket of --listen.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&config.Listen, "listen", "/run/credence/guard.sock", "unix socket to serve the kubelet on: the one that systemd holds, or one that is made, with its folder, for root alone")
-	flags.StringVar(&config.Runtime, "runtime", "/run/containerd/containerd.sock", "unix socket of the container runtime")
+	flags.StringVar(&config.Listen, "listen", listenByDefault, "endpoint to serve the kubelet on: a unix socket, the one that systemd holds, or one that is made, with its folder, for root alone; or a named pipe of Windows, for administrators alone")
+	flags.StringVar(&config.Runtime, "runtime", runtimeByDefault, "endpoint of the container runtime: a unix socket, or a named pipe of Windows")
 	flags.StringVar(&config.Node, "node-name", "", "name of this node, as the kubelet has it: the names of static pods end with it (required)")
-	flags.StringVar(&config.KubeletDir, "kubelet-dir", "/var/lib/kubelet", "the kubelet's root directory")
+	flags.StringVar(&config.KubeletDir, "kubelet-dir", kubeletDirByDefault, "the kubelet's root directory")
 	flags.StringVar(&config.Template, "template", guard.Restricted, "the least that containers have: "+guard.Restricted+", "+guard.Baseline+", or the `FILE` of a SecurityContextTemplate")
 	flags.StringVar(&config.Allowed, "allow", "", "`FILE` of the pods that keep what they ask for, with the digests of their images (default: none)")
 	flags.StringVar(&config.Kubeconfig, "kubeconfig", "", "kubeconfig file of a user of this node, such as the kubelet's: pods from the API are reviewed (default: they are not)")
@@ -66,20 +66,27 @@ imageServiceEndpoint are the socket of --listen.`,
 	return command
 }
 
-// check names the first flag that is wrong. Files are not flags: while they can't be read, containers must be stopped all the same.
-func (c Guard) check() error {
-	switch {
-	case c.Node == "":
-		return errors.New("--node-name is required: the name of this node in the cluster")
-	case filepath.Clean(c.Listen) == filepath.Clean(c.Runtime):
-		return fmt.Errorf("--listen and --runtime are both %s: give the guard a socket of its own", c.Listen)
+// ends are where the guard serves and the runtime listens, or the first flag that is wrong. Files are not flags: while they can't be read,
+// containers must be stopped all the same.
+func (c Guard) ends() (listen, runtime endpoint.Endpoint, err error) {
+	if c.Node == "" {
+		return nil, nil, errors.New("--node-name is required: the name of this node in the cluster")
 	}
-	for flag, path := range map[string]string{"listen": c.Listen, "runtime": c.Runtime, "kubelet-dir": c.KubeletDir, "kubeconfig": c.Kubeconfig} {
+	if listen, err = endpoint.Parse(c.Listen); err != nil {
+		return nil, nil, fmt.Errorf("--listen: %w", err)
+	}
+	if runtime, err = endpoint.Parse(c.Runtime); err != nil {
+		return nil, nil, fmt.Errorf("--runtime: %w", err)
+	}
+	if listen == runtime {
+		return nil, nil, fmt.Errorf("--listen and --runtime are both %s: give the guard an endpoint of its own", listen)
+	}
+	for flag, path := range map[string]string{"kubelet-dir": c.KubeletDir, "kubeconfig": c.Kubeconfig} {
 		if !filepath.IsAbs(path) && (flag != "kubeconfig" || path != "") {
-			return fmt.Errorf("--%s %q is not an absolute path", flag, path)
+			return nil, nil, fmt.Errorf("--%s %q is not an absolute path", flag, path)
 		}
 	}
-	return nil
+	return listen, runtime, nil
 }
 
 // inherited returns the socket that systemd holds for this process, or nil if it holds none. Connections wait there while no guard runs.
@@ -114,21 +121,33 @@ func lockSocket(path string) (*os.File, error) {
 	return lock, nil
 }
 
+// listenAt makes the guard the only one at an endpoint. The function releases that, once the listener is closed.
+func listenAt(ctx context.Context, e endpoint.Endpoint) (net.Listener, func(), error) {
+	socket, is := e.(endpoint.Socket)
+	if !is {
+		listener, err := e.Listen(ctx)
+		return listener, func() {}, err
+	}
+	if listener, err := inherited(e.String()); listener != nil || err != nil {
+		return listener, func() {}, err
+	}
+	lock, err := lockSocket(e.String())
+	if err != nil {
+		return nil, func() {}, err
+	}
+	listener, err := socket.Listen(ctx)
+	return listener, func() { _ = lock.Close() }, err
+}
+
 // RunGuard serves the kubelet until ctx is done. An error is a configuration that cannot work.
 func RunGuard(ctx context.Context, config Guard) error {
-	if err := config.check(); err != nil {
+	listen, runtime, err := config.ends()
+	if err != nil {
 		return serving.Usage(err)
 	}
 	config.KubeletDir = filepath.Clean(config.KubeletDir)
-	listener, err := inherited(config.Listen)
-	if listener == nil && err == nil {
-		var lock *os.File
-		if lock, err = lockSocket(config.Listen); err != nil {
-			return fmt.Errorf("--listen: %w", err)
-		}
-		defer func() { _ = lock.Close() }()
-		listener, err = endpoint.Socket(config.Listen).Listen(ctx)
-	}
+	listener, release, err := listenAt(ctx, listen)
+	defer release()
 	switch {
 	case err != nil && ctx.Err() != nil: // stopped before it served
 		return nil
@@ -136,16 +155,19 @@ func RunGuard(ctx context.Context, config Guard) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	if config.Kubeconfig != "" {
-		config.Reviews, config.Verdicts = &reviews{kubeconfig: config.Kubeconfig}, filepath.Join(filepath.Dir(config.Listen), "verdicts.json")
+		config.Reviews = &reviews{kubeconfig: config.Kubeconfig}
+		if socket, is := listen.(endpoint.Socket); is { // a pipe is in no folder
+			config.Verdicts = filepath.Join(filepath.Dir(string(socket)), "verdicts.json")
+		}
 	}
-	proxy, err := guard.New(config.Config, config.Runtime)
+	proxy, err := guard.New(config.Config, runtime)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	if err := config.Check(); err != nil {
 		config.Log.ErrorContext(ctx, "nothing is created of pods that do not come from the API until this is mended", "error", err)
 	}
-	config.Log.InfoContext(ctx, "guard started", "node", config.Node, "socket", config.Listen, "runtime", config.Runtime, "template", config.Template, "allow", config.Allowed, "kubeconfig", config.Kubeconfig)
+	config.Log.InfoContext(ctx, "guard started", "node", config.Node, "endpoint", listen.String(), "runtime", runtime.String(), "template", config.Template, "allow", config.Allowed, "kubeconfig", config.Kubeconfig)
 	if err := proxy.Serve(ctx, listener); err != nil {
 		return err
 	}

@@ -35,12 +35,14 @@ func guardConfig(t *testing.T) node.Guard {
 
 func TestFlagsOfTheGuard(t *testing.T) {
 	for message, change := range map[string]func(*node.Guard){
-		"--node-name is required":                            func(g *node.Guard) { g.Node = "" },
-		`--kubelet-dir "kubelet" is not an absolute path`:    func(g *node.Guard) { g.KubeletDir = "kubelet" },
-		`--listen "guard.sock" is not an absolute path`:      func(g *node.Guard) { g.Listen = "guard.sock" },
-		`--runtime "unix:///r.sock" is not an absolute path`: func(g *node.Guard) { g.Runtime = "unix:///r.sock" },
-		`--kubeconfig "k.conf" is not an absolute path`:      func(g *node.Guard) { g.Kubeconfig = "k.conf" },
-		"give the guard a socket of its own":                 func(g *node.Guard) { g.Runtime = filepath.Dir(g.Listen) + "/./guard.sock" },
+		"--node-name is required":                                                                       func(g *node.Guard) { g.Node = "" },
+		`--kubelet-dir "kubelet" is not an absolute path`:                                               func(g *node.Guard) { g.KubeletDir = "kubelet" },
+		`--listen: "guard.sock" is not an absolute path`:                                                func(g *node.Guard) { g.Listen = "guard.sock" },
+		`--runtime: tcp://127.0.0.1:1 is not a unix socket`:                                             func(g *node.Guard) { g.Runtime = "tcp://127.0.0.1:1" },
+		"--listen: npipe:////./pipe/guard is a named pipe, and only Windows has those":                  func(g *node.Guard) { g.Listen = "npipe:////./pipe/guard" },
+		"--runtime: npipe:////./pipe/containerd-containerd is a named pipe, and only Windows has those": func(g *node.Guard) { g.Runtime = "npipe:////./pipe/containerd-containerd" },
+		`--kubeconfig "k.conf" is not an absolute path`:                                                 func(g *node.Guard) { g.Kubeconfig = "k.conf" },
+		"give the guard an endpoint of its own":                                                         func(g *node.Guard) { g.Runtime = "unix://" + filepath.Dir(g.Listen) + "/./guard.sock" },
 	} {
 		config := guardConfig(t)
 		change(&config)

@@ -24,7 +24,8 @@ type Config struct {
 	// Template is the name of a template, or a file; Allowed is a file, or empty. Both are read for each container, so that changes hold at
 	// once, and what can't be read keeps the pods of the node's own files alone from starting.
 	Template, Allowed string
-	// Reviews has pods of the API reviewed, if it is set, except those of the namespaces Unreviewed. Verdicts is the file where verdicts are kept.
+	// Reviews has pods of the API reviewed, if it is set, except those of the namespaces Unreviewed. Verdicts is the file where verdicts are
+	// kept, or empty: they are in memory alone.
 	Reviews    Reviewer
 	Unreviewed []string
 	Verdicts   string

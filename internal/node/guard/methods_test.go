@@ -6,11 +6,13 @@ import (
 
 	"google.golang.org/grpc"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/credence-id/credence/internal/endpoint"
 )
 
 // Each method of CRI is decided on, or passes for a reason. A version of CRI that adds one fails here, until it is known what the method creates.
 func TestEachMethodIsKnown(t *testing.T) {
-	g, err := New(Config{}, filepath.Join(t.TempDir(), "r"))
+	g, err := New(Config{}, endpoint.Socket(filepath.Join(t.TempDir(), "r")))
 	if err != nil {
 		t.Fatal(err)
 	}

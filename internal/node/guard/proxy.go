@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/credence-id/credence/internal/endpoint"
 )
 
 const (
@@ -50,10 +52,11 @@ type Guard struct {
 // decision returns the message that goes on, or the status with which the call is refused.
 type decision func(ctx context.Context, request frame) (frame, error)
 
-// New returns a proxy of the runtime that listens on a unix socket, once it does.
-func New(config Config, socket string) (*Guard, error) {
-	connection, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(reconnecting),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestMessage)))
+// New returns a proxy of the runtime that listens at an endpoint, once it does.
+func New(config Config, of endpoint.Endpoint) (*Guard, error) {
+	// The name of the server is the one that gRPC gives a local one.
+	connection, err := grpc.NewClient("passthrough:///runtime", grpc.WithAuthority("localhost"), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return of.Dial(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithConnectParams(reconnecting), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestMessage)))
 	if err != nil {
 		return nil, fmt.Errorf("connect to the container runtime: %w", err)
 	}

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/credence-id/credence/internal/endpoint"
 	"github.com/credence-id/credence/internal/node/guard"
 	"github.com/credence-id/credence/test/testkit"
 )
@@ -235,7 +236,7 @@ func (f *fakeRuntime) serve(t testing.TB, socket string) (stop func()) {
 func serveGuard(t testing.TB, config guard.Config, socket, runtimeSocket string) (stop func()) {
 	t.Helper()
 	config.Log = slog.New(slog.DiscardHandler)
-	g, err := guard.New(config, runtimeSocket)
+	g, err := guard.New(config, endpoint.Socket(runtimeSocket))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -489,7 +490,7 @@ func TestCallsInFlight(t *testing.T) {
 	socket, runtimeSocket := filepath.Join(folder, "g"), filepath.Join(folder, "r")
 	began, release := make(chan struct{}), make(chan struct{})
 	defer (&fakeRuntime{pulling: func() { close(began); <-release }}).serve(t, runtimeSocket)()
-	g, err := guard.New(nodeFiles(t, guard.Restricted, ""), runtimeSocket)
+	g, err := guard.New(nodeFiles(t, guard.Restricted, ""), endpoint.Socket(runtimeSocket))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,6 +58,9 @@ func (v *verdicts) keep(uid string, containers []string, live func() ([]string, 
 			v.pods[uid] = append(v.pods[uid], c)
 		}
 	}
+	if v.path == "" {
+		return nil
+	}
 	data, err := json.Marshal(v.pods)
 	if err != nil {
 		return err
