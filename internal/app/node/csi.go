@@ -108,6 +108,9 @@ func (c CSI) complete() (CSI, error) {
 
 // RunCSI serves volumes until ctx is done. An error is a configuration that cannot work, or a kubelet that refuses the driver.
 func RunCSI(ctx context.Context, config CSI) error {
+	if err := volumes.Supported(); err != nil {
+		return err
+	}
 	config, err := config.complete()
 	if err != nil {
 		return serving.Usage(err)

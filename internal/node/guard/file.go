@@ -27,7 +27,7 @@ func readFile(path string) ([]byte, error) {
 	case info.Size() > largestFile:
 		return nil, fmt.Errorf("%s is larger than 1 MiB", path)
 	}
-	if err := checkWriters(path, info); err != nil {
+	if err := checkWriters(file, info); err != nil {
 		return nil, err
 	}
 	return io.ReadAll(io.LimitReader(file, largestFile))

@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-func checkWriters(path string, info fs.FileInfo) error {
+func checkWriters(file *os.File, info fs.FileInfo) error {
+	path := file.Name()
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Uid != 0 && int(stat.Uid) != os.Geteuid() {
 		return fmt.Errorf("%s belongs to uid %d: chown root %s", path, stat.Uid, path)
 	}

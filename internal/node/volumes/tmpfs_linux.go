@@ -13,6 +13,9 @@ import (
 // options bound a volume: two generations of its files, of which config may have 64 KiB. Pages are taken when they are written.
 const options = "mode=0755,size=1m,nr_inodes=128"
 
+// Supported returns an error where no volume can be made.
+func Supported() error { return nil }
+
 // Mount implements Memory. Kernels from 6.4 on keep it out of swap.
 func (t Tmpfs) Mount(path string) error {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME

@@ -6,6 +6,9 @@ import "errors"
 
 var errElsewhere = errors.New("volumes in memory need Linux")
 
+// Supported returns an error where no volume can be made.
+func Supported() error { return errElsewhere }
+
 // Mount implements Memory.
 func (Tmpfs) Mount(string) error { return errElsewhere }
 
