@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,9 @@ func TestParse(t *testing.T) {
 		{text: "npipe:////./pipe/" + long, windows: true, refused: "with at most 256 bytes"},
 		{text: "tcp://127.0.0.1:1", windows: true, refused: "tcp://127.0.0.1:1 is neither a named pipe"},
 	} {
+		if !test.windows && runtime.GOOS == "windows" {
+			continue // what an absolute path is depends on the system
+		}
 		got, err := parse(test.text, test.windows)
 		if test.refused == "" && (err != nil || got != test.want) || test.refused != "" && (err == nil || !strings.Contains(err.Error(), test.refused)) {
 			t.Errorf("%q with pipes %t: %v, %v, want %v%s", test.text, test.windows, got, err, test.want, test.refused)
