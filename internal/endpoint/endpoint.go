@@ -39,7 +39,7 @@ func parse(text string, windows bool) (Endpoint, error) {
 		return nil, fmt.Errorf("%s is neither a named pipe (npipe:////./pipe/NAME) nor a unix socket (its path)", text)
 	case found:
 		return nil, fmt.Errorf("%s is not a unix socket: give unix:///PATH or its path", text)
-	case windows && strings.HasPrefix(text, pipes):
+	case windows && strings.HasPrefix(strings.ReplaceAll(text, "/", `\`), pipes):
 		return parsePipe(text, text)
 	}
 	return parseSocket(text)

@@ -29,6 +29,7 @@ func TestParse(t *testing.T) {
 		{text: "npipe://./pipe/containerd-containerd", windows: true, want: Pipe(`\\.\pipe\containerd-containerd`)},
 		{text: `npipe://\\.\pipe\containerd-containerd`, windows: true, want: Pipe(`\\.\pipe\containerd-containerd`)},
 		{text: `\\.\pipe\containerd-containerd`, windows: true, want: Pipe(`\\.\pipe\containerd-containerd`)},
+		{text: "//./pipe/containerd-containerd", windows: true, want: Pipe(`\\.\pipe\containerd-containerd`)},
 		{text: "npipe:////./pipe/ProtectedPrefix/Administrators/a", windows: true, want: Pipe(`\\.\pipe\ProtectedPrefix\Administrators\a`)},
 		{text: "npipe:////./pipe/", windows: true, refused: "npipe:////./pipe/ is not a named pipe of this machine"},
 		{text: "npipe:////./pipe/a/../b", windows: true, refused: "is not a named pipe of this machine"},
