@@ -30,7 +30,8 @@ const (
 	Certificates    Option = "certificates"      // what it needs beside Registration without --ca-file
 	// ImageCredentials is for nodes whose kubelets run credence-image-credentials: --image-registries of credence up.
 	ImageCredentials Option = "image-credentials"
-	Registry         Option = "registry" // credence-registry, which credence up has no part of
+	Registry         Option = "registry"   // credence-registry, which credence up has no part of
+	AgentPods        Option = "agent-pods" // --pods-port of the agent
 )
 
 // File is a file of manifests, such as base/50-agent.yaml, with its objects.

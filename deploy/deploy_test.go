@@ -103,7 +103,7 @@ func TestSecretsAndPodsAreGivenByTheBinderAlone(t *testing.T) {
 
 // A component that could read Secrets, write RBAC or impersonate would be worth stealing.
 func TestComponentsHaveNoDangerousRights(t *testing.T) {
-	objects, err := deploy.Manifests(deploy.Registry)
+	objects, err := deploy.Manifests(deploy.Registry, deploy.AgentPods)
 	if err != nil {
 		t.Fatal(err)
 	}

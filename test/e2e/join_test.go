@@ -116,8 +116,18 @@ func TestJoin(t *testing.T) {
 		t.Errorf("a Secret with a token: %v", err)
 	}
 
+	mayReview := func(p plane, want string) {
+		t.Helper()
+		for _, right := range [][]string{{"create", "tokenreviews"}, {"get", "pods", "-n", "default"}} {
+			if out, _, _ := p.command(t, "", "kubectl", append([]string{"auth", "can-i", "--as", agentUser}, right...)...); out != want+"\n" {
+				t.Errorf("an agent, %s: %q, want %s", right, out, want)
+			}
+		}
+	}
+	mayReview(garden, "no")
 	podsPort := testkit.FreePort(t)
 	seed := newPlane(t, "--arg", "agent=--identity-kubeconfig="+filepath.Join(folder, "agent.kubeconfig"), "--arg", "agent=--renew-in-secret", "--arg", "agent=--pods-port="+strconv.Itoa(podsPort), "--arg", "webhook=--identity-kubeconfig="+filepath.Join(folder, "webhook.kubeconfig"))
+	mayReview(seed, "yes")
 	if _, err := seed.client(t).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: ours, Labels: map[string]string{v1alpha1.LabelNamespaceIdentities: v1alpha1.NamespaceEnabled}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -65,7 +65,7 @@ func TestCredentialsOfAPart(t *testing.T) {
 		"other terms of the keys":          {"PATCH", ringPath + dry, mergePatch, `{"spec":{"relyingParties":[]}}`, ""},
 		"a pod":                            {"POST", core + "/" + namespace + "/pods" + dry, "application/json", pod, ""},
 		"the pods of all namespaces":       {"GET", "/api/v1/pods?limit=1", "", "", "agent profiles"},
-		"a pod by its name":                {"GET", core + "/" + namespace + "/pods/plain", "", "", "apiserver agent"},
+		"a pod by its name":                {"GET", core + "/" + namespace + "/pods/plain", "", "", "apiserver"},
 		"the end of a pod":                 {"DELETE", core + "/" + namespace + "/pods/x", "", "", ""},
 		"a command in a pod":               {"POST", ours + "/pods/x/exec?command=id", "", "", ""},
 		"a token of another part":          {"POST", ours + "/serviceaccounts/credence-apiserver/token" + dry, "application/json", `{"kind":"TokenRequest","apiVersion":"authentication.k8s.io/v1","spec":{}}`, ""},

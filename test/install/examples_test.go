@@ -296,6 +296,7 @@ networkPolicies: {enabled: true}
 		{"node.agentConfigMap", "DaemonSet credence-node", pod("volumes: [{configMap: {name: agent}}]")},
 		{"node.agentConfigMap", "CSIDriver csi.identity.credence.dev", "spec: {tokenRequests: [{audience: agent.identity.credence.dev}]}"},
 		{"node.agentConfigMap", "Deployment credence-agent", argument("--pods-port=7455")},
+		{"node.agentConfigMap", "ClusterRoleBinding credence:agent:pods", "roleRef: {name: credence:agent:pods}"},
 		{"node.agentConfigMap", "Service credence-agent", "spec: {ports: [{name: pods, port: 443, targetPort: pods}]}"},
 		{"workloads.identityKubeconfigSecret", "Deployment credence-agent", argument("--renew-in-secret")},
 		{"workloads.identityKubeconfigSecret", "Deployment credence-agent", pod("volumes: [{secret: {secretName: credence-identities, items: null}}]")},

@@ -76,6 +76,9 @@ func (i installation) options() []deploy.Option {
 	if strings.Contains(given, " --client-ca-file= ") {
 		options = append(options, deploy.ReviewPaths)
 	}
+	if strings.Contains(strings.Join(i.extra["agent"], " "), "--pods-port") {
+		options = append(options, deploy.AgentPods)
+	}
 	if i.imageRegistries != "" {
 		options = append(options, deploy.ImageCredentials)
 	}

@@ -155,6 +155,9 @@ capabilities: {drop: [ALL]}
 {{- if .Values.imageCredentials.audience }}
 - options/image-credentials.yaml
 {{- end }}
+{{- if .Values.node.agentConfigMap }}
+- options/agent-pods.yaml
+{{- end }}
 {{- if .Values.registry.configMap }}
 - options/registry.yaml
 {{- end }}
