@@ -88,6 +88,21 @@ func deliveryScenarios() []scenario {
 			`credence_agent_failures_total{cause="use_denied",instance="a"} 7x30`,
 		}, nil},
 
+		{"CredencePodsUnanswered", "each of the codes", []string{
+			`credence_agent_pods_requests_total{code="500",instance="a"} 0+1x30`,
+			`credence_agent_pods_requests_total{code="503",instance="a"} 0x4 1+1x30`,
+			`credence_agent_pods_requests_total{code="other",instance="a"} 0+1x30`,
+		}, map[string]time.Duration{`{code="500"}`: 16 * time.Minute, `{code="503"}`: 20 * time.Minute, `{code="other"}`: 16 * time.Minute}},
+		{"CredencePodsUnanswered", "once, and what callers do", []string{
+			`credence_agent_pods_requests_total{code="503",instance="a"} 0x4 1x40`,
+			`credence_agent_pods_requests_total{code="201",instance="a"} 0+1x45`,
+			`credence_agent_pods_requests_total{code="400",instance="a"} 0+1x45`,
+			`credence_agent_pods_requests_total{code="401",instance="a"} 0+1x45`,
+			`credence_agent_pods_requests_total{code="403",instance="a"} 0+1x45`,
+			`credence_agent_pods_requests_total{code="404",instance="a"} 0+1x45`,
+			`credence_agent_pods_requests_total{code="429",instance="a"} 0+1x45`,
+		}, nil},
+
 		{"CredencePasswordsExpired", "not replaced", []string{
 			`credence_registry_soonest_expiry_seconds{instance="a"} 150-60x20`,
 		}, map[string]time.Duration{`{}`: 5 * time.Minute}},

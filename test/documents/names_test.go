@@ -26,6 +26,7 @@ func TestDocumentsName(t *testing.T) {
 		"causes of failures":        {"internal/delivery/failures/failures.go", `Cause += "(\w+)"`, "metrics-and-audit.md", 10},
 		"reasons of renewals":       {"internal/delivery/renewal/decision.go", `Reason += "(\w+)"`, "metrics-and-audit.md", 9},
 		"metrics of agent":          {"internal/delivery/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 7},
+		"metrics of pods":           {"internal/delivery/selftokens/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 4},
 		"metrics of registry":       {"internal/delivery/pullsecrets/metrics.go", `"(credence_\w+)"`, "metrics-and-audit.md", 4},
 		"causes of registry":        {"internal/delivery/pullsecrets/metrics.go", `failures.Cause += "(\w+)"`, "metrics-and-audit.md", 2},
 		"registry: policies":        {"deploy/options/registry.yaml", `(?m)^  policyName: (\S+)$`, "labels-and-annotations.md", 1},

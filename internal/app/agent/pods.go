@@ -19,7 +19,7 @@ import (
 const podsTimeout = 30 * time.Second
 
 // servePods has the group serve tokens to pods. Every replica does, as nothing is written.
-func servePods(ctx context.Context, group *errgroup.Group, config Config, c clusters, p *parts) error {
+func servePods(ctx context.Context, group *errgroup.Group, config Config, c clusters, p *parts, recorder *selftokens.Recorder) error {
 	pair, err := source.NewKeyPair(config.TLSCertFile, config.TLSPrivateKeyFile, (*discovery.Recorder)(nil), config.Log)
 	if err != nil {
 		return fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
@@ -30,7 +30,7 @@ func servePods(ctx context.Context, group *errgroup.Group, config Config, c clus
 	}
 	handler := selftokens.New(selftokens.Config{
 		Reviews: c.workloadClient.AuthenticationV1().TokenReviews(), Pods: c.workloadClient.CoreV1(), Rights: authority.Cluster(c.workloadClient.AuthorizationV1().SubjectAccessReviews()),
-		Identities: p.identities, Tokens: p.tokens, NamesAccounts: c.namesAccounts(config), Namespaces: config.Namespaces, Clock: clock.RealClock{}, Log: config.Log,
+		Identities: p.identities, Tokens: p.tokens, NamesAccounts: c.namesAccounts(config), Namespaces: config.Namespaces, Clock: clock.RealClock{}, Recorder: recorder, Log: config.Log,
 	})
 	group.Go(func() error {
 		return serving.New("pods", listener, handler, pair, config.Log).Patient(podsTimeout).Run(ctx)

@@ -25,6 +25,7 @@ import (
 	"github.com/credence-id/credence/internal/delivery"
 	"github.com/credence-id/credence/internal/delivery/contexts"
 	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/delivery/selftokens"
 	"github.com/credence-id/credence/internal/delivery/workload"
 	"github.com/credence-id/credence/internal/membership"
 	"github.com/credence-id/credence/internal/workloadidentities"
@@ -57,8 +58,9 @@ func Run(ctx context.Context, config Config) error {
 	if err := config.Health.Start(ctx, group, parts.agent.Ready, registry, clusters.workload, config.Log); err != nil {
 		return err
 	}
+	recorder := selftokens.NewRecorder(registry)
 	if config.PodsPort != 0 {
-		if err := servePods(ctx, group, config, clusters, parts); err != nil {
+		if err := servePods(ctx, group, config, clusters, parts, recorder); err != nil {
 			return err
 		}
 	}

@@ -58,6 +58,7 @@ type Config struct {
 	// Namespaces are those whose pods get tokens; empty: all.
 	Namespaces []string
 	Clock      clock.PassiveClock
+	Recorder   *Recorder
 	Log        *slog.Logger
 }
 
@@ -78,6 +79,7 @@ func New(config Config) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 func (h *Handler) create(w http.ResponseWriter, r *http.Request) {
+	began := h.Clock.Now()
 	ctx, cancel := context.WithTimeout(r.Context(), longest)
 	defer cancel()
 	name := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
@@ -90,9 +92,10 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request) {
 		status, err = h.token(ctx, name, token, r.RemoteAddr)
 	}
 	if err != nil {
-		refuse(w, err)
+		h.Recorder.answered(refuse(w, err), h.Clock.Since(began))
 		return
 	}
+	h.Recorder.answered(http.StatusCreated, h.Clock.Since(began))
 	answer(w, http.StatusCreated, &v1alpha1.TokenRequest{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "TokenRequest"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, Status: status,
@@ -133,7 +136,8 @@ func check(w http.ResponseWriter, r *http.Request, name types.NamespacedName) er
 	return nil
 }
 
-func refuse(w http.ResponseWriter, err error) {
+// refuse answers with an error, and returns its code.
+func refuse(w http.ResponseWriter, err error) int {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		status = apierrors.NewInternalError(errors.New("the request could not be answered"))
@@ -144,6 +148,7 @@ func refuse(w http.ResponseWriter, err error) {
 		w.Header().Set("Retry-After", fmt.Sprint(seconds))
 	}
 	answer(w, int(answered.Code), &answered)
+	return int(answered.Code)
 }
 
 func answer(w http.ResponseWriter, code int, object any) {

@@ -11,17 +11,20 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
@@ -49,11 +52,13 @@ type world struct {
 	pod        *corev1.Pod
 	allowed    authorizationv1.SubjectAccessReviewStatus
 	broken     []string // the resources that the workload cluster answers with an error
+	forbidden  bool     // that error is one of a missing right
 	unread     error    // of the identity
 	untoken    error    // of its token
 	subject    string
 	anonymous  bool
 	namespaces []string
+	registry   *prometheus.Registry // of the metrics of the last handler
 
 	mu        sync.Mutex
 	calls     []string // requests to the clusters
@@ -119,6 +124,9 @@ func (w *world) config() selftokens.Config {
 			if name == "tokenreviews" {
 				err = errors.New("the API is away, and the request had pod-token")
 			}
+			if w.forbidden {
+				err = apierrors.NewForbidden(schema.GroupResource{Resource: name}, "", errors.New("the agent may not, and the request had pod-token"))
+			}
 			return true, nil, err
 		}
 		switch create, _ := action.(clienttesting.CreateAction); name {
@@ -130,9 +138,10 @@ func (w *world) config() selftokens.Config {
 		}
 		return false, nil, nil
 	})
+	w.registry = prometheus.NewRegistry()
 	return selftokens.Config{
 		Reviews: client.AuthenticationV1().TokenReviews(), Pods: client.CoreV1(), Rights: authority.Cluster(client.AuthorizationV1().SubjectAccessReviews()),
-		Identities: w, Tokens: w, NamesAccounts: !w.anonymous, Namespaces: w.namespaces, Clock: testingclock.NewFakeClock(now), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Identities: w, Tokens: w, NamesAccounts: !w.anonymous, Namespaces: w.namespaces, Clock: testingclock.NewFakeClock(now), Recorder: selftokens.NewRecorder(w.registry), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	}
 }
 
@@ -175,6 +184,24 @@ func TestPodGetsToken(t *testing.T) {
 	}
 }
 
+// metric is the value of a series with one label, or of one without: of a histogram, its count.
+func (w *world) metric(t *testing.T, name, label string) float64 {
+	t.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name && (label == "" || m.GetLabel()[0].GetValue() == label) {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	t.Fatalf("there is no series %s of %q", name, label)
+	return 0
+}
+
 func TestPodGetsNone(t *testing.T) {
 	extra := func(w *world, key string, values ...string) {
 		w.review.User.Extra["authentication.kubernetes.io/"+key] = values
@@ -197,6 +224,7 @@ func TestPodGetsNone(t *testing.T) {
 		"a token for the API server":       {func(w *world) { w.review.Audiences = []string{"https://kubernetes.default.svc"} }, 401, "not valid for the audience", "tokenreviews"},
 		"an API that knows no audiences":   {func(w *world) { w.review.Audiences = nil }, 401, "not valid for the audience", "tokenreviews"},
 		"no review":                        {func(w *world) { w.broken = []string{"tokenreviews"} }, 503, "does not review", "tokenreviews"},
+		"the agent may not review":         {func(w *world) { w.broken, w.forbidden = []string{"tokenreviews"}, true }, 503, "installs deploy/options/agent-pods.yaml", "tokenreviews"},
 		"a user":                           {func(w *world) { w.review.User.Username = "jane" }, 403, "is not a service account", "tokenreviews"},
 		"a node":                           {func(w *world) { w.review.User.Username = "system:node:node-1" }, 403, "is not a service account", "tokenreviews"},
 		"no account":                       {func(w *world) { w.review.User.Username = "system:serviceaccount:fruit:" }, 403, "is not a service account", "tokenreviews"},
@@ -237,6 +265,13 @@ func TestPodGetsNone(t *testing.T) {
 			if w.calls[len(w.calls)-1] != test.last {
 				t.Errorf("%s is of %q, want %s", last, w.calls, test.last)
 			}
+			code := strconv.Itoa(test.code)
+			if test.code == 409 {
+				code = "other"
+			}
+			if got := w.metric(t, "credence_agent_pods_requests_total", code); got != 1 {
+				t.Errorf("%g requests are counted as %s, want 1", got, code)
+			}
 			if test.code == 404 && failures.Of(err) != failures.IdentityMissing {
 				t.Errorf("the driver takes it for %s", failures.Of(err))
 			}
@@ -248,8 +283,8 @@ func TestPodGetsNone(t *testing.T) {
 	// A pod within its grace period may still need its token.
 	w := newWorld()
 	deleted(w, -time.Second)
-	if _, err := w.ask(t); err != nil {
-		t.Errorf("within its grace period: %v", err)
+	if _, err := w.ask(t); err != nil || w.metric(t, "credence_agent_pods_requests_total", "201") != 1 {
+		t.Errorf("within its grace period: %v, or it is not counted", err)
 	}
 }
 
@@ -327,19 +362,20 @@ func (w waits) Review(context.Context, authorizationv1.SubjectAccessReviewSpec) 
 func TestManyRequests(t *testing.T) {
 	reviewed := func(c *selftokens.Config, w waits) { c.Reviews, c.Namespaces = w, []string{"orchard"} }
 	for name, test := range map[string]struct {
+		bound     string
 		most      int
 		addresses string
 		wait      func(*selftokens.Config, waits)
 	}{
-		"of all":         {64, "192.0.2.%d:1234", reviewed},
-		"of an address":  {16, "[2001:db8::1]:%d", reviewed},
-		"of a namespace": {16, "192.0.2.%d:1234", func(c *selftokens.Config, w waits) { c.Rights = w }},
+		"of all":         {"all", 64, "192.0.2.%d:1234", reviewed},
+		"of an address":  {"address", 16, "[2001:db8::1]:%d", reviewed},
+		"of a namespace": {"namespace", 16, "192.0.2.%d:1234", func(c *selftokens.Config, w waits) { c.Rights = w }},
 	} {
-		t.Run(name, func(t *testing.T) { manyRequests(t, test.most, test.addresses, test.wait) })
+		t.Run(name, func(t *testing.T) { manyRequests(t, test.bound, test.most, test.addresses, test.wait) })
 	}
 }
 
-func manyRequests(t *testing.T, most int, addresses string, wait func(*selftokens.Config, waits)) {
+func manyRequests(t *testing.T, bound string, most int, addresses string, wait func(*selftokens.Config, waits)) {
 	w := newWorld()
 	started, release := make(chan struct{}), make(chan struct{})
 	config := w.config()
@@ -374,10 +410,27 @@ func manyRequests(t *testing.T, most int, addresses string, wait func(*selftoken
 		t.Error("one more is worked on")
 		defer func() { <-more }()
 	}
+	if got := w.metric(t, "credence_agent_pods_in_flight", ""); got != float64(most) {
+		t.Errorf("%g are in flight, want %d", got, most)
+	}
 	close(release)
 	group.Wait()
 	go func() { <-started }()
 	if got := ask(most); got != http.StatusForbidden {
 		t.Errorf("after them: %d", got)
+	}
+	for _, series := range []struct {
+		name, label string
+		want        float64
+	}{
+		{"credence_agent_pods_in_flight", "", 0},
+		{"credence_agent_pods_turned_away_total", bound, 1},
+		{"credence_agent_pods_requests_total", "429", 1},
+		{"credence_agent_pods_requests_total", "403", float64(most + 1)},
+		{"credence_agent_pods_request_seconds", "", float64(most + 2)},
+	} {
+		if got := w.metric(t, series.name, series.label); got != series.want {
+			t.Errorf("%s %s is %g, want %g", series.name, series.label, got, series.want)
+		}
 	}
 }

@@ -29,16 +29,18 @@ func (h *Handler) token(ctx context.Context, name types.NamespacedName, podToken
 	if err != nil {
 		return v1alpha1.TokenRequestStatus{}, fmt.Errorf("read the address of a request: %w", err)
 	}
-	left, err := h.room.begin(host, maxOfAddress)
+	left, err := h.begin(ofAddress, host, maxOfAddress)
 	if err != nil {
 		return v1alpha1.TokenRequestStatus{}, err
 	}
 	defer left()
-	done, err := h.room.begin("", maxReviews)
+	done, err := h.begin(ofAll, "", maxReviews)
 	if err != nil {
 		return v1alpha1.TokenRequestStatus{}, err
 	}
 	defer done()
+	h.Recorder.inFlight.Inc()
+	defer h.Recorder.inFlight.Dec()
 	caller, err := h.caller(ctx, name, podToken)
 	if err != nil {
 		return v1alpha1.TokenRequestStatus{}, err
@@ -53,12 +55,22 @@ func (h *Handler) token(ctx context.Context, name types.NamespacedName, podToken
 	return status, nil
 }
 
+// begin returns an error (429) if one more request would be over a bound. Otherwise the caller must call done at the end.
+func (h *Handler) begin(b bound, whose string, most int) (done func(), err error) {
+	if done, err = h.room.begin(whose, most); err != nil {
+		h.Recorder.turnedAway.WithLabelValues(string(b)).Inc()
+	}
+	return done, err
+}
+
 // caller has the workload cluster verify the token of a pod: one for another audience, such as the API server itself, is not accepted.
 func (h *Handler) caller(ctx context.Context, name types.NamespacedName, token identity.Token) (boundtoken.Caller, error) {
 	review, err := h.Reviews.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token.Reveal(), Audiences: []string{v1alpha1.AudienceAgent}},
 	}, metav1.CreateOptions{})
 	switch {
+	case apierrors.IsForbidden(err):
+		return boundtoken.Caller{}, unanswered("the agent may not have the workload cluster review service-account tokens: a cluster admin installs deploy/options/agent-pods.yaml")
 	case err != nil:
 		// The error of a client could have the request in it.
 		return boundtoken.Caller{}, unanswered("the workload cluster does not review the pod's service-account token: %s", cmp.Or(string(apierrors.ReasonForError(err)), "no answer"))
@@ -80,7 +92,7 @@ func (h *Handler) caller(ctx context.Context, name types.NamespacedName, token i
 // identity cluster.
 func (h *Handler) tokenOf(ctx context.Context, name types.NamespacedName, caller boundtoken.Caller) (v1alpha1.TokenRequestStatus, string, error) {
 	none := v1alpha1.TokenRequestStatus{}
-	done, err := h.room.begin(caller.Namespace, maxOfNamespace)
+	done, err := h.begin(ofNamespace, caller.Namespace, maxOfNamespace)
 	if err != nil {
 		return none, "", err
 	}
