@@ -1,10 +1,12 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,10 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
+	"github.com/credence-id/credence/deploy"
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/workloadidentities"
+	"github.com/credence-id/credence/test/testkit"
 )
 
 // getsTokensByAgent has the agent of a joined cluster give tokens of the identity banana to pods of the cluster, as the driver of a node requests
@@ -92,4 +98,64 @@ func (p plane) getsTokensByAgent(t *testing.T, namespace string, port int, clust
 		}
 		return nil
 	})
+}
+
+// driverWithArguments is a program that runs the driver with the further arguments of a file, which it reads at each start.
+func driverWithArguments(t *testing.T) (driver, arguments string) {
+	t.Helper()
+	folder := t.TempDir()
+	driver, arguments = filepath.Join(folder, "credence-node"), filepath.Join(folder, "arguments")
+	script := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" $(cat %s)\n", program("credence-node"), arguments)
+	if err := errors.Join(os.WriteFile(driver, []byte(script), 0o700), os.WriteFile(arguments, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return driver, arguments
+}
+
+// volumesByTheAgent has the kubelet bring the driver tokens for the agent's audience, and the driver get tokens of identities of an agent: that of
+// a cluster that has joined, as its own identity cluster. The pod waits until the kubelet brings the token, and until the agent answers.
+func volumesByTheAgent(t *testing.T, p plane, arguments string) {
+	p.install(t, deploy.AgentPods)
+	namespace, folder, port := p.namespace(t), t.TempDir(), strconv.Itoa(testkit.FreePort(t))
+	p.awsIdentity(t, namespace, "banana", "banana")
+	account := p.userOf(t, namespace, "web", "banana")
+	cluster := "v-" + namespace
+	p.must(t, "", "credence", "cluster", "join", cluster, "--identities", namespace, "--out", folder)
+	address := clientcmdapi.NewConfig()
+	address.Clusters["agent"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:" + port, CertificateAuthority: p.CAFile}
+	address.Contexts["agent"] = &clientcmdapi.Context{Cluster: "agent"}
+	address.CurrentContext = "agent"
+	kubeconfig := filepath.Join(folder, "driver.kubeconfig")
+	if err := clientcmd.WriteToFile(*address, kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	drive := func(further string) {
+		t.Helper()
+		if err := os.WriteFile(arguments, []byte(further), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.killPart(t, "credence-node")
+	}
+	bring := func(audience string) {
+		t.Helper()
+		p.must(t, "", "kubectl", "patch", "csidriver", v1alpha1.CSIDriver, "--type=merge", `-p={"spec":{"tokenRequests":[{"audience":"`+audience+`"}]}}`)
+	}
+	defer drive("")
+	defer bring("")
+	drive("--kubeconfig " + kubeconfig + " --audience " + v1alpha1.AudienceAgent)
+	p.createPod(t, namespace, identityPod("remote", "banana", 1000, nil))
+	p.waitHeldBack(t, namespace, "remote", "the kubelet brings no token of the pod for the audience "+v1alpha1.AudienceAgent)
+	bring(v1alpha1.AudienceAgent)
+	p.waitHeldBack(t, namespace, "remote", "the API gives none now, and the request is repeated")
+	pki := filepath.Join(p.Dir, "pki", "agent")
+	start(t, "credence-server", "agent", "--kubeconfig", filepath.Join(pki, "kubeconfig"), "--identity-kubeconfig", filepath.Join(folder, "agent.kubeconfig"),
+		"--tls-cert-file", filepath.Join(pki, "tls.crt"), "--tls-private-key-file", filepath.Join(pki, "tls.key"), "--pods-port", port)
+	p.waitForLog(t, namespace, "remote", "eyJ")
+	_, c := claims(t, strings.Split(p.must(t, "", "kubectl", "-n", namespace, "logs", "remote"), "\n")[3])
+	joinedAs, _ := c["gardener.cloud"].(map[string]any)["seed"].(map[string]any)
+	want := map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "web", "uid": string(account.UID)}, "cluster": any(joinedAs)}
+	if diff := cmp.Diff(any(want), c["kubernetes.io"]); diff != "" || joinedAs["name"] != cluster {
+		t.Errorf("the token is of the cluster %v, kubernetes.io (-want +got):\n%s", joinedAs, diff)
+	}
+	p.must(t, "", "kubectl", "-n", namespace, "delete", "pod", "remote")
 }
