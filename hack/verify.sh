@@ -5,7 +5,10 @@ cd "$(dirname "$0")/.."
 export CGO_ENABLED=0
 fail() { echo "verify: $*" >&2; exit 1; }
 # A compiler is done before its memory needs to be collected: see hack/build.sh.
-vet() { GOGC=off GOMEMLIMIT=1GiB go vet "$@"; }
+compiling() { GOGC=off GOMEMLIMIT=1GiB "$@"; }
+vet() { compiling go vet "$@"; }
+# One process that reads every dependency the first time: collecting its memory as often as usual takes a third of its time.
+lint() { GOGC=400 GOMEMLIMIT=3GiB "$scratch/staticcheck" "$@"; }
 
 echo "verify: format"
 unformatted=$(gofmt -l $(git ls-files --cached --others --exclude-standard '*.go'))
@@ -37,23 +40,24 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 list() { hack/modules.sh >"$scratch/modules"; }
 thrice list
-(cd release && go run . modules --source ..) <"$scratch/modules" || fail "take other versions, or add the line to hack/refused.txt with its reason"
+(cd release && compiling go run . modules --source ..) <"$scratch/modules" || fail "take other versions, or add the line to hack/refused.txt with its reason"
 
 echo "verify: vet"
 vet $ours
 (cd devcluster && vet ./...)
 for module in $importable; do
-  hack/alone.sh "$module" build ./...
-  hack/alone.sh "$module" vet ./...
+  compiling hack/alone.sh "$module" build ./...
+  compiling hack/alone.sh "$module" vet ./...
 done
-go -C tools build -o "$scratch/sourcevet" ./sourcevet
+# Built here once: "go tool" builds a program anew for CGO_ENABLED=1.
+compiling go -C tools build -o "$scratch/" ./sourcevet honnef.co/go/tools/cmd/staticcheck
 for os in darwin windows; do
   GOOS=$os "$scratch/sourcevet" github.com/credence-id/credence/api/... ./cmd/credence/... ./cmd/credence-credential/... ./internal/identity/... ./internal/issuer/... ./internal/keyring/keys/... ./internal/relyingparty/... ./internal/discovery/... github.com/credence-id/credence/execcredential/... ./internal/credential/... ./internal/securitycontext/... ./internal/gmsa/... ./internal/app/cli/... ./internal/app/up/... ./cmd/credence-node/... ./internal/endpoint/... ./internal/node/... ./internal/app/node/... ./cmd/credence-image-credentials/... ./internal/registry/... ./internal/app/imagecredentials/...
 done
 
 echo "verify: lint"
-go tool -modfile=tools/go.mod staticcheck $ours
-(cd devcluster && go tool -modfile=../tools/go.mod staticcheck ./...)
+lint $ours
+(cd devcluster && lint ./...)
 
 echo "verify: generated code"
 generated=$(git ls-files --cached --others --exclude-standard '*zz_generated*' deploy/base/71-profiles.yaml)
@@ -66,16 +70,16 @@ done
 [ -z "$stale" ] || fail "generated code was stale and has been made anew, commit:$stale"
 
 echo "verify: alerts"
-(cd test/alerts && vet ./... && go tool -modfile=../../tools/go.mod staticcheck ./... && go test -count=1 ./...)
+(cd test/alerts && vet ./... && lint ./... && go test -count=1 ./...)
 
 for module in release test/bench test/csi test/install test/sdk test/securitycontext tools; do
   echo "verify: $module"
-  (cd "$module" && vet ./... && go tool -modfile="$OLDPWD/tools/go.mod" staticcheck ./...)
+  (cd "$module" && vet ./... && lint ./...)
 done
 
 echo "verify: keys in devices"
 command -v "${CC:-gcc}" >/dev/null || fail "test/pkcs11 needs cgo, and so a C compiler: install gcc, or name yours in CC"
-(cd test/pkcs11 && vet ./... && CGO_ENABLED=1 vet ./... && CGO_ENABLED=1 go tool -modfile=../../tools/go.mod staticcheck ./...)
+(cd test/pkcs11 && vet ./... && CGO_ENABLED=1 vet ./... && CGO_ENABLED=1 lint ./...)
 
 echo "verify: import rules"
 go test -count=1 ./test/arch
