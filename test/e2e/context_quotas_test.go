@@ -82,6 +82,8 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 	}
 	want("growing", patch("one", machines(7)), 403, lists+"the object needs 7, others use 4, together 11 of 10")
 	want("shrinking", patch("one", machines(5)), 200, "")
+	want("a binding that is not there", func() response { return write("", "free", "none", "", 100) }, 403, "CredentialsBinding "+ours+"/none, to which it refers, does not exist")
+	p.made(t, authentication+"/credentialsbindings", "CredentialsBinding", "name: none", "provider: {type: aws}, secretRef: {name: static}")
 	want("moving into it", func() response { return write("", "free", "none", "", 100) }, 201, "")
 	want("moved into it", patch("free", `{"spec":{"credentialsBindingName":"machines"}}`), 403, "the object needs 100")
 	want("deleting", func() response { return do(t, p.config(t), "DELETE", shoots+"/two", "", "") }, 200, "")

@@ -42,6 +42,7 @@ type write struct {
 // state is what an object counts for.
 type state struct {
 	listed  map[types.NamespacedName]types.NamespacedName // Quotas, each with a binding that lists it
+	missing []types.NamespacedName                        // bindings that do not exist
 	amounts contextkind.Amounts
 	end     time.Time
 	// why one of them is not known
@@ -71,14 +72,36 @@ func (k *Keeper) Admit(ctx context.Context, w Write) (string, error) {
 	switch {
 	case after.bindingsFault != nil && before.bindingsFault == nil:
 		return fmt.Sprintf("which CredentialsBindings it refers to is not known: %v", after.bindingsFault), nil
-	case len(after.listed) == 0:
+	case len(after.listed)+len(after.missing) == 0:
 		return "", nil
 	case after.amountsFault != nil && w.Old != nil && w.Old.GetDeletionTimestamp() != nil:
 		return "", nil // it is let go
 	case after.amountsFault != nil:
 		return fmt.Sprintf("what it uses is not known, and Quotas limit that: %v", after.amountsFault), nil
 	}
+	if refusal := unlisted(w, after, before); refusal != "" {
+		return refusal, nil
+	}
 	return k.admit(ctx, kind, w, after, before)
+}
+
+// unlisted returns why an object may not use more by a CredentialsBinding that does not exist: a user who can delete it could get around its Quotas.
+func unlisted(w Write, after, before state) string {
+	if w.Old != nil && w.Old.GetDeletionTimestamp() != nil {
+		return "" // it is let go
+	}
+	for _, name := range after.missing {
+		if !slices.Contains(before.missing, name) || slices.ContainsFunc(slices.Collect(maps.Keys(after.amounts)), func(of string) bool { return after.exceeds(before, of) }) {
+			return fmt.Sprintf("CredentialsBinding %s, to which it refers, does not exist, so the Quotas that it lists are not known: a user who may create it makes it first", name)
+		}
+	}
+	return ""
+}
+
+// exceeds reports whether more of something is used than before.
+func (s state) exceeds(before state, of string) bool {
+	amount, was := s.amounts[of], before.amounts[of]
+	return amount.Sign() > 0 && amount.Cmp(was) > 0
 }
 
 func (k *Keeper) admit(ctx context.Context, kind *contextkind.Kind, w Write, after, before state) (string, error) {
@@ -113,8 +136,7 @@ func (k *Keeper) admitTo(ctx context.Context, kind *contextkind.Kind, name types
 	_, counted := before.listed[name]
 	grows := func(of string) bool {
 		amount := after.amounts[of]
-		was, known := before.amounts[of]
-		return amount.Sign() > 0 && (!counted || !known || amount.Cmp(was) > 0)
+		return amount.Sign() > 0 && !counted || after.exceeds(before, of)
 	}
 	growing := slices.ContainsFunc(slices.Collect(maps.Keys(after.amounts)), grows)
 	if counted && !growing && after.end.Equal(before.end) && after.endFault == nil {
@@ -180,7 +202,7 @@ func (k *Keeper) stateOf(ctx context.Context, kind *contextkind.Kind, object *un
 		found.bindingsFault = err
 		return found, nil
 	}
-	if found.listed, err = k.listedBy(ctx, bindings); err != nil || len(found.listed) == 0 {
+	if found.listed, found.missing, err = k.listedBy(ctx, bindings); err != nil || len(found.listed)+len(found.missing) == 0 {
 		return found, err
 	}
 	found.amounts, found.amountsFault = kind.Amounts(ctx, object.Object)

@@ -240,7 +240,7 @@ func (k *Keeper) observe(ctx context.Context, of *Ledger, key string) (observati
 		found.counts, found.fault = true, err.Error() // it did when it was written
 		return found, nil
 	}
-	listed, err := k.listedBy(ctx, bindings)
+	listed, _, err := k.listedBy(ctx, bindings)
 	if err != nil {
 		return found, err
 	}
@@ -251,21 +251,22 @@ func (k *Keeper) observe(ctx context.Context, of *Ledger, key string) (observati
 	return found, nil
 }
 
-// listedBy returns the Quotas that some bindings list now, each with one that does. A binding that does not exist lists none.
-func (k *Keeper) listedBy(ctx context.Context, bindings []types.NamespacedName) (map[types.NamespacedName]types.NamespacedName, error) {
-	listed := map[types.NamespacedName]types.NamespacedName{}
+// listedBy returns the Quotas that some bindings list now, each with one that does, and the bindings that do not exist.
+func (k *Keeper) listedBy(ctx context.Context, bindings []types.NamespacedName) (listed map[types.NamespacedName]types.NamespacedName, missing []types.NamespacedName, err error) {
+	listed = map[types.NamespacedName]types.NamespacedName{}
 	for _, name := range bindings {
 		found, err := k.bindings.Get(request.WithNamespace(ctx, name.Namespace), name.Name, &metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
+			missing = append(missing, name)
 			continue
 		} else if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, each := range found.(*v1alpha1.CredentialsBinding).Quotas {
 			listed[nameOf(each)] = name
 		}
 	}
-	return listed, nil
+	return listed, missing, nil
 }
 
 // quota returns a Quota as it is now, or nil.

@@ -61,6 +61,17 @@ func TestAdmit(t *testing.T) {
 	check("one that was deleted, without growth", with(one, "cpu", "3"), "")
 	check("one that was deleted", with(one, "cpu", "4"), "Quota quotas/each, which CredentialsBinding garden-a/b lists: it does not exist")
 
+	// So is growth by a binding that was deleted, or was never there.
+	w.bind("garden-b", "lost", "all")
+	lost := shoot("garden-b", "lost", "lost", "0")
+	w.remove("garden-b/six")
+	check("before its binding is deleted", lost, "")
+	delete(w.bindings, "garden-b/lost")
+	check("growing without the binding", with(lost, "cpu", "1"), "CredentialsBinding garden-b/lost, to which it refers, does not exist, so the Quotas that it lists are not known")
+	check("what does not grow without the binding", with(lost, "note", "x"), "")
+	check("new, with a binding that is not there", shoot("garden-b", "new", "none", "0"), "CredentialsBinding garden-b/none, to which it refers, does not exist")
+	check("moved to one that is not there", with(lost, "binding", "none"), "CredentialsBinding garden-b/none, to which it refers, does not exist")
+
 	w.away = errors.New("the API is away")
 	if _, err := r.Admit(t.Context(), r.asked("away", shoot("garden-b", "seven", "b", "0"))); err == nil || !strings.Contains(err.Error(), "away") {
 		t.Errorf("with objects that cannot be read: %v", err)
