@@ -29,7 +29,10 @@ var fileOfPod = regexp.MustCompile(`^files\.identity\.credence\.dev/`)
 func isRead(resource, what, key string) bool {
 	switch resource + " " + what {
 	case "namespaces label":
-		return key == v1alpha1.LabelNamespaceIdentities || key == v1alpha1.LabelNamespaceDelivery || key == v1alpha1.LabelNamespaceContexts || key == accounts.LabelNamespaceProfiles || key == access.ModeLabel
+		return slices.Contains([]string{
+			v1alpha1.LabelNamespaceIdentities, v1alpha1.LabelNamespaceDelivery, v1alpha1.LabelNamespaceContexts, v1alpha1.LabelNamespaceQuotas,
+			accounts.LabelNamespaceProfiles, access.ModeLabel,
+		}, key)
 	case "serviceaccounts annotation":
 		return key == v1alpha1.AnnotationAccountIdentities || key == v1alpha1.AnnotationImagePullIdentity
 	case "pods annotation":
