@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -105,9 +106,9 @@ func (l *leave) run(cmd *cobra.Command, name string) error {
 // namespacesOf takes namespaces off a cluster. First it gets no more tokens, then it can't read any more.
 func (l *leave) namespacesOf(cmd *cobra.Command, opened *api.API, stored *v1alpha1.WorkloadCluster, taken member) error {
 	off := func(namespace string) bool { return slices.Contains(taken.namespaces, namespace) }
-	before := len(stored.Spec.Identities.Namespaces)
+	before := slices.Clone(stored.Spec.Identities.Namespaces)
 	stored.Spec.Identities.Namespaces = slices.DeleteFunc(stored.Spec.Identities.Namespaces, off)
-	if len(stored.Spec.Identities.Namespaces) < before {
+	if len(stored.Spec.Identities.Namespaces) < len(before) {
 		if err := opened.Update(cmd.Context(), taken.place(), stored, nil); err != nil {
 			return failure(cmd, "write WorkloadCluster "+taken.name, err)
 		}
@@ -120,6 +121,11 @@ func (l *leave) namespacesOf(cmd *cobra.Command, opened *api.API, stored *v1alph
 		}
 	}
 	_, err := remove(cmd.Context(), opened, l.Out, cmd.Root().DisplayName(), bindings)
+	for _, namespace := range taken.namespaces {
+		if err == nil && !slices.Contains(before, namespace) {
+			fmt.Fprintf(l.ErrOut, "note: cluster %s did not have the identities of namespace %s; it has those of: %s\n", taken.name, namespace, cmp.Or(strings.Join(stored.Spec.Identities.Namespaces, ", "), "none"))
+		}
+	}
 	if err == nil && stored.Spec.Identities.FromContexts {
 		fmt.Fprintln(l.ErrOut, "note: it still has the identities that objects on it use, by spec.identities.fromContexts")
 	}
