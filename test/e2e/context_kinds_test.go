@@ -314,6 +314,14 @@ func TestContextKindWriters(t *testing.T) {
 		shared.must(t, "", "kubectl", "delete", "--ignore-not-found", "contextkind", "trees.orchard.example.com")
 	})
 	path := contextKindsPath + "/trees.orchard.example.com"
+	// A user without any right may read it, and write none.
+	plain := shared.as(t, "plain-"+gardener)
+	if err := wantAnswer(do(t, plain, "GET", contextKindsPath, "", ""), 200, "trees.orchard.example.com"); err != nil {
+		t.Error(err)
+	}
+	if err := wantAnswer(write(plain, contextKind()), 403, "cannot create resource"); err != nil {
+		t.Error(err)
+	}
 	if got := shared.must(t, "", "kubectl", "get", "contextkind", "trees.orchard.example.com"); !strings.Contains(got, "orchard.example.com/v1 Tree") || !strings.Contains(got, "tree,orchard") {
 		t.Errorf("kubectl get:\n%s", got)
 	}
