@@ -19,6 +19,7 @@ import (
 	"github.com/credence-id/credence/internal/app/up/cluster"
 	"github.com/credence-id/credence/internal/app/up/home"
 	"github.com/credence-id/credence/internal/app/up/process"
+	"github.com/credence-id/credence/internal/registry"
 )
 
 // devcluster is the program that runs the node, and nodeName what it calls it.
@@ -116,6 +117,13 @@ func (i *installation) locateNode(executable, registries string) (err error) {
 	}
 	if i.imageRegistries, err = existing("--image-registries", registries); err != nil {
 		return err
+	}
+	data, err := os.ReadFile(i.imageRegistries)
+	if err == nil {
+		_, err = registry.Parse(data)
+	}
+	if err != nil {
+		return fmt.Errorf("--image-registries: %s: %w", i.imageRegistries, err)
 	}
 	i.imageCredentials, err = process.Locate(imageCredentials, executable)
 	return err

@@ -53,9 +53,15 @@ func TestUpWithImageRegistries(t *testing.T) {
 	l := newLaptop(t)
 	registries := filepath.Join(t.TempDir(), "registries.yaml")
 	l.mustFail([]string{"--image-registries: ", "no such file"}, l.upArguments("--detach", "--node", "--image-registries", registries)...)
-	if err := os.WriteFile(registries, nil, 0o600); err != nil {
-		t.Fatal(err)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(registries, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	write("registries: [{images: registry.example.com, exchange: token-server}]")
+	l.mustFail([]string{"--image-registries: " + registries, "audiences"}, l.upArguments("--detach", "--node", "--image-registries", registries)...)
+	write("registries: [{images: registry.example.com, audiences: [a], exchange: token-server}]")
 	l.mustFail([]string{"--image-registries is for pods of a node: add --node"}, l.upArguments("--detach", "--image-registries", registries)...)
 	if _, err := os.Stat(string(l.dir)); err == nil {
 		t.Error("a start that was refused has made its directory")
