@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
@@ -50,7 +51,7 @@ type annotations struct {
 	mirrored map[string]bool
 	looked   int
 
-	values, deliveries, unread, invalid, unserved []string
+	values, deliveries, unread, invalid, unserved, pulling []string
 }
 
 // checkAnnotations looks for labels and annotations that have no effect, in a namespace, or in all of them where it is empty. It returns the
@@ -113,6 +114,9 @@ func (a *annotations) read(resource string, err error) bool {
 }
 
 func (a *annotations) account(o *metav1.PartialObjectMetadata) {
+	if name, present := o.Annotations[v1alpha1.AnnotationImagePullIdentity]; present && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		a.pulling = append(a.pulling, fmt.Sprintf("%s/%s (%q)", o.Namespace, o.Name, wording.Abbreviate(name)))
+	}
 	text := o.Annotations[v1alpha1.AnnotationAccountIdentities]
 	names, err := tokensecret.ParseIdentities(text)
 	switch {
@@ -152,6 +156,7 @@ func (a *annotations) report() {
 	add(a.deliveries, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+delivery+", or ="+v1alpha1.DeliveryCSI, "the label "+v1alpha1.LabelNamespaceDelivery+" has another value than "+v1alpha1.DeliverySecret+" and "+v1alpha1.DeliveryCSI+", for which pods are refused")
 	add(a.unserved, Fail, "a cluster admin runs: kubectl label namespace NAME --overwrite "+label+"; or take the annotation away", "service accounts list identities in namespaces without the label "+label+", so that their pods get none")
 	add(a.invalid, Fail, "a user who may update service accounts there runs: kubectl annotate serviceaccount NAME -n NAMESPACE --overwrite "+v1alpha1.AnnotationAccountIdentities+"=NAME[,NAME...]", "annotations that can't be understood, for which pods are refused")
+	add(a.pulling, Fail, "a user who may update service accounts there runs: kubectl annotate serviceaccount NAME -n NAMESPACE --overwrite "+v1alpha1.AnnotationImagePullIdentity+"=NAME", "the annotation "+v1alpha1.AnnotationImagePullIdentity+" is not the name of an identity, so that no image is pulled by it")
 	add(a.unread, Warn, "see docs/reference/labels-and-annotations.md", "keys that nothing reads")
 	if len(a.found.Findings) == before && a.looked > 0 {
 		a.found.pass("annotations", "those of %s have an effect, or are not Credence's", wording.Plural(a.looked, "object", "objects"))

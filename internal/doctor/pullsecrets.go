@@ -32,14 +32,14 @@ func (d *Examination) checkPullSecrets(ctx context.Context, found *Diagnosis, wo
 	report(p.none, "have no passwords of the registries that they list")
 	report(p.stale, "have passwords of another token, or of other registries than they list")
 	report(p.overdue, "have passwords that are overdue for renewal")
-	if len(p.none)+len(p.stale)+len(p.overdue) == 0 {
-		found.pass(pullSecrets, "the passwords in %s are fresh, where there is a token", wording.Plural(p.count, "Secret", "Secrets"))
+	if p.fresh > 0 && len(p.none)+len(p.stale)+len(p.overdue) == 0 {
+		found.pass(pullSecrets, "the passwords in %s are fresh", wording.Plural(p.fresh, "Secret", "Secrets"))
 	}
 }
 
 // passwords are the Secrets that list registries, and those of them whose passwords are not as they should be.
 type passwords struct {
-	count                int
+	count, fresh         int
 	namespaces           map[string]bool
 	none, stale, overdue []string
 }
@@ -65,6 +65,8 @@ func (d *Examination) passwords(known *inventory.Report) passwords {
 				p.stale = append(p.stale, name)
 			case t.Passwords.Renews == nil || d.Now().Sub(*t.Passwords.Renews) > lateness:
 				p.overdue = append(p.overdue, name)
+			default:
+				p.fresh++
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func TestPasswordsOfSecrets(t *testing.T) {
 	}
 	d := &Examination{Now: func() time.Time { return now }}
 	want := passwords{
-		count: 11, namespaces: map[string]bool{"n": true},
+		count: 11, fresh: 2, namespaces: map[string]bool{"n": true},
 		none: []string{"n/refused, RegistryRefused: no", "n/unmade"}, stale: []string{"n/stale"}, overdue: []string{"n/overdue", "n/garbled"},
 	}
 	if diff := cmp.Diff(want, d.passwords(known), cmp.AllowUnexported(passwords{})); diff != "" {
