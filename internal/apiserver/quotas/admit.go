@@ -69,29 +69,27 @@ func (k *Keeper) Admit(ctx context.Context, w Write) (string, error) {
 			return "", err
 		}
 	}
+	leaving := w.Old != nil && w.Old.GetDeletionTimestamp() != nil // such an object is let go
 	switch {
 	case after.bindingsFault != nil && before.bindingsFault == nil:
 		return fmt.Sprintf("which CredentialsBindings it refers to is not known: %v", after.bindingsFault), nil
 	case len(after.listed)+len(after.missing) == 0:
 		return "", nil
-	case after.amountsFault != nil && w.Old != nil && w.Old.GetDeletionTimestamp() != nil:
-		return "", nil // it is let go
+	case after.amountsFault != nil && leaving:
+		return "", nil
 	case after.amountsFault != nil:
 		return fmt.Sprintf("what it uses is not known, and Quotas limit that: %v", after.amountsFault), nil
 	}
-	if refusal := unlisted(w, after, before); refusal != "" {
+	if refusal := unlisted(after, before); refusal != "" && !leaving {
 		return refusal, nil
 	}
 	return k.admit(ctx, kind, w, after, before)
 }
 
 // unlisted returns why an object may not use more by a CredentialsBinding that does not exist: a user who can delete it could get around its Quotas.
-func unlisted(w Write, after, before state) string {
-	if w.Old != nil && w.Old.GetDeletionTimestamp() != nil {
-		return "" // it is let go
-	}
+func unlisted(after, before state) string {
 	for _, name := range after.missing {
-		if !slices.Contains(before.missing, name) || slices.ContainsFunc(slices.Collect(maps.Keys(after.amounts)), func(of string) bool { return after.exceeds(before, of) }) {
+		if !slices.Contains(before.missing, name) || after.grows(before) {
 			return fmt.Sprintf("CredentialsBinding %s, to which it refers, does not exist, so the Quotas that it lists are not known: a user who may create it makes it first", name)
 		}
 	}
@@ -102,6 +100,11 @@ func unlisted(w Write, after, before state) string {
 func (s state) exceeds(before state, of string) bool {
 	amount, was := s.amounts[of], before.amounts[of]
 	return amount.Sign() > 0 && amount.Cmp(was) > 0
+}
+
+// grows reports whether more of anything is used than before.
+func (s state) grows(before state) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(s.amounts)), func(of string) bool { return s.exceeds(before, of) })
 }
 
 func (k *Keeper) admit(ctx context.Context, kind *contextkind.Kind, w Write, after, before state) (string, error) {
@@ -134,11 +137,11 @@ func (k *Keeper) admit(ctx context.Context, kind *contextkind.Kind, w Write, aft
 // admitTo returns why a Quota does not allow a write, and the Quota if something of it is reserved.
 func (k *Keeper) admitTo(ctx context.Context, kind *contextkind.Kind, name types.NamespacedName, w write, after, before state) (*v1alpha1.Quota, string, error) {
 	_, counted := before.listed[name]
-	grows := func(of string) bool {
-		amount := after.amounts[of]
-		return amount.Sign() > 0 && !counted || after.exceeds(before, of)
+	was := before
+	if !counted {
+		was = state{} // all of it is new to this Quota
 	}
-	growing := slices.ContainsFunc(slices.Collect(maps.Keys(after.amounts)), grows)
+	growing := after.grows(was)
 	if counted && !growing && after.end.Equal(before.end) && after.endFault == nil {
 		return nil, "", nil
 	}
@@ -163,7 +166,7 @@ func (k *Keeper) admitTo(ctx context.Context, kind *contextkind.Kind, name types
 	if w.namespace == "" && ledgerOf(limits, "-").Project != "" {
 		return nil, "it limits projects, and the object is in no namespace", nil
 	}
-	refusal, err := k.reserve(ctx, limits, w, grows)
+	refusal, err := k.reserve(ctx, limits, w, func(of string) bool { return after.exceeds(was, of) })
 	return limits, refusal, err
 }
 
