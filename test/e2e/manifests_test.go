@@ -24,13 +24,12 @@ func (p plane) applied(t *testing.T, manifests ...string) {
 		p.must(t, manifest, "kubectl", "apply", "-f", "-")
 		t.Cleanup(func() { p.must(t, manifest, "kubectl", "delete", "--ignore-not-found", "-f", "-") })
 		if strings.Contains(manifest, "kind: CustomResourceDefinition") {
-			p.must(t, manifest, "kubectl", "wait", "--for=condition=Established", "--timeout=5m", "-f", "-")
 			p.served(t, manifest)
 		}
 	}
 }
 
-// served waits until the API server serves the resources of definitions, a moment after they are established.
+// served waits until the API server serves the resources of definitions.
 func (p plane) served(t *testing.T, definitions string) {
 	t.Helper()
 	names := strings.Fields(strings.ReplaceAll(p.must(t, definitions, "kubectl", "get", "-o", "name", "-f", "-"), "customresourcedefinition.apiextensions.k8s.io/", ""))

@@ -136,6 +136,7 @@ func clusterForValues(t *testing.T) (kubeconfig string) {
 		{"create", "namespace", system},
 		{"label", "namespace", system, "pod-security.kubernetes.io/warn=restricted"},
 		{"apply", "--server-side", "-f", filepath.Join(modules[0], "config", "crd", "standard", "gateway.networking.k8s.io_httproutes.yaml"), "-f", filepath.Join(modules[1], "deploy", "crds", "cert-manager.io_certificates.yaml")},
+		{"wait", "--for=jsonpath={.status.acceptedNames.listKind}", "--timeout=5m", "crd/httproutes.gateway.networking.k8s.io", "crd/certificates.cert-manager.io"}, // without conditions yet, the next line would fail
 		{"wait", "--for=condition=Established", "--timeout=5m", "crd/httproutes.gateway.networking.k8s.io", "crd/certificates.cert-manager.io"},
 	} {
 		if out, err := exec.CommandContext(t.Context(), controlplane.Program("kubectl"), append([]string{"--kubeconfig", kubeconfig}, arguments...)...).CombinedOutput(); err != nil {
