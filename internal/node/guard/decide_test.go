@@ -55,6 +55,7 @@ func container(source string) *runtime.CreateContainerRequest {
 		PodSandboxId: source, SandboxConfig: sandbox(source),
 		Config: &runtime.ContainerConfig{
 			Metadata: &runtime.ContainerMetadata{Name: "main"}, Image: &runtime.ImageSpec{Image: image},
+			Annotations: map[string]string{"io.kubernetes.container.hash": "1", "io.kubernetes.pod.terminationGracePeriod": "30"},
 			Mounts: []*runtime.Mount{
 				{ContainerPath: "/etc/hosts", HostPath: podFolder + "/etc-hosts"},
 				{ContainerPath: "/dev/termination-log", HostPath: podFolder + "/containers/main/0a1b2c3d"},
@@ -381,7 +382,10 @@ func TestSandboxes(t *testing.T) {
 		ask    func(*runtime.PodSandboxConfig)
 		reason string // empty: tightened
 	}{
-		"nothing":    {ask: func(*runtime.PodSandboxConfig) {}},
+		"nothing": {ask: func(*runtime.PodSandboxConfig) {}},
+		"annotations of Kubernetes": {ask: func(c *runtime.PodSandboxConfig) {
+			c.Annotations["kubernetes.io/config.hash"], c.Annotations["kubeadm.kubernetes.io/etcd.advertise-client-urls"] = "x", "x"
+		}},
 		"privileged": {ask: func(c *runtime.PodSandboxConfig) { c.Linux.SecurityContext.Privileged = true }},
 		"root": {ask: func(c *runtime.PodSandboxConfig) {
 			c.Linux.SecurityContext.RunAsUser, c.Linux.SecurityContext.Seccomp = number(0), unconfined
@@ -392,11 +396,16 @@ func TestSandboxes(t *testing.T) {
 		"a port": {func(c *runtime.PodSandboxConfig) {
 			c.PortMappings = []*runtime.PortMapping{{ContainerPort: 80}, {ContainerPort: 81, HostPort: 8081}}
 		}, "hostPort 8081"},
-		"an annotation of a plugin":  {func(c *runtime.PodSandboxConfig) { c.Annotations["devices.nri.io/container.main"] = "x" }, "annotation devices.nri.io/container.main"},
-		"an annotation of a runtime": {func(c *runtime.PodSandboxConfig) { c.Annotations["io.katacontainers.config.x"] = "x" }, "annotation io.katacontainers.config.x"},
-		"a uid":                      {func(c *runtime.PodSandboxConfig) { c.Metadata.Uid = "" }, `metadata.uid ""`},
-		"options of Windows":         {func(c *runtime.PodSandboxConfig) { c.Windows = &runtime.WindowsPodSandboxConfig{} }, "options of Windows"},
-		"no security context":        {func(c *runtime.PodSandboxConfig) { c.Linux = nil }, "no security context of Linux"},
+		"an annotation of a plugin":                                    {func(c *runtime.PodSandboxConfig) { c.Annotations["devices.nri.io/container.main"] = "x" }, "annotation devices.nri.io/container.main"},
+		"an annotation of a plugin, for all containers":                {func(c *runtime.PodSandboxConfig) { c.Annotations["mounts.nri.io"] = "x" }, "annotation mounts.nri.io"},
+		"an annotation of a runtime":                                   {func(c *runtime.PodSandboxConfig) { c.Annotations["io.katacontainers.config.x"] = "x" }, "annotation io.katacontainers.config.x"},
+		"an annotation of CRI-O":                                       {func(c *runtime.PodSandboxConfig) { c.Annotations["seccomp-profile.kubernetes.cri-o.io"] = "x" }, "annotation seccomp-profile.kubernetes.cri-o.io"},
+		"an annotation for containers":                                 {func(c *runtime.PodSandboxConfig) { c.Annotations["io.kubernetes.container.x"] = "x" }, "annotation io.kubernetes.container.x"},
+		"an annotation whose prefix only ends like that of Kubernetes": {func(c *runtime.PodSandboxConfig) { c.Annotations["notkubernetes.io/x"] = "x" }, "annotation notkubernetes.io/x"},
+		"an annotation without a prefix":                               {func(c *runtime.PodSandboxConfig) { c.Annotations["note"] = "x" }, "annotation note"},
+		"a uid":                                                        {func(c *runtime.PodSandboxConfig) { c.Metadata.Uid = "" }, `metadata.uid ""`},
+		"options of Windows":                                           {func(c *runtime.PodSandboxConfig) { c.Windows = &runtime.WindowsPodSandboxConfig{} }, "options of Windows"},
+		"no security context":                                          {func(c *runtime.PodSandboxConfig) { c.Linux = nil }, "no security context of Linux"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nodeFiles(t, guard.Restricted, ""))

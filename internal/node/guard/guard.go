@@ -102,7 +102,7 @@ func (g *Guard) runPodSandbox(ctx context.Context, request *runtime.RunPodSandbo
 	if handler := request.GetRuntimeHandler(); handler != "" {
 		reasons = append(reasons, "the runtime's handler "+handler)
 	}
-	if reasons = append(reasons, annotationsOf(config.GetAnnotations())...); len(reasons) > 0 {
+	if reasons = append(reasons, annotationsOf(config.GetAnnotations(), harmless)...); len(reasons) > 0 {
 		return false, g.refused(ctx, p, "", template, reasons)
 	}
 	if config.GetLinux().GetSecurityContext() == nil {

@@ -39,7 +39,7 @@ func liveOf(s *runtime.PodSandboxStatus) []string {
 	if namespaces == nil {
 		return []string{"a sandbox whose namespaces the runtime does not state"}
 	}
-	return append(namespacesOf(namespaces), annotationsOf(s.GetAnnotations())...)
+	return append(namespacesOf(namespaces), annotationsOf(s.GetAnnotations(), harmless)...)
 }
 
 // otherPod names the pod of a sandbox, if a container would be in that of another one.
@@ -69,8 +69,10 @@ var (
 	// a container has made. Those of subPath (volume-subpaths) are not among them: they may be of any folder of the host. Volumes of other plugins
 	// may be a disk of the host.
 	ofKubelet = regexp.MustCompile(`^(etc-hosts|containers/[^/]+/[^/]+|volumes/kubernetes\.io~(configmap|downward-api|empty-dir|projected|secret)/[^/]+)$`)
-	// ofRuntime are annotations by which runtimes and their plugins give a pod what no field of it requests.
-	ofRuntime = regexp.MustCompile(`^([^/]*\.)?nri\.io/|^cdi\.k8s\.io/|^(run\.oci|io\.katacontainers|io\.containerd|io\.kubernetes\.cri|io\.kubernetes\.cri-o)\.`)
+	// harmless are annotations of Kubernetes itself. Any other may be for the runtime, or a plugin of it, which gives a pod by it what no field requests.
+	harmless = regexp.MustCompile(`^([^/]+\.)?kubernetes\.io/`)
+	// ofKubeletContainer are annotations that the kubelet gives each container.
+	ofKubeletContainer = regexp.MustCompile(`^io\.kubernetes\.(container|pod)\.`)
 )
 
 // mountsOf names the paths of the host that a container would have. Images, and files and volumes that the kubelet makes for this pod alone, are not of
@@ -111,11 +113,11 @@ func checkpointOf(image *runtime.Image) []string {
 	return nil
 }
 
-// annotationsOf names the annotations that are for a runtime, or its plugins.
-func annotationsOf(annotations map[string]string) []string {
+// annotationsOf names the annotations that may be for a runtime, or its plugins.
+func annotationsOf(annotations map[string]string, passing *regexp.Regexp) []string {
 	var found []string
 	for name := range annotations {
-		if ofRuntime.MatchString(name) {
+		if !passing.MatchString(name) {
 			found = append(found, "annotation "+name)
 		}
 	}
@@ -123,7 +125,7 @@ func annotationsOf(annotations map[string]string) []string {
 	return found
 }
 
-// devicesOf names the devices of the host that a container would have. Of its annotations, those for the runtime are of plugins for devices.
+// devicesOf names the devices of the host that a container would have. An annotation that is not the kubelet's is of a plugin for devices.
 func devicesOf(c *runtime.ContainerConfig) []string {
 	var found []string
 	for _, d := range c.GetDevices() {
@@ -132,5 +134,5 @@ func devicesOf(c *runtime.ContainerConfig) []string {
 	for _, d := range c.GetCDIDevices() {
 		found = append(found, "device "+d.GetName())
 	}
-	return append(found, annotationsOf(c.GetAnnotations())...)
+	return append(found, annotationsOf(c.GetAnnotations(), ofKubeletContainer)...)
 }
