@@ -167,7 +167,7 @@ func TestContextKindsOfLandscapes(t *testing.T) {
 	wantCode("an identity that the bucket does not name", of(agent(east), "other", ofEntry), 403, "does not refer to")
 	wantCode("a BackupBucket on another cluster", of(agent(west), "backup", context(gardenerAPI, "BackupBucket", "", "bucket-"+ours, bucket)), 403, "it is not on WorkloadCluster "+west)
 	p.must(t, "", "kubectl", "delete", "backupbuckets.core.gardener.cloud", "bucket-"+ours)
-	wantCode("an entry whose bucket is gone", of(agent(east), "backup", ofEntry), 403, `0 backupbuckets have the key`)
+	wantCode("an entry whose bucket is gone", of(agent(east), "backup", ofEntry), 403, `no backupbuckets have the key`)
 
 	// Objects of a seed are for those who may impersonate it.
 	extension := p.made(t, extensionsAPI+"/namespaces/"+ours+"/extensions", "Extension", "name: e", "spec: {type: e, workloadIdentity: {name: other}}")

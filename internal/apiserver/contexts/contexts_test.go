@@ -173,7 +173,8 @@ func TestObjects(t *testing.T) {
 	client := cluster(shoot("fruit", "banana", "dns"), shoot("stray", "kiwi"), project("orchard", "fruit"))
 	f, s := follow(t, client, shoots("shoot"))
 	banana := issuer.Object{Claim: "shoot", Namespace: "fruit", Name: "banana", UID: "uid-of-banana"}
-	eventually(t, want(f, "fruit", "banana", banana, issuer.Object{Claim: "project", Name: "orchard", UID: "uid-of-orchard"}))
+	orchard := issuer.Object{Claim: "project", Name: "orchard", UID: "uid-of-orchard"}
+	eventually(t, want(f, "fruit", "banana", banana, orchard))
 
 	kind, err := f.Kind(group+"/"+version, "Shoot")
 	if err != nil {
@@ -196,7 +197,7 @@ func TestObjects(t *testing.T) {
 	for _, check := range []func() error{
 		wantCode(f, "fruit", "apple", http.StatusNotFound, "apple"),
 		wantCode(f, "", "banana", http.StatusNotFound, "banana"),
-		wantCode(f, "stray", "kiwi", http.StatusConflict, `the claim project of ContextKind shoots.core.gardener.cloud is not known: 0 projects have the key "stray"`),
+		wantCode(f, "stray", "kiwi", http.StatusConflict, `the claim project of ContextKind shoots.core.gardener.cloud is not known: no projects have the key "stray"`),
 	} {
 		if err := check(); err != nil {
 			t.Error(err)
@@ -207,8 +208,14 @@ func TestObjects(t *testing.T) {
 	}
 
 	// Changes are followed, and no kind is listed again.
-	write(t, client, "projects", "", project("garden", "fruit"))
-	eventually(t, wantCode(f, "fruit", "banana", http.StatusConflict, "2 projects have the key \"fruit\" (garden, orchard)"))
+	later := project("garden", "fruit")
+	later.SetCreationTimestamp(metav1.Now())
+	write(t, client, "projects", "", later)
+	write(t, client, "projects", "", project("seen", "stray"))
+	eventually(t, want(f, "stray", "kiwi", issuer.Object{Claim: "shoot", Namespace: "stray", Name: "kiwi", UID: "uid-of-kiwi"}, issuer.Object{Claim: "project", Name: "seen", UID: "uid-of-seen"}))
+	if err := want(f, "fruit", "banana", banana, orchard)(); err != nil {
+		t.Errorf("with a project that was created later: %v", err)
+	}
 	if err := client.Resource(resource("projects")).Delete(t.Context(), "orchard", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +433,7 @@ func TestLending(t *testing.T) {
 	if err := uses("entry", "other"); err == nil || !strings.Contains(err.Error(), "does not refer to WorkloadIdentity garden/other") {
 		t.Errorf("an identity that is not lent: %v", err)
 	}
-	if err := uses("stray", "backup"); err == nil || !strings.Contains(err.Error(), `0 seeds have the key "west"`) {
+	if err := uses("stray", "backup"); err == nil || !strings.Contains(err.Error(), `no seeds have the key "west"`) {
 		t.Errorf("of a bucket that is missing: %v", err)
 	}
 	s.events.Delete(buckets)

@@ -188,7 +188,7 @@ func (o Object) On(cluster string) bool { return slices.Contains(o.kept.uses.Clu
 func (o Object) Nowhere() string { return o.kept.uses.ClustersFault }
 
 // Claims returns the object, unless its claim is that of the caller's cluster, and its related objects. The error is 503 while one is not
-// known, and 409 unless there is exactly one.
+// known, and 409 while one is not there.
 func (o Object) Claims() ([]issuer.Object, error) {
 	var claims []issuer.Object
 	if o.kind.Claim != contextkind.ClusterClaim {

@@ -1,11 +1,11 @@
 package contexts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -170,7 +170,8 @@ func (o *objects) get(namespace, name string) (*object, error) {
 	return found.(*object), nil
 }
 
-// related returns the one object that has a key, and an error unless there is exactly one.
+// related returns the object that has a key, or an error. Of several it is the one that was created first, so that a user who
+// may create candidates neither stops nor changes the tokens of those who were there before.
 func (o *objects) related(text, key string) (*object, error) {
 	if err := o.ready(); err != nil {
 		return nil, err
@@ -182,20 +183,11 @@ func (o *objects) related(text, key string) (*object, error) {
 			return nil, err
 		}
 	}
-	if len(found) == 1 {
-		return found[0].(*object), nil
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no %s have the key %q", o.resource.Resource, key)
 	}
-	var names []string
-	for _, each := range found {
-		names = append(names, each.(*object).Name)
-	}
-	slices.Sort(names)
-	return nil, fmt.Errorf("%d %s have the key %q%s, and one is needed", len(found), o.resource.Resource, key, listed(names))
-}
-
-func listed(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return " (" + strings.Join(names[:min(len(names), 3)], ", ") + ")"
+	return slices.MinFunc(found, func(a, b any) int {
+		x, y := a.(*object), b.(*object)
+		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.UID, y.UID))
+	}).(*object), nil
 }

@@ -334,26 +334,10 @@ func TestReviewOfLentReferences(t *testing.T) {
 	}
 }
 
-// Of several objects that could be meant a user learns nothing without the right to all of them, and no token is known.
-func TestReviewOfAnUnclearRelation(t *testing.T) {
+// That there is no related object, a user does not learn without the right to all that could be, and no token is known.
+func TestReviewOfAMissingRelation(t *testing.T) {
 	l := newLandscape()
-	l.kinds[0].Spec.Related[0].Key = "candidate.spec.key"
-	for _, name := range []string{"bucket", "vault"} {
-		candidate := bucket()
-		candidate.SetName(name)
-		if err := unstructured.SetNestedField(candidate.Object, "bucket", "spec", "key"); err != nil {
-			t.Fatal(err)
-		}
-		resource := l.client.Resource(bucketResource)
-		if _, err := resource.Update(t.Context(), candidate, metav1.UpdateOptions{}); apierrors.IsNotFound(err) {
-			_, err = resource.Create(t.Context(), candidate, metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
+	l.kinds[0].Spec.Related[0].Key = "'another'"
 	r, _ := l.reviewer(t, func(a authorizer.Attributes) (bool, error) {
 		return a.GetResource() != bucketResource.Resource || a.GetName() != "", nil
 	})
@@ -367,9 +351,6 @@ func TestReviewOfAnUnclearRelation(t *testing.T) {
 				t.Errorf("token %+v, want unknown", token)
 			}
 		}
-	}
-	if text := shown(t, status); strings.Contains(text, "vault") {
-		t.Errorf("it names a candidate: %s", text)
 	}
 }
 
