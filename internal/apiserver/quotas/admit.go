@@ -75,7 +75,7 @@ func (k *Keeper) Admit(ctx context.Context, w Write) (string, error) {
 		return fmt.Sprintf("which CredentialsBindings it refers to is not known: %v", after.bindingsFault), nil
 	case len(after.listed)+len(after.missing) == 0:
 		return "", nil
-	case after.amountsFault != nil && leaving:
+	case after.amountsFault != nil && leaving && before.amountsFault != nil:
 		return "", nil
 	case after.amountsFault != nil:
 		return fmt.Sprintf("what it uses is not known, and Quotas limit that: %v", after.amountsFault), nil

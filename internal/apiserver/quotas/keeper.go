@@ -176,7 +176,7 @@ func (k *Keeper) settle(ctx context.Context, of *Ledger) (gone sets.Set[string],
 		maps.Copy(next, current)
 		for key, each := range after {
 			// One that was changed since was reserved for: then what was observed may be older.
-			if !current[key].same(entries[key]) {
+			if current[key].Last != entries[key].Last || !current[key].same(entries[key]) {
 				continue
 			}
 			if next[key] = each; each.empty() {

@@ -182,6 +182,40 @@ func TestSlowRead(t *testing.T) {
 	}
 }
 
+// Nor does it when the object is what it was when the ledger was read: it was less in between.
+func TestSlowReadOfWhatCameBack(t *testing.T) {
+	w, options := newWorld(t), storageOf(t)
+	w.limit("all", "Secret", map[string]string{"cpu": "10"})
+	w.bind("garden-a", "b", "all")
+	slow, other := w.replica(t, options), w.replica(t, options)
+	one := shoot("garden-a", "one", "b", "10")
+	settled := func(request, cpu string) {
+		t.Helper()
+		if refused := other.write(t, request, with(one, "cpu", cpu)); refused != "" {
+			t.Fatalf("refused with %q", refused)
+		}
+		other.look()
+		if err := other.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	settled("one", "10")
+	if refused := other.write(t, "smaller", with(one, "cpu", "1")); refused != "" {
+		t.Fatalf("refused with %q", refused)
+	}
+	read := false
+	slow.meanwhile = func() {
+		slow.meanwhile, read = nil, true
+		settled("grown", "10")
+	}
+	if err := slow.sweep(t.Context()); err != nil || !read {
+		t.Fatalf("read %v, %v", read, err)
+	}
+	if refused := other.write(t, "two", shoot("garden-a", "two", "b", "9")); !strings.Contains(refused, "others use 10, together 19 of 10") {
+		t.Errorf("refused with %q", refused)
+	}
+}
+
 func TestLifetime(t *testing.T) {
 	w, options := newWorld(t), storageOf(t)
 	days := int32(14)
@@ -217,6 +251,10 @@ func TestLifetime(t *testing.T) {
 	w.shoots["garden-a/one"].SetDeletionTimestamp(&metav1.Time{Time: noon})
 	if got := r.write(t, "last", w.shoots["garden-a/one"]); got != "" {
 		t.Errorf("while it is deleted: %s", got)
+	}
+	w.shoots["garden-a/one"] = with(w.shoots["garden-a/one"], "cpu", "1")
+	if got := r.write(t, "unknown", with(w.shoots["garden-a/one"], "cpu", "much")); !strings.Contains(got, "is not a quantity") {
+		t.Errorf("no longer known while it is deleted, which would hold up all others: %s", got)
 	}
 }
 

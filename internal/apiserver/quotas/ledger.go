@@ -33,6 +33,8 @@ type entry struct {
 	Fault   string              `json:"fault,omitempty"`
 	// Reservations are writes that were let through, and may not be stored yet.
 	Reservations []reservation `json:"reservations,omitempty"`
+	// Last is the request that was reserved for last. With the same amounts as before, an entry may be of a later write.
+	Last types.UID `json:"last,omitempty"`
 }
 
 // reservation is for one write.
@@ -68,7 +70,7 @@ func (r reservation) settled(found observation) bool {
 
 // after is an entry once its object was observed: not before began.
 func (e entry) after(found observation, began time.Time) entry {
-	next := entry{}
+	next := entry{Last: e.Last}
 	if found.uid != "" && found.counts {
 		next.UID, next.Amounts, next.Fault = found.uid, found.amounts, found.fault
 	}
@@ -82,7 +84,11 @@ func (e entry) after(found observation, began time.Time) entry {
 
 func (e entry) empty() bool { return e.UID == "" && len(e.Reservations) == 0 }
 
-func (e entry) same(other entry) bool { return equality.Semantic.DeepEqual(e, other) }
+// same reports whether two entries count for the same.
+func (e entry) same(other entry) bool {
+	e.Last, other.Last = "", ""
+	return equality.Semantic.DeepEqual(e, other)
+}
 
 // charge is the most that an object can use of something, whichever of its writes are stored; false if that is not known.
 func (e entry) charge(name string) (resource.Quantity, bool) {
@@ -156,7 +162,7 @@ func reserve(entries map[string]entry, key string, r reservation, limits context
 	if next == nil {
 		next = map[string]entry{}
 	}
-	own.Reservations = append(slices.Clone(own.Reservations), r)
+	own.Reservations, own.Last = append(slices.Clone(own.Reservations), r), r.Request
 	next[key] = own
 	return next, ""
 }
