@@ -167,20 +167,28 @@ metadata: {name: c, namespace: team, annotations: {workloadidentity.authenticati
 }
 
 // Gardener stores the spec of a Shoot as it comes by the subresource binding, too.
-func TestPoliciesOfShootsCoverBinding(t *testing.T) {
+func TestRulesOfShootsCoverBinding(t *testing.T) {
 	files, err := deploy.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := 0
+	found := map[string]int{}
 	for _, file := range files {
 		for _, object := range file.Objects {
-			if object.GetKind() != "ValidatingAdmissionPolicy" {
-				continue
-			}
 			rules, _, err := unstructured.NestedSlice(object.Object, "spec", "matchConstraints", "resourceRules")
 			if err != nil {
 				t.Fatal(err)
+			}
+			webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, webhook := range webhooks {
+				of, _, err := unstructured.NestedSlice(webhook.(map[string]any), "rules")
+				if err != nil {
+					t.Fatal(err)
+				}
+				rules = append(rules, of...)
 			}
 			for _, rule := range rules {
 				resources, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
@@ -188,15 +196,15 @@ func TestPoliciesOfShootsCoverBinding(t *testing.T) {
 					t.Fatal(err)
 				}
 				if slices.Contains(resources, "shoots") {
-					found++
+					found[object.GetKind()]++
 					if !slices.Contains(resources, "shoots/binding") {
-						t.Errorf("%s: %q", object.GetName(), resources)
+						t.Errorf("%s %s: %q", object.GetKind(), object.GetName(), resources)
 					}
 				}
 			}
 		}
 	}
-	if found < 2 {
-		t.Errorf("%d rules are about Shoots", found)
+	if found["ValidatingAdmissionPolicy"] < 2 || found["ValidatingWebhookConfiguration"] < 1 {
+		t.Errorf("rules about Shoots: %v", found)
 	}
 }

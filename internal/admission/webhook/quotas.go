@@ -51,7 +51,7 @@ func (l liveQuotas) Review(ctx context.Context, spec identityv1alpha1.QuotaRevie
 // quotaReviews refuses writes of context objects that would exceed a Quota, and those of which that is not known.
 func quotaReviews(needs Needs) decider[map[string]any] {
 	return func(ctx context.Context, r *request[map[string]any]) (answer, error) {
-		if r.Object == nil || r.SubResource != "" || r.Operation != admissionv1.Create && (r.Operation != admissionv1.Update || r.OldObject == nil) {
+		if r.Object == nil || r.Operation != admissionv1.Create && (r.Operation != admissionv1.Update || r.OldObject == nil) {
 			return wrong("this webhook is for CREATE and UPDATE of context objects, not for %s of %s", r.Operation, r.about()), nil
 		}
 		spec := identityv1alpha1.QuotaReviewSpec{Request: r.UID, Group: r.Resource.Group, Resource: r.Resource.Resource, DryRun: r.DryRun}

@@ -75,7 +75,7 @@ func TestTheConfigurationIsForThisProgram(t *testing.T) {
 		"serviceaccounts.identity.credence.dev":    {webhook.ServiceAccountsPath, admissionregistrationv1.Ignore, identities, nil, []string{"serviceaccounts"}},
 		"profiles.identity.credence.dev":           {webhook.ProfilePodsPath, admissionregistrationv1.Fail, profiles, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"profile-templates.identity.credence.dev":  {webhook.ProfileTemplatesPath, admissionregistrationv1.Ignore, profiles, nil, []string{"deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}},
-		"quotas.identity.credence.dev":             {webhook.QuotasPath, admissionregistrationv1.Fail, map[string]string{v1alpha1.LabelNamespaceQuotas: v1alpha1.NamespaceEnabled}, nil, []string{"shoots", "clusters"}},
+		"quotas.identity.credence.dev":             {webhook.QuotasPath, admissionregistrationv1.Fail, map[string]string{v1alpha1.LabelNamespaceQuotas: v1alpha1.NamespaceEnabled}, nil, []string{"shoots", "shoots/binding", "clusters"}},
 		"expander.gmsa.credence.dev":               {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"authorizer.gmsa.credence.dev":             {webhook.ValidatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods", "pods/ephemeralcontainers"}},
 		"expander.gmsa-annotations.credence.dev":   {webhook.MutatePath, admissionregistrationv1.Fail, nil, nil, []string{"pods"}},
