@@ -463,11 +463,13 @@ func TestAccountUseLabel(t *testing.T) {
 	if code, answer := patch(owner, "", `"enforce"`); code != http.StatusOK {
 		t.Errorf("no change: %d %s", code, answer)
 	}
-	shared.must(t, "", "kubectl", "label", "namespace", a.namespace, "identity.credence.dev/profiles=enabled")
-	for _, who := range []string{owner, manager} {
-		got := do(t, shared.as(t, who), "PATCH", "/api/v1/namespaces/"+a.namespace, mergePatch, `{"metadata":{"labels":{"identity.credence.dev/profiles":null}}}`)
-		if got.Code != http.StatusForbidden || !strings.Contains(string(got.Body), "manage-profiles") {
-			t.Errorf("the label of profiles taken off by %s: %d %s", who, got.Code, got.Body)
+	for _, label := range []string{"profiles", "quotas"} {
+		shared.must(t, "", "kubectl", "label", "namespace", a.namespace, "identity.credence.dev/"+label+"=enabled")
+		for _, who := range []string{owner, manager} {
+			got := do(t, shared.as(t, who), "PATCH", "/api/v1/namespaces/"+a.namespace, mergePatch, `{"metadata":{"labels":{"identity.credence.dev/`+label+`":null}}}`)
+			if got.Code != http.StatusForbidden || !strings.Contains(string(got.Body), "manage-"+label) {
+				t.Errorf("the label of %s taken off by %s: %d %s", label, who, got.Code, got.Body)
+			}
 		}
 	}
 }
