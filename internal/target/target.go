@@ -50,6 +50,8 @@ type Limits struct {
 type Fixed struct {
 	Path  *field.Path
 	Value string
+	// Host reports whether tokens are sent to the value: then it can't be set later, either.
+	Host bool
 }
 
 // Move is a fixed value that another configuration has otherwise, or lacks.
@@ -64,21 +66,33 @@ func Moved(from, to Config) []Move {
 	if from == nil {
 		return nil
 	}
-	var account []Fixed
-	if to != nil {
-		account = to.Account()
-	}
 	var moved []Move
 	for _, was := range from.Account() {
-		var is string
-		if i := slices.IndexFunc(account, func(f Fixed) bool { return f.Path.String() == was.Path.String() }); i >= 0 {
-			is = account[i].Value
-		}
-		if was.Value != "" && is != was.Value {
+		if is := fixed(to, was.Path); was.Value != "" && is != was.Value {
 			moved = append(moved, Move{Path: was.Path, Was: was.Value, Is: is})
 		}
 	}
 	return moved
+}
+
+// Hosts returns the hosts that tokens would be sent to by a configuration, and by another one were sent to none; either may be nil.
+func Hosts(from, to Config) []Fixed {
+	if to == nil {
+		return nil
+	}
+	return slices.DeleteFunc(to.Account(), func(is Fixed) bool { return !is.Host || is.Value == "" || fixed(from, is.Path) != "" })
+}
+
+// fixed is the fixed value of a configuration at a path, or empty.
+func fixed(of Config, path *field.Path) string {
+	if of == nil {
+		return ""
+	}
+	account := of.Account()
+	if i := slices.IndexFunc(account, func(f Fixed) bool { return f.Path.String() == path.String() }); i >= 0 {
+		return account[i].Value
+	}
+	return ""
 }
 
 // Injection is what a workload needs besides its token.

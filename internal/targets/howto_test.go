@@ -48,6 +48,7 @@ var (
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
 	fields := target.Read(providerConfig, "openbao", path, "address", "role")
 	c := config{
+		path:    path,
 		address: fields.Required("address", "must be a URL, such as https://bao.example:8200", address.MatchString),
 		role:    fields.Required("role", "must be the name of a role", role.MatchString),
 	}
@@ -57,7 +58,10 @@ func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, fi
 	return c, nil
 }
 
-type config struct{ address, role string }
+type config struct {
+	path          *field.Path
+	address, role string
+}
 
 // Injection implements target.Config.
 func (c config) Injection(place target.Place) target.Injection {
@@ -70,8 +74,10 @@ func (c config) Injection(place target.Place) target.Injection {
 	}
 }
 
-// Account implements target.Config.
-func (config) Account() []target.Fixed { return nil }
+// Account implements target.Config. Tokens are sent to the address.
+func (c config) Account() []target.Fixed {
+	return []target.Fixed{{Path: c.path.Child("address"), Value: c.address, Host: true}}
+}
 
 // Audiences implements target.Config.
 func (config) Audiences() []string { return nil }

@@ -53,6 +53,6 @@ func (c config) Account() []target.Fixed {
 	endpoint := cmp.Or(c.endpoint, "that of AWS")
 	return []target.Fixed{
 		{Path: c.path.Child("iamRoleARN"), Value: rulesOf(c.endpoint).role.FindStringSubmatch(c.role)[1]},
-		{Path: c.path.Child("endpoint"), Value: endpoint},
+		{Path: c.path.Child("endpoint"), Value: endpoint, Host: c.endpoint != ""},
 	}
 }

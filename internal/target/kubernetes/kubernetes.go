@@ -47,10 +47,11 @@ func (Adapter) Limits() target.Limits {
 // Parse implements target.Adapter. Without a providerConfig there is no kubeconfig, but the token is of use all the same.
 func (Adapter) Parse(providerConfig []byte, path *field.Path) (target.Config, field.ErrorList) {
 	if target.Empty(providerConfig) {
-		return config{}, nil
+		return config{path: path}, nil
 	}
 	read := target.Read(providerConfig, Type, path, fields...)
 	c := config{
+		path:      path,
 		server:    read.Required("server", "must be the URL of an API server, such as https://api.example.com:6443: https, at most 2048 characters, without user, query and fragment", isServer),
 		namespace: read.Optional("namespace", "must be the name of a namespace", isNamespace),
 	}
@@ -83,6 +84,7 @@ func isServer(text string) bool {
 func isNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 type config struct {
+	path              *field.Path
 	server, namespace string
 	authorities       []byte
 }
@@ -101,8 +103,10 @@ func (c config) Injection(place target.Place) target.Injection {
 	}
 }
 
-// Account implements target.Config. A cluster may move to another URL.
-func (config) Account() []target.Fixed { return nil }
+// Account implements target.Config.
+func (c config) Account() []target.Fixed {
+	return []target.Fixed{{Path: c.path.Child("server"), Value: c.server, Host: true}}
+}
 
 // Audiences implements target.Config. The cluster's authentication configuration lists the audiences that it takes.
 func (config) Audiences() []string { return nil }

@@ -63,11 +63,15 @@ func parse(system v1alpha1.TargetSystem) (target.Config, field.ErrorList) {
 }
 
 // validateAccount checks that the new configuration is of the same account as the old one: a tenant, a subscription and a
-// project never change, nor do they go away, once they are set.
+// project never change, nor do they go away, once they are set. A user who may write an identity, and not use it, must not have its tokens sent to
+// a host of their choice.
 func validateAccount(config, old target.Config) field.ErrorList {
 	var errs field.ErrorList
 	for _, moved := range target.Moved(old, config) {
 		errs = append(errs, field.Invalid(moved.Path, moved.Is, fmt.Sprintf("is immutable once set: it was %s; another account is another identity", moved.Was)))
+	}
+	for _, host := range target.Hosts(old, config) {
+		errs = append(errs, field.Invalid(host.Path, host.Value, "can be set only when the identity is created, as its tokens are sent there: create another identity"))
 	}
 	return errs
 }

@@ -18,6 +18,8 @@ const (
 	subscription = `,"subscriptionID":"77777777-1111-2222-3333-444444444444"`
 	gcpConfig    = `{"apiVersion":"gcp.authentication.gardener.cloud/v1alpha1","kind":"Config","projectID":"my-project","workloadIdentityPoolProvider":"projects/1/locations/global/workloadIdentityPools/pool/providers/provider"}`
 	awsOfGCP     = `{"apiVersion":"gcp.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"arn:aws:iam::112233445566:role/x"}`
+	store        = `{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"arn:minio:iam:::role/x","region":"us-east-1","endpoint":"https://minio.example"}`
+	server       = `{"apiVersion":"kubernetes.authentication.gardener.cloud/v1alpha1","kind":"Config","server":"https://api.example"}`
 	before       = `{"apiVersion":"aws.authentication.gardener.cloud/v1alpha1","kind":"Config","iamRoleARN":"nonsense"}`
 )
 
@@ -88,6 +90,12 @@ func TestValidateChange(t *testing.T) {
 		"account of AWS":             {old: valid(), wi: of("aws", strings.Replace(string(valid().Spec.TargetSystem.ProviderConfig.Raw), "112233445566", "998877665544", 1), "team-foo"), want: []string{"spec.targetSystem.providerConfig.iamRoleARN: is immutable once set: it was arn:aws:iam::112233445566; another account is another identity"}},
 		"account taken away":         {old: valid(), wi: of("aws", "", "team-foo"), want: []string{"spec.targetSystem.providerConfig.iamRoleARN: is immutable once set", "spec.targetSystem.providerConfig.endpoint: is immutable once set"}},
 		"AWS to a store":             {old: valid(), wi: of("aws", strings.Replace(string(valid().Spec.TargetSystem.ProviderConfig.Raw), "{", `{"endpoint":"https://minio.example",`, 1), "team-foo"), want: []string{"spec.targetSystem.providerConfig.endpoint: is immutable once set: it was that of AWS"}},
+		"a store given":              {of("aws", "", "a"), of("aws", store, "a"), []string{"spec.targetSystem.providerConfig.endpoint: can be set only when the identity is created, as its tokens are sent there"}},
+		"a store, from nonsense":     {of("aws", before, "a"), of("aws", store, "a"), []string{"spec.targetSystem.providerConfig.endpoint: can be set only when the identity is created"}},
+		"server":                     {of("kubernetes", server, "a"), of("kubernetes", strings.Replace(server, "api.example", "evil.example", 1), "a"), []string{"spec.targetSystem.providerConfig.server: is immutable once set: it was https://api.example"}},
+		"server given":               {of("kubernetes", "", "a"), of("kubernetes", server, "a"), []string{"spec.targetSystem.providerConfig.server: can be set only when the identity is created"}},
+		"server of no configuration": {of("kubernetes", `{"apiVersion":"a/v1","kind":"K"}`, "a"), of("kubernetes", server, "a"), []string{"spec.targetSystem.providerConfig.server: can be set only when the identity is created"}},
+		"namespace":                  {old: of("kubernetes", server, "a"), wi: of("kubernetes", strings.Replace(server, "}", `,"namespace":"b"}`, 1), "a")},
 		"client":                     {old: of("azure", azureHead+tenant+`}`, "a"), wi: of("azure", strings.Replace(azureHead, "0f4c", "1f4c", 1)+tenant+`}`, "a")},
 		"tenant":                     {of("azure", azureHead+tenant+`}`, "a"), of("azure", azureHead+otherTenant+`}`, "a"), []string{"spec.targetSystem.providerConfig.tenantID: is immutable once set: it was aa6f"}},
 		"tenant in another case":     {old: of("azure", azureHead+tenant+`}`, "a"), wi: of("azure", azureHead+strings.Replace(tenant, "aa6f", "AA6F", 1)+`}`, "a")},
