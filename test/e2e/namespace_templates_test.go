@@ -283,9 +283,10 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 	own := rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: "app"}
 	foreign := rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-webhook"}
 	const ready = "credence:accounts:default"
-	stored := func(path, patch string) error {
-		return client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Param("dryRun", metav1.DryRunAll).Body([]byte(patch)).Do(ctx).Error()
+	storedAs := func(manager, path, patch string) error {
+		return client.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Param("dryRun", metav1.DryRunAll).Param("fieldManager", manager).Body([]byte(patch)).Do(ctx).Error()
 	}
+	stored := func(path, patch string) error { return storedAs("", path, patch) }
 	evict := func(namespace string) error {
 		return client.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app"}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}})
 	}
@@ -326,6 +327,7 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		"raises a label":       label(namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"restricted"}}}`),
 		"annotates an account": account(namespace, `{"metadata":{"annotations":{"x":"y"}},"automountServiceAccountToken":false}`),
 		"binds":                binding(namespace, "ClusterRole", ready, own),
+		"binds the agent":      binding(namespace, "ClusterRole", "credence:agent:identities", rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-agent"}),
 		"makes a profile":      profile(namespace, `{"securityContext":{"pod":{"runAsNonRoot":true}}}`),
 		"leaves one out":       stored(profiles, `{"metadata":{"labels":{"accounts.credence.dev/guarded-by":"webhook"}}}`),
 		"writes a status":      stored(profiles+"/status", `{"status":{"username":"x"}}`),
@@ -355,6 +357,7 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		"owner of a RoleBinding":     stored(bindings, owner),
 		"owner of a profile":         stored(profiles, owner),
 		"changes a profile":          stored(profiles, `{"spec":{"securityContext":{"pod":{"runAsNonRoot":false}}}}`),
+		"changes it as its manager":  storedAs("kubectl-create", profiles, `{"spec":{"securityContext":{"pod":{"runAsNonRoot":false}}}}`),
 		"takes a profile's field":    stored(profiles, `{"spec":{"securityContext":null}}`),
 		"forges managers":            stored(profiles, `{"metadata":{"managedFields":`+forged+`}}`),
 		"forges managers by status":  forgedByStatus(),
@@ -363,6 +366,8 @@ func TestNamespaceTemplateGuards(t *testing.T) {
 		"binds a foreign account":    binding(namespace, "ClusterRole", ready, foreign),
 		"binds a user":               binding(namespace, "ClusterRole", ready, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "x"}),
 		"binds the agent's role":     binding(namespace, "ClusterRole", "credence:agent:identities", foreign),
+		"binds it to a group":        binding(namespace, "ClusterRole", "credence:agent:identities", group),
+		"binds it to an account":     binding(namespace, "ClusterRole", "credence:agent:identities", own),
 		"binds in kube-system":       binding("kube-system", "ClusterRole", ready, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: "x"}),
 		"binds in credence-system":   binding("credence-system", "ClusterRole", ready, rbacv1.Subject{Kind: "ServiceAccount", Namespace: "credence-system", Name: "x"}),
 		"a profile in kube-system":   profile("kube-system", `{}`),
