@@ -186,6 +186,14 @@ func guardedPods(t *testing.T, p plane) {
 	if _, errors, code := p.command(t, "", "kubectl", "annotate", "pod", "p", "-n", namespace, accounts.AnnotationFilledIn+"-"); code == 0 || !strings.Contains(errors, "leave it as it is") {
 		t.Errorf("what was filled in is not noted any more: %d %s", code, errors)
 	}
+	other := fmt.Sprintf(`{"metadata":{"annotations":{%q:"spec.securityContext.runAsUser"}}}`, accounts.AnnotationFilledIn)
+	if _, errors, code := p.command(t, "", "kubectl", "patch", "pod", "p", "-n", namespace, "--subresource", "status", "--type", "merge", "-p", other); code == 0 || !strings.Contains(errors, "leave it as it is") {
+		t.Errorf("what was filled in is changed by the status: %d %s", code, errors)
+	}
+	binding := strings.TrimSuffix(strings.Replace(other, `"metadata":{`, `"metadata":{"name":"p",`, 1), "}") + `,"target":{"kind":"Node","name":"n"}}`
+	if got := do(t, p.config(t), "POST", "/api/v1/namespaces/"+namespace+"/pods/p/binding", jsonBody, binding); got.Code != http.StatusForbidden || !strings.Contains(string(got.Body), "leave it as it is") {
+		t.Errorf("what was filled in is changed by a binding: %d %s", got.Code, got.Body)
+	}
 	p.must(t, "", "kubectl", "delete", "validatingadmissionpolicybinding", "credence-profile-pods")
 	for name, try := range attacks {
 		eventually(t, func() error {
