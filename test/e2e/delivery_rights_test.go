@@ -223,6 +223,32 @@ func TestWhatTheBinderMayBind(t *testing.T) {
 	refused(t, "the agent deletes another binding", agent.RoleBindings("credence-system").Delete(t.Context(), "credence:keys", metav1.DeleteOptions{}), "forbidden")
 }
 
+// An admin of a namespace has all rights of the agent's role there, and still can't have the agent deliver: neither by that role nor by one of their own.
+func TestAdminsDoNotChooseTheAgentsNamespaces(t *testing.T) {
+	inTurn(t)
+	namespace := shared.namespace(t)
+	owner := "owner-" + namespace
+	shared.bind(t, namespace, "admin", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: owner})
+	client := shared.clientAs(t, owner).RbacV1()
+	eventually(t, func() error {
+		_, err := client.Roles(namespace).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "own"}}, metav1.CreateOptions{})
+		return err
+	})
+	for _, role := range []rbacv1.RoleRef{{Kind: "ClusterRole", Name: agentBinding}, {Kind: "Role", Name: "own"}} {
+		for name, want := range map[string]string{agentBinding: "an admin of the cluster labels the namespace", "other": ""} {
+			role.APIGroup = rbacv1.GroupName
+			_, err := client.RoleBindings(namespace).Create(t.Context(), &rbacv1.RoleBinding{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: role, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "credence-system", Name: "credence-agent"}},
+			}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if want == "" {
+				allowed(t, "another name, "+role.Kind, err)
+			} else {
+				refused(t, "by "+role.Kind, err, want)
+			}
+		}
+	}
+}
+
 // The doctor names the namespaces where the binder could not, or may not, let the agent have the Secrets.
 func TestDoctorNamesNamespacesWithoutBinding(t *testing.T) {
 	inTurn(t)

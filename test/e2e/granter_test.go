@@ -8,6 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// TestMakerKeepsBindings tries what a maker of accounts could have deleted by an owner.
+func TestMakerKeepsBindings(t *testing.T) {
+	inTurn(t)
+	namespace := shared.namespace(t)
+	maker := "maker-" + namespace
+	shared.bind(t, namespace, "credence:accounts:maker", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: maker})
+	shared.bind(t, namespace, "view", rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "other"})
+	client := shared.clientAs(t, maker).RbacV1().RoleBindings(namespace)
+	var all *rbacv1.RoleBindingList
+	eventually(t, func() (err error) { all, err = client.List(t.Context(), metav1.ListOptions{}); return err })
+	if len(all.Items) < 2 {
+		t.Fatalf("%d RoleBindings", len(all.Items))
+	}
+	for _, each := range all.Items {
+		_, err := client.Patch(t.Context(), each.Name, types.MergePatchType, []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`), metav1.PatchOptions{})
+		refused(t, "to give binding "+each.Name+" an owner", err, "only a user that may delete it")
+	}
+}
+
 // TestGranter tries out what a platform team may do with the role that is handed out to it, and what it may not.
 func TestGranter(t *testing.T) {
 	inTurn(t)
