@@ -31,7 +31,7 @@ func TestHandOverToRoot(t *testing.T) {
 	dir := filepath.Join(home, ".credence")
 	credence := func(user uint32, args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "credence"), append(args, "--dir", dir)...)
-		cmd.Dir, cmd.Env = bin, append(os.Environ(), "HOME="+home)
+		cmd.Dir, cmd.Env = bin, append(os.Environ(), "HOME="+home, "TMPDIR="+home)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
