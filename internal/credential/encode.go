@@ -1,12 +1,12 @@
 package credential
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // maxOutput is more than any client needs, and what the client library of this module takes at most.
@@ -42,16 +42,14 @@ func (c Credential) Encode(apiVersion string) ([]byte, error) {
 	if !c.Expires.IsZero() {
 		wire.Status.ExpirationTimestamp = c.Expires.UTC().Format(time.RFC3339)
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(wire); err != nil {
+	out, err := strictjson.Encode(wire)
+	if err != nil {
 		return nil, errors.New("encode credential: it cannot be written as JSON")
 	}
-	if out.Len() > maxOutput {
-		return nil, fmt.Errorf("encode credential: it has %d bytes, which is more than clients take (%d)", out.Len(), maxOutput)
+	if out = append(out, '\n'); len(out) > maxOutput {
+		return nil, fmt.Errorf("encode credential: it has %d bytes, which is more than clients take (%d)", len(out), maxOutput)
 	}
-	return out.Bytes(), nil
+	return out, nil
 }
 
 // check refuses what no client could present.

@@ -1,7 +1,6 @@
 package gmsa
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,13 +19,10 @@ func Canonical(credspec any) (string, error) {
 	if object, ok := credspec.(map[string]any); !ok || len(object) == 0 {
 		return "", errors.New("it has no credspec")
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(credspec); err != nil {
+	contents, err := strictjson.Encode(credspec)
+	if err != nil {
 		return "", fmt.Errorf("encode credspec: %w", err)
 	}
-	contents := bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 	if len(contents) > MaxContents {
 		return "", fmt.Errorf("its credspec has %d bytes of JSON, and pods can carry %d", len(contents), MaxContents)
 	}

@@ -1,6 +1,7 @@
-// Package strictjson reads JSON that all readers understand alike. In goes a text, out come the members of an object under their
-// exact names, or the first fault with its place. It never chooses between two readings: a key that stands twice, bytes that are
-// not UTF-8, data after the value and deep nesting are faults (RFC 8259, sections 4 and 8; RFC 7493).
+// Package strictjson reads JSON that all readers understand alike, and writes it. In goes a text, out come the members of an object
+// under their exact names, or the first fault with its place; in goes a value, out comes its text. It never chooses between two
+// readings: a key that stands twice, bytes that are not UTF-8, data after the value and deep nesting are faults (RFC 8259, sections 4
+// and 8; RFC 7493).
 package strictjson
 
 import (
@@ -171,6 +172,15 @@ func member(t reflect.Type, name string) (of reflect.Type, err error) {
 		}
 	}
 	return t, err
+}
+
+// Encode returns a value as JSON without white space, whose characters of HTML stay as they are.
+func Encode(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
 // reader walks through a text by its tokens.

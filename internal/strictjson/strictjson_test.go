@@ -188,6 +188,15 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+func TestEncode(t *testing.T) {
+	if text, err := strictjson.Encode(map[string]any{"b": "<&>\u2028", "a": []int{1}}); string(text) != `{"a":[1],"b":"<&>\u2028"}` || err != nil {
+		t.Errorf("%s, %v", text, err)
+	}
+	if text, err := strictjson.Encode(func() {}); err == nil {
+		t.Errorf("a function is %s", text)
+	}
+}
+
 // Whatever is accepted has one reading: that of encoding/json, in which nothing was left out.
 func FuzzObject(f *testing.F) {
 	for _, seed := range []string{`{"a":1,"b":[{"c":"\u00e9"}]}`, `{"a":1,"a":2}`, `{"a" : -0.5e+7 , "b":{}}`, `{,}`, `{"a":01}`, "{\"a\":\"\xff\"}", `[`, ` {} `} {

@@ -1,11 +1,11 @@
 package target
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // Short is how a providerConfig is written in one argument of a command: VALUE[,FIELD=VALUE...].
@@ -41,9 +41,5 @@ func (s Short) ProviderConfig(targetType, text string) ([]byte, error) {
 		names, values[name] = append(names, name), value
 	}
 	values["apiVersion"], values["kind"] = APIVersion(targetType), Kind
-	var config bytes.Buffer
-	encoder := json.NewEncoder(&config)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(values)
-	return bytes.TrimSpace(config.Bytes()), err
+	return strictjson.Encode(values)
 }

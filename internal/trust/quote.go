@@ -3,9 +3,11 @@ package trust
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"strings"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // Shell quotes a value for a POSIX shell: between single quotes only the next one is special.
@@ -53,11 +55,11 @@ func (o Object) MarshalJSON() ([]byte, error) {
 			if j > 0 {
 				text.WriteByte(':')
 			}
-			encoder := json.NewEncoder(&text)
-			encoder.SetEscapeHTML(false)
-			if err := encoder.Encode(part); err != nil {
+			encoded, err := strictjson.Encode(part)
+			if err != nil {
 				return nil, err
 			}
+			text.Write(encoded)
 		}
 	}
 	text.WriteByte('}')
@@ -75,8 +77,7 @@ func (i Identity) SharedName(place string) string { return "credence_" + Digest(
 
 // Digest keeps names apart that would be the same once they are cut or rewritten.
 func Digest(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])[:6]
+	return fmt.Sprintf("%.3x", sha256.Sum256([]byte(s)))
 }
 
 // Cut shortens a name to a length that a system takes, and keeps it apart from others.

@@ -3,11 +3,12 @@ package cache
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // Name is the name of a key's file: 64 hexadecimal digits.
@@ -16,12 +17,9 @@ type Name string
 // NameOf returns the SHA-256 of a key's canonical JSON: one object, members sorted by name, no spaces, nothing escaped that
 // need not be.
 func NameOf(key map[string]string) Name {
-	var text strings.Builder
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
 	// Maps are encoded with sorted names, and a map of strings always can be.
-	_ = encoder.Encode(key)
-	sum := sha256.Sum256([]byte(strings.TrimSuffix(text.String(), "\n")))
+	text, _ := strictjson.Encode(key)
+	sum := sha256.Sum256(text)
 	return Name(hex.EncodeToString(sum[:]))
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 var errNoJSON = errors.New("the document has what JSON has not")
@@ -73,13 +75,9 @@ func appendJSON(to *bytes.Buffer, n *yaml.Node) error {
 }
 
 func appendText(to *bytes.Buffer, text string) error {
-	encoder := json.NewEncoder(to)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(text); err != nil {
-		return err
-	}
-	to.Truncate(to.Len() - len("\n"))
-	return nil
+	encoded, err := strictjson.Encode(text)
+	to.Write(encoded)
+	return err
 }
 
 // asYAML writes a document with the indentation that it had.
