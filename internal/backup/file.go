@@ -3,7 +3,6 @@ package backup
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,6 +114,5 @@ func decrypt(file []byte, decryption []age.Identity) ([]byte, error) {
 }
 
 func digest(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(content))
 }

@@ -2,7 +2,7 @@ package drift
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"github.com/credence-id/credence/internal/gmsa"
@@ -40,6 +40,5 @@ func digest(contents string) string {
 	if contents == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(contents))
-	return "sha256:" + hex.EncodeToString(sum[:])[:12]
+	return fmt.Sprintf("sha256:%.6x", sha256.Sum256([]byte(contents)))
 }

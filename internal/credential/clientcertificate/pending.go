@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -54,8 +53,7 @@ func named(key *ecdsa.PrivateKey, csr []byte) (*pending, error) {
 	if err != nil {
 		return nil, fmt.Errorf("name a request for a certificate: %w", err)
 	}
-	sum := sha256.Sum256(public)
-	return &pending{key: key, csr: csr, name: "credence-" + hex.EncodeToString(sum[:10])}, nil
+	return &pending{key: key, csr: csr, name: fmt.Sprintf("credence-%.10x", sha256.Sum256(public))}, nil
 }
 
 // parsePending reads a stored request; nil if it is empty or invalid.

@@ -3,7 +3,6 @@ package inorder
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -126,8 +125,7 @@ func (s *Source) serve(ctx context.Context, part Part, last refused, request cre
 }
 
 func digest(c credential.Credential) string {
-	sum := sha256.Sum256([]byte(c.Token.Reveal() + "\n" + string(c.CertificatePEM)))
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(c.Token.Reveal()+"\n"+string(c.CertificatePEM))))
 }
 
 // Error has the failure of each source. It is a credential.ErrNeedsPerson if one of them is, and a credential.ErrRefused if all are.

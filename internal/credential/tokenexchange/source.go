@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -87,8 +86,7 @@ func subjectOf(token credential.Secret) string {
 	if claims, ok := credential.Unverified(token); ok && claims.Subject != "" {
 		return claims.Issuer + " " + claims.Subject
 	}
-	sum := sha256.Sum256([]byte(token.Reveal()))
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(token.Reveal())))
 }
 
 // Obtain implements credential.Source. The error is ErrRefused if the server refuses for good.
