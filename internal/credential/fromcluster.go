@@ -3,16 +3,26 @@ package credential
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/credence-id/credence/internal/strictjson"
 )
 
-// FromCluster decodes the cluster's own configuration of a source into config, a pointer to a struct.
-// An unknown field is an error.
+// FromCluster decodes the field of a source in the cluster's own configuration into config, a pointer to a struct. A configuration
+// without the field is ignored, but an unknown field in it is an error.
 func FromCluster(raw json.RawMessage, source string, config any) error {
-	if err := strictjson.Known(raw, config); err != nil {
+	// A struct with the one field, as the others are for other programs.
+	outer := reflect.New(reflect.StructOf([]reflect.StructField{{
+		Name: "Own", Type: reflect.TypeFor[json.RawMessage](), Tag: reflect.StructTag(fmt.Sprintf("json:%q", source)),
+	}}))
+	own := outer.Elem().Field(0)
+	if json.Unmarshal(raw, outer.Interface()) != nil || own.IsNil() {
+		return nil
+	}
+	if err := strictjson.Known(own.Bytes(), config); err != nil {
 		return fmt.Errorf("read %s in the configuration of the cluster: %w", source, err)
 	}
 	return nil
@@ -30,6 +40,18 @@ func LeftOpen[T comparable](field string, own *T, ofCluster T) error {
 	}
 	*own = ofCluster
 	return nil
+}
+
+// DurationLeftOpen is LeftOpen for the field duration of a source, a text such as the example; empty is unset.
+func DurationLeftOpen(source string, own *time.Duration, ofCluster, example string) error {
+	if ofCluster == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(ofCluster)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("read %s in the configuration of the cluster: duration %q is not one such as %s", source, ofCluster, example)
+	}
+	return LeftOpen("duration", own, d)
 }
 
 // ListLeftOpen is LeftOpen for a list; nil is unset. The separator is that of the error.

@@ -26,16 +26,11 @@ type Settings struct {
 // A configuration without the field is ignored, but an unknown field of file is an error, and so is a name where s has a
 // path: it would be another file.
 func (s Settings) WithCluster(raw json.RawMessage) (string, error) {
-	var outer struct {
-		File json.RawMessage `json:"file"`
-	}
 	var config struct {
 		Name string `json:"name"`
 	}
-	if json.Unmarshal(raw, &outer) == nil && outer.File != nil {
-		if err := credential.FromCluster(outer.File, "file", &config); err != nil {
-			return "", err
-		}
+	if err := credential.FromCluster(raw, "file", &config); err != nil {
+		return "", err
 	}
 	switch {
 	case s.Path != "" && s.Folder != "":

@@ -1,6 +1,7 @@
 package tokenexchange
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/credence-id/credence/internal/credential"
@@ -16,29 +17,20 @@ import (
 // in the file must not go to a server that a cluster names. A configuration without the field is ignored, but an unknown field of
 // tokenExchange is an error.
 func (s Source) WithCluster(raw json.RawMessage) (Source, error) {
-	var outer struct {
-		TokenExchange json.RawMessage `json:"tokenExchange"`
-	}
-	if json.Unmarshal(raw, &outer) != nil || outer.TokenExchange == nil {
-		return s, nil
-	}
 	var config struct {
 		Audiences          []string `json:"audiences"`
 		Resources          []string `json:"resources"`
 		Scopes             []string `json:"scopes"`
 		RequestedTokenType string   `json:"requestedTokenType"`
 	}
-	if err := credential.FromCluster(outer.TokenExchange, "tokenExchange", &config); err != nil {
+	if err := credential.FromCluster(raw, "tokenExchange", &config); err != nil {
 		return s, err
 	}
-	for _, list := range []struct {
-		field  string
-		own    *[]string
-		config []string
-	}{{"audiences", &s.Audiences, config.Audiences}, {"resources", &s.Resources, config.Resources}, {"scopes", &s.Scopes, config.Scopes}} {
-		if err := credential.ListLeftOpen(list.field, list.own, list.config, ", "); err != nil {
-			return s, err
-		}
-	}
-	return s, credential.LeftOpen("requestedTokenType", &s.RequestedTokenType, config.RequestedTokenType)
+	err := cmp.Or(
+		credential.ListLeftOpen("audiences", &s.Audiences, config.Audiences, ", "),
+		credential.ListLeftOpen("resources", &s.Resources, config.Resources, ", "),
+		credential.ListLeftOpen("scopes", &s.Scopes, config.Scopes, ", "),
+		credential.LeftOpen("requestedTokenType", &s.RequestedTokenType, config.RequestedTokenType),
+	)
+	return s, err
 }

@@ -34,40 +34,22 @@ type Settings struct {
 // identity. It names no file: those belong to the machine. A configuration without the field is ignored, but an unknown field of
 // workloadIdentity is an error.
 func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
-	var outer struct {
-		WorkloadIdentity json.RawMessage `json:"workloadIdentity"`
-	}
-	if json.Unmarshal(raw, &outer) != nil || outer.WorkloadIdentity == nil {
-		return s, nil
-	}
 	var config struct {
 		Name      string `json:"name"`
 		Namespace string `json:"namespace"`
 		Duration  string `json:"duration"`
 		Context   string `json:"context"`
 	}
-	if err := credential.FromCluster(outer.WorkloadIdentity, "workloadIdentity", &config); err != nil {
+	if err := credential.FromCluster(raw, "workloadIdentity", &config); err != nil {
 		return s, err
 	}
-	if config.Duration != "" {
-		d, err := time.ParseDuration(config.Duration)
-		if err != nil || d <= 0 {
-			return s, fmt.Errorf("read workloadIdentity in the configuration of the cluster: duration %q is not one such as 30m", config.Duration)
-		}
-		if err := credential.LeftOpen("duration", &s.Duration, d); err != nil {
-			return s, err
-		}
-	}
-	if err := credential.LeftOpen("name", &s.Name, config.Name); err != nil {
-		return s, err
-	}
-	if err := credential.LeftOpen("namespace", &s.Namespace, config.Namespace); err != nil {
-		return s, err
-	}
-	if err := credential.LeftOpen("context", &s.Context, config.Context); err != nil {
-		return s, err
-	}
-	return s, nil
+	err := cmp.Or(
+		credential.DurationLeftOpen("workloadIdentity", &s.Duration, config.Duration, "30m"),
+		credential.LeftOpen("name", &s.Name, config.Name),
+		credential.LeftOpen("namespace", &s.Namespace, config.Namespace),
+		credential.LeftOpen("context", &s.Context, config.Context),
+	)
+	return s, err
 }
 
 // Object is an object on whose behalf a token is requested.

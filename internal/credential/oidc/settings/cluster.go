@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 
@@ -17,12 +18,6 @@ import (
 // other. It names no file, port or flow: those belong to the machine. A configuration without the field is ignored, but an unknown
 // field of oidc is an error.
 func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
-	var outer struct {
-		OIDC json.RawMessage `json:"oidc"`
-	}
-	if json.Unmarshal(raw, &outer) != nil || outer.OIDC == nil {
-		return s, nil
-	}
 	var config struct {
 		Issuer     string            `json:"issuer"`
 		ClientID   string            `json:"clientID"`
@@ -30,19 +25,15 @@ func (s Settings) WithCluster(raw json.RawMessage) (Settings, error) {
 		Present    Token             `json:"present"`
 		Parameters map[string]string `json:"parameters"`
 	}
-	if err := credential.FromCluster(outer.OIDC, "oidc", &config); err != nil {
+	if err := credential.FromCluster(raw, "oidc", &config); err != nil {
 		return s, err
 	}
-	if err := credential.LeftOpen("issuer", &s.Issuer, config.Issuer); err != nil {
-		return s, err
-	}
-	if err := credential.LeftOpen("clientID", &s.ClientID, config.ClientID); err != nil {
-		return s, err
-	}
-	if err := credential.LeftOpen("present", &s.Present, config.Present); err != nil {
-		return s, err
-	}
-	if err := credential.ListLeftOpen("scopes", &s.Scopes, config.Scopes, " "); err != nil {
+	if err := cmp.Or(
+		credential.LeftOpen("issuer", &s.Issuer, config.Issuer),
+		credential.LeftOpen("clientID", &s.ClientID, config.ClientID),
+		credential.LeftOpen("present", &s.Present, config.Present),
+		credential.ListLeftOpen("scopes", &s.Scopes, config.Scopes, " "),
+	); err != nil {
 		return s, err
 	}
 	parameters := maps.Clone(s.Parameters)
