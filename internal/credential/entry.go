@@ -26,24 +26,24 @@ type Entry struct {
 
 // Refusals are credentials in a row that were got because one server refused the one before.
 type Refusals struct {
-	Count int
+	Count int `json:"count"`
 	// At is when the last one was got.
-	At time.Time
+	At time.Time `json:"at"`
 }
 
 // Failure is an attempt that failed.
 type Failure struct {
-	At time.Time
+	At time.Time `json:"at"`
 	// Class is what a client of the error can do about it.
-	Class Class
+	Class Class `json:"class"`
 	// Message is the text of the error, without secrets.
-	Message string
+	Message string `json:"message"`
 	// Interactive reports whether the user could have been prompted.
-	Interactive bool
+	Interactive bool `json:"interactive,omitempty"`
 	// Callers are the latest known clients that got the failure.
-	Callers []Caller
+	Callers []Caller `json:"callers,omitempty"`
 	// Count is how many attempts in a row have failed, this one included.
-	Count int
+	Count int `json:"count"`
 }
 
 // Class is a class of failure, as it is written on disk.
@@ -58,12 +58,12 @@ const (
 
 // Caller is the client process: the parent of this one. The zero value is an unknown one.
 type Caller struct {
-	PID int
+	PID int `json:"pid"`
 	// Started distinguishes processes with the same number; it is empty where the system has no start times.
-	Started string
+	Started string `json:"started,omitempty"`
 	// Program is the program of the process: after an exec it has lost its credential. It is empty where the system
-	// has no such information, or where a process cannot exec.
-	Program string
+	// has no such information, or where a process cannot exec. It is not kept.
+	Program string `json:"-"`
 }
 
 // has reports whether the entry has a credential, perhaps an expired one.

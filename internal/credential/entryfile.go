@@ -21,34 +21,15 @@ var errDamaged = errors.New("it does not hold a credential of this version")
 
 // wireEntry is an Entry as it is on disk.
 type wireEntry struct {
-	Key        map[string]string       `json:"key"`
-	Obtained   time.Time               `json:"obtained,omitzero"`
-	Expires    time.Time               `json:"expires,omitzero"`
-	Token      string                  `json:"token,omitempty"`
-	Cert       string                  `json:"certificate,omitempty"`
-	PrivateKey string                  `json:"privateKey,omitempty"`
-	State      json.RawMessage         `json:"state,omitempty"`
-	Refused    map[string]wireRefusals `json:"refused,omitempty"`
-	Failure    *wireFailure            `json:"failure,omitempty"`
-}
-
-type wireRefusals struct {
-	Count int       `json:"count"`
-	At    time.Time `json:"at"`
-}
-
-type wireFailure struct {
-	At          time.Time    `json:"at"`
-	Class       Class        `json:"class"`
-	Message     string       `json:"message"`
-	Interactive bool         `json:"interactive,omitempty"`
-	Callers     []wireCaller `json:"callers,omitempty"`
-	Count       int          `json:"count"`
-}
-
-type wireCaller struct {
-	PID     int    `json:"pid"`
-	Started string `json:"started,omitempty"`
+	Key        map[string]string   `json:"key"`
+	Obtained   time.Time           `json:"obtained,omitzero"`
+	Expires    time.Time           `json:"expires,omitzero"`
+	Token      string              `json:"token,omitempty"`
+	Cert       string              `json:"certificate,omitempty"`
+	PrivateKey string              `json:"privateKey,omitempty"`
+	State      json.RawMessage     `json:"state,omitempty"`
+	Refused    map[string]Refusals `json:"refused,omitempty"`
+	Failure    *Failure            `json:"failure,omitempty"`
 }
 
 // encodeEntry returns the content of a file.
@@ -58,16 +39,12 @@ func encodeEntry(e Entry) ([]byte, error) {
 		Cert: string(e.Credential.CertificatePEM), PrivateKey: e.Credential.KeyPEM.Reveal(), State: e.State,
 	}
 	for cluster, r := range e.Refusals {
-		if wire.Refused == nil {
-			wire.Refused = map[string]wireRefusals{}
-		}
-		wire.Refused[cluster] = wireRefusals{Count: r.Count, At: r.At.UTC()}
+		r.At = r.At.UTC()
+		wire.Refused = withRefusals(wire.Refused, cluster, r)
 	}
-	if f := e.Failure; f != nil {
-		wire.Failure = &wireFailure{At: f.At.UTC(), Class: f.Class, Message: f.Message, Interactive: f.Interactive, Count: f.Count}
-		for _, c := range f.Callers {
-			wire.Failure.Callers = append(wire.Failure.Callers, wireCaller{PID: c.PID, Started: c.Started})
-		}
+	if e.Failure != nil {
+		wire.Failure = new(*e.Failure)
+		wire.Failure.At = e.Failure.At.UTC()
 	}
 	body, err := json.Marshal(wire)
 	if err != nil {
@@ -93,11 +70,11 @@ func decodeEntry(name cache.Name, data []byte) (*Entry, error) {
 		return nil, errDamaged
 	}
 	entry := &Entry{
-		Key: wire.Key, Obtained: wire.Obtained, State: normalState(wire.State), Credential: Credential{Expires: wire.Expires},
+		Key: wire.Key, Obtained: wire.Obtained, State: normalState(wire.State), Credential: Credential{Expires: wire.Expires}, Failure: wire.Failure,
 	}
 	for cluster, r := range wire.Refused {
 		if r.Count > 0 {
-			entry.Refusals = withRefusals(entry.Refusals, cluster, Refusals(r))
+			entry.Refusals = withRefusals(entry.Refusals, cluster, r)
 		}
 	}
 	if wire.Token != "" {
@@ -112,11 +89,8 @@ func decodeEntry(name cache.Name, data []byte) (*Entry, error) {
 	if entry.has() && entry.Credential.check() != nil {
 		return nil, fmt.Errorf("%w: its credential could not be presented", errDamaged)
 	}
-	if f := wire.Failure; f != nil {
-		entry.Failure = &Failure{At: f.At, Class: f.Class, Message: f.Message, Interactive: f.Interactive, Count: max(f.Count, 1)}
-		for _, c := range f.Callers {
-			entry.Failure.Callers = append(entry.Failure.Callers, Caller{PID: c.PID, Started: c.Started})
-		}
+	if f := entry.Failure; f != nil {
+		f.Count = max(f.Count, 1)
 	}
 	return entry, nil
 }
