@@ -1,7 +1,6 @@
 package credential
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,6 +78,3 @@ func (f *Failure) addCaller(caller Caller) {
 		f.Callers = f.Callers[len(f.Callers)-maxCallers:]
 	}
 }
-
-// canceled reports whether the client ended the request: its error is not the source's.
-func canceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }

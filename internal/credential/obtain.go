@@ -63,13 +63,18 @@ func (t *turn) previous() *Entry {
 // keep is Request.Keep.
 func (t *turn) keep(state json.RawMessage) error {
 	old := t.state()
+	t.entry = t.with(state)
+	return t.save(old)
+}
+
+// with is the stored entry with another state.
+func (t *turn) with(state json.RawMessage) *Entry {
 	next := Entry{Key: t.key}
 	if t.entry != nil {
 		next = *t.entry
 	}
 	next.State = normalState(state)
-	t.entry = &next
-	return t.save(old)
+	return &next
 }
 
 // save writes what is to be kept. If that fails, a state that has been replaced is removed: it must not be used again.
@@ -90,15 +95,10 @@ func (t *turn) save(old json.RawMessage) error {
 // fail records that the source failed, with the remaining state. A canceled request is not recorded.
 func (t *turn) fail(ctx context.Context, err error, state json.RawMessage, refused bool) (Credential, error) {
 	old := t.state()
-	next := Entry{Key: t.key}
-	if t.entry != nil {
-		next = *t.entry
+	t.entry = t.with(state)
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		t.entry.Failure = failed(t.entry.Failure, err, t.info, t.caller, t.Now())
 	}
-	next.State = normalState(state)
-	if !canceled(ctx) {
-		next.Failure = failed(next.Failure, err, t.info, t.caller, t.Now())
-	}
-	t.entry = &next
 	_ = t.save(old)
 	return t.despite(err, refused)
 }

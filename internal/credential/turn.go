@@ -35,13 +35,8 @@ func (t *turn) run(ctx context.Context) (Credential, error) {
 	t.read()
 	before := t.entry
 	if !t.renew {
-		switch decide(t.situation()) {
-		case serve:
-			return t.hand(), nil
-		case serveAgain:
-			return t.handAgain(), nil
-		case repeat:
-			return Credential{}, t.entry.Failure.remembered()
+		if done, credential, err := t.stored(); done {
+			return credential, err
 		}
 	}
 	if err := t.wait(ctx); err != nil {
@@ -89,8 +84,7 @@ func (t *turn) wait(ctx context.Context) error {
 // meanwhile answers with what another process came to while this one waited: its credential, also one that is not for
 // others, or its failure. Else it answers with what is kept if that is enough.
 func (t *turn) meanwhile(before *Entry) (done bool, credential Credential, err error) {
-	now := t.Now()
-	if t.entry.has() && !t.entry.Obtained.Equal(obtainedAt(before)) && !t.expired(now) {
+	if t.entry.has() && !t.entry.Obtained.Equal(obtainedAt(before)) && (t.entry.Credential.Expires.IsZero() || t.entry.valid(t.Now())) {
 		return true, t.hand(), nil
 	}
 	if t.renew {
@@ -105,6 +99,11 @@ func (t *turn) meanwhile(before *Entry) (done bool, credential Credential, err e
 			return true, credential, err
 		}
 	}
+	return t.stored()
+}
+
+// stored answers with what is kept, if that is enough.
+func (t *turn) stored() (done bool, credential Credential, err error) {
 	switch decide(t.situation()) {
 	case serve:
 		return true, t.hand(), nil
@@ -114,11 +113,6 @@ func (t *turn) meanwhile(before *Entry) (done bool, credential Credential, err e
 		return true, Credential{}, t.entry.Failure.remembered()
 	}
 	return false, Credential{}, nil
-}
-
-func (t *turn) expired(now time.Time) bool {
-	expires := t.entry.Credential.Expires
-	return !expires.IsZero() && !now.Before(expires)
 }
 
 // hand returns the stored credential, and marks its client.
