@@ -73,7 +73,11 @@ func (k *Keeper) Run(ctx context.Context) error {
 			s.due, s.next, s.newerThan = now, now, time.Time{}
 		}
 		s.looked = now
-		if at := later(s.due, s.next); now.Before(at) {
+		at := s.due
+		if s.next.After(at) {
+			at = s.next
+		}
+		if now.Before(at) {
 			_ = k.Pause(ctx, min(at.Sub(now), lookEvery))
 			continue
 		}
@@ -152,10 +156,3 @@ func validity(c credential.Credential, now time.Time) string {
 }
 
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

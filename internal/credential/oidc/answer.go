@@ -30,7 +30,7 @@ func (p *session) redeem(ctx context.Context, form url.Values) (answer, error) {
 	if resource := p.Parameters["resource"]; resource != "" {
 		form.Set("resource", resource) // RFC 8707 section 2.2
 	}
-	asked := p.now()
+	asked := p.Now()
 	body, err := p.post(ctx, p.document.Token, form, form.Get("code"), form.Get("code_verifier"), form.Get("refresh_token"), form.Get("device_code"))
 	if err != nil {
 		return answer{}, err

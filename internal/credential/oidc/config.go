@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -100,11 +101,11 @@ func (c Config) redirect() (redirect, error) {
 		if len(ports) > 0 {
 			return redirect{}, fmt.Errorf("redirect URI %q has a port: give no others", c.RedirectURI)
 		}
-		port, err := parsePort(u.Port())
+		port, err := strconv.ParseUint(u.Port(), 10, 16)
 		if err != nil {
-			return redirect{}, fmt.Errorf("redirect URI %q: %w", c.RedirectURI, err)
+			return redirect{}, fmt.Errorf("redirect URI %q: invalid port %q", c.RedirectURI, u.Port())
 		}
-		ports = []int{port}
+		ports = []int{int(port)}
 	}
 	for _, port := range ports {
 		if port < 0 || port > 65535 {

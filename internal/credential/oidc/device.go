@@ -46,14 +46,14 @@ func (p *session) byDevice(ctx context.Context, terminal credential.Terminal) (a
 	if code.complete != "" {
 		terminal.Notice("Or open %s, if it shows the code %s", code.complete, code.user)
 	}
-	return p.poll(ctx, code, p.now().Add(lifetime))
+	return p.poll(ctx, code, p.Now().Add(lifetime))
 }
 
 // poll requests until there is an answer, or the code has expired. An outage slows it down and does not end it.
 func (p *session) poll(ctx context.Context, code deviceCode, until time.Time) (answer, error) {
 	interval := code.interval
 	for {
-		left := until.Sub(p.now())
+		left := until.Sub(p.Now())
 		if left <= 0 {
 			return answer{}, fmt.Errorf("the code %s was not entered in time: %w", code.user, credential.ErrNeedsPerson)
 		}

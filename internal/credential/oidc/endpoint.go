@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -143,12 +142,4 @@ func endpointURL(issuer *url.URL, name, text string) error {
 		return fmt.Errorf("%s %q is not https", name, text)
 	}
 	return nil
-}
-
-func parsePort(text string) (int, error) {
-	port, err := strconv.ParseUint(text, 10, 16)
-	if err != nil {
-		return 0, fmt.Errorf("invalid port %q", text)
-	}
-	return int(port), nil
 }

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/credence-id/credence/internal/credential"
 	"github.com/credence-id/credence/internal/credential/file"
@@ -39,13 +38,12 @@ func newSession(ctx context.Context, c Config) (*session, error) {
 // connect is newSession without the keys, for requests that verify no token.
 func connect(ctx context.Context, c Config) (*session, error) {
 	p := &session{Config: c}
+	var err error
 	if c.ClientSecretFile != "" {
-		var err error
 		if p.secret, err = file.ReadPrivate(c.ClientSecretFile); err != nil {
 			return nil, err
 		}
 	}
-	var err error
 	if p.client, err = client(c.CAFile); err != nil {
 		return nil, err
 	}
@@ -57,8 +55,6 @@ func connect(ctx context.Context, c Config) (*session, error) {
 }
 
 func (p *session) close() { p.client.CloseIdleConnections() }
-
-func (p *session) now() time.Time { return p.Now() }
 
 // post sends a form as this client (RFC 6749 section 2.3.1). A status other than 200 is a *refusal, or an errOutage if it is not the
 // provider's own word.

@@ -170,8 +170,8 @@ func (p *session) present(ctx context.Context, a answer, want expected, refreshe
 		return none, "", errors.New("the provider gave no access token")
 	case !a.bearer:
 		return none, "", errors.New("the provider's access token is not a bearer token, which is all that the protocol of clients can carry")
-	case !got.Expires.IsZero() && got.Expires.Before(p.now().Add(-skew)):
-		return none, "", fmt.Errorf("the access token expired at %s, before it came, at %s: is the clock of this machine right?", utc(got.Expires), utc(p.now()))
+	case !got.Expires.IsZero() && got.Expires.Before(p.Now().Add(-skew)):
+		return none, "", fmt.Errorf("the access token expired at %s, before it came, at %s: is the clock of this machine right?", utc(got.Expires), utc(p.Now()))
 	}
 	return got, subject, nil
 }

@@ -23,7 +23,7 @@ type expected struct {
 
 // verify checks an ID token (OpenID Connect Core 1.0 section 3.1.3.7; 12.2 for a refresh), and its hash of the access token if it has one.
 func (p *session) verify(ctx context.Context, a answer, want expected) (*oidc.IDToken, error) {
-	now := p.now()
+	now := p.Now()
 	verifier := oidc.NewVerifier(p.Issuer, p.keys, &oidc.Config{
 		ClientID:             p.ClientID,
 		SupportedSigningAlgs: p.document.Algorithms,

@@ -41,7 +41,6 @@ type Provider struct {
 	codes    map[string]*code
 	devices  map[string]*device
 	refresh  map[string]*refreshToken
-	logins   map[string]*login
 	requests map[string]int
 }
 
@@ -82,7 +81,7 @@ func Start(t testing.TB, now time.Time) *Provider {
 	p := &Provider{
 		key: key, now: now,
 		sessions: map[string]string{}, codes: map[string]*code{}, devices: map[string]*device{},
-		refresh: map[string]*refreshToken{}, logins: map[string]*login{}, requests: map[string]int{},
+		refresh: map[string]*refreshToken{}, requests: map[string]int{},
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.document)

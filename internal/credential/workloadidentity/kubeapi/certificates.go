@@ -28,8 +28,7 @@ func (c certificates) Create(ctx context.Context, wanted clientcertificate.Signi
 		request.Spec.Usages = append(request.Spec.Usages, certificatesv1.KeyUsage(usage))
 	}
 	if wanted.Duration > 0 {
-		seconds := int32(wanted.Duration / time.Second)
-		request.Spec.ExpirationSeconds = &seconds
+		request.Spec.ExpirationSeconds = new(int32(wanted.Duration / time.Second))
 	}
 	var answer certificatesv1.CertificateSigningRequest
 	err := c.certificates.Post().MaxRetries(0).Resource(signingRequests).Body(&request).Do(ctx).Into(&answer)
@@ -50,7 +49,7 @@ func (c certificates) Get(ctx context.Context, name string) (clientcertificate.P
 		return clientcertificate.Progress{}, fmt.Errorf("%w: %s", clientcertificate.ErrNotFound, name)
 	}
 	if err != nil {
-		return clientcertificate.Progress{}, c.classified(err, rights{verb: "get", resource: signingRequests, group: certificatesv1.GroupName, name: name})
+		return clientcertificate.Progress{}, c.classified(err, rights{verb: "get", resource: signingRequests, group: certificatesv1.GroupName})
 	}
 	return progress(answer), nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // rights are what a request needs.
-type rights struct{ verb, resource, subresource, group, namespace, name string }
+type rights struct{ verb, resource, subresource, group, namespace string }
 
 func (r rights) String() string {
 	resource := r.resource

@@ -17,7 +17,7 @@ type tokens struct{ *client }
 func (c tokens) UID(ctx context.Context, namespace string, object workloadidentity.Object) (string, error) {
 	var found metav1.PartialObjectMetadata
 	err := c.core.Get().MaxRetries(0).Namespace(namespace).Resource(object.Resource).Name(object.Name).Do(ctx).Into(&found)
-	return string(found.UID), c.classified(err, rights{verb: "get", resource: object.Resource, namespace: namespace, name: object.Name})
+	return string(found.UID), c.classified(err, rights{verb: "get", resource: object.Resource, namespace: namespace})
 }
 
 // CreateToken implements workloadidentity.API.
@@ -34,9 +34,7 @@ func (c tokens) CreateToken(ctx context.Context, namespace, name string, wanted 
 	err := c.tokens.Post().MaxRetries(0).Namespace(namespace).Resource("workloadidentities").Name(name).SubResource("token").
 		Body(&request).Do(ctx).Into(&answer)
 	if err != nil {
-		return workloadidentity.Token{}, c.classified(err, rights{
-			verb: "create", resource: "workloadidentities", subresource: "token", group: v1alpha1.GroupName, namespace: namespace, name: name,
-		})
+		return workloadidentity.Token{}, c.classified(err, rights{verb: "create", resource: "workloadidentities", subresource: "token", group: v1alpha1.GroupName, namespace: namespace})
 	}
 	return workloadidentity.Token{Token: credential.NewSecret(answer.Status.Token), Expires: answer.Status.ExpirationTimestamp.Time}, nil
 }
