@@ -40,228 +40,107 @@ func Decode(data []byte, private func(identity.KeyID) ([]byte, error)) (Ring, er
 
 // decodeDocument returns the ring of a document, but for the private keys.
 func decodeDocument(data []byte) (Ring, error) {
-	top, err := decodeObject("", data, "version", "keys", "compromised", "requests", "history", "resumed")
-	if err != nil {
-		return Ring{}, err
-	}
+	top := decodeObject("", data, "version", "keys", "compromised", "requests", "history", "resumed")
 	var version int
-	if err := top.decode("version", &version); err != nil {
-		return Ring{}, err
+	top.decode("version", &version)
+	if top.err == nil && (version < firstVersion || version > documentVersion) {
+		top.err = fmt.Errorf("version: %d is unknown, this program reads versions %d to %d", version, firstVersion, documentVersion)
 	}
-	if version < firstVersion || version > documentVersion {
-		return Ring{}, fmt.Errorf("version: %d is unknown, this program reads versions %d to %d", version, firstVersion, documentVersion)
+	top.onlyInLast(version, "compromised", "requests", "history", "resumed")
+	if top.err == nil && !top.has("keys") {
+		top.err = fmt.Errorf("%s: missing", top.field("keys"))
 	}
-	if err := top.onlyFrom(documentVersion, version, "compromised", "requests", "history", "resumed"); err != nil {
-		return Ring{}, err
+	ring := Ring{
+		Keys: decodeEach(top, "keys", maxKeys, func(o *object) Key { return decodeKey(o, version) }, "kid", "algorithm", "state", "publishedAt",
+			"activatedAt", "retiredAt", "lastExpiry", "maxLifetimeSeconds", "stalenessSeconds"),
+		Compromised: decodeEach(top, "compromised", maxCompromised, decodeCompromised, "kid", "algorithm", "revokedAt", "activatedAt", "lastExpiry", "by", "reason"),
+		Requests:    decodeEach(top, "requests", len(Algorithms()), decodeRequest, "algorithm", "at", "by", "reason"),
+		History:     decodeEach(top, "history", MaxHistory, decodeEvent, "at", "kind", "algorithm", "kid", "acceptRefusals", "by", "reason"),
 	}
-	if !top.has("keys") {
-		return Ring{}, fmt.Errorf("%s: missing", top.field("keys"))
+	if top.err == nil && top.has("resumed") {
+		o := decodeObject("resumed", top.members["resumed"], "at", "by", "reason")
+		ring.Resumed = &Resuming{At: o.time("at"), Cause: o.cause()}
+		top.err = o.err
 	}
-	var ring Ring
-	ring.Keys, err = decodeEach(top, "keys", maxKeys, func(path string, data []byte) (Key, error) { return decodeKey(path, data, version) })
-	if err != nil {
-		return Ring{}, err
-	}
-	if ring.Compromised, err = decodeEach(top, "compromised", maxCompromised, decodeCompromised); err != nil {
-		return Ring{}, err
-	}
-	if ring.Requests, err = decodeEach(top, "requests", len(Algorithms()), decodeRequest); err != nil {
-		return Ring{}, err
-	}
-	if ring.History, err = decodeEach(top, "history", MaxHistory, decodeEvent); err != nil {
-		return Ring{}, err
-	}
-	if top.has("resumed") {
-		resumed, err := decodeResuming("resumed", top.members["resumed"])
-		if err != nil {
-			return Ring{}, err
-		}
-		ring.Resumed = &resumed
-	}
-	return ring, nil
+	return ring, top.err
 }
 
-// decodeEach decodes the entries of a list; nil if it is absent.
-func decodeEach[T any](top object, name string, most int, decode func(path string, data []byte) (T, error)) ([]T, error) {
-	if !top.has(name) {
-		return nil, nil
-	}
+// decodeEach decodes the entries of a list, objects with the known members; nil if it is absent.
+func decodeEach[T any](top *object, name string, most int, decode func(*object) T, known ...string) (all []T) {
 	var entries []json.RawMessage
-	if err := top.decode(name, &entries); err != nil {
-		return nil, err
+	top.optional(name, &entries)
+	if top.err == nil && len(entries) > most {
+		top.err = fmt.Errorf("%s: %d entries, at most %d are read", name, len(entries), most)
 	}
-	if len(entries) > most {
-		return nil, fmt.Errorf("%s: %d entries, at most %d are read", name, len(entries), most)
+	for i := 0; i < len(entries) && top.err == nil; i++ {
+		o := decodeObject(fmt.Sprintf("%s[%d]", name, i), entries[i], known...)
+		all = append(all, decode(o))
+		top.err = o.err
 	}
-	var all []T
-	for i, entry := range entries {
-		one, err := decode(fmt.Sprintf("%s[%d]", name, i), entry)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	return all, nil
+	return all
 }
 
-func decodeKey(path string, data []byte, version int) (Key, error) {
-	entry, err := decodeObject(path, data, "kid", "algorithm", "state", "publishedAt", "activatedAt",
-		"retiredAt", "lastExpiry", "maxLifetimeSeconds", "stalenessSeconds")
-	if err != nil {
-		return Key{}, err
-	}
-	if err := entry.onlyFrom(documentVersion, version, "retiredAt", "lastExpiry", "maxLifetimeSeconds", "stalenessSeconds"); err != nil {
-		return Key{}, err
-	}
-	var key Key
-	if key.ID, err = entry.kid(); err != nil {
-		return Key{}, err
-	}
-	if err := entry.decode("algorithm", &key.Algorithm); err != nil {
-		return Key{}, err
-	}
-	if err := entry.decode("state", &key.State); err != nil {
-		return Key{}, err
-	}
+func decodeKey(o *object, version int) Key {
+	o.onlyInLast(version, "retiredAt", "lastExpiry", "maxLifetimeSeconds", "stalenessSeconds")
+	key := Key{ID: o.kid()}
+	o.decode("algorithm", &key.Algorithm)
+	o.decode("state", &key.State)
 	// Only a spare of the second version may not have been found published yet.
-	published := entry.time
+	published := o.time
 	if version > firstVersion && key.State == Spare {
-		published = entry.optionalTime
+		published = o.optionalTime
 	}
-	if key.PublishedAt, err = published("publishedAt"); err != nil {
-		return Key{}, err
-	}
-	if key.ActivatedAt, err = entry.optionalTime("activatedAt"); err != nil {
-		return Key{}, err
-	}
-	if key.RetiredAt, err = entry.optionalTime("retiredAt"); err != nil {
-		return Key{}, err
-	}
-	if key.LastExpiry, err = entry.optionalTime("lastExpiry"); err != nil {
-		return Key{}, err
-	}
-	if key.Terms.MaxLifetime, err = entry.seconds("maxLifetimeSeconds"); err != nil {
-		return Key{}, err
-	}
-	key.Terms.Staleness, err = entry.seconds("stalenessSeconds")
-	return key, err
+	key.PublishedAt, key.ActivatedAt = published("publishedAt"), o.optionalTime("activatedAt")
+	key.RetiredAt, key.LastExpiry = o.optionalTime("retiredAt"), o.optionalTime("lastExpiry")
+	key.Terms = Terms{MaxLifetime: o.seconds("maxLifetimeSeconds"), Staleness: o.seconds("stalenessSeconds")}
+	return key
 }
 
-func decodeCompromised(path string, data []byte) (Compromised, error) {
-	entry, err := decodeObject(path, data, "kid", "algorithm", "revokedAt", "activatedAt", "lastExpiry", "by", "reason")
-	if err != nil {
-		return Compromised{}, err
-	}
-	var gone Compromised
-	if gone.ID, err = entry.kid(); err != nil {
-		return Compromised{}, err
-	}
-	if err := entry.decode("algorithm", &gone.Algorithm); err != nil {
-		return Compromised{}, err
-	}
-	if gone.RevokedAt, err = entry.time("revokedAt"); err != nil {
-		return Compromised{}, err
-	}
-	if gone.ActivatedAt, err = entry.optionalTime("activatedAt"); err != nil {
-		return Compromised{}, err
-	}
-	if gone.LastExpiry, err = entry.optionalTime("lastExpiry"); err != nil {
-		return Compromised{}, err
-	}
-	gone.Cause, err = entry.cause()
-	return gone, err
+func decodeCompromised(o *object) Compromised {
+	gone := Compromised{ID: o.kid()}
+	o.decode("algorithm", &gone.Algorithm)
+	gone.RevokedAt, gone.ActivatedAt, gone.LastExpiry = o.time("revokedAt"), o.optionalTime("activatedAt"), o.optionalTime("lastExpiry")
+	gone.Cause = o.cause()
+	return gone
 }
 
-func decodeResuming(path string, data []byte) (Resuming, error) {
-	entry, err := decodeObject(path, data, "at", "by", "reason")
-	if err != nil {
-		return Resuming{}, err
-	}
-	var resumed Resuming
-	if resumed.At, err = entry.time("at"); err != nil {
-		return Resuming{}, err
-	}
-	resumed.Cause, err = entry.cause()
-	return resumed, err
+func decodeRequest(o *object) (request Request) {
+	o.decode("algorithm", &request.Algorithm)
+	request.At, request.Cause = o.time("at"), o.cause()
+	return request
 }
 
-func decodeRequest(path string, data []byte) (Request, error) {
-	entry, err := decodeObject(path, data, "algorithm", "at", "by", "reason")
-	if err != nil {
-		return Request{}, err
-	}
-	var request Request
-	if err := entry.decode("algorithm", &request.Algorithm); err != nil {
-		return Request{}, err
-	}
-	if request.At, err = entry.time("at"); err != nil {
-		return Request{}, err
-	}
-	request.Cause, err = entry.cause()
-	return request, err
+func decodeEvent(o *object) Event {
+	event := Event{At: o.time("at")}
+	o.decode("kind", &event.Kind)
+	o.decode("algorithm", &event.Algorithm)
+	event.Key = o.kid()
+	o.optional("acceptRefusals", &event.AcceptRefusals)
+	event.Cause = o.cause()
+	return event
 }
 
-func decodeEvent(path string, data []byte) (Event, error) {
-	entry, err := decodeObject(path, data, "at", "kind", "algorithm", "kid", "acceptRefusals", "by", "reason")
-	if err != nil {
-		return Event{}, err
+func (o *object) kid() (id identity.KeyID) {
+	o.decode("kid", &id)
+	if o.err == nil && !WellFormed(id) {
+		o.err = fmt.Errorf("%s: %.64q is not the base64url of a SHA-256 sum", o.field("kid"), id)
 	}
-	var event Event
-	if event.At, err = entry.time("at"); err != nil {
-		return Event{}, err
-	}
-	if err := entry.decode("kind", &event.Kind); err != nil {
-		return Event{}, err
-	}
-	if err := entry.decode("algorithm", &event.Algorithm); err != nil {
-		return Event{}, err
-	}
-	if event.Key, err = entry.kid(); err != nil {
-		return Event{}, err
-	}
-	if entry.has("acceptRefusals") {
-		if err := entry.decode("acceptRefusals", &event.AcceptRefusals); err != nil {
-			return Event{}, err
-		}
-	}
-	event.Cause, err = entry.cause()
-	return event, err
+	return id
 }
 
-func (o object) kid() (identity.KeyID, error) {
-	var id identity.KeyID
-	if err := o.decode("kid", &id); err != nil {
-		return "", err
-	}
-	if !WellFormed(id) {
-		return "", fmt.Errorf("%s: %.64q is not the base64url of a SHA-256 sum", o.field("kid"), id)
-	}
-	return id, nil
+func (o *object) cause() (cause Cause) {
+	o.decode("by", &cause.By)
+	o.optional("reason", &cause.Reason)
+	return cause
 }
 
-func (o object) cause() (Cause, error) {
-	var cause Cause
-	if err := o.decode("by", &cause.By); err != nil {
-		return Cause{}, err
-	}
-	if !o.has("reason") {
-		return cause, nil
-	}
-	err := o.decode("reason", &cause.Reason)
-	return cause, err
-}
-
-// onlyFrom refuses members that a document of an earlier version does not have.
-func (o object) onlyFrom(since, version int, names ...string) error {
-	if version >= since {
-		return nil
-	}
+// onlyInLast refuses members that a document of an earlier version than the last does not have.
+func (o *object) onlyInLast(version int, names ...string) {
 	for _, name := range names {
-		if o.has(name) {
-			return o.malformed(fmt.Errorf("unknown field %q in version %d", name, version))
+		if o.err == nil && version < documentVersion && o.has(name) {
+			o.err = o.malformed(fmt.Errorf("unknown field %q in version %d", name, version))
 		}
 	}
-	return nil
 }
 
 // WellFormed reports whether an ID has the form of a kid; such a name can not leave the directory that it is looked up in.

@@ -27,12 +27,12 @@ type Encoded struct {
 
 // document is the shape of ring.json.
 type document struct {
-	Version     int                   `json:"version"`
-	Keys        []documentKey         `json:"keys"`
-	Compromised []documentCompromised `json:"compromised,omitempty"`
-	Requests    []documentRequest     `json:"requests,omitempty"`
-	History     []documentEvent       `json:"history,omitempty"`
-	Resumed     *documentResuming     `json:"resumed,omitempty"`
+	Version     int           `json:"version"`
+	Keys        []documentKey `json:"keys"`
+	Compromised []Compromised `json:"compromised,omitempty"`
+	Requests    []Request     `json:"requests,omitempty"`
+	History     []Event       `json:"history,omitempty"`
+	Resumed     *Resuming     `json:"resumed,omitempty"`
 }
 
 type documentKey struct {
@@ -45,40 +45,6 @@ type documentKey struct {
 	LastExpiry         time.Time          `json:"lastExpiry,omitzero"`
 	MaxLifetimeSeconds int64              `json:"maxLifetimeSeconds,omitzero"`
 	StalenessSeconds   int64              `json:"stalenessSeconds,omitzero"`
-}
-
-type documentCompromised struct {
-	ID          identity.KeyID     `json:"kid"`
-	Algorithm   identity.Algorithm `json:"algorithm"`
-	RevokedAt   time.Time          `json:"revokedAt"`
-	ActivatedAt time.Time          `json:"activatedAt,omitzero"`
-	LastExpiry  time.Time          `json:"lastExpiry,omitzero"`
-	documentCause
-}
-
-type documentRequest struct {
-	Algorithm identity.Algorithm `json:"algorithm"`
-	At        time.Time          `json:"at"`
-	documentCause
-}
-
-type documentEvent struct {
-	At             time.Time          `json:"at"`
-	Kind           EventKind          `json:"kind"`
-	Algorithm      identity.Algorithm `json:"algorithm"`
-	ID             identity.KeyID     `json:"kid"`
-	AcceptRefusals bool               `json:"acceptRefusals,omitzero"`
-	documentCause
-}
-
-type documentResuming struct {
-	At time.Time `json:"at"`
-	documentCause
-}
-
-type documentCause struct {
-	By     string `json:"by"`
-	Reason string `json:"reason,omitzero"`
 }
 
 // Encode returns the ring as a store keeps it. Equal rings give equal documents. An invalid ring is an error: all
@@ -113,24 +79,19 @@ func (r Ring) encodeDocument() ([]byte, error) {
 		})
 	}
 	for _, gone := range r.Compromised {
-		doc.Compromised = append(doc.Compromised, documentCompromised{
-			ID: gone.ID, Algorithm: gone.Algorithm, RevokedAt: gone.RevokedAt.UTC(),
-			ActivatedAt: gone.ActivatedAt.UTC(), LastExpiry: gone.LastExpiry.UTC(), documentCause: documentCause(gone.Cause),
-		})
+		gone.RevokedAt, gone.ActivatedAt, gone.LastExpiry = gone.RevokedAt.UTC(), gone.ActivatedAt.UTC(), gone.LastExpiry.UTC()
+		doc.Compromised = append(doc.Compromised, gone)
 	}
 	for _, request := range r.Requests {
-		doc.Requests = append(doc.Requests, documentRequest{
-			Algorithm: request.Algorithm, At: request.At.UTC(), documentCause: documentCause(request.Cause),
-		})
+		request.At = request.At.UTC()
+		doc.Requests = append(doc.Requests, request)
 	}
 	for _, event := range r.History {
-		doc.History = append(doc.History, documentEvent{
-			At: event.At.UTC(), Kind: event.Kind, Algorithm: event.Algorithm, ID: event.Key,
-			AcceptRefusals: event.AcceptRefusals, documentCause: documentCause(event.Cause),
-		})
+		event.At = event.At.UTC()
+		doc.History = append(doc.History, event)
 	}
 	if r.Resumed != nil {
-		doc.Resumed = &documentResuming{At: r.Resumed.At.UTC(), documentCause: documentCause(r.Resumed.Cause)}
+		doc.Resumed = &Resuming{At: r.Resumed.At.UTC(), Cause: r.Resumed.Cause}
 	}
 	data, err := json.MarshalIndent(doc, "", "  ")
 	return append(data, '\n'), err

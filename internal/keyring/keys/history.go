@@ -45,9 +45,9 @@ const (
 // Cause is the user who changed a ring, and the reason.
 type Cause struct {
 	// By names a user, or a part of Credence.
-	By string
+	By string `json:"by"`
 	// Reason is a text for people.
-	Reason string
+	Reason string `json:"reason,omitzero"`
 }
 
 // Controller is the By of changes that were due. Callers that record a user of that name must write it differently.
@@ -56,34 +56,34 @@ const Controller = "controller"
 // Event is one thing that happened to one key.
 type Event struct {
 	// At is the time of the decision, in UTC.
-	At        time.Time
-	Kind      EventKind
-	Algorithm identity.Algorithm
-	Key       identity.KeyID
+	At        time.Time          `json:"at"`
+	Kind      EventKind          `json:"kind"`
+	Algorithm identity.Algorithm `json:"algorithm"`
+	Key       identity.KeyID     `json:"kid"`
 	// AcceptRefusals is set if a user chose to activate the key before every relying party could know it.
-	AcceptRefusals bool
+	AcceptRefusals bool `json:"acceptRefusals,omitzero"`
 	Cause
 }
 
 // Compromised is a key that was revoked.
 type Compromised struct {
-	ID        identity.KeyID
-	Algorithm identity.Algorithm
+	ID        identity.KeyID     `json:"kid"`
+	Algorithm identity.Algorithm `json:"algorithm"`
 	// RevokedAt is the time of the revocation, in UTC.
-	RevokedAt time.Time
+	RevokedAt time.Time `json:"revokedAt"`
 	// ActivatedAt is since when the key signed, in UTC; zero if it never did.
-	ActivatedAt time.Time
+	ActivatedAt time.Time `json:"activatedAt,omitzero"`
 	// LastExpiry is after the expiry of every token that Credence has signed with the key, in UTC; zero if it never
 	// signed. A thief of the key is not bound by it.
-	LastExpiry time.Time
+	LastExpiry time.Time `json:"lastExpiry,omitzero"`
 	Cause
 }
 
 // Request is a requested rotation. It is carried out by the first Step that may.
 type Request struct {
 	// Algorithm is that of the key.
-	Algorithm identity.Algorithm
+	Algorithm identity.Algorithm `json:"algorithm"`
 	// At is the time of the request, in UTC.
-	At time.Time
+	At time.Time `json:"at"`
 	Cause
 }

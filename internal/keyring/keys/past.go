@@ -158,7 +158,7 @@ func (r Ring) withRevoked(v View, gone Compromised, generate Generate) (Change, 
 // Resuming is the consent to go on with a ring that does not know its past.
 type Resuming struct {
 	// At is when it was given, in UTC.
-	At time.Time
+	At time.Time `json:"at"`
 	Cause
 }
 

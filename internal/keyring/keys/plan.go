@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -303,7 +302,7 @@ func (v View) awaits(id identity.KeyID) []string {
 			names = append(names, gate.Name)
 		}
 	}
-	slices.SortFunc(names, cmp.Compare[string])
+	slices.Sort(names)
 	return names
 }
 

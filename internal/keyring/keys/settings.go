@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -96,16 +97,13 @@ func (s Settings) expiryBound(t Terms) time.Duration {
 func (s Settings) terms() Terms { return Terms{MaxLifetime: s.MaxLifetime, Staleness: s.Staleness} }
 
 func (s Settings) withDefaults() Settings {
-	for _, field := range []struct {
-		value    *time.Duration
-		standard time.Duration
-	}{
-		{&s.RotationPeriod, DefaultRotationPeriod}, {&s.PublishPeriod, DefaultPublishPeriod}, {&s.MaxAge, DefaultMaxAge},
-		{&s.MaxLifetime, DefaultMaxLifetime}, {&s.Leeway, DefaultLeeway}, {&s.Staleness, DefaultStaleness}, {&s.ClockSkew, DefaultClockSkew},
-	} {
-		if *field.value == 0 {
-			*field.value = field.standard
-		}
+	return Settings{
+		RotationPeriod: cmp.Or(s.RotationPeriod, DefaultRotationPeriod),
+		PublishPeriod:  cmp.Or(s.PublishPeriod, DefaultPublishPeriod),
+		MaxAge:         cmp.Or(s.MaxAge, DefaultMaxAge),
+		MaxLifetime:    cmp.Or(s.MaxLifetime, DefaultMaxLifetime),
+		Leeway:         cmp.Or(s.Leeway, DefaultLeeway),
+		Staleness:      cmp.Or(s.Staleness, DefaultStaleness),
+		ClockSkew:      cmp.Or(s.ClockSkew, DefaultClockSkew),
 	}
-	return s
 }

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,10 +32,7 @@ func (r Ring) Validate() error {
 			return err
 		}
 	}
-	if err := r.validateCompromised(); err != nil {
-		return err
-	}
-	if err := r.validateRequests(); err != nil {
+	if err := cmp.Or(r.validateCompromised(), r.validateRequests()); err != nil {
 		return err
 	}
 	if r.Resumed != nil {
