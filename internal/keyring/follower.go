@@ -92,7 +92,7 @@ func (f *Follower) Run(ctx context.Context) error {
 				return
 			}
 			unwatched = err.Error()
-			f.Log.WarnContext(ctx, "changes of the ring of keys are noticed late: it is read again and again", "store", f.storeName(), "interval", f.Interval.String(), "err", err)
+			f.Log.WarnContext(ctx, "changes of the ring of keys are noticed late: it is read again and again", "store", nameOf(f.Store), "interval", f.Interval.String(), "err", err)
 		},
 	})
 }
@@ -164,11 +164,7 @@ var (
 	errNotRead = errors.New("the ring of keys has not been read yet")
 )
 
-// storeName names the store without looking into it.
-func (f *Follower) storeName() string {
-	return nameOf(f.Store)
-}
-
+// nameOf names a store without looking into it.
 func nameOf(store keystore.Store) string {
 	if named, ok := store.(fmt.Stringer); ok {
 		return named.String()
@@ -187,7 +183,7 @@ func (f *Follower) take(ctx context.Context, snapshot Snapshot) {
 	f.good, f.failure, f.damage = &snapshot, nil, nil
 	f.mu.Unlock()
 	if recovered {
-		f.Log.InfoContext(ctx, "the ring of keys can be read again", "store", f.storeName())
+		f.Log.InfoContext(ctx, "the ring of keys can be read again", "store", nameOf(f.Store))
 	}
 	if another {
 		select {
@@ -211,7 +207,7 @@ func (f *Follower) fail(ctx context.Context, err error) {
 	}
 	f.mu.Unlock()
 	if !again {
-		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", f.storeName(), "err", err, "signing", signing)
+		f.Log.WarnContext(ctx, "the ring of keys could not be read", "store", nameOf(f.Store), "err", err, "signing", signing)
 	}
 	if f.failing != nil {
 		f.failing(ctx, err)

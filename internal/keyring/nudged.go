@@ -17,9 +17,7 @@ func (n nudged) Watch(ctx context.Context, changed func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	if store, ok := n.Store.(interface {
-		Watch(ctx context.Context, changed func()) error
-	}); ok {
+	if store, ok := n.Store.(keystore.Watcher); ok {
 		go func() { ended <- store.Watch(ctx, changed) }()
 	}
 	for {

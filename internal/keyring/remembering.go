@@ -81,9 +81,7 @@ func (s *Remembering) Past(ctx context.Context) (keys.Past, error) {
 
 // Watch passes on the watch of the store, if it has one; else it lasts until ctx is done.
 func (s *Remembering) Watch(ctx context.Context, changed func()) error {
-	if store, ok := s.Store.(interface {
-		Watch(ctx context.Context, changed func()) error
-	}); ok {
+	if store, ok := s.Store.(keystore.Watcher); ok {
 		return store.Watch(ctx, changed)
 	}
 	<-ctx.Done()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,9 +15,7 @@ import (
 	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
-const (
-	lockName = ".lock"
-)
+const lockName = ".lock"
 
 // Directory keeps a ring in files: ring.json, and <kid>.pem for each key. The directory has mode 0700, its files 0600, all
 // belong to the user of this process; anything looser is refused and never repaired, since a user who could read a key once may
@@ -103,7 +100,8 @@ func (d *Directory) Save(ctx context.Context, ring keys.Ring, expectedVersion st
 	if err := d.expect(expectedVersion); err != nil {
 		return err
 	}
-	if err := d.removeTemporary(); err != nil {
+	// Under the exclusive lock no temporary file is in use: what is there was left by writers that were killed.
+	if err := d.remove(atomicfile.Unfinished); err != nil {
 		return err
 	}
 	for _, key := range ring.Keys {
@@ -133,10 +131,9 @@ func (d *Directory) Save(ctx context.Context, ring keys.Ring, expectedVersion st
 func (d *Directory) expect(version string) error {
 	stored := ""
 	document, err := d.document()
-	switch {
-	case err == nil:
+	if err == nil {
 		stored = versionOf(document)
-	case !errors.Is(err, ErrNotFound):
+	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
 	if stored != version {
@@ -159,8 +156,7 @@ func (d *Directory) file(name string) string { return filepath.Join(d.path, name
 // versionOf is the version of a ring in a directory. Equal documents are equal rings, as a kid is a hash of its key: so a
 // ring that was replaced and came back is the same ring, and a writer that did not see it go has nothing to fear.
 func versionOf(document []byte) string {
-	sum := sha256.Sum256(document)
-	return hex.EncodeToString(sum[:])
+	return fmt.Sprintf("%x", sha256.Sum256(document))
 }
 
 // write replaces a file in one step, unless it is there with these bytes already.

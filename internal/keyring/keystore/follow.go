@@ -40,8 +40,8 @@ type Following struct {
 	OnUnwatched func(error)
 }
 
-// watcher is a store that reports when the ring may have changed. Watch returns nil if it just ended.
-type watcher interface {
+// Watcher is a store that reports when the ring may have changed. Watch returns nil if it just ended.
+type Watcher interface {
 	Watch(ctx context.Context, changed func()) error
 }
 
@@ -106,7 +106,7 @@ func (f *follower) read(ctx context.Context) (pause time.Duration, ok bool) {
 
 // watch begins to watch a store that can be watched, unless it does so already.
 func (f *follower) watch(ctx context.Context) {
-	store, ok := f.store.(watcher)
+	store, ok := f.store.(Watcher)
 	if !ok || f.watching {
 		return
 	}

@@ -19,7 +19,7 @@ func (s *Secret) failed(ctx context.Context, operation string, err error) error 
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code := int(status.Status().Code)
-		return fmt.Errorf("%s %s: the API answered %d (%s)%s", operation, s, code, http.StatusText(code), remedy(code))
+		return fmt.Errorf("%s %s: the API answered %d (%s)%s", operation, s, code, http.StatusText(code), remedies[code])
 	}
 	if transport, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s %s: %w", operation, s, transport.Err)
@@ -27,19 +27,12 @@ func (s *Secret) failed(ctx context.Context, operation string, err error) error 
 	return fmt.Errorf("%s %s: the answer of the API can not be read (%T)", operation, s, err)
 }
 
-func remedy(code int) string {
-	switch code {
-	case http.StatusUnauthorized:
-		return ": check the credentials of this process"
-	case http.StatusForbidden:
-		return ": allow this process to get, watch and update it, and to create it if it is not made beforehand; if that is allowed, admission refuses it"
-	case http.StatusNotFound:
-		return ": check that the namespace exists and that this is the API of a cluster"
-	case http.StatusUnprocessableEntity:
-		return ": check the name, the namespace and the admission policies"
-	default:
-		return ""
-	}
+// remedies are what to do about an answer, by its status.
+var remedies = map[int]string{
+	http.StatusUnauthorized:        ": check the credentials of this process",
+	http.StatusForbidden:           ": allow this process to get, watch and update it, and to create it if it is not made beforehand; if that is allowed, admission refuses it",
+	http.StatusNotFound:            ": check that the namespace exists and that this is the API of a cluster",
+	http.StatusUnprocessableEntity: ": check the name, the namespace and the admission policies",
 }
 
 // isMissing reports whether the API itself has no such Secret. A 404 of something else on the way does not count.

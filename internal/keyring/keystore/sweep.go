@@ -6,15 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/credence-id/credence/internal/atomicfile"
 	"github.com/credence-id/credence/internal/identity"
 )
-
-// removeTemporary removes what writers that were killed have left. It is called under the exclusive lock, so no temporary
-// file is in use.
-func (d *Directory) removeTemporary() error {
-	return d.remove(func(name string) bool { return atomicfile.Unfinished(name) })
-}
 
 // removeKeysBut removes the key files of keys that are not in kept. Files of other names stay.
 func (d *Directory) removeKeysBut(kept map[identity.KeyID][]byte) error {
@@ -25,6 +18,7 @@ func (d *Directory) removeKeysBut(kept map[identity.KeyID][]byte) error {
 	})
 }
 
+// remove removes files by their names. It is called under the exclusive lock.
 func (d *Directory) remove(selected func(name string) bool) error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {

@@ -143,8 +143,7 @@ func moment(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil
 	}
-	described := metav1.NewTime(t)
-	return &described
+	return new(metav1.NewTime(t))
 }
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -26,9 +26,7 @@ func runFollow(t *testing.T, create func(t *testing.T) (open func() keystore.Sto
 		}
 		reader := open()
 		interval := time.Second
-		if _, watched := reader.(interface {
-			Watch(context.Context, func()) error
-		}); watched {
+		if _, watched := reader.(keystore.Watcher); watched {
 			// Then the watch must report the change.
 			interval = time.Hour
 		}
