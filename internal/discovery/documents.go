@@ -6,12 +6,12 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"math/big"
 	"slices"
 
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // The names of the documents wherever they are kept: files in a folder, keys in a ConfigMap.
@@ -30,7 +30,7 @@ type Documents struct {
 	issuer        identity.Issuer
 	configuration []byte
 	jwks          []byte
-	keys          []publishedKey
+	keys          []identity.PublicKey
 }
 
 // Issuer is the issuer of the documents.
@@ -118,16 +118,17 @@ func New(issuer identity.Issuer, keys []identity.PublicKey) (Documents, error) {
 		set.Keys = append(set.Keys, published)
 		algorithms = append(algorithms, published.Alg)
 	}
-	jwks, err := encode(set)
+	// It leaves & < > as they are: an issuer may have them, and some relying parties compare before they unescape.
+	jwks, err := strictjson.Encode(set)
 	if err != nil {
 		return Documents{}, fmt.Errorf("encode key set: %w", err)
 	}
-	configuration, err := encode(configurationDocument{
+	configuration, err := strictjson.Encode(configurationDocument{
 		Issuer:        string(issuer),
 		JWKSURI:       issuer.JWKSURL(),
 		ResponseTypes: []string{"id_token"},
 		SubjectTypes:  []string{"public"},
-		Algorithms:    sortedSet(algorithms),
+		Algorithms:    slices.Compact(slices.Sorted(slices.Values(algorithms))),
 	})
 	if err != nil {
 		return Documents{}, fmt.Errorf("encode configuration: %w", err)
@@ -158,21 +159,4 @@ func newJWK(key identity.PublicKey) (jwk, error) {
 		return jwk{}, err
 	}
 	return published, nil
-}
-
-// encode leaves & < > as they are: an issuer may have them, and some relying parties compare before they unescape.
-func encode(v any) ([]byte, error) {
-	var buffer bytes.Buffer
-	encoder := json.NewEncoder(&buffer)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
-}
-
-func sortedSet(list []string) []string {
-	set := append([]string{}, list...)
-	slices.Sort(set)
-	return slices.Compact(set)
 }

@@ -27,29 +27,18 @@ const (
 	p256Bytes  = 32
 )
 
-// isPrivate reports whether a JWK member is one that RFC 7518, section 6 keeps secret.
-func isPrivate(member string) bool {
-	switch member {
-	case "d", "p", "q", "dp", "dq", "qi", "oth", "k":
-		return true
-	}
-	return false
-}
+var (
+	// privateMembers are those of a JWK that RFC 7518, section 6 keeps secret.
+	privateMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
+	// publicMembers are those that every relying party accepts. Other members are refused too, even if they are not known to be private: one
+	// may be the secret of an unknown key type.
+	publicMembers = []string{"kty", "alg", "use", "kid", "n", "e", "x", "y", "crv"}
+)
 
-// isPublic reports whether a JWK member is one that every relying party accepts. Other members are
-// refused too, even if they are not known to be private: one may be the secret of an unknown key type.
-func isPublic(member string) bool {
-	switch member {
-	case "kty", "alg", "use", "kid", "n", "e", "x", "y", "crv":
-		return true
-	}
-	return false
-}
+// IsPrivate reports whether a JWK member is one that RFC 7518, section 6 keeps secret.
+func IsPrivate(member string) bool { return slices.Contains(privateMembers, member) }
 
-// publishedKey is a key of a key set, with the kid that it is published under.
-type publishedKey = identity.PublicKey
-
-func parseKeySet(data []byte) ([]publishedKey, *Refusal) {
+func parseKeySet(data []byte) ([]identity.PublicKey, *Refusal) {
 	set, refusal := parseObject(jwksName, data)
 	if refusal != nil {
 		return nil, refusal
@@ -66,13 +55,13 @@ func parseKeySet(data []byte) ([]publishedKey, *Refusal) {
 	if len(raw) > maxKeys {
 		return nil, refuse(ReasonKeySet, jwksName, "keys", "has %d keys, relying parties read at most %d", len(raw), maxKeys)
 	}
-	keys := make([]publishedKey, 0, len(raw))
+	keys := make([]identity.PublicKey, 0, len(raw))
 	for i, data := range raw {
 		key, refusal := parseKey(fmt.Sprintf("keys[%d]", i), data)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if first := slices.IndexFunc(keys, func(k publishedKey) bool { return k.ID == key.ID }); first >= 0 {
+		if first := slices.IndexFunc(keys, func(k identity.PublicKey) bool { return k.ID == key.ID }); first >= 0 {
 			return nil, refuse(ReasonKeySet, jwksName, fmt.Sprintf("keys[%d].kid", i), "%q is the kid of keys[%d] already", key.ID, first)
 		}
 		keys = append(keys, key)
@@ -81,48 +70,48 @@ func parseKeySet(data []byte) ([]publishedKey, *Refusal) {
 }
 
 // parseKey checks one JWK. Private members come first, so that a leaked key is called that whatever else is wrong.
-func parseKey(path string, data []byte) (publishedKey, *Refusal) {
+func parseKey(path string, data []byte) (identity.PublicKey, *Refusal) {
 	key, err := strictjson.Object(data)
 	if err != nil {
-		return publishedKey{}, refuse(ReasonKey, jwksName, path, "is not a JSON object")
+		return identity.PublicKey{}, refuse(ReasonKey, jwksName, path, "is not a JSON object")
 	}
 	if refusal := checkMembers(path, key); refusal != nil {
-		return publishedKey{}, refusal
+		return identity.PublicKey{}, refusal
 	}
 	id, ok := strictjson.Text(key["kid"])
 	if !ok || id == "" {
-		return publishedKey{}, refuse(ReasonKeySet, jwksName, path+".kid", "is missing, or is not a string with at least one character")
+		return identity.PublicKey{}, refuse(ReasonKeySet, jwksName, path+".kid", "is missing, or is not a string with at least one character")
 	}
 	if len(id) > maxKeyIDLength || strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return publishedKey{}, refuse(ReasonKeySet, jwksName, path+".kid", "must be at most %d characters of printable ASCII", maxKeyIDLength)
+		return identity.PublicKey{}, refuse(ReasonKeySet, jwksName, path+".kid", "must be at most %d characters of printable ASCII", maxKeyIDLength)
 	}
 	public, member, err := publicKey(key)
 	if err != nil {
-		return publishedKey{}, refuse(ReasonKey, jwksName, path+member, "%v (kid %q)", err, id)
+		return identity.PublicKey{}, refuse(ReasonKey, jwksName, path+member, "%v (kid %q)", err, id)
 	}
 	fitting, err := identity.AlgorithmOf(public)
 	if err != nil {
-		return publishedKey{}, refuse(ReasonKey, jwksName, path, "%v (kid %q)", err, id)
+		return identity.PublicKey{}, refuse(ReasonKey, jwksName, path, "%v (kid %q)", err, id)
 	}
 	if algorithm, _ := strictjson.Text(key["alg"]); algorithm != string(fitting) {
-		return publishedKey{}, refuse(ReasonKey, jwksName, path+".alg", "must be %s for this key (kid %q)", fitting, id)
+		return identity.PublicKey{}, refuse(ReasonKey, jwksName, path+".alg", "must be %s for this key (kid %q)", fitting, id)
 	}
 	if use, _ := strictjson.Text(key["use"]); use != "sig" {
-		return publishedKey{}, refuse(ReasonKey, jwksName, path+".use", "must be sig (kid %q)", id)
+		return identity.PublicKey{}, refuse(ReasonKey, jwksName, path+".use", "must be sig (kid %q)", id)
 	}
-	return publishedKey{ID: identity.KeyID(id), Algorithm: fitting, Key: public}, nil
+	return identity.PublicKey{ID: identity.KeyID(id), Algorithm: fitting, Key: public}, nil
 }
 
 func checkMembers(path string, key map[string]json.RawMessage) *Refusal {
 	id, _ := strictjson.Text(key["kid"])
 	names := slices.Sorted(maps.Keys(key))
 	for _, name := range names {
-		if isPrivate(name) {
+		if IsPrivate(name) {
 			return refuse(ReasonPrivate, jwksName, path+"."+name, "is a member of a private or secret key (kid %.1024q): publish public keys only, and treat this key as compromised", id)
 		}
 	}
 	for _, name := range names {
-		if !isPublic(name) {
+		if !slices.Contains(publicMembers, name) {
 			return refuse(ReasonKey, jwksName, path, "has the member %.60q (kid %.1024q), but some relying parties accept no more than kty, alg, use, kid, n, e, x, y and crv", name, id)
 		}
 	}

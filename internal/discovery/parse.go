@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -30,24 +31,18 @@ func Parse(issuer identity.Issuer, configuration, jwks []byte) (Documents, error
 	return Documents{issuer: issuer, configuration: bytes.Clone(configuration), jwks: bytes.Clone(jwks), keys: keys}, nil
 }
 
-func checkConfiguration(issuer identity.Issuer, data []byte, keys []publishedKey) *Refusal {
+func checkConfiguration(issuer identity.Issuer, data []byte, keys []identity.PublicKey) *Refusal {
 	document, refusal := parseObject(configurationName, data)
 	if refusal != nil {
 		return refusal
 	}
-	if refusal := wantText(document, "issuer", string(issuer), ReasonIssuer); refusal != nil {
-		return refusal
-	}
-	if refusal := wantText(document, "jwks_uri", issuer.JWKSURL(), ReasonJWKSURI); refusal != nil {
-		return refusal
-	}
-	if refusal := wantElement(document, "response_types_supported", "id_token"); refusal != nil {
-		return refusal
-	}
-	if refusal := wantElement(document, "subject_types_supported", "public"); refusal != nil {
-		return refusal
-	}
-	return checkAlgorithms(document, keys)
+	return cmp.Or(
+		wantText(document, "issuer", string(issuer), ReasonIssuer),
+		wantText(document, "jwks_uri", issuer.JWKSURL(), ReasonJWKSURI),
+		wantElement(document, "response_types_supported", "id_token"),
+		wantElement(document, "subject_types_supported", "public"),
+		checkAlgorithms(document, keys),
+	)
 }
 
 func wantText(document map[string]json.RawMessage, member, want string, reason Reason) *Refusal {
@@ -75,13 +70,14 @@ func wantElement(document map[string]json.RawMessage, member, want string) *Refu
 
 // checkAlgorithms wants exactly the keys' algorithms: one more would be refused by no relying party today, and trusted
 // for no reason by each.
-func checkAlgorithms(document map[string]json.RawMessage, keys []publishedKey) *Refusal {
+func checkAlgorithms(document map[string]json.RawMessage, keys []identity.PublicKey) *Refusal {
 	const member = "id_token_signing_alg_values_supported"
 	var used []string
 	for _, key := range keys {
 		used = append(used, string(key.Algorithm))
 	}
-	used = sortedSet(used)
+	slices.Sort(used)
+	used = slices.Compact(used)
 	listed, ok := strictjson.Texts(document[member])
 	if !ok {
 		return refuse(ReasonAlgorithms, configurationName, member, "must be an array of strings with the keys' algorithms: %s", strings.Join(used, ", "))

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 // maxAttempts bounds how often files that keep changing are read again; the next event or poll comes anyway.
@@ -16,14 +15,12 @@ var errUnstable = errors.New("changed while it was read")
 
 // stamp identifies a file's contents as well as the file system can.
 type stamp struct {
-	path     string // without links
-	info     os.FileInfo
-	size     int64
-	modified time.Time
+	path string // without links
+	info os.FileInfo
 }
 
 func (s stamp) equal(other stamp) bool {
-	return s.path == other.path && os.SameFile(s.info, other.info) && s.size == other.size && s.modified.Equal(other.modified)
+	return s.path == other.path && os.SameFile(s.info, other.info) && s.info.Size() == other.info.Size() && s.info.ModTime().Equal(other.info.ModTime())
 }
 
 // file is what was read of one file.
@@ -87,7 +84,7 @@ func stampOf(path string) (stamp, error) {
 	if !info.Mode().IsRegular() {
 		return stamp{}, fmt.Errorf("%s is not a regular file", path)
 	}
-	return stamp{path: target, info: info, size: info.Size(), modified: info.ModTime()}, nil
+	return stamp{path: target, info: info}, nil
 }
 
 // readBounded reads at most one byte more than limit, enough to see that a file is too large.
