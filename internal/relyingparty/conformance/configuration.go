@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 func configurationChecks() []check {
@@ -21,7 +23,7 @@ func configurationChecks() []check {
 
 // configurationIssuer: OpenID Connect Discovery 1.0, section 4.3: identical, byte for byte.
 func configurationIssuer(e *evidence, o *outcome) {
-	issuer, ok := text(e.configuration.members["issuer"])
+	issuer, ok := strictjson.Text(e.configuration.members["issuer"])
 	switch {
 	case !ok:
 		o.fail("missing", `"issuer" in %s is missing or not a string: it must be %.600q`, e.configuration.url, e.issuer)
@@ -40,7 +42,7 @@ func configurationIssuer(e *evidence, o *outcome) {
 // tokens has no logins.
 func configurationMembers(e *evidence, o *outcome) {
 	for _, member := range []string{"response_types_supported", "subject_types_supported"} {
-		list, ok := texts(e.configuration.members[member])
+		list, ok := strictjson.Texts(e.configuration.members[member])
 		switch {
 		case !ok:
 			o.fail("missing", "%q in %s is missing or not an array of strings: some relying parties refuse the document without it", member, e.configuration.url)
@@ -53,7 +55,7 @@ func configurationMembers(e *evidence, o *outcome) {
 
 func configurationAlgorithms(e *evidence, o *outcome) {
 	const member = "id_token_signing_alg_values_supported"
-	listed, ok := texts(e.configuration.members[member])
+	listed, ok := strictjson.Texts(e.configuration.members[member])
 	switch {
 	case !ok:
 		o.fail("missing", "%q in %s is missing or not an array of strings: list the algorithms of the keys, such as RS256", member, e.configuration.url)
@@ -67,7 +69,7 @@ func configurationAlgorithms(e *evidence, o *outcome) {
 }
 
 func configurationKeySetURL(e *evidence, o *outcome) {
-	address, ok := text(e.configuration.members["jwks_uri"])
+	address, ok := strictjson.Text(e.configuration.members["jwks_uri"])
 	if !ok {
 		o.fail("missing", `"jwks_uri" in %s is missing or not a string`, e.configuration.url)
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -86,11 +87,9 @@ func documentContentType(what string, d *document, o *outcome) {
 	if what == "jwks" {
 		wanted = []string{"application/jwk-set+json", "application/json"}
 	}
-	for _, accepted := range wanted {
-		if err == nil && media == accepted {
-			o.pass("%s", header)
-			return
-		}
+	if err == nil && slices.Contains(wanted, media) {
+		o.pass("%s", header)
+		return
 	}
 	detail := "%s is served as %.100q, it must be %s: set the content type of the object in the bucket or server"
 	if what == "jwks" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/relyingparty"
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // The sizes, in bytes, are those at which internal/relyingparty stops to read.
@@ -65,7 +66,7 @@ func gather(ctx context.Context, options Options) *evidence {
 		fetcher := newFetcher(options)
 		e.configuration.url = base.ConfigurationURL()
 		fetcher.fetchAll(ctx, &e.configuration)
-		if address, _ := text(e.configuration.members["jwks_uri"]); keySetURLError(address) == nil {
+		if address, _ := strictjson.Text(e.configuration.members["jwks_uri"]); keySetURLError(address) == nil {
 			e.keySet.url = address
 			fetcher.fetchAll(ctx, &e.keySet)
 		}
@@ -157,29 +158,4 @@ func (a *fetcher) once(ctx context.Context, e *exchange, address, etag string, l
 		return location.String()
 	}
 	return ""
-}
-
-// text returns a member that is a JSON string.
-func text(raw json.RawMessage) (string, bool) {
-	var s string
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", false
-	}
-	return s, true
-}
-
-// texts returns a member that is an array of JSON strings.
-func texts(raw json.RawMessage) ([]string, bool) {
-	var elements []json.RawMessage
-	if json.Unmarshal(raw, &elements) != nil || elements == nil {
-		return nil, false
-	}
-	list := make([]string, len(elements))
-	for i, element := range elements {
-		var ok bool
-		if list[i], ok = text(element); !ok {
-			return nil, false
-		}
-	}
-	return list, true
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/credence-id/credence/internal/strictjson"
 	"github.com/credence-id/credence/internal/targets"
 )
 
@@ -75,21 +76,11 @@ func keySetAlgorithm(e *evidence, o *outcome) {
 }
 
 // octetsOf lists the members that hold octets, by the type of the key.
-func (k publishedKey) octetsOf() []string {
-	switch k.kty {
-	case "RSA":
-		return []string{"n", "e"}
-	case "EC":
-		return []string{"x", "y"}
-	case "OKP":
-		return []string{"x"}
-	}
-	return nil
-}
+var octetsOf = map[string][]string{"RSA": {"n", "e"}, "EC": {"x", "y"}, "OKP": {"x"}}
 
 // octets decodes a member in base64url without padding (RFC 7518, section 2), in its one canonical spelling.
 func (k publishedKey) octets(member string) ([]byte, error) {
-	s, ok := text(k.members[member])
+	s, ok := strictjson.Text(k.members[member])
 	switch {
 	case !ok || s == "":
 		return nil, errors.New("is missing or not a string")
@@ -109,7 +100,7 @@ func (k publishedKey) octets(member string) ([]byte, error) {
 
 func keySetEncoding(e *evidence, o *outcome) {
 	for _, key := range e.keys {
-		for _, member := range key.octetsOf() {
+		for _, member := range octetsOf[key.kty] {
 			decoded, err := key.octets(member)
 			switch curve := curves[key.curve].curve; {
 			case err != nil:

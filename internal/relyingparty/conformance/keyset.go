@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/credence-id/credence/internal/discovery"
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // How many keys of one set are read: an Oracle API gateway takes 10, AWS and Microsoft Entra 100. A set of more than 8
@@ -52,15 +55,20 @@ func publishedKeys(set map[string]json.RawMessage) []publishedKey {
 		if json.Unmarshal(item, &key.members) != nil || key.members == nil {
 			continue
 		}
-		if key.id, _ = text(key.members["kid"]); key.id != "" {
+		if key.id, _ = strictjson.Text(key.members["kid"]); key.id != "" {
 			key.label += fmt.Sprintf(" (kid %.200q)", key.id)
 		}
-		key.kty, _ = text(key.members["kty"])
-		key.alg, _ = text(key.members["alg"])
-		key.curve, _ = text(key.members["crv"])
+		key.kty, _ = strictjson.Text(key.members["kty"])
+		key.alg, _ = strictjson.Text(key.members["alg"])
+		key.curve, _ = strictjson.Text(key.members["crv"])
 		keys = append(keys, key)
 	}
 	return keys
+}
+
+// having are the names of the members that are of a kind, sorted.
+func (k publishedKey) having(is func(member string) bool) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(k.members)), func(member string) bool { return !is(member) })
 }
 
 func keySetKeys(e *evidence, o *outcome) {
@@ -83,24 +91,9 @@ func keySetKeys(e *evidence, o *outcome) {
 	o.pass("%d", len(raw))
 }
 
-// isPrivate reports whether a member is one that RFC 7518, section 6 keeps secret.
-func isPrivate(member string) bool {
-	switch member {
-	case "d", "p", "q", "dp", "dq", "qi", "oth", "k":
-		return true
-	}
-	return false
-}
-
 func keySetPrivateMembers(e *evidence, o *outcome) {
 	for _, key := range e.keys {
-		var private []string
-		for _, member := range slices.Sorted(maps.Keys(key.members)) {
-			if isPrivate(member) {
-				private = append(private, member)
-			}
-		}
-		if len(private) > 0 {
+		if private := key.having(discovery.IsPrivate); len(private) > 0 {
 			o.fail("private-key-published", "A PRIVATE KEY IS PUBLISHED: %s at %s has %s. Anyone can sign tokens with it. Revoke this key now, take it out of the set, and renew its tokens", key.label, e.keySet.url, words(private))
 		}
 	}
@@ -112,13 +105,7 @@ var accepted = []string{"alg", "crv", "e", "kid", "kty", "n", "use", "x", "y"}
 
 func keySetMembers(e *evidence, o *outcome) {
 	for _, key := range e.keys {
-		var others []string
-		for _, member := range slices.Sorted(maps.Keys(key.members)) {
-			if !slices.Contains(accepted, member) && !isPrivate(member) {
-				others = append(others, member)
-			}
-		}
-		if len(others) > 0 {
+		if others := key.having(func(member string) bool { return !slices.Contains(accepted, member) && !discovery.IsPrivate(member) }); len(others) > 0 {
 			o.warn("other-member", "%s has %s: Google refuses an uploaded key set with any member but %s; leave it out", key.label, words(others), strings.Join(accepted, ", "))
 		}
 	}
@@ -153,7 +140,7 @@ func keySetKeyIDs(e *evidence, o *outcome) {
 func keySetUse(e *evidence, o *outcome) {
 	for _, key := range e.keys {
 		raw, present := key.members["use"]
-		use, _ := text(raw)
+		use, _ := strictjson.Text(raw)
 		switch {
 		case !present:
 			o.warn("missing", `%s has no use: some relying parties take only keys with "sig"`, key.label)
@@ -166,7 +153,7 @@ func keySetUse(e *evidence, o *outcome) {
 
 // keySetListed holds the discovery document against the keys.
 func keySetListed(e *evidence, o *outcome) {
-	listed, _ := texts(e.configuration.members["id_token_signing_alg_values_supported"])
+	listed, _ := strictjson.Texts(e.configuration.members["id_token_signing_alg_values_supported"])
 	used := map[string]bool{}
 	for _, key := range e.keys {
 		algorithm := key.algorithm()

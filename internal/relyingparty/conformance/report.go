@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -112,10 +113,8 @@ func (o *outcome) check(name string) Check {
 		check.Verdict, check.Detail, check.Findings = Skipped, o.skipped, nil
 	case len(o.findings) > 0:
 		check.Verdict, check.Detail = Warn, ""
-		for _, finding := range o.findings {
-			if finding.Verdict == Fail {
-				check.Verdict = Fail
-			}
+		if slices.ContainsFunc(o.findings, func(f Finding) bool { return f.Verdict == Fail }) {
+			check.Verdict = Fail
 		}
 	}
 	return check

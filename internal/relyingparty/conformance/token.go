@@ -14,6 +14,7 @@ import (
 
 	"github.com/credence-id/credence/internal/identity"
 	"github.com/credence-id/credence/internal/relyingparty"
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // tokenEvidence is what is known of the token. The token itself is not kept.
@@ -42,6 +43,15 @@ func judgeToken(ctx context.Context, e *evidence, options Options) tokenEvidence
 		Clock:    func() time.Time { return e.now },
 	})
 	return t
+}
+
+// report fails a check for what a relying party finds, of one reason. format is for its detail.
+func (t tokenEvidence) report(o *outcome, reason relyingparty.Reason, diagnosis, format string) {
+	for _, finding := range t.judged.Findings {
+		if finding.Reason == reason {
+			o.fail(diagnosis, format, finding.Detail)
+		}
+	}
 }
 
 // recorded answers with the documents that were fetched, so that a token is judged by what the report is about.
@@ -101,11 +111,7 @@ func tokenFormat(e *evidence, o *outcome) {
 		o.fail("malformed", "%v", e.token.err)
 		return
 	}
-	for _, finding := range e.token.judged.Findings {
-		if finding.Reason == relyingparty.Malformed {
-			o.fail("extension", "%s", finding.Detail)
-		}
-	}
+	e.token.report(o, relyingparty.Malformed, "extension", "%s")
 	o.pass("a signed token in compact form")
 }
 
@@ -116,7 +122,7 @@ func (t tokenEvidence) header(name string) (value string, present bool) {
 		return "", false
 	}
 	raw, present := members[name]
-	value, _ = text(raw)
+	value, _ = strictjson.Text(raw)
 	return value, present
 }
 
@@ -132,11 +138,7 @@ func tokenType(e *evidence, o *outcome) {
 
 func tokenAlgorithm(e *evidence, o *outcome) {
 	algorithm := e.token.claims.Algorithm
-	for _, finding := range e.token.judged.Findings {
-		if finding.Reason == relyingparty.BadAlgorithm {
-			o.fail("refused", "%s; sign with RS256 (accepted everywhere) or ES256", finding.Detail)
-		}
-	}
+	e.token.report(o, relyingparty.BadAlgorithm, "refused", "%s; sign with RS256 (accepted everywhere) or ES256")
 	o.pass("%s", algorithm)
 }
 
@@ -162,14 +164,8 @@ func tokenSignature(e *evidence, o *outcome) {
 		o.skip("skipped because the documents cannot be used: %v", e.token.judgedErr)
 		return
 	}
-	for _, finding := range e.token.judged.Findings {
-		switch finding.Reason {
-		case relyingparty.BadSignature:
-			o.fail("wrong", "%s", finding.Detail)
-		case relyingparty.UnknownKey:
-			o.fail("unusable-key", "%s", finding.Detail)
-		}
-	}
+	e.token.report(o, relyingparty.BadSignature, "wrong", "%s")
+	e.token.report(o, relyingparty.UnknownKey, "unusable-key", "%s")
 	o.pass("by the published key")
 }
 

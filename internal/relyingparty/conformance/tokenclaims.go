@@ -31,10 +31,8 @@ func tokenAudience(e *evidence, o *outcome) {
 			}
 		}
 	}
-	for _, finding := range e.token.judged.Findings {
-		if finding.Reason == relyingparty.WrongAudience && len(audience) > 0 {
-			o.fail("other-audience", "%s (audiences are compared byte by byte)", finding.Detail)
-		}
+	if len(audience) > 0 {
+		e.token.report(o, relyingparty.WrongAudience, "other-audience", "%s (audiences are compared byte by byte)")
 	}
 	if e.token.judged.Audience == "" {
 		o.pass("%s (any is accepted here)", words(audience))
@@ -66,16 +64,9 @@ func tokenSubject(e *evidence, o *outcome) {
 
 func tokenTimes(e *evidence, o *outcome) {
 	claims := e.token.claims
-	for _, finding := range e.token.judged.Findings {
-		switch finding.Reason {
-		case relyingparty.Expired:
-			o.fail("expired", "%s", finding.Detail)
-		case relyingparty.NotYetValid:
-			o.fail("not-yet-valid", "%s: check the clocks", finding.Detail)
-		case relyingparty.MissingExpiry:
-			o.fail("missing-exp", "%s: every cloud refuses it", finding.Detail)
-		}
-	}
+	e.token.report(o, relyingparty.MissingExpiry, "missing-exp", "%s: every cloud refuses it")
+	e.token.report(o, relyingparty.Expired, "expired", "%s")
+	e.token.report(o, relyingparty.NotYetValid, "not-yet-valid", "%s: check the clocks")
 	switch {
 	case claims.IssuedAt.IsZero():
 		o.fail("missing-iat", "the token has no iat: AWS, Google and Alibaba refuse it")
