@@ -25,12 +25,11 @@ func parseConfiguration(body []byte) (configuration, error) {
 		return configuration{}, err
 	}
 	var parsed configuration
-	var ok bool
-	if parsed.issuer, ok, err = stringMember(members, "issuer"); err != nil || !ok {
-		return configuration{}, orMissing(err, "issuer")
+	if parsed.issuer, err = requiredString(members, "issuer"); err != nil {
+		return configuration{}, err
 	}
-	if parsed.keySetURL, ok, err = stringMember(members, "jwks_uri"); err != nil || !ok {
-		return configuration{}, orMissing(err, "jwks_uri")
+	if parsed.keySetURL, err = requiredString(members, "jwks_uri"); err != nil {
+		return configuration{}, err
 	}
 	if err := checkKeySetURL(parsed.keySetURL); err != nil {
 		return configuration{}, err
@@ -43,13 +42,6 @@ func parseConfiguration(body []byte) (configuration, error) {
 		parsed.algorithms = []string{string(identity.RS256)}
 	}
 	return parsed, nil
-}
-
-func orMissing(err error, name string) error {
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("%q is missing", name)
 }
 
 func checkKeySetURL(s string) error {
@@ -102,20 +94,15 @@ func parseKey(item []byte) publishedKey {
 		return publishedKey{id: named.ID, unusable: "it is not a key of a known type"}
 	}
 	parsed := publishedKey{id: jwk.KeyID, key: jwk.Key}
-	if !jwk.IsPublic() {
-		parsed.unusable = "it is not a public key"
-		return parsed
-	}
-	if jwk.Use != "" && jwk.Use != "sig" {
-		parsed.unusable = fmt.Sprintf("its use is %q, not signatures", jwk.Use)
-		return parsed
-	}
-	if key, isRSA := jwk.Key.(*rsa.PublicKey); isRSA && key.N.BitLen() > maxRSABits {
-		parsed.unusable = fmt.Sprintf("it has %d bits, at most %d are accepted", key.N.BitLen(), maxRSABits)
-		return parsed
-	}
+	key, isRSA := jwk.Key.(*rsa.PublicKey)
 	algorithm, err := identity.AlgorithmOf(jwk.Key)
 	switch {
+	case !jwk.IsPublic():
+		parsed.unusable = "it is not a public key"
+	case jwk.Use != "" && jwk.Use != "sig":
+		parsed.unusable = fmt.Sprintf("its use is %q, not signatures", jwk.Use)
+	case isRSA && key.N.BitLen() > maxRSABits:
+		parsed.unusable = fmt.Sprintf("it has %d bits, at most %d are accepted", key.N.BitLen(), maxRSABits)
 	case err != nil:
 		parsed.unusable = err.Error()
 	case jwk.Algorithm != "" && jwk.Algorithm != string(algorithm):

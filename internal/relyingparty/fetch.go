@@ -7,9 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
-
-	"github.com/credence-id/credence/internal/identity"
 )
 
 const (
@@ -22,64 +21,51 @@ const (
 	fetchTimeout = 15 * time.Second
 )
 
-// fetchConfiguration returns the discovery document of an issuer, or an OutageError.
-func fetchConfiguration(ctx context.Context, client *http.Client, issuer identity.Issuer) (configuration, error) {
-	const document = "discovery document"
-	address := issuer.ConfigurationURL()
-	body, err := fetch(ctx, client, address, maxConfiguration)
-	if err != nil {
-		return configuration{}, &OutageError{Document: document, URL: address, Err: err}
+// read fetches a document of an issuer, and parses it. Errors are OutageErrors.
+func read[T any](ctx context.Context, client *http.Client, document, address string, limit int64, parse func([]byte) (T, error)) (T, error) {
+	var parsed T
+	body, _, _, err := Fetch(ctx, client, address, limit)
+	if err == nil {
+		parsed, err = parse(body)
 	}
-	parsed, err := parseConfiguration(body)
 	if err != nil {
-		return configuration{}, &OutageError{Document: document, URL: address, Err: err}
+		return parsed, &OutageError{Document: document, URL: address, Err: err}
 	}
 	return parsed, nil
 }
 
-// fetchKeySet returns the published keys of an issuer, or an OutageError.
-func fetchKeySet(ctx context.Context, client *http.Client, address string) ([]publishedKey, error) {
-	const document = "key set"
-	body, err := fetch(ctx, client, address, maxKeySet)
-	if err != nil {
-		return nil, &OutageError{Document: document, URL: address, Err: err}
-	}
-	keys, err := parseKeySet(body)
-	if err != nil {
-		return nil, &OutageError{Document: document, URL: address, Err: err}
-	}
-	return keys, nil
-}
-
-func fetch(ctx context.Context, client *http.Client, address string, limit int64) ([]byte, error) {
+// Fetch returns what is served at an https URL: a body of at most so many bytes, and its header fields. It never leaves https, also by a
+// redirect. A nil client trusts the authorities of this machine. With an error, code is the status of the answer; 0 without a complete one.
+func Fetch(ctx context.Context, client *http.Client, address string, limit int64) (body []byte, header http.Header, code int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
+	if !strings.HasPrefix(address, "https://") {
+		return nil, nil, 0, errors.New("it is not https")
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, errors.New("it is not a URL that can be requested")
+		return nil, nil, 0, errors.New("it is not a URL that can be requested")
 	}
 	request.Header.Set("Accept", "application/json")
-	response, err := HTTPSOnly(client).Do(request)
+	response, err := httpsOnly(client).Do(request)
 	if err != nil {
-		return nil, WithoutURL(err)
+		return nil, nil, 0, WithoutURL(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+		return nil, nil, response.StatusCode, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
-	if err != nil {
-		return nil, err
+	if body, err = io.ReadAll(io.LimitReader(response.Body, limit+1)); err != nil {
+		return nil, nil, 0, err
 	}
 	if int64(len(body)) > limit {
-		return nil, fmt.Errorf("it is longer than %d bytes", limit)
+		return nil, nil, response.StatusCode, fmt.Errorf("it is longer than %d bytes", limit)
 	}
-	return body, nil
+	return body, response.Header, response.StatusCode, nil
 }
 
-// HTTPSOnly returns a client that does what client does, but never leaves https, also by a redirect. nil
-// stands for a client that trusts the authorities of this machine.
-func HTTPSOnly(client *http.Client) *http.Client {
+// httpsOnly returns a client that does what client does, but never leaves https by a redirect.
+func httpsOnly(client *http.Client) *http.Client {
 	var strict http.Client
 	if client != nil {
 		strict = *client

@@ -78,12 +78,8 @@ func (i *Inspection) readHeader() error {
 	if err != nil {
 		return err
 	}
-	var hasAlgorithm bool
-	if i.Algorithm, hasAlgorithm, err = stringMember(members, "alg"); err != nil {
+	if i.Algorithm, err = requiredString(members, "alg"); err != nil {
 		return err
-	}
-	if !hasAlgorithm {
-		return errors.New(`"alg" is missing`)
 	}
 	if i.KeyID, _, err = stringMember(members, "kid"); err != nil {
 		return err

@@ -29,6 +29,15 @@ func stringMember(members map[string]json.RawMessage, name string) (value string
 	return value, true, nil
 }
 
+// requiredString returns the string member of that name, or an error without it.
+func requiredString(members map[string]json.RawMessage, name string) (string, error) {
+	value, ok, err := stringMember(members, name)
+	if err == nil && !ok {
+		err = fmt.Errorf("%q is missing", name)
+	}
+	return value, err
+}
+
 // stringsMember returns the member of that name, an array of strings; nil without it.
 func stringsMember(members map[string]json.RawMessage, name string) ([]string, error) {
 	raw, ok := members[name]

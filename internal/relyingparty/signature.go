@@ -36,7 +36,7 @@ func checkSignature(token string, inspected Inspection, published []publishedKey
 	candidates := published
 	// A token without kid is tried with every key, as relying parties do (OpenID Connect Core 1.0, section 10.1).
 	if inspected.KeyID != "" {
-		candidates = withID(published, inspected.KeyID)
+		candidates = slices.DeleteFunc(slices.Clone(published), func(key publishedKey) bool { return key.id != inspected.KeyID })
 	}
 	if len(candidates) == 0 {
 		return []Finding{unknownKey(inspected, published)}
@@ -84,10 +84,6 @@ func unknownKey(inspected Inspection, published []publishedKey) Finding {
 		Detail: fmt.Sprintf("the token is signed with %s, the issuer publishes %s", list("key", []string{inspected.KeyID}), list("key", names)),
 		Has:    []string{inspected.KeyID}, Wanted: names,
 	}
-}
-
-func withID(keys []publishedKey, id string) []publishedKey {
-	return slices.DeleteFunc(slices.Clone(keys), func(key publishedKey) bool { return key.id != id })
 }
 
 func ids(keys []publishedKey) []string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/credence-id/credence/internal/identity"
@@ -60,7 +61,7 @@ func (o Options) now() time.Time {
 
 // againstIssuer adds the findings by the documents of the issuer.
 func (r Result) againstIssuer(ctx context.Context, client *http.Client, token string) (Result, error) {
-	config, err := fetchConfiguration(ctx, client, r.Issuer)
+	config, err := read(ctx, client, "discovery document", r.Issuer.ConfigurationURL(), maxConfiguration, parseConfiguration)
 	if err != nil {
 		return r.with(checkAlgorithm(r.Inspection, nil)...), err
 	}
@@ -74,7 +75,7 @@ func (r Result) againstIssuer(ctx context.Context, client *http.Client, token st
 			Has:    []string{config.issuer}, Wanted: []string{string(r.Issuer)},
 		}), nil
 	}
-	keys, err := fetchKeySet(ctx, client, config.keySetURL)
+	keys, err := read(ctx, client, "key set", config.keySetURL, maxKeySet, parseKeySet)
 	if err != nil {
 		return r, err
 	}
@@ -82,19 +83,9 @@ func (r Result) againstIssuer(ctx context.Context, client *http.Client, token st
 	r.signed = len(algorithm) == 0 && len(signature) == 0
 	if len(algorithm) > 0 {
 		// A signature by an unaccepted algorithm is not verified; an unknown key is still a finding.
-		signature = onlyUnknownKey(signature)
+		signature = slices.DeleteFunc(signature, func(f Finding) bool { return f.Reason != UnknownKey })
 	}
 	return r.with(signature...), nil
-}
-
-func onlyUnknownKey(findings []Finding) []Finding {
-	var kept []Finding
-	for _, finding := range findings {
-		if finding.Reason == UnknownKey {
-			kept = append(kept, finding)
-		}
-	}
-	return kept
 }
 
 // with returns r with more findings; the findings of r itself stay as they are.

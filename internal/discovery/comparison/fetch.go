@@ -2,18 +2,11 @@ package comparison
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/relyingparty"
 )
-
-const fetchTimeout = 15 * time.Second
 
 // Documents are the two documents of an issuer as bytes from outside, unchecked.
 type Documents struct {
@@ -75,34 +68,9 @@ func Fetch(ctx context.Context, client *http.Client, location string) (Served, e
 }
 
 func fetch(ctx context.Context, client *http.Client, address string) (Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	answer := Answer{URL: address}
-	fail := func(code int, err error) (Answer, error) {
+	body, header, code, err := relyingparty.Fetch(ctx, client, address, discovery.MaxDocumentBytes)
+	if err != nil {
 		return Answer{}, &FetchError{URL: address, Code: code, Err: err}
 	}
-	if !strings.HasPrefix(address, "https://") {
-		return fail(0, errors.New("it is not https"))
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return fail(0, errors.New("it is not a URL that can be requested"))
-	}
-	request.Header.Set("Accept", "application/json")
-	response, err := relyingparty.HTTPSOnly(client).Do(request)
-	if err != nil {
-		return fail(0, relyingparty.WithoutURL(err))
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fail(response.StatusCode, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode)))
-	}
-	if answer.Body, err = io.ReadAll(io.LimitReader(response.Body, discovery.MaxDocumentBytes+1)); err != nil {
-		return fail(0, err)
-	}
-	if len(answer.Body) > discovery.MaxDocumentBytes {
-		return fail(response.StatusCode, fmt.Errorf("it is longer than %d bytes", discovery.MaxDocumentBytes))
-	}
-	answer.ContentType, answer.CacheControl = response.Header.Get("Content-Type"), response.Header.Get("Cache-Control")
-	return answer, nil
+	return Answer{URL: address, Body: body, ContentType: header.Get("Content-Type"), CacheControl: header.Get("Cache-Control")}, nil
 }

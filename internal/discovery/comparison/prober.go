@@ -3,12 +3,8 @@ package comparison
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-
-	"github.com/go-jose/go-jose/v4"
 
 	"github.com/credence-id/credence/internal/discovery"
 	"github.com/credence-id/credence/internal/identity"
@@ -34,25 +30,11 @@ func (p *Prober) Shown(ctx context.Context) ([]identity.PublicKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := discovery.Parse(p.Issuer, served.Configuration.Body, served.JWKS.Body); err != nil {
+	documents, err := discovery.Parse(p.Issuer, served.Configuration.Body, served.JWKS.Body)
+	if err != nil {
 		return nil, fmt.Errorf("use what %s serves: %w", location, err)
 	}
-	var set jose.JSONWebKeySet
-	if err := json.Unmarshal(served.JWKS.Body, &set); err != nil {
-		return nil, fmt.Errorf("decode the key set of %s: %w", location, err)
-	}
-	if len(set.Keys) == 0 {
-		return nil, errors.New("decode the key set of " + location + ": it has no key")
-	}
-	keys := make([]identity.PublicKey, len(set.Keys))
-	for i, key := range set.Keys {
-		algorithm, err := identity.AlgorithmOf(key.Key)
-		if err != nil {
-			return nil, fmt.Errorf("decode key %q of %s: %w", key.KeyID, location, err)
-		}
-		keys[i] = identity.PublicKey{ID: identity.KeyID(key.KeyID), Algorithm: algorithm, Key: key.Key}
-	}
-	return keys, nil
+	return documents.PublicKeys(), nil
 }
 
 // Probe returns the key IDs that are shown with the key that they name (identity.KeyIDOf). A kid with another key is not
