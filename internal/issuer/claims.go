@@ -28,15 +28,16 @@ type credenceClaims struct {
 }
 
 type gardenerClaims struct {
-	WorkloadIdentity objectClaims   `json:"workloadIdentity"`
-	Seed             *clusterClaims `json:"seed,omitempty"`
-	Garden           *gardenClaims  `json:"garden,omitempty"`
+	WorkloadIdentity objectClaims  `json:"workloadIdentity"`
+	Seed             *objectClaims `json:"seed,omitempty"`
+	Garden           *gardenClaims `json:"garden,omitempty"`
 }
 
-// clusterClaims name a workload cluster.
-type clusterClaims struct {
-	Name string `json:"name"`
-	UID  string `json:"uid"`
+// objectClaims name an object; one without a namespace has none.
+type objectClaims struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	UID       string `json:"uid"`
 }
 
 // The members of gardener.cloud that are not objects of a context.
@@ -52,13 +53,6 @@ type claimsOfObjects struct {
 	Gardener map[string]any `json:"gardener.cloud"`
 }
 
-// contextClaims name an object of a context.
-type contextClaims struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace,omitempty"`
-	UID       string `json:"uid"`
-}
-
 // withObjects returns the claims with those of objects.
 func (c claims) withObjects(objects []Object) claimsOfObjects {
 	members := map[string]any{workloadIdentityClaim: c.Gardener.WorkloadIdentity}
@@ -69,15 +63,9 @@ func (c claims) withObjects(objects []Object) claimsOfObjects {
 		members[gardenClaim] = c.Gardener.Garden
 	}
 	for _, object := range objects {
-		members[object.Claim] = contextClaims{Name: object.Name, Namespace: object.Namespace, UID: object.UID}
+		members[object.Claim] = objectClaims{Name: object.Name, Namespace: object.Namespace, UID: object.UID}
 	}
 	return claimsOfObjects{claims: c, Gardener: members}
-}
-
-type objectClaims struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
-	UID       string `json:"uid"`
 }
 
 type gardenClaims struct {
@@ -87,16 +75,11 @@ type gardenClaims struct {
 // kubernetesClaims has the shape of Kubernetes' own service-account tokens, so that what reads those reads these. An account of a workload
 // cluster has its cluster beside it.
 type kubernetesClaims struct {
-	Namespace      string               `json:"namespace"`
-	ServiceAccount serviceAccountClaims `json:"serviceaccount"`
-	Cluster        *clusterClaims       `json:"cluster,omitempty"`
-	Pod            *podClaims           `json:"pod,omitempty"`
-	Node           *nodeClaims          `json:"node,omitempty"`
-}
-
-type podClaims struct {
-	Name string `json:"name"`
-	UID  string `json:"uid"`
+	Namespace      string        `json:"namespace"`
+	ServiceAccount objectClaims  `json:"serviceaccount"`
+	Cluster        *objectClaims `json:"cluster,omitempty"`
+	Pod            *objectClaims `json:"pod,omitempty"`
+	Node           *nodeClaims   `json:"node,omitempty"`
 }
 
 type nodeClaims struct {
@@ -104,15 +87,10 @@ type nodeClaims struct {
 	UID  string `json:"uid,omitempty"`
 }
 
-type serviceAccountClaims struct {
-	Name string `json:"name"`
-	UID  string `json:"uid"`
-}
-
 // setContext adds the claims of the caller's cluster, if it is another one, and of the context; each kind has its own.
 func (c *claims) setContext(cluster *Cluster, context *Context) {
 	if cluster != nil {
-		c.Gardener.Seed = &clusterClaims{Name: cluster.Name, UID: cluster.UID}
+		c.Gardener.Seed = &objectClaims{Name: cluster.Name, UID: cluster.UID}
 	}
 	if context == nil {
 		return
@@ -123,11 +101,11 @@ func (c *claims) setContext(cluster *Cluster, context *Context) {
 	if account := context.ServiceAccount; account != nil {
 		c.Kubernetes = &kubernetesClaims{
 			Namespace:      account.Namespace,
-			ServiceAccount: serviceAccountClaims{Name: account.Name, UID: account.UID},
+			ServiceAccount: objectClaims{Name: account.Name, UID: account.UID},
 			Cluster:        c.Gardener.Seed,
 		}
 		if pod := context.Pod; pod != nil {
-			c.Kubernetes.Pod = &podClaims{Name: pod.Name, UID: pod.UID}
+			c.Kubernetes.Pod = &objectClaims{Name: pod.Name, UID: pod.UID}
 			c.Kubernetes.Node = &nodeClaims{Name: pod.Node.Name, UID: pod.Node.UID}
 		}
 	}

@@ -109,12 +109,9 @@ func (c Context) check() error {
 	if c.ServiceAccount == nil {
 		return errors.New("the context names no object")
 	}
-	for _, field := range []struct{ name, value string }{
-		{"namespace", c.ServiceAccount.Namespace}, {"name", c.ServiceAccount.Name}, {"uid", c.ServiceAccount.UID},
-	} {
-		if field.value == "" || !identity.Printable(field.value) {
-			return fmt.Errorf("the %s %q of the context's service account is empty or not printable ASCII", field.name, field.value)
-		}
+	account := c.ServiceAccount
+	if err := printable("service account", [][2]string{{"namespace", account.Namespace}, {"name", account.Name}, {"uid", account.UID}}); err != nil {
+		return err
 	}
 	if !identity.Printable(c.Username) {
 		return fmt.Errorf("the username %q of the context is not printable ASCII", c.Username)
@@ -126,15 +123,21 @@ func (c Context) check() error {
 }
 
 func (p Pod) check() error {
-	for _, field := range []struct{ name, value string }{
-		{"name", p.Name}, {"uid", p.UID}, {"node", p.Node.Name},
-	} {
-		if field.value == "" || !identity.Printable(field.value) {
-			return fmt.Errorf("the %s %q of the context's pod is empty or not printable ASCII", field.name, field.value)
-		}
+	if err := printable("pod", [][2]string{{"name", p.Name}, {"uid", p.UID}, {"node", p.Node.Name}}); err != nil {
+		return err
 	}
 	if !identity.Printable(p.Node.UID) {
 		return fmt.Errorf("the uid %q of the node of the context's pod is not printable ASCII", p.Node.UID)
+	}
+	return nil
+}
+
+// printable refuses fields, each a name and a value, that a token cannot have.
+func printable(of string, fields [][2]string) error {
+	for _, field := range fields {
+		if field[1] == "" || !identity.Printable(field[1]) {
+			return fmt.Errorf("the %s %q of the context's %s is empty or not printable ASCII", field[0], field[1], of)
+		}
 	}
 	return nil
 }
