@@ -15,39 +15,20 @@ const (
 	subjectTokenType    = "urn:ietf:params:oauth:token-type:jwt"
 )
 
-// externalAccount is a credential configuration as AIP-4117 has it.
-type externalAccount struct {
-	Audience         string           `json:"audience"`
-	CredentialSource credentialSource `json:"credential_source"`
-	ImpersonationURL string           `json:"service_account_impersonation_url,omitempty"`
-	SubjectTokenType string           `json:"subject_token_type"`
-	TokenURL         string           `json:"token_url"`
-	Type             string           `json:"type"`
-	UniverseDomain   string           `json:"universe_domain"`
-}
-
-type credentialSource struct {
-	File   string `json:"file"`
-	Format format `json:"format"`
-}
-
-type format struct {
-	Type string `json:"type"`
-}
-
 func audience(provider string) string { return "//iam.googleapis.com/" + provider }
 
+// credentials is a credential configuration as AIP-4117 has it.
 func (c config) credentials(place target.Place) string {
-	account := externalAccount{
-		Audience:         audience(c.provider),
-		CredentialSource: credentialSource{File: place.Token(), Format: format{Type: "text"}},
-		SubjectTokenType: subjectTokenType,
-		TokenURL:         tokenURL,
-		Type:             "external_account",
-		UniverseDomain:   universe,
+	account := map[string]any{
+		"audience":           audience(c.provider),
+		"credential_source":  map[string]any{"file": place.Token(), "format": map[string]any{"type": "text"}},
+		"subject_token_type": subjectTokenType,
+		"token_url":          tokenURL,
+		"type":               "external_account",
+		"universe_domain":    universe,
 	}
 	if c.account != "" {
-		account.ImpersonationURL = impersonationPrefix + c.account + impersonationSuffix
+		account["service_account_impersonation_url"] = impersonationPrefix + c.account + impersonationSuffix
 	}
 	content, err := json.Marshal(account)
 	if err != nil {

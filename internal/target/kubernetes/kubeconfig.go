@@ -9,65 +9,27 @@ import (
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/credence-id/credence/internal/target"
 )
 
 // kubeconfig is the file of client-go, as far as it is needed.
-type kubeconfig struct {
-	APIVersion     string         `json:"apiVersion"`
-	Kind           string         `json:"kind"`
-	Clusters       []namedCluster `json:"clusters"`
-	Contexts       []namedContext `json:"contexts"`
-	CurrentContext string         `json:"current-context"`
-	Users          []namedUser    `json:"users"`
-}
-
-type namedCluster struct {
-	Name    string  `json:"name"`
-	Cluster cluster `json:"cluster"`
-}
-
-type cluster struct {
-	Server                   string `json:"server"`
-	CertificateAuthorityData []byte `json:"certificate-authority-data,omitempty"`
-}
-
-type namedContext struct {
-	Name    string         `json:"name"`
-	Context clusterContext `json:"context"`
-}
-
-type clusterContext struct {
-	Cluster   string `json:"cluster"`
-	Namespace string `json:"namespace,omitempty"`
-	User      string `json:"user"`
-}
-
-type namedUser struct {
-	Name string `json:"name"`
-	User user   `json:"user"`
-}
-
-type user struct {
-	TokenFile string `json:"tokenFile"`
-}
-
 func (c config) kubeconfig(place target.Place) string {
 	const name = "workload-identity"
-	content, err := yaml.Marshal(kubeconfig{
-		APIVersion:     "v1",
-		Kind:           "Config",
-		Clusters:       []namedCluster{{Name: name, Cluster: cluster{Server: c.server, CertificateAuthorityData: c.authorities}}},
-		Contexts:       []namedContext{{Name: name, Context: clusterContext{Cluster: name, Namespace: c.namespace, User: name}}},
-		CurrentContext: name,
-		Users:          []namedUser{{Name: name, User: user{TokenFile: place.Token()}}},
-	})
-	if err != nil {
-		panic(err) // strings and bytes always have a YAML form
+	cluster, context := map[string]any{"server": c.server}, map[string]any{"cluster": name, "user": name}
+	if len(c.authorities) > 0 {
+		cluster["certificate-authority-data"] = c.authorities
 	}
-	return string(content)
+	if c.namespace != "" {
+		context["namespace"] = c.namespace
+	}
+	return yamlText(map[string]any{
+		"apiVersion":      "v1",
+		"kind":            "Config",
+		"clusters":        []any{map[string]any{"name": name, "cluster": cluster}},
+		"contexts":        []any{map[string]any{"name": name, "context": context}},
+		"current-context": name,
+		"users":           []any{map[string]any{"name": name, "user": map[string]any{"tokenFile": place.Token()}}},
+	})
 }
 
 // certificates returns the certificates in the base64 form of PEM, written anew: other content is refused.

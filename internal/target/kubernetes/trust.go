@@ -92,7 +92,7 @@ func bindingNamespace(i trust.Identity) string {
 func yamlText(value any) string {
 	text, err := yaml.Marshal(value)
 	if err != nil {
-		panic(err) // maps and slices of strings always have a YAML form
+		panic(err) // maps and slices of strings and bytes always have a YAML form
 	}
 	return string(text)
 }
