@@ -339,7 +339,7 @@ func TestWhatTheTargetTakes(t *testing.T) {
 	} {
 		identity := testIdentity(c.system, "audience")
 		identity.ProviderConfig = []byte(config(c.system, c.fields))
-		for _, form := range trust.Forms() {
+		for _, form := range []trust.Form{trust.Commands, trust.Terraform, trust.Provider} {
 			if text, err := targets.WriteTrust(c.system, form, identity); err != nil {
 				t.Errorf("%s %s, %s: %v\n%s", c.system, c.fields, form, err, text)
 			}

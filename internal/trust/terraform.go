@@ -43,23 +43,17 @@ func hclValue(value any, indent string) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case []Object:
-		var text strings.Builder
-		text.WriteString("[")
+		parts := make([]string, len(v))
 		for i, part := range v {
-			if i > 0 {
-				text.WriteString(", ")
-			}
-			text.WriteString(hclValue(part, indent))
+			parts[i] = hclValue(part, indent)
 		}
-		return text.String() + "]"
+		return "[" + strings.Join(parts, ", ") + "]"
 	case Object:
-		var text strings.Builder
-		text.WriteString("{\n")
 		var quoted []Member
 		for _, m := range v {
 			quoted = append(quoted, Member{HCL(m.Name), m.Value})
 		}
-		return text.String() + attributes(quoted, indent+"  ") + indent + "}"
+		return "{\n" + attributes(quoted, indent+"  ") + indent + "}"
 	default:
 		return fmt.Sprint(v) // numbers and booleans
 	}
@@ -67,12 +61,10 @@ func hclValue(value any, indent string) string {
 
 // Block is one block of Terraform: resource, data or variable. Its labels and the names of its members are ours.
 func Block(kind string, labels []string, body ...Member) string {
-	var text strings.Builder
-	text.WriteString(kind)
 	for _, label := range labels {
-		text.WriteString(" " + HCL(label))
+		kind += " " + HCL(label)
 	}
-	return text.String() + " {\n" + attributes(body, "  ") + "}\n"
+	return kind + " {\n" + attributes(body, "  ") + "}\n"
 }
 
 // attributes writes members a line each, their equals signs below each other as terraform fmt has them; a value of several

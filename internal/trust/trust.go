@@ -42,9 +42,6 @@ const (
 	Provider Form = "provider"
 )
 
-// Forms returns the forms, the default first.
-func Forms() []Form { return []Form{Commands, Terraform, Provider} }
-
 // Side is how a system is configured to trust an identity. The texts are without a header; errors are faults of the identity.
 // A system without Commands has no side that is configured here.
 type Side struct {
