@@ -13,15 +13,7 @@ const (
 
 // accounts are the entries of GroupManagedServiceAccounts that are objects.
 func (d *document) accounts() []*node {
-	var accounts []*node
-	if list := d.root.object(activeDirectoryConfig).member(managedAccounts); list != nil {
-		for _, item := range list.items {
-			if item.kind == anObject {
-				accounts = append(accounts, item)
-			}
-		}
-	}
-	return accounts
+	return d.root.object(activeDirectoryConfig).member(managedAccounts).each(anObject)
 }
 
 func noAccount(d *document, found report) {
@@ -56,14 +48,9 @@ func (d *document) anyUsable() bool {
 func accountNameMissing(d *document, found report) {
 	anyUsable := d.anyUsable()
 	for _, account := range d.accounts() {
-		if !account.lacks("Name") {
-			continue
+		if at := account.lacking("Name"); at != nil {
+			found(at, !anyUsable, "the account has no Name", sources()["MachineAccountName"])
 		}
-		at := account.member("Name")
-		if at == nil {
-			at = account.missing("Name")
-		}
-		found(at, !anyUsable, "the account has no Name", sources()["MachineAccountName"])
 	}
 }
 
@@ -151,14 +138,9 @@ func (d *document) scopesOf(name string) []string {
 
 func scopeMissing(d *document, found report) {
 	for _, account := range d.accounts() {
-		if !account.lacks("Scope") {
-			continue
+		if at := account.lacking("Scope"); at != nil {
+			found(at, false, "the account has no Scope, so its domain is not known", "set it to the DNS name or to the NetBIOS name of the account's domain")
 		}
-		at := account.member("Scope")
-		if at == nil {
-			at = account.missing("Scope")
-		}
-		found(at, false, "the account has no Scope, so its domain is not known", "set it to the DNS name or to the NetBIOS name of the account's domain")
 	}
 }
 
@@ -185,12 +167,7 @@ func (d *document) lacksScope(field string, found func(at *node, account, scope 
 		return
 	}
 	scopes := d.scopesOf(account)
-	for _, has := range scopes {
-		if strings.EqualFold(has, scope) {
-			return
-		}
-	}
-	if len(scopes) > 0 {
+	if len(scopes) > 0 && !slices.ContainsFunc(scopes, func(has string) bool { return strings.EqualFold(has, scope) }) {
 		list := d.root.object(activeDirectoryConfig).member(managedAccounts)
 		found(list, strings.TrimSuffix(account, "$"), scope)
 	}

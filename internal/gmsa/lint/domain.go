@@ -31,32 +31,28 @@ func sources() map[string]string {
 }
 
 func domainFieldMissing(d *document, found report) {
-	for _, field := range []string{"Sid", "MachineAccountName", "DnsName", "NetBiosName"} {
-		d.missingDomainField(field, func(at *node, state string) {
-			found(at, true, fmt.Sprintf("%s is %s, without which the container joins no domain", field, state), sources()[field])
-		})
-	}
+	d.lackingFields(found, true, "without which the container joins no domain", "Sid", "MachineAccountName", "DnsName", "NetBiosName")
 }
 
 // domainFieldAdvised is for the fields of which it is not known that no Windows can do without.
 func domainFieldAdvised(d *document, found report) {
-	for _, field := range []string{"Guid", "DnsTreeName"} {
-		d.missingDomainField(field, func(at *node, state string) {
-			found(at, false, fmt.Sprintf("%s is %s, and Windows expects all facts of the domain", field, state), sources()[field])
-		})
-	}
+	d.lackingFields(found, false, "and Windows expects all facts of the domain", "Guid", "DnsTreeName")
 }
 
-func (d *document) missingDomainField(field string, found func(at *node, state string)) {
+func (d *document) lackingFields(found report, refused bool, consequence string, fields ...string) {
 	domain := d.domain()
-	if domain == nil || !domain.lacks(field) {
+	if domain == nil {
 		return
 	}
-	if at := domain.member(field); at != nil {
-		found(at, "empty")
-		return
+	for _, field := range fields {
+		if at := domain.lacking(field); at != nil {
+			state := "missing"
+			if at.kind == aString {
+				state = "empty"
+			}
+			found(at, refused, fmt.Sprintf("%s is %s, %s", field, state, consequence), sources()[field])
+		}
 	}
-	found(domain.missing(field), "missing")
 }
 
 func dnsName(d *document, found report) {

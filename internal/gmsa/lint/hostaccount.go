@@ -23,15 +23,9 @@ func hostAccountIncomplete(d *document, found report) {
 		{"PluginGUID", "set it to the GUID of the plugin's COM class, in braces"},
 		{"PluginInput", "set it to what the plugin needs to find its secret, by its documentation"},
 	} {
-		field, what := need[0], need[1]
-		if !host.lacks(field) {
-			continue
+		if at := host.lacking(need[0]); at != nil {
+			found(at, false, fmt.Sprintf("HostAccountConfig has no %s, and a node that is not joined to the domain needs all three", need[0]), need[1]+", or remove HostAccountConfig")
 		}
-		at := host.member(field)
-		if at == nil {
-			at = host.missing(field)
-		}
-		found(at, false, fmt.Sprintf("HostAccountConfig has no %s, and a node that is not joined to the domain needs all three", field), what+", or remove HostAccountConfig")
 	}
 }
 

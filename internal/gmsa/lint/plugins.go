@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -9,26 +10,17 @@ const activeDirectory = "ActiveDirectory"
 
 // plugins are the entries of CmsPlugins that are text.
 func (d *document) plugins() []*node {
-	var plugins []*node
-	if list := d.root.member("CmsPlugins"); list != nil {
-		for _, item := range list.items {
-			if item.kind == aString {
-				plugins = append(plugins, item)
-			}
-		}
-	}
-	return plugins
+	return d.root.member("CmsPlugins").each(aString)
+}
+
+func isActiveDirectory(plugin *node) bool {
+	return strings.EqualFold(strings.TrimSpace(plugin.text), activeDirectory)
 }
 
 func noActiveDirectoryPlugin(d *document, found report) {
 	list := d.root.member("CmsPlugins")
-	if list != nil && list.mistyped {
+	if list != nil && list.mistyped || slices.ContainsFunc(d.plugins(), isActiveDirectory) {
 		return
-	}
-	for _, plugin := range d.plugins() {
-		if strings.EqualFold(strings.TrimSpace(plugin.text), activeDirectory) {
-			return
-		}
 	}
 	const fix = "set CmsPlugins to a list with the one entry ActiveDirectory"
 	if list == nil {
@@ -40,7 +32,7 @@ func noActiveDirectoryPlugin(d *document, found report) {
 
 func pluginCase(d *document, found report) {
 	for _, plugin := range d.plugins() {
-		if text := strings.TrimSpace(plugin.text); text != activeDirectory && strings.EqualFold(text, activeDirectory) {
+		if text := strings.TrimSpace(plugin.text); text != activeDirectory && isActiveDirectory(plugin) {
 			found(plugin, false, fmt.Sprintf("the plugin is written %s, and its name is ActiveDirectory", quoted(text)), "write it as ActiveDirectory")
 		}
 	}
@@ -48,8 +40,8 @@ func pluginCase(d *document, found report) {
 
 func unknownPlugin(d *document, found report) {
 	for _, plugin := range d.plugins() {
-		if text := strings.TrimSpace(plugin.text); !strings.EqualFold(text, activeDirectory) {
-			found(plugin, false, fmt.Sprintf("%s is not a documented plugin", quoted(text)), "remove it: ActiveDirectory is all that a gMSA needs")
+		if !isActiveDirectory(plugin) {
+			found(plugin, false, fmt.Sprintf("%s is not a documented plugin", quoted(strings.TrimSpace(plugin.text))), "remove it: ActiveDirectory is all that a gMSA needs")
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package lint
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/credence-id/credence/internal/strictjson"
 )
 
 // document is what the rules look at.
@@ -75,13 +77,11 @@ func (d *document) compactLength() int {
 	if json.Unmarshal(d.raw, &value) != nil {
 		return len(d.raw)
 	}
-	var compact bytes.Buffer
-	encoder := json.NewEncoder(&compact)
-	encoder.SetEscapeHTML(false)
-	if encoder.Encode(value) != nil {
+	compact, err := strictjson.Encode(value)
+	if err != nil {
 		return len(d.raw)
 	}
-	return compact.Len() - len("\n")
+	return len(compact)
 }
 
 func wrongType(d *document, found report) {
@@ -181,10 +181,24 @@ func (n *node) value(key string) (string, *node) {
 	return text, v
 }
 
-// lacks reports whether a member is absent or empty text. A value of the wrong type is not lacking.
-func (n *node) lacks(key string) bool {
+// lacking is the place of a member that is absent or empty text; nil otherwise. A value of the wrong type is not lacking.
+func (n *node) lacking(key string) *node {
 	v := n.member(key)
-	return v == nil || v.kind == aString && strings.TrimSpace(v.text) == ""
+	switch {
+	case v == nil:
+		return n.missing(key)
+	case v.kind == aString && strings.TrimSpace(v.text) == "":
+		return v
+	}
+	return nil
+}
+
+// each are the items of a list that are of a kind; none without a list.
+func (n *node) each(of kind) []*node {
+	if n == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(n.items), func(item *node) bool { return item.kind != of })
 }
 
 // object is a member that is an object; nil otherwise.
