@@ -20,7 +20,7 @@ func annotated(annotations map[string]string) []Reference {
 	}
 	var found []Reference
 	for _, container := range slices.Sorted(maps.Keys(containers)) {
-		name, contents := annotationKeys(container)
+		name, contents := AnnotationKeys(container)
 		if annotations[name] == "" && annotations[contents] == "" {
 			continue
 		}
@@ -46,7 +46,8 @@ func AnnotationOf(key string) (container string, ok bool) {
 	return "", false
 }
 
-func annotationKeys(container string) (name, contents string) {
+// AnnotationKeys are the annotations of a container, or of the pod (""), for the name and for the contents.
+func AnnotationKeys(container string) (name, contents string) {
 	if container == "" {
 		return v1.AnnotationPodName, v1.AnnotationPodContents
 	}

@@ -18,9 +18,8 @@ const MaxNames = 28
 // that is one too many: such a name goes no further.
 func Names(references []Reference) ([]string, *decision.Denial) {
 	var names []string
-	seen := map[string]bool{}
 	for _, r := range references {
-		if r.Name == "" || seen[r.Name] {
+		if r.Name == "" || slices.Contains(names, r.Name) {
 			continue
 		}
 		if faults := validation.IsDNS1123Subdomain(r.Name); len(faults) > 0 {
@@ -29,7 +28,6 @@ func Names(references []Reference) ([]string, *decision.Denial) {
 		if len(names) == MaxNames {
 			return nil, decision.Invalid(fmt.Sprintf("%s: %q is one too many: %d different GMSACredentialSpecs can be named, however often each: split the pod", r.NamePath, r.Name, MaxNames)).At(r.NamePath)
 		}
-		seen[r.Name] = true
 		names = append(names, r.Name)
 	}
 	return names, nil
@@ -37,13 +35,7 @@ func Names(references []Reference) ([]string, *decision.Denial) {
 
 // Unresolved are the references that have a name and no contents.
 func Unresolved(references []Reference) []Reference {
-	var unresolved []Reference
-	for _, r := range references {
-		if r.Name != "" && r.Contents == "" {
-			unresolved = append(unresolved, r)
-		}
-	}
-	return unresolved
+	return slices.DeleteFunc(slices.Clone(references), func(r Reference) bool { return r.Name == "" || r.Contents != "" })
 }
 
 // Of returns the references that a request brings along. added are the names of the ephemeral containers that are added to a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Reference is a place in a pod that names a GMSACredentialSpec, or carries contents of one, or both.
@@ -35,7 +36,7 @@ func References(pod *corev1.Pod, annotations bool) []Reference {
 		if options == nil {
 			return
 		}
-		r.Name, r.Contents = value(options.GMSACredentialSpecName), value(options.GMSACredentialSpec)
+		r.Name, r.Contents = ptr.Deref(options.GMSACredentialSpecName, ""), ptr.Deref(options.GMSACredentialSpec, "")
 		if r.Name != "" || r.Contents != "" {
 			found = append(found, r)
 		}
@@ -75,11 +76,4 @@ func containerLists(spec *corev1.PodSpec) []containerList {
 		ephemeral[i] = corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
 	}
 	return []containerList{{"initContainers", spec.InitContainers}, {"containers", spec.Containers}, {ephemeralField, ephemeral}}
-}
-
-func value(pointer *string) string {
-	if pointer == nil {
-		return ""
-	}
-	return *pointer
 }

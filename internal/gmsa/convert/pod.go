@@ -7,7 +7,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/credence-id/credence/api/windows/v1"
 	"github.com/credence-id/credence/internal/gmsa"
 )
 
@@ -27,10 +26,8 @@ type level struct {
 
 // keys are the annotations of a level, each with its field.
 func (l level) keys() [][2]string {
-	if l.container == "" {
-		return [][2]string{{v1.AnnotationPodName, nameField}, {v1.AnnotationPodContents, contentsField}}
-	}
-	return [][2]string{{l.container + v1.AnnotationSuffixContainerName, nameField}, {l.container + v1.AnnotationSuffixContainerContents, contentsField}}
+	name, contents := gmsa.AnnotationKeys(l.container)
+	return [][2]string{{name, nameField}, {contents, contentsField}}
 }
 
 func (l level) fieldPath(field string) string {
