@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
@@ -41,7 +43,21 @@ func apply(ctx context.Context, c client.Client, profile *accounts.ServiceAccoun
 	return nil
 }
 
-// newAccount is a service account to be read into: only the metadata is read and kept.
-func newAccount() *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}}
+// Metadata is an object of a core kind to be read into: only the metadata is read and kept.
+func Metadata(kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: kind}}
+}
+
+// Report writes an Event where a condition has another status or reason than before, and returns whether it did. A condition that is good
+// from the beginning is not reported.
+func Report(events record.EventRecorder, profile *accounts.ServiceAccountProfile, before *metav1.Condition, after metav1.Condition, good bool) bool {
+	if before == nil && good || before != nil && before.Status == after.Status && before.Reason == after.Reason {
+		return false
+	}
+	kind := corev1.EventTypeWarning
+	if good {
+		kind = corev1.EventTypeNormal
+	}
+	events.Event(profile, kind, after.Reason, after.Message)
+	return true
 }

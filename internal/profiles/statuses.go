@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,7 +51,7 @@ func (s *Statuses) Register(m manager.Manager) error {
 	}
 	s.client, s.given = m.GetClient(), map[string]*accounts.ServiceAccountProfile{}
 	// Replicas that do not lead have seen everything, too.
-	for _, object := range []client.Object{&accounts.ServiceAccountProfile{}, &accounts.SecurityContextTemplate{}, newAccount()} {
+	for _, object := range []client.Object{&accounts.ServiceAccountProfile{}, &accounts.SecurityContextTemplate{}, Metadata("ServiceAccount")} {
 		if _, err := m.GetCache().GetInformer(context.Background(), object); err != nil {
 			return fmt.Errorf("follow %T: %w", object, err)
 		}
@@ -72,7 +71,7 @@ func (s *Statuses) Register(m manager.Manager) error {
 	return builder.ControllerManagedBy(m).Named("statuses").
 		For(&accounts.ServiceAccountProfile{}).
 		Watches(&accounts.ServiceAccountProfile{}, s.rivals()).
-		WatchesMetadata(newAccount(), handler.EnqueueRequestsFromMapFunc(func(_ context.Context, account client.Object) []reconcile.Request {
+		WatchesMetadata(Metadata("ServiceAccount"), handler.EnqueueRequestsFromMapFunc(func(_ context.Context, account client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(account)}}
 		})).
 		Watches(&accounts.SecurityContextTemplate{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, template client.Object) []reconcile.Request {
@@ -123,7 +122,7 @@ func (s *Statuses) facts(ctx context.Context, own *accounts.ServiceAccountProfil
 	if known.username, err = s.decideUsername(ctx, own); err != nil {
 		return facts{}, err
 	}
-	account := newAccount()
+	account := Metadata("ServiceAccount")
 	switch err := s.client.Get(ctx, client.ObjectKeyFromObject(own), account); {
 	case err == nil:
 		known.account = account
@@ -160,21 +159,8 @@ func (s *Statuses) write(ctx context.Context, own *accounts.ServiceAccountProfil
 		return err
 	}
 	for _, condition := range conditions {
-		s.event(own, meta.FindStatusCondition(before, condition.Type), condition)
+		good := condition.Status == metav1.ConditionTrue && condition.Reason != username.Kept
+		Report(s.Events, own, meta.FindStatusCondition(before, condition.Type), condition, good)
 	}
 	return nil
-}
-
-// event writes an Event where a condition has another status or reason than before. A condition that is true from the
-// beginning is not reported.
-func (s *Statuses) event(profile *accounts.ServiceAccountProfile, before *metav1.Condition, after metav1.Condition) {
-	good := after.Status == metav1.ConditionTrue && after.Reason != username.Kept
-	if before == nil && good || before != nil && before.Status == after.Status && before.Reason == after.Reason {
-		return
-	}
-	kind := corev1.EventTypeWarning
-	if good {
-		kind = corev1.EventTypeNormal
-	}
-	s.Events.Event(profile, kind, after.Reason, after.Message)
 }

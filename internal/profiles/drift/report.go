@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,14 +90,8 @@ func (c *Controller) write(ctx context.Context, r *report) error {
 	before, after := meta.FindStatusCondition(profile.Status.Conditions, accounts.ConditionInSpec).DeepCopy(), r.status.Conditions[0]
 	profile.Status.Pods, profile.Status.Restart = r.status.Pods, r.status.Restart
 	meta.SetStatusCondition(&profile.Status.Conditions, after)
-	good := after.Status == metav1.ConditionTrue
-	if before == nil && good || before != nil && before.Status == after.Status && before.Reason == after.Reason {
+	if !profiles.Report(c.Events, profile, before, after, after.Status == metav1.ConditionTrue) {
 		return nil
 	}
-	kind := corev1.EventTypeWarning
-	if good {
-		kind = corev1.EventTypeNormal
-	}
-	c.Events.Event(profile, kind, after.Reason, after.Message)
 	return c.Limiter.Wait(ctx)
 }

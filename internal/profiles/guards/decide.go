@@ -31,24 +31,14 @@ func toWebhook(profiles []accounts.ServiceAccountProfile) sets.Set[string] {
 	for i := range profiles {
 		order = append(order, &profiles[i])
 	}
+	turn := map[bool]int{true: 1, false: 2}
 	slices.SortFunc(order, func(a, b *accounts.ServiceAccountProfile) int {
-		return cmp.Or(compare(seen(b), seen(a)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(turn[seen(a)], turn[seen(b)]), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	for _, p := range order[accounts.PolicyProfiles:] {
 		left.Insert(p.Name)
 	}
 	return left
-}
-
-// compare orders false before true.
-func compare(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 // seen reports whether the policy can refuse something by a profile.

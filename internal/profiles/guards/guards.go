@@ -33,11 +33,11 @@ type Guards struct {
 // Register implements profiles.Controller.
 func (g *Guards) Register(m manager.Manager) error {
 	g.client = m.GetClient()
-	if _, err := m.GetCache().GetInformer(context.Background(), newNamespace()); err != nil {
+	if _, err := m.GetCache().GetInformer(context.Background(), profiles.Metadata("Namespace")); err != nil {
 		return fmt.Errorf("follow namespaces: %w", err)
 	}
 	return builder.ControllerManagedBy(m).Named("guards").
-		WatchesMetadata(newNamespace(), &handler.EnqueueRequestForObject{}).
+		WatchesMetadata(profiles.Metadata("Namespace"), &handler.EnqueueRequestForObject{}).
 		Watches(&accounts.ServiceAccountProfile{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, profile client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: profile.GetNamespace()}}}
 		})).
@@ -46,7 +46,7 @@ func (g *Guards) Register(m manager.Manager) error {
 
 // Reconcile looks at one namespace.
 func (g *Guards) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	namespace := newNamespace()
+	namespace := profiles.Metadata("Namespace")
 	if err := g.client.Get(ctx, request.NamespacedName, namespace); err != nil || namespace.DeletionTimestamp != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -92,9 +92,4 @@ func (g *Guards) condition(ctx context.Context, profile *accounts.ServiceAccount
 	}
 	own := *meta.FindStatusCondition(has, wants.Type)
 	return profiles.ApplyStatus(ctx, g.client, profile, fieldManager, accounts.ServiceAccountProfileStatus{Conditions: []metav1.Condition{own}})
-}
-
-// newNamespace is a namespace to be read into: only the metadata is read and kept.
-func newNamespace() *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 }

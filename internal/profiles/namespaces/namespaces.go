@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -26,6 +25,7 @@ import (
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 	"github.com/credence-id/credence/internal/delivery/rights"
+	"github.com/credence-id/credence/internal/profiles"
 )
 
 // fieldManager is the one of all that templates make.
@@ -83,7 +83,7 @@ func Followed() map[client.Object]cache.ByObject {
 // Register adds the controller to a manager.
 func (c *Controller) Register(m manager.Manager) error {
 	c.client, c.live, c.done = m.GetClient(), m.GetAPIReader(), map[string]map[string]visit{}
-	for _, object := range []client.Object{&accounts.NamespaceTemplate{}, newNamespace()} {
+	for _, object := range []client.Object{&accounts.NamespaceTemplate{}, profiles.Metadata("Namespace")} {
 		if _, err := m.GetCache().GetInformer(context.Background(), object); err != nil {
 			return fmt.Errorf("follow %T: %w", object, err)
 		}
@@ -106,8 +106,8 @@ func (c *Controller) Register(m manager.Manager) error {
 	}
 	return builder.ControllerManagedBy(m).Named("namespace-templates").
 		Watches(&accounts.NamespaceTemplate{}, all).
-		WatchesMetadata(newNamespace(), all).
-		WatchesMetadata(&metav1.PartialObjectMetadata{TypeMeta: typeOf(corev1.SchemeGroupVersion, "ServiceAccount")}, deletions("ServiceAccount")).
+		WatchesMetadata(profiles.Metadata("Namespace"), all).
+		WatchesMetadata(profiles.Metadata("ServiceAccount"), deletions("ServiceAccount")).
 		Watches(&accounts.ServiceAccountProfile{}, deletions("ServiceAccountProfile")).
 		Watches(&rbacv1.RoleBinding{}, bindings).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
@@ -119,10 +119,6 @@ func rebound(before, after client.Object) bool {
 	old, wasBinding := before.(*rbacv1.RoleBinding)
 	binding, isBinding := after.(*rbacv1.RoleBinding)
 	return wasBinding && isBinding && !slices.Equal(old.Subjects, binding.Subjects)
-}
-
-func newNamespace() *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}}
 }
 
 // all are requests for all templates: a change of one may be one of what others contradict, and what they select is quickly found out.
@@ -221,7 +217,7 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 // selected are the namespaces that a selector finds: not those that terminate, and not those of Kubernetes and of Credence itself.
 func (c *Controller) selected(ctx context.Context, selector labels.Selector) ([]*metav1.PartialObjectMetadata, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(newNamespace().GroupVersionKind())
+	list.SetGroupVersionKind(profiles.Metadata("Namespace").GroupVersionKind())
 	if err := c.client.List(ctx, list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, err
 	}

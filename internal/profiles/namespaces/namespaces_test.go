@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/internal/profiles"
 )
 
 func TestMissing(t *testing.T) {
@@ -144,7 +145,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestOwned(t *testing.T) {
-	namespace := newNamespace()
+	namespace := profiles.Metadata("Namespace")
 	namespace.Labels = map[string]string{"mine": "1", "theirs": "2"}
 	entry := func(manager string, operation metav1.ManagedFieldsOperationType, label string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:metadata":{"f:labels":{"f:%s":{}}}}`, label))}
@@ -207,7 +208,7 @@ func TestWrite(t *testing.T) {
 namespaceSelector: {matchLabels: {team: a}}
 labels: {identity.credence.dev/account-use: enforce, pod-security.kubernetes.io/warn: baseline}
 serviceAccounts: [{name: default, automountToken: false}, {name: app, profile: {}}]
-roleBindings: [{name: app, clusterRole: view, serviceAccounts: [app]}]`), []*accounts.NamespaceTemplate{old}, newNamespace())
+roleBindings: [{name: app, clusterRole: view, serviceAccounts: [app]}]`), []*accounts.NamespaceTemplate{old}, profiles.Metadata("Namespace"))
 		if diff := cmp.Diff(want, w.written); diff != "" {
 			t.Errorf("%s refused:\n%s", refuse, diff)
 		}
@@ -244,7 +245,7 @@ func TestDeleted(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	w := &deletes{writer: &writer{}}
 	c := &Controller{client: w, live: reads{}, Now: func() time.Time { return now }, done: map[string]map[string]visit{}}
-	shop := newNamespace()
+	shop := profiles.Metadata("Namespace")
 	shop.Name = "shop"
 	writes := func(want bool) {
 		t.Helper()

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
+	"github.com/credence-id/credence/internal/profiles"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -88,7 +89,7 @@ func (c *Controller) label(ctx context.Context, namespace *metav1.PartialObjectM
 	if len(missing(wanted, namespace.Labels)) == 0 {
 		return false
 	}
-	stored := newNamespace()
+	stored := profiles.Metadata("Namespace")
 	if err := c.live.Get(ctx, client.ObjectKey{Name: namespace.Name}, stored); err != nil {
 		return sort(err, "the namespace", found)
 	}
