@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +31,7 @@ func withAnnotated(pod *corev1.Pod, c container) *corev1.SecurityContext {
 		return own
 	}
 	if profile := annotated(pod, c.name); profile != nil {
-		if own = own.DeepCopy(); own == nil {
-			own = &corev1.SecurityContext{}
-		}
+		own = cmp.Or(own.DeepCopy(), &corev1.SecurityContext{})
 		own.AppArmorProfile = profile
 	}
 	return own

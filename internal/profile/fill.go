@@ -107,8 +107,7 @@ func fill[C any](f *filler, at context, rules []rule[C], into **C, from *C, open
 	}
 	if some && missing {
 		*into = whole
-		copied := *whole
-		f.add(at.pointer, &copied)
+		f.add(at.pointer, new(*whole))
 	}
 }
 

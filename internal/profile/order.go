@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 )
 
 // Order is the order of strictness of a field, in words.
@@ -57,10 +58,7 @@ func none[V any]() order[V] {
 // ordered has its values from the strictest to the weakest; open is what a field that is left open is taken for.
 func ordered[V comparable](open V, strictest, weakest V) order[V] {
 	return order[V]{fmt.Sprintf("`%v`, then `%v`; open is `%v`", strictest, weakest, open), func(has *V, wants V) bool {
-		actual := open
-		if has != nil {
-			actual = *has
-		}
+		actual := ptr.Deref(has, open)
 		return wants != weakest && actual != wants
 	}}
 }
@@ -95,10 +93,7 @@ const allCapabilities corev1.Capability = "ALL"
 
 // fewerCapabilities compares capabilities: those that are added must be the profile's, and those that it drops be dropped.
 func fewerCapabilities(has *corev1.Capabilities, wants corev1.Capabilities) bool {
-	var own corev1.Capabilities
-	if has != nil {
-		own = *has
-	}
+	own := ptr.Deref(has, corev1.Capabilities{})
 	return slices.ContainsFunc(own.Add, func(c corev1.Capability) bool { return !covers(wants.Add, c) }) ||
 		slices.ContainsFunc(wants.Drop, func(c corev1.Capability) bool { return !covers(own.Drop, c) })
 }

@@ -130,10 +130,7 @@ func (p Profile) Weaker(pod Pod) []Difference {
 			found = append(found, d)
 		}
 	}
-	own := pod.Spec.SecurityContext
-	if own == nil {
-		own = &corev1.PodSecurityContext{}
-	}
+	own := cmp.Or(pod.Spec.SecurityContext, &corev1.PodSecurityContext{})
 	if c := p.Contexts.Pod; c != nil && pod.Ephemeral == nil && pod.linux() {
 		for _, r := range podRules {
 			if !inherited(r.name) && r.value(c) != nil && r.weaker(own, c) {
@@ -157,7 +154,8 @@ func (p Profile) Weaker(pod Pod) []Difference {
 		if p.Contexts.Windows == nil || pod.OS == target.Linux {
 			continue
 		}
-		ofContainer.WindowsOptions, has.WindowsOptions = orEmpty(ofContainer.WindowsOptions), orEmpty(has.WindowsOptions)
+		open := &corev1.WindowsSecurityContextOptions{}
+		ofContainer.WindowsOptions, has.WindowsOptions = cmp.Or(ofContainer.WindowsOptions, open), cmp.Or(has.WindowsOptions, open)
 		for _, r := range windowsRules {
 			// Where nothing determines the operating system, the options of Windows are compared that the pod has.
 			if r.value(p.Contexts.Windows) != nil && (pod.windows() || r.value(has.WindowsOptions) != nil) && r.weaker(has.WindowsOptions, p.Contexts.Windows) {
@@ -174,13 +172,6 @@ func place(ofContainer string, inherited bool) string {
 		return "spec.securityContext."
 	}
 	return ofContainer
-}
-
-func orEmpty(o *corev1.WindowsSecurityContextOptions) *corev1.WindowsSecurityContextOptions {
-	if o == nil {
-		return &corev1.WindowsSecurityContextOptions{}
-	}
-	return o
 }
 
 // confines reports whether a context has what a privileged container is free of, whatever its own context has.

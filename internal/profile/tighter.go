@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Tighter returns the fields in which the security context of a container is weaker than another one, with the values that make it as strict,
@@ -27,10 +28,7 @@ func Tighter(has, wants *corev1.SecurityContext) (*corev1.SecurityContext, []Dif
 
 // both adds no capability that one of the two does not add, and drops each that one of them drops.
 func both(has, wants *corev1.Capabilities) *corev1.Capabilities {
-	var own corev1.Capabilities
-	if has != nil {
-		own = *has
-	}
+	own := ptr.Deref(has, corev1.Capabilities{})
 	kept := &corev1.Capabilities{Drop: slices.Clone(own.Drop)}
 	for _, c := range own.Add {
 		if covers(wants.Add, c) {

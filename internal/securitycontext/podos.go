@@ -1,6 +1,8 @@
 package securitycontext
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -61,10 +63,7 @@ func windowsPod(spec *corev1.PodSpec, containers []container, path *field.Path) 
 }
 
 func linuxSettings(spec *corev1.PodSpec, path *field.Path) []setting {
-	pod, at := spec.SecurityContext, path.Child("securityContext")
-	if pod == nil {
-		pod = &corev1.PodSecurityContext{}
-	}
+	pod, at := cmp.Or(spec.SecurityContext, &corev1.PodSecurityContext{}), path.Child("securityContext")
 	return []setting{
 		{at.Child("appArmorProfile"), pod.AppArmorProfile != nil},
 		{at.Child("seLinuxOptions"), pod.SELinuxOptions != nil},

@@ -3,6 +3,7 @@
 package fit
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -111,11 +112,7 @@ func linux(all []profile.Pod) (*corev1.PodSecurityContext, *corev1.SecurityConte
 func podContexts(pods []profile.Pod) []*corev1.PodSecurityContext {
 	var all []*corev1.PodSecurityContext
 	for _, p := range pods {
-		own := p.Spec.SecurityContext
-		if own == nil {
-			own = &corev1.PodSecurityContext{}
-		}
-		all = append(all, own)
+		all = append(all, cmp.Or(p.Spec.SecurityContext, &corev1.PodSecurityContext{}))
 	}
 	return all
 }
@@ -192,10 +189,7 @@ func windows(pods []profile.Pod) *corev1.WindowsSecurityContextOptions {
 	}
 	var all []*corev1.WindowsSecurityContextOptions
 	for _, c := range effective(slices.DeleteFunc(slices.Clone(pods), func(p profile.Pod) bool { return p.OS == target.Linux })) {
-		if c.WindowsOptions == nil {
-			c.WindowsOptions = &corev1.WindowsSecurityContextOptions{}
-		}
-		all = append(all, c.WindowsOptions)
+		all = append(all, cmp.Or(c.WindowsOptions, &corev1.WindowsSecurityContextOptions{}))
 	}
 	options := &corev1.WindowsSecurityContextOptions{
 		GMSACredentialSpecName: common(all, func(o *corev1.WindowsSecurityContextOptions) *string { return o.GMSACredentialSpecName }),
@@ -227,9 +221,7 @@ func secrets(pods []profile.Pod) *accounts.ProfileSecrets {
 		for name := range profile.References(p.Pod, nil, func(name string) bool {
 			return !slices.Contains(p.Tokens, name) && !slices.Contains(found.Allowed, name) && !slices.Contains(found.ImagePull, name)
 		}) {
-			if !slices.Contains(found.Allowed, name) {
-				found.Allowed = append(found.Allowed, name)
-			}
+			found.Allowed = append(found.Allowed, name)
 		}
 	}
 	slices.Sort(found.Allowed)

@@ -3,6 +3,7 @@ package cri
 import (
 	corev1 "k8s.io/api/core/v1"
 	runtime "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Node has the settings of the node.
@@ -24,11 +25,11 @@ func LinuxContainer(c *corev1.SecurityContext, node Node) (*runtime.LinuxContain
 	}
 	return &runtime.LinuxContainerSecurityContext{
 		Capabilities:   capabilities(c.Capabilities),
-		Privileged:     isTrue(c.Privileged),
+		Privileged:     ptr.Deref(c.Privileged, false),
 		SelinuxOptions: selinux(c.SELinuxOptions),
 		RunAsUser:      number(c.RunAsUser),
 		RunAsGroup:     number(c.RunAsGroup),
-		ReadonlyRootfs: isTrue(c.ReadOnlyRootFilesystem),
+		ReadonlyRootfs: ptr.Deref(c.ReadOnlyRootFilesystem, false),
 		NoNewPrivs:     c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation,
 		MaskedPaths:    maskedPaths(c.ProcMount),
 		ReadonlyPaths:  readonlyPaths(c.ProcMount),
@@ -36,9 +37,6 @@ func LinuxContainer(c *corev1.SecurityContext, node Node) (*runtime.LinuxContain
 		Apparmor:       appArmor,
 	}, nil
 }
-
-// isTrue reports whether a field is set, and true.
-func isTrue(field *bool) bool { return field != nil && *field }
 
 func number(n *int64) *runtime.Int64Value {
 	if n == nil {
