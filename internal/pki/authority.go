@@ -197,10 +197,7 @@ func (r Request) usage() []x509.ExtKeyUsage {
 }
 
 func sameNames(a, b []string) bool {
-	a, b = slices.Clone(a), slices.Clone(b)
-	slices.Sort(a)
-	slices.Sort(b)
-	return slices.Equal(a, b)
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
 func texts(ips []net.IP) []string {

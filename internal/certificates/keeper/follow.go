@@ -17,8 +17,10 @@ import (
 func (k *Keeper) follow(ctx context.Context) *sync.WaitGroup {
 	secret := reference{resource: corev1.SchemeGroupVersion.WithResource("secrets"), namespace: k.Namespace}
 	all := callers()
-	for _, name := range append([]string{certificates.AuthoritySecret}, k.secretNames()...) {
-		secret.name = name
+	secret.name = certificates.AuthoritySecret
+	all = append(all, secret)
+	for _, wanted := range k.Wanted {
+		secret.name = wanted.Secret()
 		all = append(all, secret)
 	}
 	nudge := cache.ResourceEventHandlerFuncs{
@@ -33,12 +35,4 @@ func (k *Keeper) follow(ctx context.Context) *sync.WaitGroup {
 		running.Go(func() { informer.RunWithContext(ctx) })
 	}
 	return &running
-}
-
-func (k *Keeper) secretNames() []string {
-	names := make([]string, 0, len(k.Wanted))
-	for _, wanted := range k.Wanted {
-		names = append(names, wanted.Secret())
-	}
-	return names
 }

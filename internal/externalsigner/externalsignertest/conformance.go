@@ -13,6 +13,7 @@ import (
 
 	"github.com/credence-id/credence/internal/externalsigner"
 	"github.com/credence-id/credence/internal/identity"
+	"github.com/credence-id/credence/internal/keyring/keys"
 )
 
 // Subject is a signer that is tested.
@@ -59,7 +60,7 @@ func Run(t *testing.T, subject Subject) {
 
 	t.Run("it signs the claims as they are, with a key that it publishes", func(t *testing.T) {
 		claims := subject.Claims()
-		signed, err := client.Sign(t.Context(), announced, claims, both())
+		signed, err := client.Sign(t.Context(), announced, claims, keys.Algorithms())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func Run(t *testing.T, subject Subject) {
 		var group errgroup.Group
 		for range 64 {
 			group.Go(func() error {
-				_, err := client.Sign(t.Context(), announced, subject.Claims(), both())
+				_, err := client.Sign(t.Context(), announced, subject.Claims(), keys.Algorithms())
 				return err
 			})
 		}
@@ -95,14 +96,12 @@ func Run(t *testing.T, subject Subject) {
 	t.Run("a caller that has gone gets nothing", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := client.Sign(ctx, announced, subject.Claims(), both())
+		_, err := client.Sign(ctx, announced, subject.Claims(), keys.Algorithms())
 		if reason, _ := externalsigner.ReasonOf(err); reason != externalsigner.ReasonCanceled {
 			t.Errorf("%v, want %s", err, externalsigner.ReasonCanceled)
 		}
 	})
 }
-
-func both() []identity.Algorithm { return []identity.Algorithm{identity.RS256, identity.ES256} }
 
 func ids(announced externalsigner.Announcement) []identity.KeyID {
 	var list []identity.KeyID

@@ -156,10 +156,7 @@ func SignDefects() []Defect {
 
 // announceInstead announces a key under its kid, whatever key signs.
 func announceInstead(key Key) func(*externaljwt.FetchKeysResponse) {
-	der, err := x509.MarshalPKIXPublicKey(key.Private.Public())
-	if err != nil {
-		panic(err)
-	}
+	der := spki(key.Private.Public())
 	return func(r *externaljwt.FetchKeysResponse) { r.GetKeys()[0].Key = der }
 }
 
@@ -194,11 +191,7 @@ func withMore(der []byte) []byte {
 
 func shortRSA() []byte {
 	// Keys that short can not be generated, but be read.
-	der, err := x509.MarshalPKIXPublicKey(&rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 1023, 1), E: 65537})
-	if err != nil {
-		panic(err)
-	}
-	return der
+	return spki(&rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(1), 1023, 1), E: 65537})
 }
 
 func p384() []byte {
@@ -206,7 +199,11 @@ func p384() []byte {
 	if err != nil {
 		panic(err)
 	}
-	der, err := x509.MarshalPKIXPublicKey(&private.PublicKey)
+	return spki(&private.PublicKey)
+}
+
+func spki(public any) []byte {
+	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {
 		panic(err)
 	}

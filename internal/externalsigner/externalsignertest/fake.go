@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/asn1"
 	"encoding/base64"
 	"encoding/json"
@@ -111,11 +110,7 @@ func (f *Fake) FetchKeys(ctx context.Context, _ *externaljwt.FetchKeysRequest) (
 	}
 	response := &externaljwt.FetchKeysResponse{DataTimestamp: timestamppb.New(at), RefreshHintSeconds: state.RefreshHint}
 	for _, key := range state.Keys {
-		der, err := x509.MarshalPKIXPublicKey(key.Private.Public())
-		if err != nil {
-			return nil, err
-		}
-		response.Keys = append(response.Keys, &externaljwt.Key{KeyId: key.ID, Key: der, ExcludeFromOidcDiscovery: key.Excluded})
+		response.Keys = append(response.Keys, &externaljwt.Key{KeyId: key.ID, Key: spki(key.Private.Public()), ExcludeFromOidcDiscovery: key.Excluded})
 	}
 	if state.EditKeys != nil {
 		state.EditKeys(response)
