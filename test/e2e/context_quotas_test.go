@@ -90,7 +90,8 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 	if err := wantAnswer(write("", "three", "machines", "", 5), 201, ""); err != nil {
 		t.Errorf("right after a deletion: %v", err)
 	}
-	want("without a number of machines", patch("one", `{"spec":{"provider":{"workers":[{"name":"w"}]}}}`), 403, "what it uses is not known, and Quotas limit that: usage: no such key: maximum")
+	want("without a number of machines", patch("one", `{"spec":{"provider":{"workers":[{"name":"w"}]}}}`), 403,
+		strings.TrimSuffix(lists, "machines: ")+"what Shoot "+ours+"/one uses is not known: spec.usage of ContextKind shoots.core.gardener.cloud: no such key: maximum")
 	want("without an end", func() response { return write(dry, "trial", "trial", "", 1) }, 403, "the object must state when it ends: it may live 14 days")
 	want("with an end", func() response {
 		return write(dry, "trial", "trial", ", annotations: {shoot.gardener.cloud/expiration-timestamp: '2020-01-01T00:00:00Z'}", 1)

@@ -92,7 +92,7 @@ func (k *Kind) Bindings(ctx context.Context, object map[string]any, namespace st
 		}
 		names, err := each.of(ctx, object, namespace)
 		if err != nil {
-			return nil, fmt.Errorf("reference %s: %w", each.name, err)
+			return nil, k.fault("references["+each.name+"].credentialsBindings", err)
 		}
 		found = append(found, names...)
 	}

@@ -55,30 +55,38 @@ func (k *Kind) Amounts(ctx context.Context, object map[string]any) (Amounts, err
 	if k.usage == nil {
 		return found, nil
 	}
-	value, _, err := k.usage.program.ContextEval(ctx, map[string]any{k.usage.scope.object: object})
+	if err := k.usage.amounts(ctx, object, found); err != nil {
+		return nil, k.fault("usage", err)
+	}
+	return found, nil
+}
+
+// amounts adds what the expression returns for an object.
+func (e *expression) amounts(ctx context.Context, object map[string]any, to Amounts) error {
+	value, _, err := e.program.ContextEval(ctx, map[string]any{e.scope.object: object})
 	if err != nil {
-		return nil, fmt.Errorf("usage: %w", err)
+		return err
 	}
 	all, ok := value.(traits.Mapper)
 	if !ok {
-		return nil, fmt.Errorf("usage: the value is of type %s, and not a map of quantities", value.Type().TypeName())
+		return fmt.Errorf("the value is of type %s, and not a map of quantities", value.Type().TypeName())
 	}
 	if size, ok := all.Size().(types.Int); !ok || size > maxAmounts {
-		return nil, fmt.Errorf("usage: the map has %v entries, at most %d are allowed", all.Size(), maxAmounts)
+		return fmt.Errorf("the map has %v entries, at most %d are allowed", all.Size(), maxAmounts)
 	}
 	for each := all.Iterator(); each.HasNext() == types.True; {
 		key := each.Next()
 		name, ok := key.(types.String)
 		if !ok || name == "" || len(name) > maxQuantity {
-			return nil, fmt.Errorf("usage: %q is not the name of what is counted", wording.Abbreviate(fmt.Sprint(key.Value())))
+			return fmt.Errorf("%q is not the name of what is counted", wording.Abbreviate(fmt.Sprint(key.Value())))
 		}
 		quantity, err := quantityOf(all.Get(key).Value())
 		if err != nil {
-			return nil, fmt.Errorf("usage: %s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		found[string(name)] = quantity
+		to[string(name)] = quantity
 	}
-	return found, nil
+	return nil
 }
 
 func quantityOf(value any) (resource.Quantity, error) {
@@ -109,19 +117,23 @@ func (k *Kind) Expires() bool { return k.expires != nil }
 // End returns when an object states that it ends; the zero time if it does not.
 func (k *Kind) End(ctx context.Context, object map[string]any) (time.Time, error) {
 	text, err := k.expires.text(ctx, object)
-	if err != nil || text == "" {
-		return time.Time{}, wrap("expires", err)
+	if err != nil {
+		return time.Time{}, k.fault("expires", err)
+	}
+	if text == "" {
+		return time.Time{}, nil
 	}
 	end, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("expires: %q is not a time in RFC 3339, such as 2026-01-31T12:00:00Z", wording.Abbreviate(text))
+		return time.Time{}, k.fault("expires", fmt.Errorf("%q is not a time in RFC 3339, such as 2026-01-31T12:00:00Z", wording.Abbreviate(text)))
 	}
 	return end, nil
 }
 
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
+// Name is the name of the ContextKind.
+func (k *Kind) Name() string { return k.Resource.GroupResource().String() }
+
+// fault is an error of an expression, which a field of spec has.
+func (k *Kind) fault(field string, err error) error {
+	return fmt.Errorf("spec.%s of ContextKind %s: %w", field, k.Name(), err)
 }

@@ -26,13 +26,13 @@ func TestAmounts(t *testing.T) {
 		"a sum":                   {"{'cpu': object.workers.map(w, int(w.max)).sum()}", `{"workers":[{"max":2},{"max":3}]}`, "cpu: 5, objects: 1", ""},
 		"no object":               {"{'objects': 0}", `{}`, "objects: 0", ""},
 		"of the object":           {"object.usage", `{"usage":{"cpu":"1"}}`, "cpu: 1, objects: 1", ""},
-		"a field that is missing": {"{'cpu': object.cpu}", `{}`, "", "usage: no such key: cpu"},
-		"no quantity":             {"{'cpu': 'much'}", `{}`, "", `usage: cpu: "much" is not a quantity`},
+		"a field that is missing": {"{'cpu': object.cpu}", `{}`, "", "spec.usage of ContextKind shoots.core.gardener.cloud: no such key: cpu"},
+		"no quantity":             {"{'cpu': 'much'}", `{}`, "", `: cpu: "much" is not a quantity`},
 		"a long one":              {"{'cpu': object.cpu}", `{"cpu":"` + strings.Repeat("9", 65) + `"}`, "", "is not a quantity"},
-		"a negative one":          {"{'cpu': -1}", `{}`, "", "usage: cpu: -1 is negative"},
+		"a negative one":          {"{'cpu': -1}", `{}`, "", ": cpu: -1 is negative"},
 		"a fraction":              {"{'cpu': object.cpu}", `{"cpu":1.5}`, "", "the value is of type float64, and not a quantity"},
 		"no map":                  {"object.cpu", `{"cpu":"1"}`, "", "the value is of type string, and not a map of quantities"},
-		"a key of numbers":        {"object.usage.map(x, x).size() == 0 ? {} : {dyn(1): dyn('1')}", `{"usage":[1]}`, "", `usage: "1" is not the name of what is counted`},
+		"a key of numbers":        {"object.usage.map(x, x).size() == 0 ? {} : {dyn(1): dyn('1')}", `{"usage":[1]}`, "", `: "1" is not the name of what is counted`},
 		"too many":                {"object.usage", `{"usage":{` + `"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1,"o":1,"p":1,"q":1,"r":1,"s":1,"t":1,"u":1` + `}}`, "", "the map has 21 entries, at most 20"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestEnd(t *testing.T) {
 		}
 	}
 	for _, object := range []string{`{"ends":"soon"}`, `{"ends":1}`} {
-		if _, err := kind.End(t.Context(), decode(t, object)); err == nil || !strings.HasPrefix(err.Error(), "expires: ") {
+		if _, err := kind.End(t.Context(), decode(t, object)); err == nil || !strings.HasPrefix(err.Error(), "spec.expires of ContextKind shoots.core.gardener.cloud: ") {
 			t.Errorf("%s: %v", object, err)
 		}
 	}

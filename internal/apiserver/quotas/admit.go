@@ -1,11 +1,13 @@
 package quotas
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,13 +74,11 @@ func (k *Keeper) Admit(ctx context.Context, w Write) (string, error) {
 	leaving := w.Old != nil && w.Old.GetDeletionTimestamp() != nil // such an object is let go
 	switch {
 	case after.bindingsFault != nil && before.bindingsFault == nil:
-		return fmt.Sprintf("which CredentialsBindings it refers to is not known: %v", after.bindingsFault), nil
+		return fmt.Sprintf("which CredentialsBindings %s refers to is not known, and so which Quotas limit it: %v", w.title(), after.bindingsFault), nil
 	case len(after.listed)+len(after.missing) == 0:
 		return "", nil
 	case after.amountsFault != nil && leaving && before.amountsFault != nil:
 		return "", nil
-	case after.amountsFault != nil:
-		return fmt.Sprintf("what it uses is not known, and Quotas limit that: %v", after.amountsFault), nil
 	}
 	if refusal := unlisted(after, before); refusal != "" && !leaving {
 		return refusal, nil
@@ -96,15 +96,20 @@ func unlisted(after, before state) string {
 	return ""
 }
 
+// title is the object for people.
+func (w Write) title() string {
+	return w.Object.GetKind() + " " + strings.TrimPrefix(w.Object.GetNamespace()+"/"+cmp.Or(w.Object.GetName(), w.Object.GetGenerateName()), "/")
+}
+
 // exceeds reports whether more of something is used than before.
 func (s state) exceeds(before state, of string) bool {
 	amount, was := s.amounts[of], before.amounts[of]
 	return amount.Sign() > 0 && amount.Cmp(was) > 0
 }
 
-// grows reports whether more of anything is used than before.
+// grows reports whether more of anything is used than before, or that is not known.
 func (s state) grows(before state) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(s.amounts)), func(of string) bool { return s.exceeds(before, of) })
+	return s.amountsFault != nil || slices.ContainsFunc(slices.Collect(maps.Keys(s.amounts)), func(of string) bool { return s.exceeds(before, of) })
 }
 
 func (k *Keeper) admit(ctx context.Context, kind *contextkind.Kind, w Write, after, before state) (string, error) {
@@ -152,12 +157,15 @@ func (k *Keeper) admitTo(ctx context.Context, kind *contextkind.Kind, name types
 	if limits == nil {
 		return nil, "it does not exist: a user who may create it makes it, or the object names another binding", nil
 	}
+	if after.amountsFault != nil {
+		return nil, fmt.Sprintf("what %s uses is not known: %v", w.title(), after.amountsFault), nil
+	}
 	if refusal := k.lifetime(kind, limits, w, after, before, counted, growing); refusal != "" {
 		return nil, refusal, nil
 	}
 	for _, of := range slices.Sorted(maps.Keys(limits.Spec.Metrics)) {
 		if _, known := after.amounts[of]; !known {
-			return nil, fmt.Sprintf("it limits %s, and usage of ContextKind %s.%s does not return how much of it an object uses", of, kind.Resource.Resource, kind.Resource.Group), nil
+			return nil, fmt.Sprintf("it limits %s, and spec.usage of ContextKind %s does not return how much of it an object uses", of, kind.Name()), nil
 		}
 	}
 	if len(limits.Spec.Metrics) == 0 || !growing {
@@ -185,7 +193,7 @@ func (k *Keeper) lifetime(kind *contextkind.Kind, limits *v1alpha1.Quota, w writ
 	if kind.Expires() && (!counted || !after.end.Equal(before.end) || after.endFault != nil) {
 		switch {
 		case after.endFault != nil:
-			return fmt.Sprintf("when the object ends is not known: %v; it may live %d days, until %s", after.endFault, days, until)
+			return fmt.Sprintf("when %s ends is not known: %v; it may live %d days, until %s", w.title(), after.endFault, days, until)
 		case after.end.IsZero():
 			return fmt.Sprintf("the object must state when it ends: it may live %d days, until %s", days, until)
 		case after.end.After(last):

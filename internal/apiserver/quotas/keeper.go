@@ -354,6 +354,9 @@ func keyOf(resource schema.GroupResource, namespace, name string) string {
 	return resource.String() + "/" + namespace + "/" + name
 }
 
+// namespaceOf is the namespace in a key.
+func namespaceOf(key string) string { return strings.SplitN(key, "/", 3)[1] }
+
 // sorted are the Quotas in one order: two writes never wait for each other in any case, and messages stay the same.
 func sorted(listed map[types.NamespacedName]types.NamespacedName) []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(listed), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })

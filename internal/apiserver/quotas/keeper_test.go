@@ -49,12 +49,12 @@ func TestAdmit(t *testing.T) {
 	check("and another", shoot("garden-b", "seven", "b", "0"), "objects: the object needs 1, others use 4, together 5 of 4")
 
 	// Writes about which something is not known are refused.
-	check("an invalid name of a binding", with(one, "binding", "A B"), "which CredentialsBindings it refers to is not known: reference infrastructure")
-	check("an invalid amount", with(one, "cpu", "much"), `what it uses is not known, and Quotas limit that: usage: cpu: "much" is not a quantity`)
+	check("an invalid name of a binding", with(one, "binding", "A B"), "which CredentialsBindings Shoot garden-a/one refers to is not known, and so which Quotas limit it: spec.references[infrastructure].credentialsBindings of ContextKind shoots.core.gardener.cloud: ")
+	check("an invalid amount", with(one, "cpu", "much"), `Quota quotas/all, which CredentialsBinding garden-a/b lists: what Shoot garden-a/one uses is not known: spec.usage of ContextKind shoots.core.gardener.cloud: cpu: "much" is not a quantity`)
 	check("a negative one", with(one, "cpu", "-1"), "-1 is negative")
 	w.limit("gpus", "Secret", map[string]string{"gpu": "1"})
 	w.bind("garden-a", "gpus", "gpus")
-	check("what usage does not return", shoot("garden-a", "gpu", "gpus", "1"), "it limits gpu, and usage of ContextKind shoots.core.gardener.cloud does not return how much of it an object uses")
+	check("what usage does not return", shoot("garden-a", "gpu", "gpus", "1"), "it limits gpu, and spec.usage of ContextKind shoots.core.gardener.cloud does not return how much of it an object uses")
 	w.bind("garden-a", "gone", "gone")
 	check("a Quota that does not exist", shoot("garden-a", "gone", "gone", "1"), "Quota quotas/gone, which CredentialsBinding garden-a/gone lists: it does not exist")
 	delete(w.quotas, "quotas/each")
@@ -232,7 +232,7 @@ func TestLifetime(t *testing.T) {
 		want   string
 	}{
 		{"no end", 0, shoot("garden-a", "one", "b", "1"), "the object must state when it ends: it may live 14 days, until 2026-01-15T12:00:00Z"},
-		{"no time", 0, with(one, "ends", "soon"), `expires: "soon" is not a time in RFC 3339`},
+		{"no time", 0, with(one, "ends", "soon"), `when Shoot garden-a/one ends is not known: spec.expires of ContextKind shoots.core.gardener.cloud: "soon" is not a time in RFC 3339`},
 		{"too late", 0, with(one, "ends", end(14*day+time.Second)), "the object would end at 2026-01-15T12:00:01Z: it may live 14 days, until 2026-01-15T12:00:00Z"},
 		{"the last moment", 0, one, ""},
 		{"extended", 10 * day, with(one, "ends", end(20*day)), "the object would end at 2026-01-21T12:00:00Z"},
@@ -367,5 +367,29 @@ func TestNeverExceeded(t *testing.T) {
 	}
 	if used := w.used("cpu"); ledger.Cmp(used) != 0 {
 		t.Errorf("the ledger has %s, and %s are used", ledger.String(), used.String())
+	}
+}
+
+// While it is not known what an object uses, no other can use more. An object of the same namespace is named, and none of another one.
+func TestUnknownUsage(t *testing.T) {
+	w, options := newWorld(t), storageOf(t)
+	w.limit("all", "Secret", map[string]string{"cpu": "10"})
+	w.bind("garden-a", "b", "all")
+	w.bind("garden-b", "b", "all")
+	r := w.replica(t, options)
+	for _, name := range []string{"one", "two"} {
+		r.write(t, name, shoot("garden-a", name, "b", "1"))
+		w.shoots["garden-a/"+name] = with(w.shoots["garden-a/"+name], "cpu", "much")
+	}
+	r.look()
+	if err := r.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const why = `spec.usage of ContextKind shoots.core.gardener.cloud: cpu: "much" is not a quantity`
+	for namespace, about := range map[string]string{"garden-a": "shoots.core.gardener.cloud garden-a/one: ", "garden-b": ""} {
+		want := "Quota quotas/all, which CredentialsBinding " + namespace + "/b lists: how much cpu 2 other objects use is not known: " + about + why
+		if refused := r.write(t, namespace, shoot(namespace, "new", "b", "1")); refused != want {
+			t.Errorf("refused with %q, want %q", refused, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package quotas
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,22 +122,19 @@ func reserve(entries map[string]entry, key string, r reservation, limits context
 		}
 		limit, amount := limits[name], r.Amounts[name]
 		var others resource.Quantity
-		unknown, fault := 0, ""
+		var unknown []string
 		for other, each := range entries {
 			if other == key {
 				continue
 			}
 			charge, known := each.charge(name)
 			if !known {
-				unknown, fault = unknown+1, each.Fault
+				unknown = append(unknown, other)
 			}
 			others.Add(charge)
 		}
-		if unknown > 0 {
-			if fault == "" {
-				fault = "usage of their ContextKind has no " + name
-			}
-			refusals = append(refusals, fmt.Sprintf("how much %s %d other objects use is not known (%s)", name, unknown, fault))
+		if len(unknown) > 0 {
+			refusals = append(refusals, fmt.Sprintf("how much %s %d other objects use is not known: %s", name, len(unknown), faultOf(entries, key, unknown, name)))
 			continue
 		}
 		total := others.DeepCopy()
@@ -165,6 +163,19 @@ func reserve(entries map[string]entry, key string, r reservation, limits context
 	own.Reservations, own.Last = append(slices.Clone(own.Reservations), r), r.Request
 	next[key] = own
 	return next, ""
+}
+
+// faultOf is why it is not known how much of something one of the others uses. It names one of the namespace of the object: users who write that may
+// not learn which objects others have.
+func faultOf(entries map[string]entry, key string, others []string, name string) string {
+	slices.Sort(others)
+	chosen, about := others[0], ""
+	if i := slices.IndexFunc(others, func(other string) bool { return namespaceOf(other) == namespaceOf(key) }); i >= 0 {
+		chosen = others[i]
+		about = strings.Replace(chosen, "/", " ", 1) + ": "
+	}
+	resource, _, _ := strings.Cut(chosen, "/")
+	return about + cmp.Or(entries[chosen].Fault, "spec.usage of ContextKind "+resource+" returned no "+name)
 }
 
 // released is an entry without the reservation of a request.

@@ -62,7 +62,7 @@ func (k *Keeper) projects(of *v1alpha1.Quota, ledgers map[string]map[string]entr
 	}
 	projects := map[string]map[string]entry{}
 	for key, each := range seen {
-		project := ledgerOf(of, strings.SplitN(key, "/", 3)[1]).Project
+		project := ledgerOf(of, namespaceOf(key)).Project
 		if projects[project] == nil {
 			projects[project] = map[string]entry{}
 		}
