@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	authenticationv1alpha1 "github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/cluster"
 	"github.com/credence-id/credence/internal/inventory"
@@ -23,9 +24,19 @@ type Context struct {
 	Reason  string `json:"reason,omitempty"`
 
 	v1alpha1.ContextReviewStatus
+	// Quotas are those that its CredentialsBindings list.
+	Quotas []Quota `json:"quotas,omitempty"`
 	// LastFailure is the newest Warning of an agent on the object.
 	LastFailure *inventory.Warning `json:"lastFailure,omitempty"`
 	Notes       []string           `json:"notes,omitempty"`
+}
+
+// Quota limits the objects that name a CredentialsBinding.
+type Quota struct {
+	v1alpha1.NamespacedReference
+	CredentialsBinding v1alpha1.NamespacedReference       `json:"credentialsBinding"`
+	Spec               authenticationv1alpha1.QuotaSpec   `json:"spec"`
+	Status             authenticationv1alpha1.QuotaStatus `json:"status,omitzero"`
 }
 
 // agentsReporter is what agents report Events as.
@@ -50,11 +61,56 @@ func ContextObject(ctx context.Context, api *cluster.API, kind cluster.Kind, obj
 		return nil, err
 	}
 	x := &Context{ContextReviewStatus: review.Status}
+	if err := x.findQuotas(ctx, api); err != nil {
+		return nil, err
+	}
 	if err := x.findWarning(ctx, api, object); err != nil {
 		return nil, err
 	}
 	x.judge()
 	return x, nil
+}
+
+// findQuotas reads the Quotas that the bindings list. Verdicts are about tokens, so what can't be read is a note.
+func (x *Context) findQuotas(ctx context.Context, api *cluster.API) error {
+	for _, reference := range x.References {
+		at := reference.CredentialsBinding
+		if at == nil {
+			continue
+		}
+		var binding authenticationv1alpha1.CredentialsBinding
+		err := api.Get(ctx, &binding, stored("credentialsbindings", at.Namespace, at.Name))
+		switch {
+		case apierrors.IsNotFound(err): // the review has reported it
+			continue
+		case apierrors.IsForbidden(err):
+			x.Notes = append(x.Notes, fmt.Sprintf("which Quotas CredentialsBinding %s/%s lists is not known: %v", at.Namespace, at.Name, err))
+			continue
+		case err != nil:
+			return err
+		}
+		for _, listed := range binding.Quotas {
+			var quota authenticationv1alpha1.Quota
+			err := api.Get(ctx, &quota, stored("quotas", listed.Namespace, listed.Name))
+			name := fmt.Sprintf("Quota %s/%s, which CredentialsBinding %s/%s lists,", listed.Namespace, listed.Name, at.Namespace, at.Name)
+			switch {
+			case apierrors.IsNotFound(err):
+				x.Notes = append(x.Notes, name+" does not exist: the object can't use more than it does until there is one")
+			case apierrors.IsForbidden(err):
+				x.Notes = append(x.Notes, fmt.Sprintf("%s can't be shown: %v", name, err))
+			case err != nil:
+				return err
+			default:
+				x.Quotas = append(x.Quotas, Quota{v1alpha1.NamespacedReference{Namespace: listed.Namespace, Name: listed.Name}, *at, quota.Spec, quota.Status})
+			}
+		}
+	}
+	return nil
+}
+
+// stored is the place of an object of the API of identities.
+func stored(resource, namespace, name string) cluster.Place {
+	return cluster.Place{API: "/apis/" + authenticationv1alpha1.SchemeGroupVersion.String(), Namespace: namespace, Resource: resource, Name: name}
 }
 
 // findWarning keeps the newest Warning of an agent. Agents report nothing on objects without a namespace.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -162,6 +163,8 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 		return nil
 	})
 
+	p.explainsQuotas(t, ours)
+
 	// Nothing is written while it cannot be counted, but for objects that do not name such bindings and are elsewhere.
 	p.must(t, "", "kubectl", "delete", "clusterrolebinding", "credence:webhook:quotas")
 	t.Cleanup(func() {
@@ -170,4 +173,37 @@ func (p plane) quotasOfShoots(t *testing.T, storage map[string]string) {
 	want("without a count", func() response { return write(dry, "uncounted", "many", "", 1) }, 500, "credence could not decide about shoots "+ours+"/uncounted, which may be right: review Quotas")
 	want("what is not counted", patch("one", `{"metadata":{"labels":{"a":"b"}}}`), 200, "")
 	want("deleting, meanwhile", func() response { return do(t, config, "DELETE", shoots+"/one", "", "") }, 200, "")
+}
+
+// explainsQuotas shows the Quotas of a Shoot to those who may get them.
+func (p plane) explainsQuotas(t *testing.T, namespace string) {
+	t.Helper()
+	p.made(t, gardenerAPI+"/namespaces/"+namespace+"/shoots", "Shoot", "name: trial, annotations: {shoot.gardener.cloud/expiration-timestamp: '2020-01-01T00:00:00Z'}", "spec: {credentialsBindingName: trial}")
+	of := func(name string, more ...string) []string {
+		return append([]string{"context", "shoots.core.gardener.cloud/" + name, "-n", namespace}, more...)
+	}
+	by := func(name string) string {
+		return "quota     " + namespace + "/" + name + " by CredentialsBinding " + namespace + "/" + name + ": "
+	}
+	p.explained(t, 1, []string{"  quotas\n", by("machines") + "machines 10 of 10, objects 6 of 100\n"}, of("one")...)
+	p.explained(t, 1, []string{by("trial") + "a lifetime of 14 days\n"}, of("trial")...)
+	p.explained(t, 1, []string{`"quotas": [`, `"used": {`, `"machines": "10"`}, of("one", "-o", "json")...)
+	p.explained(t, 1, []string{"quotas:\n", "clusterLifetimeDays: 14"}, of("trial", "-o", "yaml")...)
+
+	// Users who may not get what the Shoot refers to learn which right is missing.
+	lea, max := "lea-"+namespace, "max-"+namespace
+	rule := func(group, resource string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get"}}
+	}
+	p.role(t, namespace, "sees-shoots", []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots")}, max)
+	p.role(t, namespace, "sees-bindings", []rbacv1.PolicyRule{rule("core.gardener.cloud", "shoots"), rule("authentication.gardener.cloud", "credentialsbindings")}, lea)
+	for user, words := range map[string]string{
+		lea: "Quota " + namespace + "/machines, which CredentialsBinding " + namespace + "/machines lists, can't be shown: ",
+		max: "which Quotas CredentialsBinding " + namespace + "/machines lists is not known: ",
+	} {
+		text := p.explained(t, 3, []string{"note        " + words, `User "` + user + `" cannot get resource`}, of("one", "--as", user)...)
+		if strings.Contains(text, "  quotas\n") {
+			t.Errorf("%s sees Quotas:\n%s", user, text)
+		}
+	}
 }

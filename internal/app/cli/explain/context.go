@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	authenticationv1alpha1 "github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/app/cli/connection"
 	"github.com/credence-id/credence/internal/app/cli/screen"
@@ -40,6 +43,7 @@ Cluster API, which identities and CredentialsBindings it uses, on which Workload
 it is, which Secrets are delivered there, which claims the tokens have, and what is
 refused and why: for the agent of each cluster, and for you. The API server of the
 identity cluster answers, by the checks of a request for a token; no token is made.
+Quotas that the bindings list are shown with their limits, and what is used of them.
 
 KIND is what kubectl takes: a resource, a kind or a short name, with its group where
 it needs one. You need the right to get the object. Bindings and identities
@@ -180,6 +184,17 @@ func writeContext(text *strings.Builder, x *explain.Context) {
 			}
 		}
 	}
+	if len(x.Quotas) > 0 {
+		text.WriteString("\n  quotas\n")
+	}
+	for _, quota := range x.Quotas {
+		line("  quota", fmt.Sprintf("%s/%s by CredentialsBinding %s/%s: %s", quota.Namespace, quota.Name, quota.CredentialsBinding.Namespace, quota.CredentialsBinding.Name, limits(quota)))
+		for _, condition := range quota.Status.Conditions {
+			if condition.Type == authenticationv1alpha1.ConditionExceeded == (condition.Status == metav1.ConditionTrue) {
+				line("    problem", condition.Message)
+			}
+		}
+	}
 	if len(x.Deliveries) > 0 {
 		text.WriteString("\n  deliveries\n")
 	}
@@ -193,4 +208,23 @@ func writeContext(text *strings.Builder, x *explain.Context) {
 		line("    problem", delivery.Problem)
 		line("    unknown", delivery.Unknown)
 	}
+}
+
+// limits are what a Quota allows, each with how much is used.
+func limits(quota explain.Quota) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(quota.Spec.Metrics)) {
+		limit, used := quota.Spec.Metrics[name], "?"
+		if amount, known := quota.Status.Used[name]; known {
+			used = amount.String()
+		}
+		texts = append(texts, fmt.Sprintf("%s %s of %s", name, used, limit.String()))
+	}
+	if quota.Spec.Scope.Kind == "Project" && len(texts) > 0 {
+		texts[len(texts)-1] += " (in each namespace; shown is the one that uses most)"
+	}
+	if days := quota.Spec.ClusterLifetimeDays; days != nil {
+		texts = append(texts, "a lifetime of "+wording.Plural(int(*days), "day", "days"))
+	}
+	return strings.Join(texts, ", ")
 }
