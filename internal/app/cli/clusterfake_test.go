@@ -107,7 +107,7 @@ func (f *clusterFake) serveToken(w http.ResponseWriter, r *http.Request, namespa
 	case "signless":
 		w.Header().Set("Retry-After", "10")
 		refuse(w, metav1.Status{
-			Code: 503, Reason: "ServiceUnavailable", Details: &metav1.StatusDetails{RetryAfterSeconds: 10},
+			Code: 503, Reason: "ServiceUnavailable", Details: &metav1.StatusDetails{RetryAfterSeconds: 10, Causes: []metav1.StatusCause{{Type: v1alpha1.CauseNoSigningKey}}},
 			Message: "no signing key may be used now: no RS256 key is active",
 		})
 	case "down":

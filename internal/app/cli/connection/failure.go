@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/wording"
 )
 
 // Request is what a user requested, for failures and notes.
@@ -32,7 +34,7 @@ func (r Request) Failure(doing string, err error) error {
 		return Unanswered(doing, err)
 	}
 	status := answer.Status()
-	failed := &command.Failure{Line: ServerLine(status), Hint: r.hint(status), Code: command.ExitRefused, Err: err}
+	failed := &command.Failure{Line: ServerLine(status), Hint: r.hint(status, apierrors.HasStatusCause(err, v1alpha1.CauseNoSigningKey)), Code: command.ExitRefused, Err: err}
 	if status.Code >= http.StatusInternalServerError || status.Code == http.StatusTooManyRequests {
 		failed.Code = command.ExitOutage
 	}
@@ -80,7 +82,8 @@ func ServerLine(status metav1.Status) string {
 	}
 }
 
-func (r Request) hint(status metav1.Status) string {
+// hint is what to do about an error. unsigned is true if no key may sign now.
+func (r Request) hint(status metav1.Status, unsigned bool) string {
 	switch status.Code {
 	case http.StatusUnauthorized:
 		return "the credentials of the kubeconfig are missing, wrong or expired: log in again, or choose others by --kube-context or --user"
@@ -94,8 +97,11 @@ func (r Request) hint(status metav1.Status) string {
 		return "correct the named fields, and try again"
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		hint := cluster.SeeAPIService(v1alpha1.SchemeGroupVersion)
-		if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		switch {
+		case unsigned:
 			hint = fmt.Sprintf("a user with ClusterRole credence:keyrings:viewer sees from when a key may sign: %s keys list; %s", r.Program, hint)
+		case status.Details != nil && status.Details.RetryAfterSeconds > 0:
+			hint = fmt.Sprintf("try again in %s; if it stays so, a cluster admin sees why: %s doctor", wording.Plural(int(status.Details.RetryAfterSeconds), "second", "seconds"), cmp.Or(r.Program, "credence"))
 		}
 		return hint
 	}
