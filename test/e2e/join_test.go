@@ -350,6 +350,11 @@ func TestRightsOfClusters(t *testing.T) {
 	if _, errOut := run(1, "join", name, "--out", t.TempDir()); !strings.Contains(errOut, "give it namespaces by --identities, or --from-contexts") {
 		t.Errorf("a new cluster without identities: %s", errOut)
 	}
+	homes := func() string { return p.must(t, "", "kubectl", "get", "namespaces,workloadclusters", "-o", "name") }
+	there := homes()
+	if out, errOut := run(1, "join", name, "--identities", fruit+",nosuchns", "--out", t.TempDir()); out != "" || !strings.Contains(errOut, "the identity cluster has no namespace nosuchns") || homes() != there {
+		t.Errorf("a namespace that does not exist: %s%s, and there are:\n%s", out, errOut, homes())
+	}
 	folder := t.TempDir()
 	run(0, "join", name, "--identities", fruit+","+other, "--out", folder)
 	narrow()

@@ -46,7 +46,7 @@ func newJoin(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 service account each for its agent and its webhook in the namespace
 workload-clusters, their rights in each namespace, and kubeconfigs for both. With
 --from-contexts it has, in whatever namespace, the identities that objects on it use,
-too, by their ContextKinds.
+too, by their ContextKinds. The namespaces of --identities must exist.
 
 The kubeconfigs are agent.kubeconfig and webhook.kubeconfig, each with a token that is
 valid for two days and ends with the Secret NAME of the namespace workload-clusters.
@@ -165,6 +165,9 @@ func (j *join) write(cmd *cobra.Command, opened *api.API, m member) (*bound, err
 	if len(m.namespaces) == 0 && !m.fromContexts {
 		return nil, &command.Failure{Line: "error: cluster " + m.name + " would have no identities", Code: command.ExitRefused, Hint: "give it namespaces by --identities, or --from-contexts"}
 	}
+	if err := m.checkNamespaces(cmd, opened); err != nil {
+		return nil, err
+	}
 	rights, err := m.bound(ctx, opened)
 	if err != nil {
 		return nil, failure(cmd, "list RoleBindings", err)
@@ -213,6 +216,24 @@ func (j *join) write(cmd *cobra.Command, opened *api.API, m member) (*bound, err
 	}
 	_, err = io.WriteString(j.Out, writer.Lines(append(namespace, all...)))
 	return rights, err
+}
+
+// checkNamespaces refuses namespaces that do not exist, in which no rights can be given, before anything is made.
+func (m member) checkNamespaces(cmd *cobra.Command, opened *api.API) error {
+	for _, name := range m.namespaces {
+		var namespace metav1.PartialObjectMetadata
+		err := opened.Get(cmd.Context(), &namespace, namespaceOf(name).At)
+		switch {
+		case apierrors.IsNotFound(err):
+			return &command.Failure{
+				Line: fmt.Sprintf("error: the identity cluster has no namespace %s, whose identities cluster %s is to have; nothing was changed", name, m.name), Code: command.ExitRefused,
+				Hint: fmt.Sprintf("correct --identities, or a cluster admin makes the namespace: kubectl create namespace %s; if the cluster had it before, takes it off: %s cluster leave %s --identities %s", name, cmd.Root().DisplayName(), m.name, name),
+			}
+		case err != nil:
+			return failure(cmd, "read namespace "+name, err)
+		}
+	}
+	return nil
 }
 
 // credential reports whether tokens of the cluster end with an object.
