@@ -7,8 +7,11 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/credence-id/credence/internal/delivery/failures"
 )
 
 const (
@@ -68,7 +71,10 @@ func (k *Keeper) renew(ctx context.Context, name, old string) error {
 		return err
 	}
 	answer, err := k.Accounts.CreateToken(ctx, token.Account, Request(token.Secret.Name, token.SecretUID), metav1.CreateOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s: %w", failures.Rejoin(token.Secret.Name, ""), err)
+	case err != nil:
 		return fmt.Errorf("request a token of service account %s, whose token expires at %s; after that the cluster has to join again: %w", token.Account, token.Expires.UTC().Format(time.RFC3339), err)
 	}
 	if err := k.Store.Replace(ctx, name, old, answer.Status.Token); err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
+	"github.com/credence-id/credence/internal/delivery/failures"
 )
 
 // The indexes of deliveries: by the Secret, by its namespace, and by the uid of the context object where the Secret is not known.
@@ -29,6 +30,7 @@ const (
 // Deliveries follows the ContextDeliveries of the caller's cluster. While it can't follow them, it keeps those that it has read.
 type Deliveries struct {
 	client   client
+	cluster  string
 	log      *slog.Logger
 	informer cache.SharedIndexInformer
 	onChange func(*v1alpha1.ContextDelivery)
@@ -38,14 +40,14 @@ type Deliveries struct {
 	complaint string // that was logged last, and lasts
 }
 
-// NewDeliveries returns the Deliveries of the cluster of config. onChange is called with each delivery that appears, changes or goes, and onKnown
+// NewDeliveries returns the Deliveries of the cluster of config, to which the caller's has joined by a name, or an empty one. onChange is called with each delivery that appears, changes or goes, and onKnown
 // once all were read.
-func NewDeliveries(config *rest.Config, onChange func(*v1alpha1.ContextDelivery), onKnown func(), log *slog.Logger) (*Deliveries, error) {
+func NewDeliveries(config *rest.Config, cluster string, onChange func(*v1alpha1.ContextDelivery), onKnown func(), log *slog.Logger) (*Deliveries, error) {
 	client, err := clientOf(config, v1alpha1.SchemeGroupVersion, v1alpha1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
-	d := &Deliveries{client: client, log: log, onChange: onChange, onKnown: onKnown}
+	d := &Deliveries{client: client, cluster: cluster, log: log, onChange: onChange, onKnown: onKnown}
 	d.informer = cache.NewSharedIndexInformer(unstreamed{&cache.ListWatch{ListWithContextFunc: d.list, WatchFuncWithContext: d.watch}}, &v1alpha1.ContextDelivery{}, 0, cache.Indexers{
 		bySecret: index(func(d *v1alpha1.ContextDelivery) string { return d.Spec.Secret.Namespace + "/" + d.Spec.Secret.Name }),
 		byNamespace: index(func(d *v1alpha1.ContextDelivery) string {
@@ -152,7 +154,9 @@ func (d *Deliveries) failed(err error) {
 		return
 	case apierrors.IsNotFound(err):
 		complaint = "the identity cluster has no ContextDeliveries, as it is of an older version: no Secrets are made for objects of ContextKinds until it is upgraded"
-	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+	case apierrors.IsUnauthorized(err):
+		complaint = "no tokens are renewed, and no Secrets are made: " + failures.Rejoin(d.cluster, "")
+	case apierrors.IsForbidden(err):
 		complaint = "no Secrets are made for objects of ContextKinds: exactly one WorkloadCluster of the identity cluster must list the agent's user; a cluster admin there arranges it with: credence cluster join"
 	default:
 		complaint = "the identity cluster gives no answer about ContextDeliveries: Secrets of objects of ContextKinds stay as they are"

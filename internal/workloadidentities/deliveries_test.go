@@ -149,7 +149,7 @@ func deliveriesStay(t *testing.T) {
 	var mu sync.Mutex
 	var changed []string
 	known := false
-	deliveries, err := workloadidentities.NewDeliveries(&rest.Config{Host: "http://identities", QPS: -1, Transport: direct{api}}, func(d *v1alpha1.ContextDelivery) {
+	deliveries, err := workloadidentities.NewDeliveries(&rest.Config{Host: "http://identities", QPS: -1, Transport: direct{api}}, "east", func(d *v1alpha1.ContextDelivery) {
 		mu.Lock()
 		defer mu.Unlock()
 		changed = append(changed, d.Name)
@@ -198,6 +198,7 @@ func deliveriesStay(t *testing.T) {
 	for _, failure := range []struct{ status, words string }{
 		{`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable","code":503}`, "gives no answer"},
 		{`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`, "exactly one WorkloadCluster"},
+		{`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Unauthorized","code":401}`, "this cluster left the identity cluster, or its account there was deleted, or its token ended: to join again, a cluster admin of the identity cluster runs: credence cluster join east --identities"},
 	} {
 		// The watch ends, and the lists that follow fail.
 		api.set(failure.status, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)

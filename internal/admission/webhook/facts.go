@@ -13,6 +13,7 @@ import (
 	"github.com/credence-id/credence/internal/admission/facts"
 	"github.com/credence-id/credence/internal/admission/pods"
 	"github.com/credence-id/credence/internal/authority"
+	"github.com/credence-id/credence/internal/delivery/failures"
 	"github.com/credence-id/credence/internal/target"
 )
 
@@ -67,6 +68,8 @@ func newSources(needs Needs, rights *authority.Live) facts.Sources {
 			switch {
 			case apierrors.IsForbidden(err):
 				return nil, fmt.Errorf("credence-webhook may not read workload identities of namespace %s: a cluster admin binds ClusterRole credence:identity-reader there to its user: %w", namespace, err)
+			case apierrors.IsUnauthorized(err):
+				return nil, fmt.Errorf("read workload identity %s/%s: %s: %w", namespace, name, failures.Rejoin("", namespace), err)
 			case err != nil:
 				return nil, fmt.Errorf("read workload identity %s/%s: %w", namespace, name, err)
 			}

@@ -49,6 +49,7 @@ func TestPodsAreRefused(t *testing.T) {
 		"another's Secret":    {nil, strings.Replace(podJSON, `"spec":{`, `"spec":{"imagePullSecrets":[{"name":"credence-token-other-x-0123456789"}],`, 1), 403, "spec.imagePullSecrets[0]"},
 		"API down":            {outage("serviceaccounts", errors.New("connection refused")), "", 500, "could not decide"},
 		"identities down":     {outage("workloadidentities", errors.New("connection refused")), "", 500, "read workload identity orchard/banana: connection refused"},
+		"a cluster that left": {outage("workloadidentities", apierrors.NewUnauthorized("Unauthorized")), "", 500, "this cluster left the identity cluster, or its account there was deleted, or its token ended"},
 		"identities not ours": {outage("workloadidentities", apierrors.NewForbidden(schema.GroupResource{}, "banana", nil)), "", 500, "a cluster admin binds ClusterRole credence:identity-reader"},
 		"no review":           {outage("reviews", errors.New("connection refused")), "", 500, "review whether system:serviceaccount:orchard:app may use workloadidentities banana in namespace orchard: connection refused"},
 		"review forbidden":    {outage("reviews", apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", nil)), "", 500, "could not decide"},

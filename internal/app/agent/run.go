@@ -86,8 +86,8 @@ func Run(ctx context.Context, config Config) error {
 type clusters struct {
 	workload, identity             *rest.Config
 	workloadClient, identityClient kubernetes.Interface
-	// joined is the folder of the credentials of a cluster that has joined the identity cluster; empty: it has not.
-	joined string
+	// joined is the folder of the credentials of a cluster that has joined the identity cluster, and name the name; empty: it has not.
+	joined, name string
 }
 
 func newClusters(config Config) (clusters, error) {
@@ -100,8 +100,8 @@ func newClusters(config Config) (clusters, error) {
 		if c.identity, err = clientConfig("--identity-kubeconfig", config.IdentityKubeconfig); err != nil {
 			return clusters{}, err
 		}
-		if _, err := membership.Read(c.identity.BearerTokenFile); err == nil {
-			c.joined = filepath.Dir(c.identity.BearerTokenFile)
+		if token, err := membership.Read(c.identity.BearerTokenFile); err == nil {
+			c.joined, c.name = filepath.Dir(c.identity.BearerTokenFile), token.Secret.Name
 		}
 	}
 	if c.workloadClient, err = kubernetes.NewForConfig(c.workload); err != nil {
@@ -153,7 +153,7 @@ func assemble(ctx context.Context, config Config, c clusters, registry prometheu
 	}
 	var deliveries contexts.Deliveries
 	if config.IdentityKubeconfig != "" {
-		p.deliveries, err = workloadidentities.NewDeliveries(c.identity, func(d *identityv1alpha1.ContextDelivery) { p.agent.DeliveryChanged(d) }, func() { p.agent.DeliveriesKnown() }, config.Log)
+		p.deliveries, err = workloadidentities.NewDeliveries(c.identity, c.name, func(d *identityv1alpha1.ContextDelivery) { p.agent.DeliveryChanged(d) }, func() { p.agent.DeliveriesKnown() }, config.Log)
 		if err != nil {
 			return nil, err
 		}

@@ -65,7 +65,7 @@ func (a *Controller) createOne(ctx context.Context, account *metav1.PartialObjec
 	switch {
 	case err != nil && failures.Of(err) == failures.IdentityMissing:
 		return &problem{"IdentityMissing", fmt.Sprintf("WorkloadIdentity %s does not exist: create it, or correct the annotation %s", identity, v1alpha1.AnnotationAccountIdentities)}
-	case err != nil && failures.Of(err) == failures.AgentForbidden:
+	case err != nil && failures.Of(err).Denied():
 		return &problem{"IdentityUnreadable", failures.Forbidden(identity, err)}
 	case err != nil:
 		return &problem{"IdentityUnreadable", fmt.Sprintf("WorkloadIdentity %s can't be read: %v", identity, err)}

@@ -3,6 +3,7 @@
 package failures
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,6 +30,7 @@ const (
 	NotOwn            Cause = "not_own"            // the Secret names a service account as its context, but is not the agent's
 	UseDenied         Cause = "use_denied"         // the service account may not use the identity any more
 	AgentForbidden    Cause = "agent_forbidden"    // the agent itself may not get this token
+	AgentUnauthorized Cause = "agent_unauthorized" // the identity cluster does not accept the agent's credentials
 	NoSigningKey      Cause = "no_signing_key"     // the issuer has no key that may sign for this target system now
 	ServerFailed      Cause = "server_failed"      // the identity cluster failed over this request (500)
 	Refused           Cause = "refused"            // the identity cluster refuses the request for another reason
@@ -41,7 +43,7 @@ const (
 
 // Causes returns all causes, for metrics.
 func Causes() []Cause {
-	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, NoSigningKey, ServerFailed, Refused, Throttled, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
+	return []Cause{AnnotationInvalid, IdentityMissing, NotOwn, UseDenied, AgentForbidden, AgentUnauthorized, NoSigningKey, ServerFailed, Refused, Throttled, Unreachable, ReviewFailed, TokenUnusable, WriteFailed}
 }
 
 // Failure is why a Secret gets no token now.
@@ -66,8 +68,10 @@ func Of(err error) Cause {
 		return IdentityMissing
 	case apierrors.HasStatusCause(err, v1alpha1.CauseNoSigningKey):
 		return NoSigningKey
-	case code == http.StatusForbidden, code == http.StatusUnauthorized:
+	case code == http.StatusForbidden:
 		return AgentForbidden
+	case code == http.StatusUnauthorized:
+		return AgentUnauthorized
 	case code == http.StatusTooManyRequests:
 		return Throttled
 	case code >= 400 && code < 500 && code != http.StatusNotFound:
@@ -111,13 +115,26 @@ func contextMissing(err error) bool {
 
 // Forbidden is the message for an identity of which the agent gets no token.
 func Forbidden(identity types.NamespacedName, err error) string {
-	if Of(err) != AgentForbidden {
-		return fmt.Sprintf("the identity cluster refuses a token of WorkloadIdentity %s: %v", identity, err)
+	switch Of(err) {
+	case AgentUnauthorized:
+		return Unauthorized(identity.Namespace, fmt.Errorf("no token of WorkloadIdentity %s: %w", identity, err))
+	case AgentForbidden:
+		return fmt.Sprintf("the agent may not get tokens of WorkloadIdentity %s: %v; in the identity cluster, give the agent's user the role credence:agent:identities in the namespace %s",
+			identity, err, identity.Namespace)
 	}
-	if apierrors.IsUnauthorized(err) {
-		return fmt.Sprintf("the identity cluster does not accept the agent's credentials, and so gives no token of WorkloadIdentity %s: %v; those of a cluster that has joined are valid for two days: after that, a cluster admin of the identity cluster lets it join again by credence cluster join",
-			identity, err)
-	}
-	return fmt.Sprintf("the agent may not get tokens of WorkloadIdentity %s: %v; in the identity cluster, give the agent's user the role credence:agent:identities in the namespace %s",
-		identity, err, identity.Namespace)
+	return fmt.Sprintf("the identity cluster refuses a token of WorkloadIdentity %s: %v", identity, err)
 }
+
+// Rejoin is why the identity cluster answers 401 to a cluster that has joined, and what an admin there does. Names that are not known are placeholders.
+func Rejoin(cluster, namespace string) string {
+	return fmt.Sprintf("this cluster left the identity cluster, or its account there was deleted, or its token ended: to join again, a cluster admin of the identity cluster runs: "+
+		"credence cluster join %s --identities %s --workload-kubeconfig FILE", cmp.Or(cluster, "NAME"), cmp.Or(namespace, "NAMESPACE"))
+}
+
+// Unauthorized is the message for credentials of the agent that the identity cluster does not accept: the cause comes first, as lists cut messages.
+func Unauthorized(namespace string, err error) string {
+	return fmt.Sprintf("%s; credentials that are not of joining are renewed where they come from (%v)", Rejoin("", namespace), err)
+}
+
+// Denied reports whether the agent has no right, or is not known at all.
+func (c Cause) Denied() bool { return c == AgentForbidden || c == AgentUnauthorized }

@@ -204,6 +204,8 @@ func bindingFailed(s *state) action {
 	switch c := failures.Of(s.binding.err); c {
 	case failures.IdentityMissing:
 		return orphaned(fmt.Sprintf("CredentialsBinding %s does not exist", s.request.Binding))
+	case failures.AgentUnauthorized:
+		return fail(retry, c, "IdentityUnreadable", failures.Unauthorized(s.request.Binding.Namespace, fmt.Errorf("CredentialsBinding %s can't be read: %w", s.request.Binding, s.binding.err)))
 	case failures.Unreachable:
 		return fail(retry, c, "IdentityClusterUnreachable", fmt.Sprintf("the identity cluster gives no answer for CredentialsBinding %s: %v; the token stays, and is renewed once there is one", s.request.Binding, s.binding.err))
 	default:

@@ -91,6 +91,7 @@ func TestNext(t *testing.T) {
 		"… too old":               {6, func(s *state) { s.memory.minted, s.now = remembered, start0.Add(time.Hour) }, requestToken, ""},
 		"token unusable":          {6, func(s *state) { s.minted = found[*minted](nil, unusable{broken}) }, retry, failures.TokenUnusable},
 		"token forbidden":         {6, func(s *state) { s.minted = found[*minted](nil, forbidden) }, retry, failures.AgentForbidden},
+		"token unauthorized":      {6, func(s *state) { s.minted = found[*minted](nil, apierrors.NewUnauthorized("no")) }, retry, failures.AgentUnauthorized},
 		"identity gone meanwhile": {6, func(s *state) { s.minted = found[*minted](nil, notFound) }, orphan, failures.IdentityMissing},
 		"too many requests": {6, func(s *state) {
 			s.minted = found[*minted](nil, apierrors.NewTooManyRequests("refused by a webhook", 1))

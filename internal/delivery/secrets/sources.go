@@ -122,7 +122,7 @@ func (from *source) request(ctx context.Context, data Data, key origin) copied {
 	case !answered(err):
 		return copied{err: err}
 	}
-	confirmed := from.denied || failures.Of(err) != failures.AgentForbidden
+	confirmed := from.denied || !failures.Of(err).Denied()
 	from.denied = true
 	return copied{err: err, lost: confirmed}
 }

@@ -248,7 +248,7 @@ func TestPodGetsNone(t *testing.T) {
 		"no API of identities":             {func(w *world) { w.unread = answer(404, metav1.StatusReasonNotFound) }, 503, "the identity cluster", "identity"},
 		"no identity cluster":              {func(w *world) { w.unread = errors.New("connection refused") }, 503, "the identity cluster", "identity"},
 		"the agent may not":                {func(w *world) { w.untoken = answer(403, metav1.StatusReasonForbidden) }, 403, "the agent may not get tokens", "token"},
-		"the agent's credentials are over": {func(w *world) { w.untoken = answer(401, metav1.StatusReasonUnauthorized) }, 503, "does not accept the agent's credentials", "token"},
+		"the agent's credentials are over": {func(w *world) { w.untoken = answer(401, metav1.StatusReasonUnauthorized) }, 503, "this cluster left the identity cluster, or its account there was deleted", "token"},
 		"too many requests":                {func(w *world) { w.untoken = apierrors.NewTooManyRequests("later", 7) }, 429, "later", "token"},
 		"the identity was made anew":       {func(w *world) { w.untoken = answer(409, metav1.StatusReasonConflict) }, 409, "the identity cluster's words", "token"},
 		"an internal error":                {func(w *world) { w.untoken = answer(500, metav1.StatusReasonInternalError) }, 503, "the identity cluster", "token"},
