@@ -46,7 +46,7 @@ func (d *Examination) checkReach(ctx context.Context, found *Diagnosis, name str
 			if !d.Now().Before(token.Expires) {
 				why = "expired at %s, as that of a cluster that was switched off for two days"
 			}
-			found.add(name, Fail, "a cluster admin of the identity cluster lets this cluster join again: credence cluster join "+token.Secret.Name+" --out FOLDER",
+			found.add(name, Fail, "a cluster admin of the identity cluster lets this cluster join again, with each namespace whose identities it may have: credence cluster join "+token.Secret.Name+" --identities NAMESPACE --out FOLDER",
 				"%s does not accept the token of %s, which joining made. It "+why, from.Host, token.Account, token.Expires.UTC().Format(time.RFC3339))
 			return false
 		}

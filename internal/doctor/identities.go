@@ -162,7 +162,7 @@ func (d *Examination) checkPublicName(ctx context.Context, found *Diagnosis, iss
 
 // checkTokens looks at every Secret that carries a token.
 func (d *Examination) checkTokens(found *Diagnosis, known *inventory.Report) {
-	var all, expired, overdue, empty, absent, unkept, orphaned, broken, foreign, unnamed, released []string
+	var all, expired, overdue, empty, absent, unkept, failing, orphaned, broken, foreign, unnamed, released []string
 	for _, identity := range known.Identities {
 		for _, t := range identity.Deliveries {
 			name := t.Namespace + "/" + t.Secret
@@ -170,7 +170,7 @@ func (d *Examination) checkTokens(found *Diagnosis, known *inventory.Report) {
 			switch {
 			case t.Problem != "":
 				broken = append(broken, name+": "+t.Problem)
-			case identity.Missing || t.OrphanedSince != nil:
+			case identity.Gone(), identity.Missing && t.Failure(identity) == nil, t.OrphanedSince != nil:
 				orphaned = append(orphaned, name)
 			case t.Missing:
 				absent = append(absent, name+d.why(identity, t))
@@ -182,6 +182,8 @@ func (d *Examination) checkTokens(found *Diagnosis, known *inventory.Report) {
 				overdue = append(overdue, name+" ("+d.ago(*t.Renews)+")"+d.why(identity, t))
 			case t.Renews == nil:
 				unkept = append(unkept, name)
+			case t.Failure(identity) != nil:
+				failing = append(failing, name+d.why(identity, t))
 			}
 			if t.RequestedBy == "" && t.ServiceAccount == "" && !t.Missing && t.Problem == "" {
 				unnamed = append(unnamed, name)
@@ -206,8 +208,9 @@ func (d *Examination) checkTokens(found *Diagnosis, known *inventory.Report) {
 	report(empty, Fail, agent, "have no token")
 	report(absent, Fail, agent, "do not exist, though service accounts need them")
 	report(unkept, Warn, agent, "have a token and no time of its renewal, as if no agent kept them")
+	report(failing, Warn, agent, "have a token, and got no new one since")
 	report(foreign, Fail, "a user who may update Secrets there renews it: kubectl annotate secret NAME -n NAMESPACE gardener.cloud/operation=renew-workload-identity-token", "are of another issuer than the identity's")
-	report(orphaned, Warn, "create the identity anew, and its trust as well, or delete the Secret", "are of identities that do not exist any more")
+	report(orphaned, Warn, "create the identity anew, and its trust as well, or delete the Secret; if identities are in another cluster, give its kubeconfig by --identity-kubeconfig", "are of identities that do not exist any more")
 	report(unnamed, Warn, "have a user who may use the identity and update the Secret take it over: kubectl annotate secret NAME -n NAMESPACE --overwrite "+authenticationv1alpha1.AnnotationRequester+"=me",
 		"do not hold the user who labelled them, so that no right is reviewed when they are renewed")
 	report(released, Warn, "name the identity again, or let these pods end: new ones do not get it; to stop delivery at once, take the right to use it away from the service account",

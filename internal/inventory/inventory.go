@@ -50,6 +50,13 @@ type Identity struct {
 	Config []byte `json:"-"`
 }
 
+// Gone reports whether an agent has found that the identity does not exist. One that is missing otherwise may be in another cluster.
+func (i *Identity) Gone() bool {
+	return i.Missing && slices.ContainsFunc(i.Deliveries, func(d *Delivery) bool {
+		return d.OrphanedSince != nil || d.LastFailure != nil && d.LastFailure.Reason == "IdentityMissing"
+	})
+}
+
 // Read reads identities and where they are delivered: those that are named, or all of a namespace, or of all namespaces
 // where it is empty. Objects that the user may not read are left out, with a note.
 func Read(ctx context.Context, c cluster.Both, namespace string, names []string, home string) (*Report, error) {

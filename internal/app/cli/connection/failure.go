@@ -16,6 +16,8 @@ import (
 	"github.com/credence-id/credence/execcredential"
 	"github.com/credence-id/credence/internal/app/cli/command"
 	"github.com/credence-id/credence/internal/cluster"
+	"github.com/credence-id/credence/internal/delivery/failures"
+	"github.com/credence-id/credence/internal/membership"
 	"github.com/credence-id/credence/internal/wording"
 )
 
@@ -25,6 +27,7 @@ type Request struct {
 	Context         *Object // nil: none
 	Program         string  // what a user types to run this program
 	All             bool    // -A was given
+	TokenFile       string  // that of the kubeconfig; empty without one
 }
 
 // Failure words an error of the API as kubectl does, and adds what to do about it. doing is the operation that failed.
@@ -86,6 +89,9 @@ func ServerLine(status metav1.Status) string {
 func (r Request) hint(status metav1.Status, unsigned bool) string {
 	switch status.Code {
 	case http.StatusUnauthorized:
+		if token, err := membership.Read(r.TokenFile); err == nil {
+			return failures.Rejoin(token.Secret.Name, "")
+		}
 		return "the credentials of the kubeconfig are missing, wrong or expired: log in again, or choose others by --kube-context or --user"
 	case http.StatusForbidden:
 		return r.rightHint(status.Message)

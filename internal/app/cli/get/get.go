@@ -3,6 +3,7 @@ package get
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +38,8 @@ func New(terminal *screen.Terminal, kube *connection.Flags) *cobra.Command {
 service account and how many pods, when the token there expires (by its own exp
 claim), when it is renewed, and the newest Warning on the Secret or the identity.
 No token is printed. Each line is one Secret; an identity that is delivered
-nowhere has a line too, and so has one that Secrets name and that does not exist.
+nowhere has a line too, and so has one that Secrets name and that does not exist, or
+is not found in the cluster of the kubeconfig: then it may be in another one.
 
 The Secrets are looked for in all namespaces. Where you may not list them, or pods,
 or Events, the rest is shown, with what the identity's status has of its Secrets, and
@@ -89,8 +91,11 @@ func (g *get) run(cmd *cobra.Command, names []string) error {
 	found, err := inventory.Read(cmd.Context(), both, namespace, names, home)
 	stop()
 	if err != nil {
-		request := connection.Request{Namespace: namespace, All: g.all, Program: cmd.Root().DisplayName()}
+		request := connection.Request{Namespace: namespace, All: g.all, Program: cmd.Root().DisplayName(), TokenFile: both.Identity.TokenFile}
 		return request.Failure("read identities", err)
+	}
+	if both.Identity == both.Workload && slices.ContainsFunc(found.Identities, func(i *inventory.Identity) bool { return i.Missing && !i.Gone() }) {
+		found.Note("identities that are not found may be in another cluster, whose tokens are delivered here: give its kubeconfig by --identity-kubeconfig")
 	}
 	err = g.print(found, namespace, cmd.CommandPath())
 	g.Notes(found.Notes)
@@ -136,8 +141,11 @@ func (g *get) printTable(found *inventory.Report) error {
 
 func (g *get) row(found *inventory.Report, identity *inventory.Identity, d *inventory.Delivery, wide bool) []string {
 	kind := identity.Type
-	if identity.Missing {
+	switch {
+	case identity.Gone():
 		kind = "(does not exist)"
+	case identity.Missing:
+		kind = "(not found)"
 	}
 	row := []string{identity.Name, kind}
 	if g.all {
