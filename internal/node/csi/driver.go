@@ -177,7 +177,7 @@ func (d *Driver) look(ctx context.Context) {
 			}
 			defer v.mu.Unlock()
 			if !v.gone && v.token != nil {
-				_ = d.keep(ctx, v)
+				_ = d.keep(ctx, v, false)
 			}
 			return nil
 		})
@@ -185,8 +185,8 @@ func (d *Driver) look(ctx context.Context) {
 	_ = group.Wait()
 }
 
-// keep renews the token of a volume if it is due. The error is why it has no new one.
-func (d *Driver) keep(ctx context.Context, v *volume) error {
+// keep renews the token of a volume if it is due, with the pod's token of this publication or of the last one. The error is why it has no new one.
+func (d *Driver) keep(ctx context.Context, v *volume, published bool) error {
 	now := d.now()
 	if !v.due(now) {
 		return nil
@@ -198,7 +198,7 @@ func (d *Driver) keep(ctx context.Context, v *volume) error {
 	if !v.mounted {
 		cause = firstToken
 	}
-	fresh, err := d.renew(ctx, v)
+	fresh, err := d.renew(ctx, v, published)
 	if err != nil {
 		d.Recorder.failed(err)
 		v.failures++
@@ -214,14 +214,15 @@ func (d *Driver) keep(ctx context.Context, v *volume) error {
 	return nil
 }
 
-// renew requests a token, and writes it with the files beside it.
-func (d *Driver) renew(ctx context.Context, v *volume) (held, error) {
-	if now := d.Clock.Now(); !now.Before(v.podTokenExpiry) {
+// renew requests a token, and writes it with the files beside it. Of a token of the pod that the kubelet brings the API decides whether it is valid: the
+// clock of this node may be wrong.
+func (d *Driver) renew(ctx context.Context, v *volume, published bool) (held, error) {
+	if !published && !d.now().Before(v.podTokenExpiry) {
 		return held{}, unanswered(fmt.Errorf("the service-account token of the pod has expired at %s, and the kubelet of this node has brought no newer one since: an admin of the node looks whether it runs", v.podTokenExpiry.UTC().Format(time.RFC3339)))
 	}
 	answer, err := d.Tokens.Token(ctx, v.identity, v.podToken)
 	if err != nil {
-		return held{}, refused(v.request, err)
+		return held{}, refused(v.request, err, d.Clock.Now())
 	}
 	fresh, err := inspect([]byte(answer.Token))
 	if err != nil {

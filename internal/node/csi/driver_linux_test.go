@@ -189,7 +189,7 @@ func TestRefusedTokens(t *testing.T) {
 		want    string
 	}{
 		"may not use":    {errors.NewForbidden(identities, "banana", fmt.Errorf("service account fruit/web may not use it: a cluster admin allows it")), codes.PermissionDenied, "may not use it: a cluster admin allows it"},
-		"pod is gone":    {errors.NewUnauthorized("pod not found"), codes.Unauthenticated, "does not accept the pod's service-account token"},
+		"pod is gone":    {errors.NewUnauthorized("pod not found"), codes.Unauthenticated, "does not accept the pod's service-account token, which is valid until 2026-01-02T04:04:05Z: pod not found. The clock of this node is at 2026-01-02T03:04:05Z: if that is wrong, an admin of the node sets it"},
 		"no identity":    {absent(), codes.NotFound, "the identity does not exist: create it"},
 		"older server":   {older, codes.FailedPrecondition, "its server is older than this node's driver, or is not registered: an admin of the identity cluster upgrades it (docs/howto/upgrade.md), or, where identities are of another cluster, gives the driver the address of the agent (docs/howto/tokens-without-secrets.md); until then the pod can mount a Secret with the token (docs/howto/deliver-into-a-secret.md)"},
 		"too many":       {errors.NewTooManyRequests("slow down", 7), codes.ResourceExhausted, "takes no more requests now"},
@@ -395,6 +395,27 @@ func TestWrongClock(t *testing.T) {
 	}
 }
 
+// A pod starts on a node whose clock is ahead, though its own token looks expired there: the kubelet has just been given it. Between publications the
+// token counts for as long as it is valid by the issuer's clock.
+func TestPodTokensByAWrongClock(t *testing.T) {
+	w := newWorld(t)
+	w.ahead = -3 * time.Hour
+	call := w.call()
+	call.Secrets["csi.storage.k8s.io/serviceAccount.tokens"] = fmt.Sprintf(`{"":{"token":"pod-token","expirationTimestamp":%q}}`, began.Add(-2*time.Hour).Format(time.RFC3339))
+	if _, err := w.driver.NodePublishVolume(t.Context(), call); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.driver.Run(ctx) }()
+	w.tick(49 * time.Minute)
+	testkit.Eventually(t, "the token is renewed", func() bool { return w.tokenID() == "token-2" })
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
 // A volume that is full keeps its token, and the message has the reason.
 func TestFullVolume(t *testing.T) {
 	w := newWorld(t)
@@ -409,6 +430,27 @@ func TestFullVolume(t *testing.T) {
 	}
 	if w.tokenID() != "token-1" {
 		t.Errorf("the token is %q", w.tokenID())
+	}
+}
+
+// A volume that is full from the start is taken away again with what it has of the files, and made anew once there is room.
+func TestFullFromTheStart(t *testing.T) {
+	w := newWorld(t)
+	made := false
+	w.atStep = func(step string) {
+		if step == "look" && made {
+			_ = os.WriteFile(filepath.Join(w.target, "filler"), make([]byte, 1<<20), 0o600) // fails, as it takes all there is
+		}
+		made = step == "mount"
+	}
+	if err := w.publish(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "the volume is full") {
+		t.Errorf("%v", err)
+	}
+	w.leavesNothing("after a publication without room")
+	w.atStep = func(string) {}
+	w.mustPublish()
+	if w.tokenID() == "" {
+		t.Error("there is no token once there is room")
 	}
 }
 

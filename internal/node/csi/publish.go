@@ -42,7 +42,7 @@ func (d *Driver) NodePublishVolume(ctx context.Context, call *spec.NodePublishVo
 		d.Recorder.failed(err)
 		return nil, err
 	}
-	err = d.keep(ctx, v)
+	err = d.keep(ctx, v, true)
 	switch {
 	case err == nil:
 		return &spec.NodePublishVolumeResponse{}, nil

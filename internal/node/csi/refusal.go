@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -16,8 +17,9 @@ import (
 // longestRefusal bounds what others have written, in a message that an Event of the pod has.
 const longestRefusal = 600
 
-// refused is the error of a call whose request for a token the API has refused: the kubelet shows its message in an Event of the pod.
-func refused(r request, err error) error {
+// refused is the error of a call whose request for a token the API has refused, with the time on this node: the kubelet shows its message in an Event of
+// the pod.
+func refused(r request, err error, now time.Time) error {
 	why := wording.AbbreviateTo(wording.OneLine(wording.Redact(err.Error())), longestRefusal)
 	cause := failures.Of(err)
 	switch {
@@ -26,7 +28,8 @@ func refused(r request, err error) error {
 	case cause == failures.IdentityMissing:
 		return status.Errorf(codes.NotFound, "no token of %s: the identity does not exist: create it, or name another one in attribute workloadIdentity of the volume", r)
 	case apierrors.IsUnauthorized(err):
-		return status.Errorf(codes.Unauthenticated, "no token of %s: the API server does not accept the pod's service-account token: %s", r, why)
+		return status.Errorf(codes.Unauthenticated, "no token of %s: the API server does not accept the pod's service-account token, which is valid until %s: %s. The clock of this node is at %s: if that is wrong, an admin of the node sets it",
+			r, r.podTokenExpiry.UTC().Format(time.RFC3339), why, now.UTC().Format(time.RFC3339))
 	case cause == failures.AgentForbidden:
 		return status.Errorf(codes.PermissionDenied, "no token of %s: %s", r, why)
 	case cause == failures.Throttled:
