@@ -155,7 +155,14 @@ func RunGuard(ctx context.Context, config Guard) error {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	if config.Kubeconfig != "" {
-		config.Reviews = &reviews{kubeconfig: config.Kubeconfig}
+		reviews := &reviews{kubeconfig: config.Kubeconfig}
+		config.Reviews = reviews
+		// It serves meanwhile, and whatever comes of it: containers must be stopped all the same.
+		go func() {
+			if err := reviews.served(ctx); err != nil {
+				config.Log.ErrorContext(ctx, "no pod of the API is started until this is mended, except those of --unreviewed-namespaces", "error", err)
+			}
+		}()
 		if socket, is := listen.(endpoint.Socket); is { // a pipe is in no folder
 			config.Verdicts = filepath.Join(filepath.Dir(string(socket)), "verdicts.json")
 		}
