@@ -212,8 +212,8 @@ func TestGuardOfANode(t *testing.T) {
 	_, digest := p.containerOf(t, "of-the-api")
 
 	p.runStatic(t, askingPod("weak"))
-	if has, want := strings.Join(p.confined(t, "weak-127.0.0.1"), "\n"), "Uid: 65532 65532 65532 65532\nGid: 65532 65532 65532 65532\nCapEff: 0000000000000000\nNoNewPrivs: 1\nSeccomp: 2"; has != want {
-		t.Errorf("a static pod has\n%s\nwant\n%s", has, want)
+	if has := strings.Join(p.confined(t, "weak-127.0.0.1"), "\n"); has != tightened {
+		t.Errorf("a static pod has\n%s\nwant\n%s", has, tightened)
 	}
 
 	p.byHand(t, "weak-127.0.0.1")
@@ -277,6 +277,8 @@ func TestGuardOfANode(t *testing.T) {
 	p.must(t, "", "kubectl", "-n", "default", "exec", "weak-127.0.0.1", "--", "/busybox", "touch", "/cache/written")
 	t.Run("reviews", func(t *testing.T) { reviewsOfANode(t, p) })
 	t.Run("credential specs", func(t *testing.T) { credentialSpecsOfANode(t, p) })
+	t.Run("without the API", func(t *testing.T) { staticPodsWithoutTheAPI(t, p, digest, allow) })
+	t.Run("pods of a URL", func(t *testing.T) { podsOfAURL(t, p) })
 	p.must(t, "", "kubectl", "-n", "default", "delete", "pod", "--ignore-not-found", "of-the-api", "of-the-api-too", "later", "past-policies", "as-asked", "waits") // a node has at most 110
 	t.Run("kills", func(t *testing.T) { podsOutliveKills(t, p) })
 }
