@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,6 +151,53 @@ func tokensWithoutSecrets(t *testing.T, p plane) {
 		left, err := filepath.Glob(filepath.Join(p.kubeletDir(), "pods", "*", "volumes", "kubernetes.io~csi", "*"))
 		if err != nil || len(left) > 0 {
 			return fmt.Errorf("there is %v, %v", left, err)
+		}
+		return nil
+	})
+}
+
+// A pod whose volume has no room waits, with the reason in an Event and nothing half-written, and starts once there is room.
+func volumeWithoutRoom(t *testing.T, p plane) {
+	namespace := p.namespace(t)
+	p.awsIdentity(t, namespace, "banana", "banana")
+	p.userOf(t, namespace, "web", "banana")
+	pod := identityPod("full", "banana", 1000, nil)
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
+	p.createPod(t, namespace, pod)
+	made, err := p.client(t).CoreV1().Pods(namespace).Get(t.Context(), "full", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Memory that a driver has mounted, and root of the node has filled before the driver wrote.
+	mount := filepath.Join(p.kubeletDir(), "pods", string(made.UID), "volumes", "kubernetes.io~csi", "identity", "mount")
+	inMount := func(script string) string {
+		t.Helper()
+		out, err := p.inMounts(t, "sh", "-c", script, "sh", mount).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", script, err, out)
+		}
+		return string(out)
+	}
+	inMount(`mkdir -p "$1" && mount -t tmpfs -o mode=0755,size=64k none "$1" && ! head -c 131072 /dev/zero > "$1/filler" 2>/dev/null`)
+	p.must(t, "", "kubectl", "-n", namespace, "patch", "pod", "full", "--type=json", "--patch", `[{"op":"remove","path":"/spec/schedulingGates"}]`)
+	p.waitHeldBack(t, namespace, "full", "the volume has no token: the volume is full, and keeps the files that it has: write into "+mount)
+	eventually(t, func() error { // unless the driver tries again just now
+		if has := inMount(`ls -A "$1"`); has != "filler\n" {
+			return fmt.Errorf("the volume has %q", has)
+		}
+		return nil
+	})
+	inMount(`rm "$1/filler"`)
+	waitFor(t, kubeletPatience, func() error {
+		if stdout, stderr, _ := p.command(t, "", "kubectl", "-n", namespace, "logs", "full"); !strings.Contains(stdout, "eyJ") {
+			return fmt.Errorf("logs are %q %s", stdout, stderr)
+		}
+		return nil
+	})
+	p.must(t, "", "kubectl", "-n", namespace, "delete", "pod", "full")
+	waitFor(t, kubeletPatience, func() error {
+		if _, err := os.Stat(filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(mount))))); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the pod's folder is still there: %v", err)
 		}
 		return nil
 	})

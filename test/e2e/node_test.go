@@ -109,19 +109,29 @@ func (p plane) waitForLog(t *testing.T, namespace, pod, text string) {
 	})
 }
 
-// waitHeldBack waits until the kubelet has reported why it cannot start a pod, and checks that it has started nothing of it.
-func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
+// waitEvent waits for an Event of a pod, or of another object, that has all of some texts.
+func (p plane) waitEvent(t *testing.T, namespace, object, reason string, texts ...string) {
 	t.Helper()
 	eventually(t, func() error {
-		events, err := p.client(t).CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=FailedMount,involvedObject.name=" + pod})
+		events, err := p.client(t).CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + object})
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(events.Items, func(e corev1.Event) bool { return strings.Contains(e.Message, why) }) {
-			return fmt.Errorf("no event of pod %s has %q", pod, why)
+		var messages []string
+		for _, e := range events.Items {
+			if !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(e.Message, text) }) {
+				return nil
+			}
+			messages = append(messages, e.Message)
 		}
-		return nil
+		return fmt.Errorf("%s has the events %s %q, want %q", object, reason, messages, texts)
 	})
+}
+
+// waitHeldBack waits until the kubelet has reported why it cannot start a pod, and checks that it has started nothing of it.
+func (p plane) waitHeldBack(t *testing.T, namespace, pod, why string) {
+	t.Helper()
+	p.waitEvent(t, namespace, pod, "FailedMount", why)
 	got, err := p.client(t).CoreV1().Pods(namespace).Get(t.Context(), pod, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +163,7 @@ func TestNode(t *testing.T) {
 	t.Run("pod is what its profile has", func(t *testing.T) { podIsWhatItsProfileHas(t, p) })
 	t.Run("accounts of one user share files", func(t *testing.T) { accountsOfOneUserShareFiles(t, p) })
 	t.Run("tokens without secrets", func(t *testing.T) { tokensWithoutSecrets(t, p) })
+	t.Run("volume without room", func(t *testing.T) { volumeWithoutRoom(t, p) })
 	t.Run("taken node", func(t *testing.T) { takenNode(t, p) })
 	t.Run("volumes by the label", func(t *testing.T) { injectedVolumes(t, p) })
 	t.Run("volumes by the agent", func(t *testing.T) { volumesByTheAgent(t, p, arguments) })
