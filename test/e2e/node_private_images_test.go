@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,11 @@ const mostLate = 3 * time.Minute
 func (r *privateRegistry) writeRegistries(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "registries.yaml")
-	content := fmt.Sprintf("cacheDuration: %s\nregistries:\n- images: %s\n  audiences: [registry]\n  exchange: token-server\n", cacheDuration, r.address)
+	content := fmt.Sprintf(`cacheDuration: %s
+registries:
+- {images: %[2]s, audiences: [registry], exchange: token-server}
+- {images: %[2]s/exchanged, audiences: [registry], exchange: token-exchange, settings: {endpoint: %[3]s/exchange, audience: %[4]s}}
+`, cacheDuration, r.address, r.server, registryService)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +81,53 @@ func (p plane) waitNotPulled(t *testing.T, namespace, pod string) {
 		}
 		return nil
 	})
+}
+
+// A registry that answers with an error or with a page, or whose token server or exchange does: an Event of the pod names the registry's host and the cause.
+// What the node's program was answered is in the kubelet's log.
+func failingRegistries(t *testing.T, p plane, r *privateRegistry) {
+	namespace := p.namespace(t)
+	r.trust(t, p)
+	defer r.answers(nil)
+	r.letPull(p.create(t, namespace, "puller", "generic", "registry").Status.Sub, "team/app")
+	p.userOf(t, namespace, "web", "puller")
+	p.must(t, "", "kubectl", "-n", namespace, "annotate", "serviceaccount", "web", v1alpha1.AnnotationImagePullIdentity+"=puller")
+	broken, page := brokenAnswer{500, "out of order"}, brokenAnswer{200, "<!DOCTYPE html><html><title>Maintenance</title></html>"}
+	registry := func(answer brokenAnswer) string {
+		server := httptest.NewServer(answer)
+		t.Cleanup(server.Close)
+		return strings.TrimPrefix(server.URL, "http://")
+	}
+	for _, c := range []struct {
+		pod, path, image string
+		answer           brokenAnswer
+		event, log       string
+	}{
+		{"error-of-tokens", "/token", r.address + "/team/app", broken, "500 Internal Server Error", ""},
+		{"page-of-tokens", "/token", r.address + "/team/app", page, "invalid character '<'", ""},
+		{"error-of-exchange", "/exchange", r.address + "/exchanged/app", broken, "authoriz", r.server + "/exchange answers 500: out of order"},
+		{"page-of-exchange", "/exchange", r.address + "/exchanged/app", page, "authoriz", r.server + "/exchange is not the endpoint that the registry needs: its answer cannot be read"},
+		{"error", "", registry(broken) + "/team/app", broken, "500 Internal Server Error", ""},
+		{"page", "", registry(page) + "/team/app", page, "unexpected media type text/html", ""},
+	} {
+		r.answers(map[string]brokenAnswer{c.path: c.answer})
+		image := c.image + ":" + c.pod
+		p.createPod(t, namespace, imagePod(c.pod, "web", image, corev1.PullAlways))
+		p.waitEvent(t, namespace, c.pod, "Failed", `Failed to pull image "`+image+`": `, c.event)
+		if _, ran := p.pullFailure(t, namespace, c.pod); ran {
+			t.Errorf("pod %s runs", c.pod)
+		}
+		if c.log == "" {
+			continue
+		}
+		inLog := "credence-image-credentials: image " + c.image + ": get credentials for images of " + r.address + "/exchanged: " + c.log
+		eventually(t, func() error {
+			if !strings.Contains(p.driverLog(t), inLog) {
+				return fmt.Errorf("the kubelet's log has no %q", inLog)
+			}
+			return nil
+		})
+	}
 }
 
 // A private image is pulled as the identity of a pod's service account, without a pull secret. It is on the node then, and pods of other

@@ -169,6 +169,7 @@ func TestNode(t *testing.T) {
 	t.Run("volumes by the agent", func(t *testing.T) { volumesByTheAgent(t, p, arguments) })
 	t.Run("documents", func(t *testing.T) { documentsOnANode(t, p) })
 	t.Run("private images", func(t *testing.T) { privateImages(t, p, registry) })
+	t.Run("registries that fail", func(t *testing.T) { failingRegistries(t, p, registry) })
 	t.Run("pull secrets", func(t *testing.T) { pullSecrets(t, p, registry, registries) })
 	t.Run("parts that die", func(t *testing.T) { nodeSurvivesItsParts(t, p) })
 	sameNetwork(t, "while pods run", network)

@@ -101,21 +101,21 @@ func pullSecrets(t *testing.T, p plane, r *privateRegistry, registries string) {
 		return err
 	})
 	secrets := p.client(t).CoreV1().Secrets(namespace)
-	awaitLogin := func() {
+	awaitLogin := func(secret, images string) {
 		t.Helper()
 		eventually(t, func() error {
-			got, err := secrets.Get(t.Context(), "pull", metav1.GetOptions{})
+			got, err := secrets.Get(t.Context(), secret, metav1.GetOptions{})
 			if err != nil {
 				return err
 			}
-			username, password, err := loginOf(got.Data[corev1.DockerConfigJsonKey], r.address)
+			username, password, err := loginOf(got.Data[corev1.DockerConfigJsonKey], images)
 			if err == nil && !r.mayPull(t, "team/pulled", username, password) {
 				err = errors.New("the registry refuses the password")
 			}
 			return err
 		})
 	}
-	awaitLogin()
+	awaitLogin("pull", r.address)
 	pod := func(name, secret string) *corev1.Pod {
 		pod := imagePod(name, "default", r.address+"/team/pulled:v1", corev1.PullAlways)
 		if secret != "" {
@@ -127,6 +127,21 @@ func pullSecrets(t *testing.T, p plane, r *privateRegistry, registries string) {
 	p.createPod(t, namespace, pod("with", "pull"))
 	p.waitForLog(t, namespace, "with", "runs")
 	p.waitNotPulled(t, namespace, "without")
+
+	// Why a registry gives no password is in an Event of the Secret, which is filled once the registry does.
+	for _, page := range []brokenAnswer{{500, "out of order"}, {200, "<!DOCTYPE html>"}} {
+		r.answers(map[string]brokenAnswer{"/exchange": page})
+		secret, want := fmt.Sprint("answer-", page.code), r.server+"/exchange answers 500: out of order"
+		if page.code == 200 {
+			want = r.server + "/exchange is not the endpoint that the registry needs: its answer cannot be read"
+		}
+		if _, err := jane.CoreV1().Secrets(namespace).Create(t.Context(), pullSecret(secret, namespace, "puller", r.address+"/exchanged"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		p.waitEvent(t, namespace, secret, "RegistryRefused", "get credentials for images of "+r.address+"/exchanged: ", want)
+		r.answers(nil)
+		awaitLogin(secret, r.address+"/exchanged")
+	}
 
 	// A volume has a config.json beside the token.
 	p.userOf(t, namespace, "web", "puller")
@@ -145,7 +160,7 @@ func pullSecrets(t *testing.T, p plane, r *privateRegistry, registries string) {
 	if _, err := secrets.Patch(t.Context(), "pull", types.MergePatchType, empty, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitLogin()
+	awaitLogin("pull", r.address)
 	if err := p.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}

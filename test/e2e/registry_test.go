@@ -36,10 +36,22 @@ type privateRegistry struct {
 	signer  *testkit.Certificate
 
 	mu        sync.Mutex
-	verifier  *oidc.IDTokenVerifier // nil: nothing is pulled yet
-	pullers   map[string]string     // repositories, by the subjects that may pull them
-	tokens    []string              // that came as passwords
-	exchanged map[string]string     // subjects, by the passwords that their tokens were exchanged for
+	verifier  *oidc.IDTokenVerifier   // nil: nothing is pulled yet
+	pullers   map[string]string       // repositories, by the subjects that may pull them
+	tokens    []string                // that came as passwords
+	exchanged map[string]string       // subjects, by the passwords that their tokens were exchanged for
+	broken    map[string]brokenAnswer // paths of the token server that have one answer for all requests
+}
+
+// brokenAnswer is one that is not that of a token server.
+type brokenAnswer struct {
+	code int
+	body string
+}
+
+func (b brokenAnswer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(b.code)
+	_, _ = io.WriteString(w, b.body)
 }
 
 const registryService = "private images"
@@ -111,6 +123,13 @@ func (r *privateRegistry) trust(t *testing.T, p plane) {
 	r.verifier = provider.Verifier(&oidc.Config{ClientID: "registry", SupportedSigningAlgs: []string{"RS256", "ES256"}})
 }
 
+// answers has a path of the token server answer all requests alike; nil: as it should.
+func (r *privateRegistry) answers(broken map[string]brokenAnswer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = broken
+}
+
 // letPull lets a subject pull a repository.
 func (r *privateRegistry) letPull(subject, repository string) {
 	r.mu.Lock()
@@ -128,6 +147,13 @@ func (r *privateRegistry) passwords() []string {
 // ServeHTTP is the token server, by the specification of the distribution project: a user name and a password in a header, and scopes.
 // containerd tries OAuth by POST first, which this one does not know.
 func (r *privateRegistry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	broken, is := r.broken[request.URL.Path]
+	r.mu.Unlock()
+	if is {
+		broken.ServeHTTP(w, request)
+		return
+	}
 	if request.URL.Path == "/exchange" {
 		r.exchange(w, request)
 		return
