@@ -2,12 +2,15 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,15 +18,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/credence-id/credence/api/authentication/v1alpha1"
 )
 
 // tokenText matches a token among other text.
 var tokenText = regexp.MustCompile(`eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+`)
 
+// withoutWebhook takes the webhook away until the test ends: it has stopped, and kube-apiserver does not call it.
+func withoutWebhook(t *testing.T, p plane) {
+	t.Helper()
+	signalWebhook(t, p, syscall.SIGSTOP)
+	t.Cleanup(func() { signalWebhook(t, p, syscall.SIGCONT) })
+	client, ctx := p.client(t).AdmissionregistrationV1(), context.WithoutCancel(t.Context())
+	mutating, err := client.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	validating, err := client.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, each := range mutating.Items {
+			each.ResourceVersion, each.UID = "", ""
+			if _, err := client.MutatingWebhookConfigurations().Create(ctx, &each, metav1.CreateOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, each := range validating.Items {
+			each.ResourceVersion, each.UID = "", ""
+			if _, err := client.ValidatingWebhookConfigurations().Create(ctx, &each, metav1.CreateOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err := errors.Join(
+		client.MutatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		client.ValidatingWebhookConfigurations().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+	); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // An attacker who is root of a node has the kubelet's certificate, and the files of its pods. With either there are tokens of that node's pods, of the
-// identities that these may use, and no others.
-func takenNode(t *testing.T, p plane) {
+// identities that these may use, and no others. Nor has a user who makes pods there, whatever the volume of a pod states.
+func attacksOnANode(t *testing.T, p plane) {
 	namespace := p.namespace(t)
+	p.enable(t, namespace)
 	p.awsIdentity(t, namespace, "mine", "mine")
 	p.awsIdentity(t, namespace, "theirs", "theirs")
 	p.userOf(t, namespace, "web", "mine")
@@ -108,9 +150,38 @@ func takenNode(t *testing.T, p plane) {
 	if len(found) != 2 || found[p.Issuer] != 1 {
 		t.Errorf("tokens by their issuers: %v", found)
 	}
+
+	t.Log("with pods")
+	forged := jsonOf(t, map[string]any{"": map[string]any{"token": p.podToken(t, theirs), "expirationTimestamp": time.Now().Add(time.Hour)}})
+	elsewhere := p.namespace(t)
+	p.awsIdentity(t, elsewhere, "theirs", "theirs")
+	notForPod := "no token of workload identity " + namespace + "/theirs for pod " + namespace + "/"
+	toRemove := []string{"mine", "theirs"}
+	for name, attack := range map[string]struct {
+		attributes map[string]string
+		why        string
+	}{
+		"no-right":         {nil, notForPod + "no-right: "},
+		"other-pod":        {map[string]string{"pod.name": theirs.Name, "pod.uid": string(theirs.UID), "serviceAccount.name": "store"}, notForPod + "other-pod: "},
+		"other-token":      {map[string]string{"serviceAccount.tokens": string(forged)}, notForPod + "other-token: "},
+		"other-namespace":  {map[string]string{"pod.namespace": elsewhere}, notForPod + "other-namespace: "},
+		"not-ephemeral":    {map[string]string{"ephemeral": "false"}, notForPod + "not-ephemeral: "},
+		"foreign-identity": {map[string]string{v1alpha1.VolumeAttributeIdentity: elsewhere + "/theirs"}, "is not a valid name of a WorkloadIdentity"},
+	} {
+		pod := identityPod(name, "theirs", 1000, nil)
+		for attribute, value := range attack.attributes {
+			if attribute != v1alpha1.VolumeAttributeIdentity {
+				attribute = "csi.storage.k8s.io/" + attribute
+			}
+			pod.Spec.Volumes[0].CSI.VolumeAttributes[attribute] = value
+		}
+		p.createPod(t, namespace, pod)
+		toRemove = append(toRemove, name)
+		p.waitHeldBack(t, namespace, name, attack.why)
+	}
 	pods := p.client(t).CoreV1().Pods(namespace)
 	now := int64(0)
-	for _, name := range []string{"mine", "theirs"} {
+	for _, name := range toRemove {
 		if err := pods.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 			t.Error(err)
 		}

@@ -5,11 +5,9 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	accounts "github.com/credence-id/credence/api/accounts/v1alpha1"
 )
@@ -18,15 +16,7 @@ import (
 func TestProfileGuardsAlone(t *testing.T) {
 	withPlane(t)
 	p := newPlane(t)
-	signalWebhook(t, p, syscall.SIGSTOP)
-	defer signalWebhook(t, p, syscall.SIGCONT)
-	registrations := p.client(t).AdmissionregistrationV1()
-	if err := registrations.MutatingWebhookConfigurations().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := registrations.ValidatingWebhookConfigurations().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	withoutWebhook(t, p)
 	t.Run("accounts without the label", func(t *testing.T) { accountsWithoutTheLabel(t, p) })
 	t.Run("accounts", func(t *testing.T) { newAccountUse(t, p, "enforce").waysAround(t) })
 	if p.evaluations(t) == "" {

@@ -216,26 +216,30 @@ func TestSelfTokens(t *testing.T) {
 	})
 }
 
-// Each of these callers has a right on the subresource, and gets nothing.
 func TestSelfTokensOfOthers(t *testing.T) {
 	inTurn(t)
-	namespace, elsewhere := shared.namespace(t), shared.namespace(t)
-	shared.create(t, namespace, "one", "aws", "a")
-	shared.create(t, elsewhere, "theirs", "aws", "a")
-	shared.userOf(t, namespace, "web", "one")
-	shared.userOf(t, namespace, "idle")
-	shared.userOf(t, namespace, "east", "one")
-	node := shared.nodeObject(t)
-	pod := shared.podOn(t, namespace, "web-0", "web", node.Name)
-	own := shared.bearer(t, shared.podToken(t, pod))
+	selfTokensOfOthers(t, shared)
+}
+
+// Each of these callers has a right on the subresource, and gets nothing.
+func selfTokensOfOthers(t *testing.T, p plane) {
+	namespace, elsewhere := p.namespace(t), p.namespace(t)
+	p.create(t, namespace, "one", "aws", "a")
+	p.create(t, elsewhere, "theirs", "aws", "a")
+	p.userOf(t, namespace, "web", "one")
+	p.userOf(t, namespace, "idle")
+	p.userOf(t, namespace, "east", "one")
+	node := p.nodeObject(t)
+	pod := p.podOn(t, namespace, "web-0", "web", node.Name)
+	own := p.bearer(t, p.podToken(t, pod))
 	wantToken(t, own, namespace, "one", `{}`)
 
-	accounts := shared.client(t).CoreV1().ServiceAccounts(namespace)
+	accounts := p.client(t).CoreV1().ServiceAccounts(namespace)
 	unbound, err := accounts.CreateToken(t.Context(), "web", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := shared.client(t).CoreV1().Secrets(namespace)
+	secrets := p.client(t).CoreV1().Secrets(namespace)
 	if _, err := secrets.Create(t.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "legacy", Annotations: map[string]string{corev1.ServiceAccountNameKey: "web"}}, Type: corev1.SecretTypeServiceAccountToken,
 	}, metav1.CreateOptions{}); err != nil {
@@ -253,14 +257,14 @@ func TestSelfTokensOfOthers(t *testing.T) {
 		return nil
 	})
 	bound := func(name, account, node string) *rest.Config {
-		return shared.bearer(t, shared.podToken(t, shared.podOn(t, namespace, name, account, node)))
+		return p.bearer(t, p.podToken(t, p.podOn(t, namespace, name, account, node)))
 	}
-	shared.joinCluster(t, "self-"+namespace, []string{"system:serviceaccount:" + namespace + ":east"}, []string{namespace})
+	p.joinCluster(t, "self-"+namespace, []string{"system:serviceaccount:" + namespace + ":east"}, []string{namespace})
 	ofCluster := bound("east-0", "east", node.Name)
 
 	// An admin may impersonate service accounts, and their extras as well.
 	forged := func(podName, uid, nodeName string) *rest.Config {
-		config := shared.as(t, "system:serviceaccount:"+namespace+":web")
+		config := p.as(t, "system:serviceaccount:"+namespace+":web")
 		config.Impersonate.Groups = nil
 		if podName != "" {
 			config.Impersonate.Extra = map[string][]string{
@@ -283,7 +287,7 @@ func TestSelfTokensOfOthers(t *testing.T) {
 		})
 		return config
 	}
-	past := rest.AnonymousClientConfig(shared.direct(t))
+	past := rest.AnonymousClientConfig(p.direct(t))
 	past.BearerToken = own.BearerToken
 
 	const unboundText = "is not bound to a pod"
@@ -293,9 +297,9 @@ func TestSelfTokensOfOthers(t *testing.T) {
 		code            int
 		text            string
 	}{
-		"an admin":                             {shared.config(t), "", "", 403, "is not a service account"},
-		"a token without a pod":                {shared.bearer(t, unbound.Status.Token), "", "", 403, unboundText},
-		"a token of a Secret":                  {shared.bearer(t, legacy), "", "", 403, unboundText},
+		"an admin":                             {p.config(t), "", "", 403, "is not a service account"},
+		"a token without a pod":                {p.bearer(t, unbound.Status.Token), "", "", 403, unboundText},
+		"a token of a Secret":                  {p.bearer(t, legacy), "", "", 403, unboundText},
 		"a pod that is on no node":             {bound("floating", "web", ""), "", "", 403, "names no node"},
 		"an account without use":               {bound("idle-0", "idle", node.Name), "", "", 403, "grant it the verb use"},
 		"an account without use, of no one":    {bound("idle-1", "idle", node.Name), "", "missing", 403, "grant it the verb use"},
@@ -306,11 +310,11 @@ func TestSelfTokensOfOthers(t *testing.T) {
 		"forged: another node":                 {forged("web-0", string(pod.UID), "other"), "", "", 403, "and the token names node"},
 		"forged: a pod that never was":         {forged("web-1", "other", node.Name), "", "", 403, "does not exist any more"},
 		"forged: a pod of another account":     {forged("idle-0", "?", node.Name), "", "", 403, "deleted and created again"},
-		"forged: headers":                      {headers(rest.AnonymousClientConfig(shared.config(t))), "", "", 403, unboundText},
-		"forged: headers, past the cluster":    {headers(rest.AnonymousClientConfig(shared.direct(t))), "", "", 403, unboundText},
+		"forged: headers":                      {headers(rest.AnonymousClientConfig(p.config(t))), "", "", 403, unboundText},
+		"forged: headers, past the cluster":    {headers(rest.AnonymousClientConfig(p.direct(t))), "", "", 403, unboundText},
 		"a pod, past the cluster":              {past, "", "", 201, ""},
 		"forged: all of it, by an admin":       {forged("web-0", string(pod.UID), node.Name), "", "", 201, ""},
-		"without credentials":                  {rest.AnonymousClientConfig(shared.config(t)), "", "", 401, ""},
+		"without credentials":                  {rest.AnonymousClientConfig(p.config(t)), "", "", 401, ""},
 		"itself, which is to show what is not": {own, "", "", 201, ""},
 	}
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
@@ -329,8 +333,8 @@ func TestSelfTokensOfOthers(t *testing.T) {
 	}
 
 	t.Run("an editor forges a pod", func(t *testing.T) {
-		shared.userOf(t, namespace, "editor")
-		shared.bind(t, namespace, "edit", rbacv1.Subject{Kind: "ServiceAccount", Name: "editor", Namespace: namespace})
+		p.userOf(t, namespace, "editor")
+		p.bind(t, namespace, "edit", rbacv1.Subject{Kind: "ServiceAccount", Name: "editor", Namespace: namespace})
 		token, err := accounts.CreateToken(t.Context(), "editor", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -339,7 +343,7 @@ func TestSelfTokensOfOthers(t *testing.T) {
 		for _, as := range []struct {
 			pod, text string
 		}{{"", unboundText}, {"web-0", "cannot impersonate resource"}} {
-			config := shared.bearer(t, token.Status.Token)
+			config := p.bearer(t, token.Status.Token)
 			config.Impersonate = forged(as.pod, string(pod.UID), node.Name).Impersonate
 			eventually(t, func() error {
 				got := selfToken(t, config, namespace, "one", `{}`)
@@ -369,22 +373,26 @@ func (w withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(r)
 }
 
-// A node that was taken over has the tokens of its pods, and may request others of them. By these it gets what its pods may use, and no more.
 func TestSelfTokensOfATakenNode(t *testing.T) {
 	inTurn(t)
-	namespace := shared.namespace(t)
-	shared.create(t, namespace, "one", "aws", "a")
-	shared.create(t, namespace, "two", "aws", "a")
-	shared.userOf(t, namespace, "web", "one")
-	shared.userOf(t, namespace, "store", "two")
-	taken, other := shared.nodeObject(t), shared.nodeObject(t)
-	web := shared.podOn(t, namespace, "web-0", "web", taken.Name)
-	store := shared.podOn(t, namespace, "store-0", "store", other.Name)
-	there := shared.bearer(t, shared.podToken(t, store))
+	selfTokensOfATakenNode(t, shared)
+}
+
+// A node that was taken over has the tokens of its pods, and may request others of them. By these it gets what its pods may use, and no more.
+func selfTokensOfATakenNode(t *testing.T, p plane) {
+	namespace := p.namespace(t)
+	p.create(t, namespace, "one", "aws", "a")
+	p.create(t, namespace, "two", "aws", "a")
+	p.userOf(t, namespace, "web", "one")
+	p.userOf(t, namespace, "store", "two")
+	taken, other := p.nodeObject(t), p.nodeObject(t)
+	web := p.podOn(t, namespace, "web-0", "web", taken.Name)
+	store := p.podOn(t, namespace, "store-0", "store", other.Name)
+	there := p.bearer(t, p.podToken(t, store))
 	wantToken(t, there, namespace, "two", `{}`)
 
 	// As the kubelet of the node.
-	kubelet := shared.clientAs(t, "system:node:"+taken.Name, "system:nodes")
+	kubelet := p.clientAs(t, "system:node:"+taken.Name, "system:nodes")
 	request := func(pod *corev1.Pod, bound bool) (string, error) {
 		body := &authenticationv1.TokenRequest{}
 		if bound {
@@ -401,7 +409,7 @@ func TestSelfTokensOfATakenNode(t *testing.T) {
 		stolen, err = request(web, true)
 		return err
 	})
-	by := shared.bearer(t, stolen)
+	by := p.bearer(t, stolen)
 	_, c := claims(t, decodeTokenRequest(t, wantToken(t, by, namespace, "one", `{}`)).Status.Token)
 	if node := c["kubernetes.io"].(map[string]any)["node"]; !gocmp.Equal(node, map[string]any{"name": taken.Name, "uid": string(taken.UID)}) {
 		t.Errorf("the claim node is %v", node)
@@ -409,7 +417,7 @@ func TestSelfTokensOfATakenNode(t *testing.T) {
 	if got := selfToken(t, by, namespace, "two", `{}`); got.Code != 403 || !strings.Contains(string(got.Body), "grant it the verb use") {
 		t.Errorf("an identity of a pod of another node: %d %s", got.Code, got.Body)
 	}
-	if got := selfToken(t, shared.as(t, "system:node:"+taken.Name, "system:nodes"), namespace, "one", `{}`); got.Code != 403 {
+	if got := selfToken(t, p.as(t, "system:node:"+taken.Name, "system:nodes"), namespace, "one", `{}`); got.Code != 403 {
 		t.Errorf("by the node itself: %d %s", got.Code, got.Body)
 	}
 	if _, err := request(store, true); !apierrors.IsForbidden(err) {
@@ -420,7 +428,7 @@ func TestSelfTokensOfATakenNode(t *testing.T) {
 	}
 
 	t.Log("the pod is deleted, and another takes its name")
-	pods := shared.client(t).CoreV1().Pods(namespace)
+	pods := p.client(t).CoreV1().Pods(namespace)
 	now := int64(0)
 	if err := pods.Delete(t.Context(), web.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
@@ -433,13 +441,13 @@ func TestSelfTokensOfATakenNode(t *testing.T) {
 		}
 	}
 	refused("does not exist any more")
-	again := shared.podOn(t, namespace, "web-0", "web", taken.Name)
+	again := p.podOn(t, namespace, "web-0", "web", taken.Name)
 	refused("deleted and created again")
-	wantToken(t, shared.bearer(t, shared.podToken(t, again)), namespace, "one", `{}`)
+	wantToken(t, p.bearer(t, p.podToken(t, again)), namespace, "one", `{}`)
 	refused("deleted and created again")
 
 	t.Log("the right is taken away")
-	if err := shared.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := p.client(t).RbacV1().RoleBindings(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	// Answers of reviews are kept for ten seconds.
