@@ -112,7 +112,7 @@ func staticPodsWithoutTheAPI(t *testing.T, p plane, digest string, allow func(st
 	restored := false
 	defer func() {
 		if !restored {
-			_ = os.WriteFile(kubeconfig, content, 0o600)
+			restart(string(content))
 		}
 	}()
 	allow("pods:\n- {pod: default/trusted, images: ['" + digest + "']}\n")

@@ -84,7 +84,7 @@ func (p plane) waitNotPulled(t *testing.T, namespace, pod string) {
 }
 
 // A registry that answers with an error or with a page, or whose token server or exchange does: an Event of the pod names the registry's host and the cause.
-// What the node's program was answered is in the kubelet's log.
+// The answer to the node's program is in the kubelet's log.
 func failingRegistries(t *testing.T, p plane, r *privateRegistry) {
 	namespace := p.namespace(t)
 	r.trust(t, p)
