@@ -81,7 +81,8 @@ DIR/startup.json how long each part of the last start took.`,
 	}
 	set := command.Flags()
 	set.StringVar(&flags.dir, "dir", defaultDir, "directory of all state, made when missing")
-	set.IntVar(&flags.port, "port", 0, fmt.Sprintf("first of ten ports of 127.0.0.1 to use; it belongs to the issuer's URL and stays as it was at the first start (default %d)", home.DefaultPort))
+	set.IntVar(&flags.port, "port", 0, fmt.Sprintf("first of %d ports of 127.0.0.1 to use, %d to %d; it belongs to the issuer's URL and stays as it was at the first start (default %d)",
+		home.PortSpan, home.LowestPort, home.HighestPort, home.DefaultPort))
 	set.StringVar(&flags.storage, "storage", "", "where identities are stored: cluster (in the API of the cluster) or embedded (in an etcd of Credence's own); it stays as it was at the first start (default "+home.Embedded+")")
 	set.BoolVar(&flags.detach, "detach", false, "stay in the background; return when everything is ready")
 	set.BoolVar(&flags.node, "node", false, "also run a node, so that pods run, with a network of their own (Linux, as root, with containerd, runc, busybox, nftables and CNI plugins installed)")

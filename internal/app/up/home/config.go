@@ -13,18 +13,19 @@ import (
 	"github.com/credence-id/credence/internal/identity"
 )
 
-// DefaultPort is the first port of an installation that was not given one. 17443 to 17452 are assigned to no service and
+// DefaultPort is the first port of an installation that was not given one. 17443 to 17453 are assigned to no service and
 // lie below the ports that Linux, macOS and Windows hand out by themselves.
 const DefaultPort = 17443
 
-// DiscoveryOffset, from the first port, is the port of the issuer. portSpan is how many ports an installation may take.
+// PortSpan is how many ports an installation takes, LowestPort and HighestPort are the bounds of the first, and DiscoveryOffset, from the first,
+// is the port of the issuer.
 const (
-	portSpan              = 11
+	PortSpan              = 11
+	LowestPort            = 1024
+	HighestPort           = 65535 - PortSpan + 1
 	DiscoveryOffset       = 2
 	issuerPath            = "/workload-identity"
 	configVersion         = 1
-	lowestPort            = 1024
-	highestPort           = 65535
 	maxConfig       int64 = 1 << 16
 )
 
@@ -45,9 +46,8 @@ const (
 
 // NewConfig returns the Config of a new installation whose first port is port.
 func NewConfig(port int) (Config, error) {
-	if port < lowestPort || port > highestPort-portSpan+1 {
-		return Config{}, fmt.Errorf("--port %d cannot be used: ports %d to %d are taken from it upwards, so choose one from %d to %d",
-			port, port, port+portSpan-1, lowestPort, highestPort-portSpan+1)
+	if port < LowestPort || port > HighestPort {
+		return Config{}, fmt.Errorf("--port %d must be %d to %d: it is the first of %d ports", port, LowestPort, HighestPort, PortSpan)
 	}
 	issuer, err := identity.ParseIssuer(fmt.Sprintf("https://127.0.0.1:%d%s", port+DiscoveryOffset, issuerPath))
 	if err != nil {

@@ -100,6 +100,19 @@ func TestConfigureKeepsPortAndIssuer(t *testing.T) {
 	}
 }
 
+func TestPorts(t *testing.T) {
+	t.Parallel()
+	for port, want := range map[int]string{
+		LowestPort: "", HighestPort: "",
+		80000: "--port 80000 must be 1024 to 65525: it is the first of 11 ports", 65526: "must be 1024 to 65525", 1023: "must be 1024 to 65525", -1: "must be 1024 to 65525",
+	} {
+		config, err := NewConfig(port)
+		if want == "" && (err != nil || config.Port != port) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("port %d: %v, want %q", port, err, want)
+		}
+	}
+}
+
 func TestDamagedFilesAreNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
