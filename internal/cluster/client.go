@@ -223,6 +223,33 @@ func (a *API) SecurityContextTemplateNames(ctx context.Context, _ string) ([]str
 	return a.names(ctx, Listing{API: "/apis/" + accounts.SchemeGroupVersion.String(), Resource: "securitycontexttemplates"})
 }
 
+// ContextKindNames are the kinds of which ContextKinds make contexts of tokens, as words that Kind takes.
+func (a *API) ContextKindNames(ctx context.Context, _ string) (names []string, err error) {
+	err = a.eachContextKind(ctx, func(kind Kind) { names = append(names, kind.Title()) })
+	return names, err
+}
+
+// ContextObjectNames are the names of the objects of such a kind, by its resource, with or without its group, or its kind.
+func (a *API) ContextObjectNames(ctx context.Context, namespace, word string) ([]string, error) {
+	var at Place
+	err := a.eachContextKind(ctx, func(kind Kind) {
+		if word == kind.Title() || word == kind.Resource || strings.EqualFold(word, kind.Kind) {
+			at = kind.Place(namespace, "")
+		}
+	})
+	if err != nil || at.Resource == "" {
+		return nil, err
+	}
+	return a.names(ctx, Listing{API: at.API, Namespace: at.Namespace, Resource: at.Resource})
+}
+
+func (a *API) eachContextKind(ctx context.Context, visit func(Kind)) error {
+	return Each(ctx, a, Listing{API: "/apis/" + identityv1alpha1.SchemeGroupVersion.String(), Resource: "contextkinds"}, func(k *identityv1alpha1.ContextKind) {
+		o := k.Spec.Object
+		visit(Kind{schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind}, o.Resource, o.Scope != identityv1alpha1.ScopeCluster})
+	})
+}
+
 func (a *API) names(ctx context.Context, l Listing) (names []string, err error) {
 	l.Metadata = true
 	err = Each(ctx, a, l, func(object *metav1.PartialObjectMetadata) { names = append(names, object.Name) })

@@ -93,6 +93,12 @@ DIR/startup.json how long each part of the last start took.`,
 	set.StringArrayVar(&flags.extra, "arg", nil, "`COMPONENT=ARGUMENT`: a further argument for a component of this run ("+strings.Join(names(), ", ")+"), such as controller=--key-rotation-period=1h; may be repeated")
 	set.BoolVar(&flags.supervise, "supervise", false, "report progress to file descriptor 3")
 	_ = set.MarkHidden("supervise")
+	complete := func(flag string, directive cobra.ShellCompDirective, words ...string) {
+		_ = command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, directive))
+	}
+	complete("storage", cobra.ShellCompDirectiveNoFileComp, home.InCluster, home.Embedded)
+	complete("delivery", cobra.ShellCompDirectiveNoFileComp, v1alpha1.Deliveries()...)
+	complete("guard", cobra.ShellCompDirectiveDefault, guardTemplates()...) // or a file
 	return command
 }
 

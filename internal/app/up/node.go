@@ -71,6 +71,9 @@ func (i installation) nodeArguments() []string {
 	return arguments
 }
 
+// guardTemplates are the templates of the guard that need no file.
+func guardTemplates() []string { return []string{"restricted", "baseline"} }
+
 // setGuard takes what static pods are tightened to, and the file of those that are not. Files are the guard's to read.
 func (i *installation) setGuard(template, allow string) (err error) {
 	switch {
@@ -81,7 +84,7 @@ func (i *installation) setGuard(template, allow string) (err error) {
 	case template == "":
 		return errors.New("--guard-allow is for pods that --guard would tighten: add --guard")
 	}
-	if i.guard = template; !slices.Contains([]string{"restricted", "baseline"}, template) {
+	if i.guard = template; !slices.Contains(guardTemplates(), template) {
 		if i.guard, err = existing("--guard", template); err != nil {
 			return fmt.Errorf("%w; or give restricted, or baseline", err)
 		}

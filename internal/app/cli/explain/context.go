@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -62,6 +63,17 @@ is refused; 2 wrong usage; 3 the verdict is unknown, or a server could not be re
 		Annotations: map[string]string{connection.NeedsCluster: "yes"},
 	}
 	command.Output(cmd, &e.output, "What to print: text, json or yaml", "text", "json", "yaml")
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		switch len(args) {
+		case 0:
+			return kube.CompleteNames(cmd.Context(), (*cluster.API).ContextKindNames, "")
+		case 1:
+			return kube.CompleteNames(cmd.Context(), func(api *cluster.API, ctx context.Context, namespace string) ([]string, error) {
+				return api.ContextObjectNames(ctx, namespace, args[0])
+			}, "")
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
 	return cmd
 }
 
