@@ -114,7 +114,7 @@ type Passwords struct {
 }
 
 func passwordsOf(secret *corev1.Secret) *Passwords {
-	if secret.Type != corev1.SecretTypeDockerConfigJson || secret.Annotations[v1alpha1.AnnotationRegistries] == "" {
+	if _, listed := secret.Annotations[v1alpha1.AnnotationRegistries]; !listed || secret.Type != corev1.SecretTypeDockerConfigJson {
 		return nil
 	}
 	inputs := secret.Annotations[v1alpha1.AnnotationRegistriesInputs]

@@ -213,6 +213,8 @@ func TestWhatCredenceRegistryMayWrite(t *testing.T) {
 		})
 	}
 	create(pullSecret("pull", namespace, "puller", "registry.example.com"))
+	_, err := root.CoreV1().Secrets(namespace).Create(t.Context(), pullSecret("empty", namespace, "puller", ""), metav1.CreateOptions{})
+	refused(t, "a Secret that lists no registry", err, `Secret "empty"`, v1alpha1.AnnotationRegistries+": names no registry")
 	create(tokenSecret("token", namespace, "puller"))
 	unlisted := pullSecret("unlisted", namespace, "puller", "")
 	delete(unlisted.Annotations, v1alpha1.AnnotationRegistries)
@@ -254,7 +256,7 @@ func TestWhatCredenceRegistryMayWrite(t *testing.T) {
 	} {
 		refused(t, what, patch("pull", content), "credence")
 	}
-	_, err := secrets.Get(t.Context(), "pull", metav1.GetOptions{})
+	_, err = secrets.Get(t.Context(), "pull", metav1.GetOptions{})
 	refused(t, "reading one Secret by name", err)
 	_, err = secrets.Create(t.Context(), pullSecret("new", namespace, "puller", "registry.example.com"), metav1.CreateOptions{})
 	refused(t, "a new Secret", err)

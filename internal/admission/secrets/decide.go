@@ -48,6 +48,9 @@ func Decide(r Request) Result {
 	if denial := r.authority(request); denial != nil {
 		return Result{Denial: denial}
 	}
+	if denial := r.registries(); denial != nil {
+		return Result{Denial: denial}
+	}
 	injected, denial := injection(r.Secret, request, r.Adapters)
 	if denial != nil {
 		if r.rendersTheSame() {
@@ -80,6 +83,25 @@ func (r Request) authority(request tokensecret.Request) *Denial {
 		return decision.Forbidden(fmt.Sprintf("Secret %q: the prefix %s is kept for Secrets that the agent makes for pods: give it another name", r.Secret.Name, tokensecret.NamePrefix))
 	}
 	return nil
+}
+
+// registries refuses a Secret for images whose list of registries is empty, before the API refuses it for the passwords that it lacks.
+func (r Request) registries() *Denial {
+	err := registriesFault(r.Secret)
+	if err == nil || r.Old != nil && registriesFault(r.Old) != nil {
+		return nil
+	}
+	return decision.Invalid(fmt.Sprintf("Secret %q: %s", r.Secret.Name, err))
+}
+
+// registriesFault is what is wrong with the list. A Secret with passwords of its own needs none.
+func registriesFault(secret *corev1.Secret) error {
+	_, listed := secret.Annotations[v1alpha1.AnnotationRegistries]
+	_, filled := secret.Data[corev1.DockerConfigJsonKey]
+	if secret.Type != corev1.SecretTypeDockerConfigJson || !tokensecret.Labelled(secret) || filled && !listed {
+		return nil
+	}
+	return tokensecret.CheckRegistries(secret)
 }
 
 // sameRequest reports whether the Secret requested the same token before.

@@ -136,6 +136,8 @@ func patched(t *testing.T, s *corev1.Secret, operations []secrets.Operation) *co
 	return after
 }
 
+func ofImages(s *corev1.Secret) { s.Type = corev1.SecretTypeDockerConfigJson }
+
 // forImages has a Secret hold passwords of registries.
 func forImages(s *corev1.Secret) {
 	s.Type, s.Annotations[v1alpha1.AnnotationRegistries] = corev1.SecretTypeDockerConfigJson, "registry.example.com"
@@ -168,7 +170,8 @@ func TestKeys(t *testing.T) {
 		"for images":          {secret: secret(both(forImages, func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider], s.Data = "generic", nil })), want: map[string]string{".dockerconfigjson": "{}"}},
 		"for images, keys":    {secret: secret(both(forImages, func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider], s.Data = "quay", nil })), want: map[string]string{".dockerconfigjson": "{}", "chart": "berth=\nfile=/var/run/workload-identity/quay/token"}},
 		"for images, filled":  {secret: secret(both(forImages, func(s *corev1.Secret) { s.Data[".dockerconfigjson"] = []byte("{ }") })), want: with(map[string]string{".dockerconfigjson": "{ }"})},
-		"images, no registry": {secret: secret(func(s *corev1.Secret) { s.Type = corev1.SecretTypeDockerConfigJson }), want: plain},
+		"images, no registry": {secret: secret(both(ofImages, func(s *corev1.Secret) { s.Data[".dockerconfigjson"] = []byte("{ }") })), want: with(map[string]string{".dockerconfigjson": "{ }"})},
+		"no images, registry": {secret: secret(annotated(v1alpha1.AnnotationRegistries, "")), want: plain},
 		"no label":            {secret: secret(func(s *corev1.Secret) { s.Labels = nil; s.Annotations = nil }), old: secret(nil), want: map[string]string{"config": "berth: \"7\"\n", "token": "t", "mine": "kept"}},
 		"no adapter":          {secret: secret(func(s *corev1.Secret) { s.Labels[v1alpha1.LabelProvider] = "unheard-of" }), want: map[string]string{"config": "berth: \"7\"\n", "token": "t", "mine": "kept"}},
 		"a key more":          {secret: secret(config("berth: \"7\"\ntide: high\n")), old: secret(nil), want: with(map[string]string{"config": "berth: \"7\"\ntide: high\n", "tide": "high"})},
@@ -214,6 +217,9 @@ func TestRefused(t *testing.T) {
 		"config with a key twice":   {secret(config("berth: a\nberth: b\n")), nil, 422, "read config as YAML"},
 		"config without an end":     {secret(config(strings.Repeat("- ", 1<<17))), nil, 422, "262144 bytes long, at most 131072"},
 		"config made worse":         {secret(config("tide: low")), secret(config("tide: high")), 422, "data.config.berth"},
+		"no registry":               {secret(both(ofImages, annotated(v1alpha1.AnnotationRegistries, ""))), nil, 422, `Secret "cloud": annotation identity.credence.dev/registries: names no registry`},
+		"a registry without a name": {secret(both(ofImages, annotated(v1alpha1.AnnotationRegistries, "a.example, "))), secret(forImages), 422, "such as registry.example.com/team, separated by commas"},
+		"registries forgotten":      {secret(ofImages), nil, 422, v1alpha1.AnnotationRegistries},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, result := written(t, secrets.Request{Secret: test.secret, Old: test.old})
@@ -233,6 +239,7 @@ func TestWhatWasSoBeforeIsNotRefused(t *testing.T) {
 		"annotations":           annotated(v1alpha1.AnnotationContextObject, "{"),
 		"config":                config("tide: high"),
 		"a service account's":   annotated(v1alpha1.AnnotationContextObject, account),
+		"registries":            both(ofImages, annotated(v1alpha1.AnnotationRegistries, "")),
 		"name kept for another": func(s *corev1.Secret) { s.Name = "credence-token-x" },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -64,8 +64,8 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // wanted reports whether passwords are to be kept in a Secret.
 func wanted(secret *corev1.Secret) bool {
-	return secret.Type == corev1.SecretTypeDockerConfigJson && tokensecret.Labelled(secret) &&
-		secret.Annotations[v1alpha1.AnnotationRegistries] != "" && secret.DeletionTimestamp == nil
+	_, listed := secret.Annotations[v1alpha1.AnnotationRegistries]
+	return listed && secret.Type == corev1.SecretTypeDockerConfigJson && tokensecret.Labelled(secret) && secret.DeletionTimestamp == nil
 }
 
 // look makes new passwords if they are due, and returns after how long the Secret is looked at again; 0: when it changes.
@@ -100,8 +100,11 @@ func (c *Controller) look(ctx context.Context, secret *corev1.Secret) time.Durat
 // exchange makes the passwords for a Secret, if the user on whose behalf it is filled may still use the identity.
 func (c *Controller) exchange(ctx context.Context, secret *corev1.Secret, s state) (registry.DockerConfig, failures.Failure) {
 	request, err := tokensecret.Parse(secret)
+	if err == nil {
+		err = tokensecret.CheckRegistries(secret)
+	}
 	if err != nil {
-		return registry.DockerConfig{}, failures.Failure{Cause: failures.AnnotationInvalid, Reason: "InvalidAnnotation", Message: err.Error()}
+		return registry.DockerConfig{}, failures.Failure{Cause: failures.AnnotationInvalid, Reason: "InvalidAnnotation", Message: fmt.Sprintf("Secret %q: %v", secret.Name, err)}
 	}
 	denied, err := workload.Denied(ctx, c.Reviews, secret, request)
 	if err != nil {

@@ -300,6 +300,9 @@ func TestPasswordsThatAreNotMade(t *testing.T) {
 		"no identity": {"annotation_invalid", func(w *world) {
 			w.edit(func(s *corev1.Secret) { delete(s.Annotations, v1alpha1.AnnotationName) })
 		}, "InvalidAnnotation ", nil},
+		"no registry": {"annotation_invalid", func(w *world) {
+			w.edit(func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationRegistries] = "" })
+		}, `InvalidAnnotation Secret "pull": annotation identity.credence.dev/registries: names no registry`, nil},
 		"a policy": {"write_failed", func(w *world) {
 			w.unwritable = apierrors.NewForbidden(corev1.Resource("secrets"), "pull", errors.New("no"))
 		}, "WriteFailed write the passwords of registries: ", func(w *world) { w.unwritable = nil }},
