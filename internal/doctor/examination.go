@@ -53,6 +53,7 @@ func (d *Examination) Examine(ctx context.Context, both cluster.Both, where Sele
 			d.checkInstallation(ctx, found, "identity-installation", both.Identity)
 		}
 		checkOperators(ctx, found, both.Workload)
+		d.checkPodsPort(ctx, found, both.Workload)
 	}
 	checkProfiles(ctx, found, both.Workload, where.Namespace, enabled)
 	checkStaticPods(ctx, found, both.Workload, slices.Sorted(maps.Keys(mirrored)))

@@ -151,6 +151,10 @@ func volumesByTheAgent(t *testing.T, p plane, arguments string) {
 	start(t, "credence-server", "agent", "--kubeconfig", filepath.Join(pki, "kubeconfig"), "--identity-kubeconfig", filepath.Join(folder, "agent.kubeconfig"),
 		"--tls-cert-file", filepath.Join(pki, "tls.crt"), "--tls-private-key-file", filepath.Join(pki, "tls.key"), "--pods-port", port)
 	p.waitForLog(t, namespace, "remote", "eyJ")
+	// The driver of a plane is not of a DaemonSet.
+	if out, _, _ := p.command(t, "", "credence", "doctor"); strings.Count(out, " pods-port ") != 1 || !strings.Contains(out, "skipped  pods-port ") {
+		t.Errorf("doctor of a cluster that has the port:\n%s", out)
+	}
 	_, c := claims(t, strings.Split(p.must(t, "", "kubectl", "-n", namespace, "logs", "remote"), "\n")[3])
 	joinedAs, _ := c["gardener.cloud"].(map[string]any)["seed"].(map[string]any)
 	want := map[string]any{"namespace": namespace, "serviceaccount": map[string]any{"name": "web", "uid": string(account.UID)}, "cluster": any(joinedAs)}

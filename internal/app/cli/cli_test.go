@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -23,6 +24,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/credence-id/credence/internal/pki"
 )
 
 // scriptNow is the time of the clock of every script.
@@ -139,6 +142,9 @@ func setup(env *testscript.Env) error {
 	server.StartTLS()
 	env.Defer(server.Close)
 	env.Setenv("API", server.URL)
+	if err := makeAgentCertificate(env); err != nil {
+		return err
+	}
 	if err := startSecondCluster(env); err != nil {
 		return err
 	}
@@ -146,6 +152,29 @@ func setup(env *testscript.Env) error {
 		return err
 	}
 	return writeKubeconfig(env, server.URL)
+}
+
+// makeAgentCertificate sets variables to the certificate of an agent's Service, and to that of its authority, in base64.
+func makeAgentCertificate(env *testscript.Env) error {
+	now, err := time.Parse(time.RFC3339, scriptNow)
+	if err != nil {
+		return err
+	}
+	pair, err := pki.New("ca", time.Hour, now, rand.Reader)
+	if err != nil {
+		return err
+	}
+	authority, err := pki.Load(pair.Certificate, pair.Key, now)
+	if err != nil {
+		return err
+	}
+	serving, err := authority.Issue(pki.Request{CommonName: "credence-agent", Hosts: []string{"credence-agent.credence-system.svc"}}, now, rand.Reader)
+	if err != nil {
+		return err
+	}
+	env.Setenv("AGENT_CA", base64.StdEncoding.EncodeToString(pair.Certificate))
+	env.Setenv("AGENT_CERTIFICATE", base64.StdEncoding.EncodeToString(serving.Certificate))
+	return nil
 }
 
 // serveTLS starts a server for one script, and returns its URL and its certificate.
