@@ -113,6 +113,9 @@ func (a *answers) Authorize(context.Context, authorizer.Attributes) (authorizer.
 
 func TestReviewsAreKept(t *testing.T) {
 	o := options.NewDelegatingAuthorizationOptions()
+	if longest := max(o.AllowCacheTTL, o.DenyCacheTTL); longest != 10*time.Second { // docs/reference/agents.md
+		t.Errorf("answers are kept for %s without flags", longest)
+	}
 	o.AllowCacheTTL, o.DenyCacheTTL = 10*time.Second, 5*time.Second
 	without, kept := KeepReviews(o)
 	if without.AllowCacheTTL != 0 || without.DenyCacheTTL != 0 || o.AllowCacheTTL == 0 {

@@ -160,7 +160,7 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	delivered := contextdelivery.NewIndex(time.Now())
-	objects := contexts.New(kinds, config.Objects, delivered)
+	objects := contexts.New(kinds, config.Objects, delivered, clock.RealClock{})
 	deliveries, err := contextdelivery.NewREST(contextdelivery.Config{
 		Index: delivered, Identities: identities, Bindings: bindings, Clusters: index, Objects: objects, Clock: clock.RealClock{},
 	})

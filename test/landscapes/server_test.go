@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
@@ -208,7 +209,7 @@ func (s server) unknown(t *testing.T, object *unstructured.Unstructured, field s
 // follow reads the objects as the API server does.
 func (s server) follow(t *testing.T, kinds contextstest.Kinds) *contexts.Follower {
 	t.Helper()
-	follower := contexts.New(&kinds, s.admin, contextstest.NoDeliveries{})
+	follower := contexts.New(&kinds, s.admin, contextstest.NoDeliveries{}, clock.RealClock{})
 	go follower.Run(t.Context())
 	return follower
 }

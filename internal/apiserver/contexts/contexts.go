@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
@@ -30,6 +31,7 @@ type Follower struct {
 	client     dynamic.Interface
 	kinds      cache.SharedIndexInformer
 	deliveries Deliveries
+	clock      clock.PassiveClock
 	// delivering are the resources for which Deliveries was called.
 	delivering sets.Set[schema.GroupResource]
 	// readers counts the lists that were begun.
@@ -49,8 +51,8 @@ type landscape struct {
 }
 
 // New returns a Follower, which reads nothing until Run. It calls Deliveries with what has to be delivered.
-func New(storage storagewatch.Storage, client dynamic.Interface, deliveries Deliveries) *Follower {
-	return &Follower{client: client, deliveries: deliveries, delivering: sets.New[schema.GroupResource](), kinds: cache.NewSharedIndexInformer(storagewatch.Source(storage), &v1alpha1.ContextKind{}, 0, cache.Indexers{})}
+func New(storage storagewatch.Storage, client dynamic.Interface, deliveries Deliveries, clock clock.PassiveClock) *Follower {
+	return &Follower{client: client, deliveries: deliveries, clock: clock, delivering: sets.New[schema.GroupResource](), kinds: cache.NewSharedIndexInformer(storagewatch.Source(storage), &v1alpha1.ContextKind{}, 0, cache.Indexers{})}
 }
 
 // Run follows until ctx is done.
@@ -118,7 +120,7 @@ func (f *Follower) follow(ctx context.Context) {
 			next.read[resource] = before.read[resource]
 			continue
 		}
-		reader, err := newObjects(f.client, resource, wanted)
+		reader, err := newObjects(f.client, resource, wanted, f.clock)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Objects of a ContextKind are not followed", "resource", resource.GroupResource().String())
 			continue

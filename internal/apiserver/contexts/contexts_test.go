@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
@@ -102,7 +103,7 @@ func follow(t *testing.T, client dynamic.Interface, kinds ...*v1alpha1.ContextKi
 	for _, each := range kinds {
 		s.list.Items = append(s.list.Items, *each)
 	}
-	f := contexts.New(s, client, &deliveries{})
+	f := contexts.New(s, client, &deliveries{}, clock.RealClock{})
 	if _, err := f.Kind(group+"/"+version, "Shoot"); code(err) != http.StatusServiceUnavailable {
 		t.Errorf("before anything is read: %v, want 503", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
@@ -92,7 +93,7 @@ func delivering() *v1alpha1.ContextKind {
 func TestDeliveries(t *testing.T) {
 	client, given := cluster(shoot("fruit", "banana", "dns"), project("orchard", "fruit")), &deliveries{}
 	s := &storage{events: watch.NewFake(), list: v1alpha1.ContextKindList{Items: []v1alpha1.ContextKind{*delivering()}}}
-	f := contexts.New(s, client, given)
+	f := contexts.New(s, client, given, clock.RealClock{})
 	if err := f.Delivering(); code(err) != http.StatusServiceUnavailable {
 		t.Errorf("before anything was read: %v", err)
 	}
@@ -180,7 +181,7 @@ func update(t *testing.T, client dynamic.Interface, object *unstructured.Unstruc
 func TestInvalidKindDelivers(t *testing.T) {
 	given := &deliveries{}
 	s := &storage{events: watch.NewFake(), list: v1alpha1.ContextKindList{Items: []v1alpha1.ContextKind{*delivering()}}}
-	f := contexts.New(s, cluster(shoot("fruit", "banana", "dns")), given)
+	f := contexts.New(s, cluster(shoot("fruit", "banana", "dns")), given, clock.RealClock{})
 	go f.Run(t.Context())
 	eventually(t, given.want("filled shoots"))
 	invalid := delivering()
@@ -225,7 +226,7 @@ func TestDeliveringInAnOutage(t *testing.T) {
 		return action.GetResource().Resource == away.Load(), nil, errors.New("connection refused")
 	})
 	s := &storage{events: watch.NewFake(), list: v1alpha1.ContextKindList{Items: []v1alpha1.ContextKind{*delivering(), *seeds}}}
-	f := contexts.New(s, client, &deliveries{})
+	f := contexts.New(s, client, &deliveries{}, clock.RealClock{})
 	go f.Run(t.Context())
 	eventually(t, f.Delivering)
 	away.Store("shoots")

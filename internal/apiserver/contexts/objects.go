@@ -3,11 +3,15 @@ package contexts
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
 )
@@ -60,10 +66,17 @@ type objects struct {
 	// failed is why the last list or watch could not be started, and nil after a complete list. While the API does not answer, objects may
 	// have changed, so none counts until all are listed again.
 	failed atomic.Pointer[error]
+	// unwatched is since when there has been no watch, in nanoseconds of the epoch; 0 while there is one.
+	unwatched atomic.Int64
+	clock     clock.PassiveClock
 }
 
-func newObjects(client dynamic.Interface, resource schema.GroupVersionResource, v view) (*objects, error) {
-	o := &objects{resource: resource, view: v}
+// trusted is for how long the last state counts after a watch has ended. The next one mostly begins at once, but a reflector may pause for a
+// minute, and a request for a watch may hang for as long.
+const trusted = 5 * time.Second
+
+func newObjects(client dynamic.Interface, resource schema.GroupVersionResource, v view, clock clock.PassiveClock) (*objects, error) {
+	o := &objects{resource: resource, view: v, clock: clock}
 	reader := client.Resource(resource)
 	indexers := cache.Indexers{byBinding: func(found any) ([]string, error) {
 		var names []string
@@ -90,27 +103,54 @@ func newObjects(client dynamic.Interface, resource schema.GroupVersionResource, 
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			events, err := reader.Watch(ctx, options)
-			switch {
-			case err != nil:
+			if err != nil {
 				o.failed.Store(&err)
 				return nil, err
-			case options.SendInitialEvents == nil || !*options.SendInitialEvents:
-				o.failed.Store(nil) // it begins at a list that was read to its end
+			}
+			events = noted{events, o.ended}
+			if options.SendInitialEvents == nil || !*options.SendInitialEvents {
+				o.watched() // it begins at a list that was read to its end
 				return events, nil
 			}
 			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
 				if mark, ok := event.Object.(metav1.Object); ok && event.Type == watch.Bookmark && mark.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-					o.failed.Store(nil)
+					o.watched()
 				}
 				return event, true
 			}), nil
 		},
 	}, client), &unstructured.Unstructured{}, 0, indexers)
-	if err := o.informer.SetTransform(o.keep); err != nil {
+	if err := errors.Join(o.informer.SetTransform(o.keep), o.informer.SetWatchErrorHandlerWithContext(o.complain)); err != nil {
 		return nil, fmt.Errorf("follow %s: %w", resource.GroupResource(), err)
 	}
 	return o, nil
 }
+
+// complain logs why objects cannot be followed. A resource version that has expired, or a connection that has ended, is no failure: they are listed again.
+func (o *objects) complain(ctx context.Context, _ *cache.Reflector, err error) {
+	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) && !errors.Is(err, io.EOF) {
+		klog.FromContext(ctx).Error(err, "Objects of a ContextKind cannot be followed: it is tried again", "resource", o.resource.GroupResource().String())
+	}
+}
+
+// noted is a watch whose end is noted: a reflector stops each watch that has ended, and begins no other one before.
+type noted struct {
+	watch.Interface
+	ended func()
+}
+
+// Stop implements watch.Interface.
+func (n noted) Stop() {
+	n.Interface.Stop()
+	n.ended()
+}
+
+func (o *objects) watched() {
+	o.failed.Store(nil)
+	o.unwatched.Store(0)
+}
+
+func (o *objects) ended() { o.unwatched.CompareAndSwap(0, o.clock.Now().UnixNano()) }
 
 // keep is what is kept of an object that was read.
 func (o *objects) keep(read any) (any, error) {
@@ -154,6 +194,9 @@ func (o *objects) ready() error {
 	}
 	if !o.informer.HasSynced() {
 		return unknown("%s have not been read yet", name)
+	}
+	if since := o.unwatched.Load(); since != 0 && o.clock.Since(time.Unix(0, since)) > trusted {
+		return unknown("%s cannot be read: the watch of them has ended, and no other one has begun", name)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
@@ -144,7 +145,7 @@ func TestDataByObject(t *testing.T) {
 			if test.away {
 				client.PrependReactor("list", "shoots", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("away") })
 			}
-			follower := contexts.New(kinds(), client, contextstest.NoDeliveries{})
+			follower := contexts.New(kinds(), client, contextstest.NoDeliveries{}, clock.RealClock{})
 			s.objects = follower
 			if !test.cold {
 				go follower.Run(t.Context())

@@ -3,7 +3,6 @@ package tokenrequest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -25,13 +26,13 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
 	"github.com/credence-id/credence/internal/apiserver/contexts"
 	"github.com/credence-id/credence/internal/apiserver/contexts/contextstest"
-	"github.com/credence-id/credence/test/testkit"
 )
 
 const eastAgent = "system:serviceaccount:workload-clusters:east-agent"
@@ -234,14 +235,10 @@ var agentRows = map[string]row{
 	"an object that no longer refers to the binding": {before: func(l *landscape) { l.namespace = "trees" }, later: func(t *testing.T, l *landscape) {
 		l.update(t, shoot([]any{"east"}, []any{"one"}, nil))
 	}, words: "does not refer to WorkloadIdentity trees/one"},
-	"an object whose binding refers to another one": {before: func(l *landscape) {
-		l.namespace, l.bindings = "trees", boundTo{{Namespace: "fruit", Name: "bound"}: {Namespace: "stray", Name: "one"}}
+	"an object whose binding refers to another one": {before: func(l *landscape) { l.namespace = "trees" }, later: func(_ *testing.T, l *landscape) {
+		l.bindings[types.NamespacedName{Namespace: "fruit", Name: "bound"}] = types.NamespacedName{Namespace: "stray", Name: "one"}
 	}, words: "does not refer to WorkloadIdentity trees/one"},
 	"an object that was deleted": {later: func(t *testing.T, l *landscape) {
-		// A watch of the fake shows no deletion from before it.
-		testkit.Eventually(t, "the objects are watched", func() bool {
-			return slices.ContainsFunc(l.client.Actions(), func(a clienttesting.Action) bool { return a.Matches("watch", "shoots") })
-		})
 		if err := l.client.Resource(shootResource).Namespace("fruit").Delete(t.Context(), "banana", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +265,7 @@ var agentRows = map[string]row{
 }
 
 // The document of what an agent gets is complete, and true: the answer of each row is that of the endpoint to a caller whom RBAC lets create all
-// tokens.
+// tokens. A change counts with its event, before any time passes.
 func TestAgents(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/reference/agents.md")
 	if err != nil {
@@ -283,50 +280,58 @@ func TestAgents(t *testing.T) {
 		t.Fatalf("rows without a test or tests without a row:\n%s", strings.Join(append(slices.DeleteFunc(slices.Clone(have), func(s string) bool { return slices.Contains(want, s) }),
 			slices.DeleteFunc(want, func(s string) bool { return slices.Contains(have, s) })...), "\n"))
 	}
+	testRing()
+	today := time.Now().Round(0)
 	for name, row := range agentRows {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLandscape()
-			if row.before != nil {
-				row.before(l)
-			}
-			index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{})
-			if !l.cold {
-				go index.Run(t.Context())
-			}
-			if !l.coldKinds {
-				go follower.Run(t.Context())
-			}
-			rest, _ := newREST(t, func(a authorizer.Attributes) (bool, error) { return a.GetVerb() == "use" && l.object == nil, nil }, testRing)
-			rest.Identities, rest.Bindings, rest.Clusters, rest.Objects = l.identities, l.bindings, index, follower
-			ask := func(code int, words string) error {
-				tr := &Object{Spec: v1alpha1.TokenRequestSpec{ContextObject: l.object}}
-				if l.binding != "" {
-					tr.Metadata.Annotations = map[string]string{v1alpha1.AnnotationBinding: l.binding}
-				}
-				_, err := rest.Create(request.WithUser(request.WithNamespace(t.Context(), l.namespace), &l.caller), "one", tr, nil, &metav1.CreateOptions{})
-				if status := apierrors.APIStatus(nil); errors.As(err, &status) && (int(status.Status().Code) != code || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "on WorkloadCluster") && !strings.HasSuffix(err.Error(), ", or does not exist")) || err == nil && code != 0 {
-					return fmt.Errorf("%v, want %d with %q", err, code, words)
-				}
-				return nil
-			}
-			await := func(code int, words string) {
-				t.Helper()
-				var last error
-				defer func() {
-					if last != nil {
-						t.Log(last)
-					}
-				}()
-				testkit.Eventually(t, "the answer is the documented one", func() bool { last = ask(code, words); return last == nil })
-			}
-			if row.later != nil {
-				if l.caller.Name == eastAgent {
-					await(0, "")
-				}
-				row.later(t, l)
-			}
-			await(documented[name], row.words)
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(today)) // the keys are of today, and the clock begins in 2000
+				row.check(t, documented[name])
+			})
 		})
 	}
+}
+
+// check compares the answer with the documented one, by the clock of testing/synctest.
+func (row row) check(t *testing.T, code int) {
+	l := newLandscape()
+	if row.before != nil {
+		row.before(l)
+	}
+	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{}, clock.RealClock{})
+	if !l.cold {
+		go index.Run(t.Context())
+	}
+	if !l.coldKinds {
+		go follower.Run(t.Context())
+	}
+	rest, _ := newREST(t, func(a authorizer.Attributes) (bool, error) { return a.GetVerb() == "use" && l.object == nil, nil }, testRing)
+	rest.Identities, rest.Bindings, rest.Clusters, rest.Objects = l.identities, l.bindings, index, follower
+	want := func(code int, words string) {
+		t.Helper()
+		tr := &Object{Spec: v1alpha1.TokenRequestSpec{ContextObject: l.object}}
+		if l.binding != "" {
+			tr.Metadata.Annotations = map[string]string{v1alpha1.AnnotationBinding: l.binding}
+		}
+		_, err := rest.Create(request.WithUser(request.WithNamespace(t.Context(), l.namespace), &l.caller), "one", tr, nil, &metav1.CreateOptions{})
+		got, text := 0, ""
+		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+			got, text = int(status.Status().Code), err.Error()
+		} else if err != nil {
+			got = -1
+		}
+		if got != code || !strings.Contains(text, words) || strings.Contains(text, "on WorkloadCluster") && !strings.HasSuffix(text, ", or does not exist") {
+			t.Errorf("%v, want %d with %q", err, code, words)
+		}
+	}
+	time.Sleep(time.Minute) // all is read, and watched
+	if row.later != nil {
+		if l.caller.Name == eastAgent {
+			want(0, "")
+		}
+		row.later(t, l)
+		synctest.Wait() // no time passes
+	}
+	want(code, row.words)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	"github.com/credence-id/credence/internal/apiserver/clusters"
@@ -39,7 +40,7 @@ func (i interrupted) Sign(ctx context.Context, prepared *issuer.Prepared) (ident
 // next request is refused.
 func TestObjectIsDeletedBeforeTheSignature(t *testing.T) {
 	l := newLandscape()
-	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{})
+	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{}, clock.RealClock{})
 	go index.Run(t.Context())
 	go follower.Run(t.Context())
 	rest, _ := newREST(t, func(authorizer.Attributes) (bool, error) { return false, nil }, testRing)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 
 	"github.com/credence-id/credence/api/authentication/v1alpha1"
 	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
@@ -82,7 +83,7 @@ func (c *counted) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 
 // reviewer returns the endpoint of a landscape, and what it reads. Users have the rights that are granted.
 func (l *landscape) reviewer(t *testing.T, granted reviews) (*ReviewREST, *counted) {
-	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{})
+	index, follower := clusters.New(&l.clusters), contexts.New(&l.kinds, l.client, contextstest.NoDeliveries{}, clock.RealClock{})
 	go index.Run(t.Context())
 	go follower.Run(t.Context())
 	// Without them an object is reviewed, too, and its tokens are unknown.
