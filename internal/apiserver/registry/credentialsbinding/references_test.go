@@ -3,6 +3,7 @@ package credentialsbinding
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +122,67 @@ func TestReferences(t *testing.T) {
 			var status apierrors.APIStatus
 			if !errors.As(err, &status) || status.Status().Code != test.code || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %d with %q", err, test.code, test.want)
+			}
+		})
+	}
+}
+
+// Another identity of a binding must be of the same account, for each provider that has accounts: an update passes the checks of the strategy, then those
+// of references. An account that is not known before, as there is no providerConfig, may become any; it can't be unknown after.
+func TestAccountsOfProviders(t *testing.T) {
+	const client, tenant, subscription = `"clientID":"1f2e3d4c-5b6a-4798-8897-a6b5c4d3e2f1"`, `,"tenantID":"aaaaaaaa-0000-4000-8000-000000000001"`, `,"subscriptionID":"bbbbbbbb-0000-4000-8000-000000000001"`
+	const pool = `"workloadIdentityPoolProvider":"projects/123456789/locations/global/workloadIdentityPools/pool/providers/`
+	for name, c := range map[string]struct {
+		provider, first, same, other string
+		// field has the account, of the first and of the other one.
+		field, ofFirst, ofOther string
+	}{
+		"AWS": {"aws", `"iamRoleARN":"arn:aws:iam::112233445566:role/one"`, `"iamRoleARN":"arn:aws:iam::112233445566:role/team/two","region":"eu-central-1"`, `"iamRoleARN":"arn:aws:iam::998877665544:role/one"`,
+			"iamRoleARN", "arn:aws:iam::112233445566", "arn:aws:iam::998877665544"},
+		"a partition of AWS": {"aws", `"iamRoleARN":"arn:aws:iam::112233445566:role/one"`, `"iamRoleARN":"arn:aws:iam::112233445566:role/two"`, `"iamRoleARN":"arn:aws-cn:iam::112233445566:role/one"`,
+			"iamRoleARN", "arn:aws:iam::112233445566", "arn:aws-cn:iam::112233445566"},
+		"a tenant of Azure": {"azure", client + tenant + subscription, strings.Replace(client, "1f", "2f", 1) + strings.ReplaceAll(tenant, "aaaaaaaa", "AAAAAAAA") + subscription, client + strings.Replace(tenant, "1\"", "2\"", 1) + subscription,
+			"tenantID", "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"},
+		"a subscription of Azure": {"azure", client + tenant + subscription, client + tenant + strings.ReplaceAll(subscription, "bbbbbbbb", "BBBBBBBB"), client + tenant + strings.Replace(subscription, "1\"", "2\"", 1),
+			"subscriptionID", "bbbbbbbb-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"},
+		"Google Cloud": {"gcp", pool + `first","projectID":"my-project"`, pool + `second","projectID":"my-project","serviceAccount":"backup@my-project.iam.gserviceaccount.com"`, pool + `first","projectID":"other-project"`,
+			"projectID", "my-project", "other-project"},
+		"Alibaba Cloud": {"alicloud", `"roleARN":"acs:ram::1122334455667788:role/one","oidcProviderARN":"acs:ram::1122334455667788:oidc-provider/one"`, `"roleARN":"acs:ram::1122334455667788:role/two","oidcProviderARN":"acs:ram::1122334455667788:oidc-provider/two"`,
+			`"roleARN":"acs:ram::8877665544332211:role/one","oidcProviderARN":"acs:ram::8877665544332211:oidc-provider/one"`,
+			"roleARN", "acs:ram::1122334455667788", "acs:ram::8877665544332211"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			identityOf := func(fields string) *v1alpha1.WorkloadIdentity {
+				wi := identity(c.provider, "")
+				if fields != "" {
+					wi.Spec.TargetSystem.ProviderConfig = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"` + c.provider + `.authentication.gardener.cloud/v1alpha1","kind":"Config",` + fields + `}`)}
+				}
+				return wi
+			}
+			update := func(from, to string) error {
+				w := world{identities: map[string]*v1alpha1.WorkloadIdentity{"shop/from": identityOf(from), "shop/to": identityOf(to)}, rights: []string{"use shop/from", "use shop/to"}}
+				old, updated := binding(nil, ref("from")), binding(nil, ref("to"))
+				old.Provider.Type, updated.Provider.Type = c.provider, c.provider
+				ctx := request.WithUser(request.WithNamespace(t.Context(), "shop"), &user.DefaultInfo{Name: "jane"})
+				strategy{}.PrepareForUpdate(ctx, updated, old)
+				if errs := (strategy{}).ValidateUpdate(ctx, updated, old); len(errs) > 0 {
+					return errs.ToAggregate()
+				}
+				return references{w, w}.check(ctx, updated, old, false)
+			}
+			for _, pass := range [][2]string{{c.first, c.same}, {c.same, c.first}, {c.other, c.other}, {"", c.first}, {"", ""}} {
+				if err := update(pass[0], pass[1]); err != nil {
+					t.Errorf("from %q to %q: %v", pass[0], pass[1], err)
+				}
+			}
+			for _, refused := range []struct{ from, to, was, is string }{{c.first, c.other, c.ofFirst, c.ofOther}, {c.other, c.first, c.ofOther, c.ofFirst}, {c.same, c.other, c.ofFirst, c.ofOther}} {
+				want := fmt.Sprintf(`workloadIdentityRef: Invalid value: "shop/to": is of another account than shop/from, to which the binding refers: spec.targetSystem.providerConfig.%s is %q, and was %q; make another binding`, c.field, refused.is, refused.was)
+				if err := update(refused.from, refused.to); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+					t.Errorf("from %q to %q: %v\nwant %s", refused.from, refused.to, err, want)
+				}
+			}
+			if err := update(c.first, ""); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), `is "", and was`) {
+				t.Errorf("to one without an account: %v", err)
 			}
 		})
 	}
