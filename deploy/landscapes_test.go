@@ -2,12 +2,15 @@ package deploy_test
 
 import (
 	"encoding/json"
+	"os"
+	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/credence-id/credence/api/identity/v1alpha1"
@@ -15,14 +18,14 @@ import (
 	"github.com/credence-id/credence/internal/apiserver/contextkind"
 )
 
-// shippedKinds are the ContextKinds of all options, by name.
-func shippedKinds(t *testing.T) map[string]*contextkind.Kind {
+// shippedSpecs are the ContextKinds of all options, by name.
+func shippedSpecs(t *testing.T) map[string]v1alpha1.ContextKindSpec {
 	t.Helper()
 	files, err := deploy.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]*contextkind.Kind{}
+	specs := map[string]v1alpha1.ContextKindSpec{}
 	for _, file := range files {
 		for _, object := range file.Objects {
 			if object.GetKind() != "ContextKind" {
@@ -32,17 +35,27 @@ func shippedKinds(t *testing.T) map[string]*contextkind.Kind {
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &stored, true); err != nil {
 				t.Fatalf("%s: %v", object.GetName(), err)
 			}
-			compiled, errs := contextkind.Compile(stored.Spec)
-			if len(errs) > 0 || stored.Name != contextkind.Name(stored.Spec.Object) {
-				t.Fatalf("ContextKind %s: %v", stored.Name, errs)
-			}
-			for name, other := range kinds {
-				if conflict := compiled.Conflict(other); conflict != "" {
-					t.Errorf("ContextKinds %s and %s: %s", stored.Name, name, conflict)
-				}
-			}
-			kinds[stored.Name] = compiled
+			specs[stored.Name] = stored.Spec
 		}
+	}
+	return specs
+}
+
+// shippedKinds are the same, compiled.
+func shippedKinds(t *testing.T) map[string]*contextkind.Kind {
+	t.Helper()
+	kinds := map[string]*contextkind.Kind{}
+	for name, spec := range shippedSpecs(t) {
+		compiled, errs := contextkind.Compile(spec)
+		if len(errs) > 0 || name != contextkind.Name(spec.Object) {
+			t.Fatalf("ContextKind %s: %v", name, errs)
+		}
+		for other, kind := range kinds {
+			if conflict := compiled.Conflict(kind); conflict != "" {
+				t.Errorf("ContextKinds %s and %s: %s", name, other, conflict)
+			}
+		}
+		kinds[name] = compiled
 	}
 	return kinds
 }
@@ -163,6 +176,58 @@ metadata: {name: c, namespace: team, annotations: {workloadidentity.authenticati
 		if !seen[name] && name != "shoots.core.gardener.cloud" { // TestContextKinds
 			t.Errorf("ContextKind %s has no case", name)
 		}
+	}
+}
+
+// Secrets are delivered for what GEP-26 names, which are Shoots and their parts, and for nothing else that is shipped.
+func TestShippedDeliveries(t *testing.T) {
+	want := map[string][]string{
+		"shoots.core.gardener.cloud": {"infrastructure", "dns", "extensions", "dns-credentials"},
+		"seeds.core.gardener.cloud":  nil, "backupbuckets.core.gardener.cloud": nil, "backupentries.core.gardener.cloud": nil,
+		"extensions.extensions.gardener.cloud": nil, "dnsrecords.extensions.gardener.cloud": nil, "clusters.cluster.x-k8s.io": nil,
+	}
+	got := map[string][]string{}
+	for name, spec := range shippedSpecs(t) {
+		got[name] = nil
+		for _, reference := range spec.References {
+			if reference.Deliver != nil {
+				got[name] = append(got[name], reference.Name)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("references with deliveries (-want +got):\n%s", diff)
+	}
+}
+
+// An admin may add what docs/howto/gardener.md has for BackupBuckets.
+func TestDeliveriesOfBackupBuckets(t *testing.T) {
+	document, err := os.ReadFile("../docs/howto/gardener.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := regexp.MustCompile(`(?m)^ +(deliver: .*backup.*)$`).FindStringSubmatch(string(document))
+	var added v1alpha1.ContextReference
+	if written == nil || yaml.UnmarshalStrict([]byte(written[1]), &added) != nil {
+		t.Fatalf("the document has %q", written)
+	}
+	spec := shippedSpecs(t)["backupbuckets.core.gardener.cloud"]
+	for i := range spec.References {
+		spec.References[i].Deliver = added.Deliver
+	}
+	kind, errs := contextkind.Compile(spec)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	bucket := map[string]any{"metadata": map[string]any{"name": "bucket"}, "spec": map[string]any{
+		"seedName": "east", "credentialsRef": map[string]any{"kind": "WorkloadIdentity", "namespace": "garden", "name": "backup"},
+	}}
+	want := []contextkind.Delivery{{
+		Secret:    types.NamespacedName{Namespace: "garden", Name: "workloadidentity-backup-bucket"},
+		Reference: "credentials", To: types.NamespacedName{Namespace: "garden", Name: "backup"},
+	}}
+	if diff := cmp.Diff(want, kind.Uses(t.Context(), bucket, "").Deliveries); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
 	}
 }
 
