@@ -30,6 +30,31 @@ type stolen struct {
 	left          func() // what holds once it has left
 }
 
+// readsNothing has a joined agent read what it has no right to: context objects, its own Shoot among them, Secrets, what another project has, and other
+// clusters.
+func readsNothing(t *testing.T, agent *rest.Config, cluster, ours, name, theirs string) {
+	t.Helper()
+	objects, identities := "/apis/"+landscapeGroup+"/v1beta1", "/apis/"+v1alpha1.GroupName+"/v1alpha1"
+	for _, of := range []struct{ all, one string }{
+		{objects + "/shoots", ""}, {objects + "/namespaces/" + ours + "/shoots", name}, {objects + "/namespaces/" + theirs + "/shoots", "other"},
+		{objects + "/projects", "p-" + theirs}, {objects + "/seeds", cluster}, {objects + "/backupbuckets", "any"},
+		{objects + "/backupentries", ""}, {objects + "/namespaces/" + ours + "/backupentries", "any"},
+		{identities + "/workloadidentities", ""}, {identitiesPath(theirs), "apple"}, {identities + "/credentialsbindings", ""}, {bindingsPath(theirs), "infra"},
+		{"/api/v1/secrets", ""}, {"/api/v1/namespaces/" + ours + "/secrets", "any"}, {"/api/v1/namespaces/" + theirs + "/secrets", "static"},
+		{"/api/v1/namespaces/" + identityv1alpha1.WorkloadClusters + "/secrets", cluster}, {workloadClustersPath, cluster},
+	} {
+		requests := map[string]string{"list": of.all, "watch": of.all + "?watch=true"}
+		if of.one != "" {
+			requests["get"] = of.all + "/" + of.one
+		}
+		for verb, path := range requests {
+			if err := wantAnswer(do(t, agent, "GET", path, "", ""), 403, "cannot "+verb+" resource"); err != nil {
+				t.Errorf("%s %s: %v", verb, path, err)
+			}
+		}
+	}
+}
+
 // attackSeed attacks another project with the credentials of a joined agent, by the names of what is there. RBAC gives the agent too much there, and the
 // API server narrows it. The other project has a Shoot elsewhere, on another cluster; name is a Shoot of its own.
 func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, elsewhere, ours, name, uid string) stolen {
@@ -40,6 +65,7 @@ func attackSeed(t *testing.T, garden plane, agent *rest.Config, cluster, elsewhe
 	garden.must(t, bindingJSON("infra", `,"workloadIdentityRef":{"name":"apple"}`), "kubectl", "create", "-n", theirs, "-f", "-")
 	project := garden.landscapeObject(t, "Project", "", "p-"+theirs, fmt.Sprintf(`{"namespace":%q}`, theirs))
 	other := garden.landscapeObject(t, "Shoot", theirs, "other", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra"}`, elsewhere))
+	readsNothing(t, agent, cluster, ours, name, theirs)
 	garden.bind(t, theirs, "credence:agent:identities", rbacv1.Subject{Kind: "ServiceAccount", Name: cluster + "-agent", Namespace: identityv1alpha1.WorkloadClusters})
 	own, another := inContext(ours, name, uid), inContext(theirs, "other", other)
 	for what, attack := range map[string]struct {
@@ -92,13 +118,22 @@ func (s stolen) leave() {
 		})
 	}
 	want(201, "token")
+	delivered := func(code int, words string) {
+		s.t.Helper()
+		if err := wantAnswer(do(s.t, s.agent, "GET", deliveriesPath, "", ""), code, words); err != nil {
+			s.t.Errorf("what is delivered: %v", err)
+		}
+	}
+	delivered(200, "ContextDeliveryList")
 	s.garden.must(s.t, "", "kubectl", "delete", "workloadcluster", s.cluster)
 	want(403, "is in no WorkloadCluster")
+	delivered(403, "is in no WorkloadCluster")
 	if err := wantAnswer(dataFor(s.t, s.agent, s.ours, "infra", late), 403, "no WorkloadCluster lists"); err != nil {
 		s.t.Errorf("data without a WorkloadCluster: %v", err)
 	}
 	s.garden.must(s.t, "", "credence", "cluster", "leave", s.cluster)
 	want(401, "")
+	delivered(401, "")
 	if err := wantAnswer(dataFor(s.t, s.agent, s.ours, "infra", late), 401, ""); err != nil {
 		s.t.Errorf("data after it has left: %v", err)
 	}

@@ -155,7 +155,8 @@ func configOf(role string) string {
 	return fmt.Sprintf("%q", "apiVersion: aws.authentication.gardener.cloud/v1alpha1\niamRoleARN: arn:aws:iam::112233445566:role/"+role+"\nkind: Config\n")
 }
 
-// What Shoots need comes to the agents of the clusters that they are on, and to no one else; it follows Shoots, bindings and identities.
+// What Shoots need comes to the agents of the clusters that they are on, and to no one else; it follows Shoots, bindings and identities. As soon as an agent
+// sees a change, its requests for tokens are answered by it: nothing is remembered.
 func TestContextDeliveries(t *testing.T) {
 	withPlane(t)
 	l := newLandscape(t)
@@ -173,6 +174,19 @@ func TestContextDeliveries(t *testing.T) {
 	ofBar := map[string]string{"shoot--bar/workloadidentity-dns-aws-route53": dns}
 	east.want(t, ofFoo)
 	west.want(t, ofBar)
+	l.landscapeObject(t, "Project", "", "p-"+n, fmt.Sprintf(`{"namespace":%q}`, n))
+	foo := l.must(t, "", "kubectl", "get", "shoots."+landscapeGroup, "foo", "-n", n, "-o", "jsonpath={.metadata.uid}")
+	answer := func(agent *rest.Config, identity string, code int, words string) error {
+		return wantAnswer(do(t, agent, "POST", tokenPath(n, identity), "application/json", tokenRequest(inContext(n, "foo", foo))), code, words)
+	}
+	now := func(agent *rest.Config, identity string, code int, words string) {
+		t.Helper()
+		if err := answer(agent, identity, code, words); err != nil {
+			t.Errorf("a token of %s, once the agent has seen the change: %v", identity, err)
+		}
+	}
+	eventually(t, func() error { return answer(l.east, "banana", 201, "token") })
+	now(l.west, "banana", 403, "it is not on WorkloadCluster west")
 
 	// While it moves, it is on both.
 	l.patch(t, "shoots."+landscapeGroup, "foo", `{"spec":{"seedName":"west"},"status":{"seedName":"east"}}`)
@@ -182,12 +196,17 @@ func TestContextDeliveries(t *testing.T) {
 	}
 	west.want(t, both)
 	east.want(t, ofFoo)
+	now(l.west, "banana", 201, "token")
+	now(l.east, "banana", 201, "token")
 	l.patch(t, "shoots."+landscapeGroup, "foo", `{"status":{"seedName":"west"}}`)
 	east.want(t, map[string]string{})
+	now(l.east, "banana", 403, "it is not on WorkloadCluster east")
 	west.want(t, both)
 	l.patch(t, "shoots."+landscapeGroup, "foo", `{"spec":{"seedName":"east"},"status":{"seedName":null}}`)
 	east.want(t, ofFoo)
 	west.want(t, ofBar)
+	now(l.west, "banana", 403, "it is not on WorkloadCluster west")
+	now(l.east, "banana", 201, "token")
 
 	// References come and go; one that is invalid hides none of the others.
 	l.patch(t, "shoots."+landscapeGroup, "foo", `{"spec":{"extensions":[{"type":"cert","workloadIdentity":{"name":"banana"}},{"type":"acme","workloadIdentity":{"name":"kiwi"}}]}}`)
@@ -218,6 +237,8 @@ func TestContextDeliveries(t *testing.T) {
 	l.patch(t, "credentialsbinding", "infra", `{"workloadIdentityRef":{"name":"apple"}}`)
 	ofFoo["shoot--a--foo/cloudprovider"] = n + "/apple aws " + configOf("apple") + " by " + n + "/infra"
 	east.want(t, ofFoo)
+	now(l.east, "banana", 403, "does not refer to WorkloadIdentity "+n+"/banana")
+	now(l.east, "apple", 201, "token")
 	l.patch(t, "credentialsbinding", "infra", `{"workloadIdentityRef":null,"secretRef":{"name":"static"}}`)
 	ofFoo["shoot--a--foo/cloudprovider"] = `data aws "" by ` + n + "/infra"
 	east.want(t, ofFoo)
@@ -231,6 +252,15 @@ func TestContextDeliveries(t *testing.T) {
 	l.must(t, "", "kubectl", "delete", "credentialsbinding", "infra", "-n", n)
 	ofFoo["shoot--a--foo/cloudprovider"] = "CredentialsBinding " + n + "/infra does not exist"
 	east.want(t, ofFoo)
+	now(l.east, "apple", 403, "does not refer to WorkloadIdentity "+n+"/apple")
+	l.patch(t, "shoots."+landscapeGroup, "foo", `{"spec":{"extensions":[{"type":"cert","workloadIdentity":{"name":"apple"}}]}}`)
+	ofFoo["shoot--a--foo/workloadidentity-extension-cert"] = n + "/apple aws " + configOf("apple")
+	east.want(t, ofFoo)
+	now(l.east, "apple", 201, "token")
+	l.patch(t, "shoots."+landscapeGroup, "foo", `{"spec":{"extensions":null}}`)
+	delete(ofFoo, "shoot--a--foo/workloadidentity-extension-cert")
+	east.want(t, ofFoo)
+	now(l.east, "apple", 403, "does not refer to WorkloadIdentity "+n+"/apple")
 
 	// An identity that is gone has no config any more, and the Secret stays known; made anew, it has.
 	l.must(t, "", "kubectl", "delete", "wi", "kiwi", "-n", n)

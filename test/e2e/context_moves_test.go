@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	identityv1alpha1 "github.com/credence-id/credence/api/identity/v1alpha1"
 )
 
 // neighbor is one of two clusters that have joined a third one: a plane, and the credentials of its agent.
@@ -32,6 +35,22 @@ func (n neighbor) has(t *testing.T, shoot, uid string, code int, words string) {
 	eventually(t, func() error { return wantAnswer(n.tokenFor(t, shoot, uid), code, words) })
 }
 
+// deliveriesOf are the names of what is delivered to the cluster for a Shoot.
+func (n neighbor) deliveriesOf(t *testing.T, shoot string) []string {
+	t.Helper()
+	var list identityv1alpha1.ContextDeliveryList
+	if got := do(t, n.agent, "GET", deliveriesPath, "", ""); got.Code != http.StatusOK || json.Unmarshal(got.Body, &list) != nil {
+		t.Fatalf("what is delivered to %s: %d %s", n.cluster, got.Code, got.Body)
+	}
+	var names []string
+	for _, each := range list.Items {
+		if each.Spec.ContextObject.Name == shoot {
+			names = append(names, each.Name)
+		}
+	}
+	return names
+}
+
 // names are the claims of a token that name its cluster and its Shoot.
 func names(t *testing.T, token string) string {
 	t.Helper()
@@ -41,8 +60,8 @@ func names(t *testing.T, token string) string {
 	return member("seed", "name") + " " + member("shoot", "uid")
 }
 
-// moveShoot moves a Shoot from a cluster to another one, which is started for it. Both have tokens for it meanwhile, each with its own name, and each
-// attacks what the other has, before, meanwhile and after. The Shoot foo stays on the first, whose agent is left to more attacks.
+// moveShoot moves a Shoot from a cluster to another one, which is started for it, while both agents request tokens for it. Both have them meanwhile, each with
+// its own name, and each attacks what the other has, before, meanwhile and after. The Shoot foo stays on the first, whose agent is left to more attacks.
 func moveShoot(t *testing.T, east neighbor, foo string) stolen {
 	t.Helper()
 	garden, ours := east.garden, east.ours
@@ -55,12 +74,38 @@ func moveShoot(t *testing.T, east neighbor, foo string) stolen {
 	}
 	nomad := garden.landscapeObject(t, "Shoot", ours, "nomad", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra"}`, east.cluster))
 	garden.patchShoot(t, ours, "nomad", fmt.Sprintf(`{"status":{"technicalID":%q,"seedName":%q}}`, there, east.cluster))
+	// on are the clusters that the Shoot may be on. requested has both agents request a token: each that is issued is for one of them, and names it.
+	on := map[string]bool{east.cluster: true}
+	requested := func() {
+		t.Helper()
+		for _, p := range []neighbor{east, west} {
+			switch got := p.tokenFor(t, "nomad", nomad); got.Code {
+			case http.StatusCreated:
+				if got := names(t, decodeTokenRequest(t, got).Status.Token); got != p.cluster+" "+nomad || !on[p.cluster] {
+					t.Errorf("%s has a token of %s, and the Shoot is on %v", p.cluster, got, on)
+				}
+			case http.StatusForbidden, http.StatusServiceUnavailable:
+			default:
+				t.Errorf("%s is answered %d %s", p.cluster, got.Code, got.Body)
+			}
+		}
+	}
 	delivered := func(p neighbor) {
 		t.Helper()
-		secret, _ := p.awaitToken(t, there, "cloudprovider", nil)
-		if got := names(t, string(secret.Data["token"])); got != p.cluster+" "+nomad {
-			t.Errorf("the Secret of %s has a token of %s", p.cluster, got)
-		}
+		eventually(t, func() error {
+			requested()
+			secret, err := p.client(t).CoreV1().Secrets(there).Get(t.Context(), "cloudprovider", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if len(secret.Data["token"]) == 0 {
+				return fmt.Errorf("the Secret of %s has no token; Events: %v", p.cluster, p.warnings(t, there))
+			}
+			if got := names(t, string(secret.Data["token"])); got != p.cluster+" "+nomad {
+				return fatal{fmt.Errorf("the Secret of %s has a token of %s", p.cluster, got)}
+			}
+			return nil
+		})
 	}
 	issued := func(p neighbor) {
 		t.Helper()
@@ -70,7 +115,7 @@ func moveShoot(t *testing.T, east neighbor, foo string) stolen {
 		}
 	}
 	// others are refused to an agent: a Shoot of the other cluster, its data, and what is delivered there.
-	others := func(p neighbor, shoot, uid string) {
+	others := func(p, other neighbor, shoot, uid string) {
 		t.Helper()
 		words := "it is not on WorkloadCluster " + p.cluster
 		p.has(t, shoot, uid, http.StatusForbidden, words)
@@ -80,21 +125,31 @@ func moveShoot(t *testing.T, east neighbor, foo string) stolen {
 		if got := do(t, p.agent, "GET", deliveriesPath, "", ""); got.Code != http.StatusOK || strings.Contains(string(got.Body), "--"+shoot+`"`) {
 			t.Errorf("what is delivered to %s: %d %s", p.cluster, got.Code, got.Body)
 		}
+		there := other.deliveriesOf(t, shoot)
+		if len(there) == 0 {
+			t.Errorf("nothing is delivered to %s for %s", other.cluster, shoot)
+		}
+		for _, name := range there {
+			if err := wantAnswer(do(t, p.agent, "GET", deliveriesPath+"/"+name, "", ""), http.StatusNotFound, "not found"); err != nil {
+				t.Errorf("what is delivered to %s, by its name: %v", other.cluster, err)
+			}
+		}
 	}
 
 	t.Log("before a Shoot moves")
 	delivered(east)
 	issued(east)
-	others(west, "nomad", nomad)
-	others(west, "foo", foo)
+	others(west, east, "nomad", nomad)
+	others(west, east, "foo", foo)
 
 	t.Log("while it moves")
+	on[west.cluster] = true
 	garden.patchShoot(t, ours, "nomad", fmt.Sprintf(`{"spec":{"seedName":%q}}`, west.cluster))
 	delivered(west)
 	delivered(east)
 	issued(west)
 	issued(east)
-	others(west, "foo", foo)
+	others(west, east, "foo", foo)
 	stolen := attackSeed(t, garden, east.agent, east.cluster, west.cluster, ours, "foo", foo)
 	attackSeed(t, garden, west.agent, west.cluster, east.cluster, ours, "nomad", nomad)
 
@@ -102,8 +157,10 @@ func moveShoot(t *testing.T, east neighbor, foo string) stolen {
 	t.Log("after it has moved")
 	garden.patchShoot(t, ours, "nomad", fmt.Sprintf(`{"status":{"seedName":%q}}`, west.cluster))
 	garden.kill(t, "apiserver")
+	on[east.cluster] = false
 	moved := time.Now()
 	eventually(t, func() error {
+		requested()
 		got := east.tokenFor(t, "nomad", nomad)
 		if got.Code == http.StatusCreated {
 			return fatal{fmt.Errorf("%s has a token for a Shoot that has left it", east.cluster)}
@@ -112,14 +169,15 @@ func moveShoot(t *testing.T, east neighbor, foo string) stolen {
 	})
 	t.Logf("refused %s after the move, with a server that was killed", time.Since(moved).Round(time.Millisecond))
 	eventually(t, func() error {
+		requested()
 		if _, err := east.client(t).CoreV1().Secrets(there).Get(t.Context(), "cloudprovider", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the Secret is still in %s: %v", east.cluster, err)
 		}
 		return nil
 	})
 	t.Logf("its Secret is gone %s after the move", time.Since(moved).Round(time.Millisecond))
-	others(east, "nomad", nomad)
-	others(west, "foo", foo)
+	others(east, west, "nomad", nomad)
+	others(west, east, "foo", foo)
 	issued(west)
 	delivered(west)
 	stolen.left = func() {
