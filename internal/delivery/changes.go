@@ -53,6 +53,7 @@ func (a *Agent) DeliveryChanged(delivery *identityv1alpha1.ContextDelivery) {
 		a.lookAtDelivery(types.NamespacedName{Namespace: secret.Namespace, Name: secret.Name})
 		return
 	}
+	a.wanted.add(types.NamespacedName{Name: delivery.Name}, 0)
 	a.lookAtMarked(func(secret *corev1.Secret) bool { return contexts.ObjectOf(secret) == delivery.Spec.ContextObject.UID })
 }
 

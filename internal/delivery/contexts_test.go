@@ -12,8 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -39,6 +42,15 @@ func (d *deliveries) Of(secret types.NamespacedName) []*identityv1alpha1.Context
 		}
 	}
 	return found
+}
+
+func (d *deliveries) Named(name string) *identityv1alpha1.ContextDelivery {
+	for _, delivery := range d.all {
+		if delivery.Name == name {
+			return delivery
+		}
+	}
+	return nil
 }
 
 func (d *deliveries) Unplaced(object types.UID) bool {
@@ -193,22 +205,44 @@ func TestSecretFollowsItsObject(t *testing.T) {
 		t.Errorf("%v, %d tokens", got.Annotations, len(w.tokens))
 	}
 
+	// It goes when the agent looks again, within ten seconds, and not at once.
 	w.all = nil
-	if wait := w.deliver(cloudprovider); wait <= 0 || !w.exists(cloudprovider) {
-		t.Errorf("deleted at once, looked at again after %s", wait)
+	var waited time.Duration
+	for wait := w.deliver(cloudprovider); w.exists(cloudprovider); wait = w.deliver(cloudprovider) {
+		if waited += wait; wait <= 0 || waited > 10*time.Second {
+			t.Fatalf("the Secret is still there, and looked at again after %s, which is %s in all", wait, waited)
+		}
+		w.look(cloudprovider)
+		w.pass(wait)
 	}
-	w.look(cloudprovider)
-	if len(w.tokens) != 3 {
-		t.Error("a token for a Secret that none needs")
-	}
-	w.pass(5 * time.Second)
-	if w.deliver(cloudprovider); w.exists(cloudprovider) {
-		t.Error("the Secret is still there")
+	if waited == 0 || len(w.tokens) != 3 {
+		t.Errorf("deleted after %s, with %d tokens", waited, len(w.tokens))
 	}
 	w.look(cloudprovider)
 	w.deliver(cloudprovider)
 	if n := len(w.contexts.Ledger.Count()); n != 0 {
 		t.Errorf("%d Secrets are remembered", n)
+	}
+}
+
+// The longest names that there are make a Secret that an API server takes, with a token.
+func TestSecretWithTheLongestNames(t *testing.T) {
+	longest, namespace := strings.Repeat("n", 253), strings.Repeat("m", 63)
+	w := newSeed(t)
+	w.addIdentity(namespace, longest, "u3")
+	d := delivery("d1")
+	d.Spec.Secret.Name = longest
+	d.Spec.ContextObject.Namespace, d.Spec.ContextObject.Name = namespace, longest
+	d.Spec.WorkloadIdentity = &identityv1alpha1.NamespacedReference{Namespace: namespace, Name: longest}
+	d.Spec.CredentialsBinding = d.Spec.WorkloadIdentity
+	w.all = append(w.all, d)
+	w.follow(seedNamespace + "/" + longest)
+	got := w.secret(seedNamespace + "/" + longest)
+	if errs := validation.ValidateObjectMeta(&got.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata")); len(errs) > 0 {
+		t.Error(errs)
+	}
+	if secrets.Stored(got) == nil || len(w.tokens) != 1 || w.tokens[0].context.Namespace != namespace || w.tokens[0].context.Name != longest || w.bindings[0].Name != longest {
+		t.Errorf("requested %+v by %v; Events:\n%s", w.tokens, w.bindings, w.allEvents())
 	}
 }
 
@@ -328,6 +362,54 @@ func TestSecretsThatAreNotMade(t *testing.T) {
 		if event := w.event(); event != "" && !strings.Contains(event, "no tokens are written") {
 			t.Errorf("%s: one more Event %q", name, event)
 		}
+	}
+}
+
+// Where not even the Secret is known, the object has the reason: once, and not while the object may be on its way to its place.
+func TestProblemWithoutASecret(t *testing.T) {
+	w := newSeed(t)
+	theirs := w.contexts.Events.Identity.(*record.FakeRecorder).Events
+	event := func() string {
+		select {
+		case event := <-theirs:
+			return event
+		default:
+			return w.event()
+		}
+	}
+	unplaced := delivery("d9")
+	unplaced.Spec.Secret, unplaced.Spec.Problem = identityv1alpha1.DeliveredSecret{}, "the Secret of reference dns is not known: deliver.namespace: no such key: status"
+	w.all = append(w.all, unplaced)
+	if keys := w.contexts.Unplaced(); len(keys) != 1 || keys[0] != (types.NamespacedName{Name: "d9"}) {
+		t.Errorf("looked at are %v", keys)
+	}
+	for range 2 {
+		wait := w.deliver("/d9")
+		if got := event(); wait != time.Minute || got != "" {
+			t.Fatalf("looked at again after %s, with the Event %q", wait, got)
+		}
+		w.all = nil // it has its place, and loses it again
+		w.deliver("/d9")
+		w.pass(time.Minute)
+		w.all = append(w.all, unplaced)
+	}
+	w.deliver("/d9")
+	w.pass(time.Minute)
+	for range 2 {
+		w.deliver("/d9")
+	}
+	if got := event(); got != "Warning DeliveryProblem "+unplaced.Spec.Problem {
+		t.Errorf("the Event %q", got)
+	}
+	if got := event(); got != "" {
+		t.Errorf("one more Event %q", got)
+	}
+	if count := w.contexts.Ledger.Count(); count[contexts.Problem] != 1 {
+		t.Errorf("counted %v", count)
+	}
+	w.all = nil
+	if w.deliver("/d9"); len(w.contexts.Ledger.Count()) != 0 {
+		t.Errorf("remembered are %v", w.contexts.Ledger.Count())
 	}
 }
 

@@ -200,7 +200,7 @@ func (a *Agent) startWanted(ctx context.Context, inner workqueue.TypedRateLimiti
 	if err := a.wanted.start(ctx, inner); err != nil {
 		return err
 	}
-	for _, key := range a.contexts.Deliveries.Secrets(metav1.NamespaceAll) {
+	for _, key := range append(a.contexts.Deliveries.Secrets(metav1.NamespaceAll), a.contexts.Unplaced()...) {
 		a.wanted.add(key, 0)
 	}
 	return nil

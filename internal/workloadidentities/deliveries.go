@@ -112,6 +112,15 @@ func (d *Deliveries) Of(secret types.NamespacedName) []*v1alpha1.ContextDelivery
 	return found
 }
 
+// Named returns the delivery of a name, or nil. It must not be changed.
+func (d *Deliveries) Named(name string) *v1alpha1.ContextDelivery {
+	found, exists, err := d.informer.GetStore().GetByKey(name)
+	if err != nil || !exists {
+		return nil
+	}
+	return found.(*v1alpha1.ContextDelivery)
+}
+
 // Unplaced reports whether it is not known at the moment which Secrets an object needs.
 func (d *Deliveries) Unplaced(object types.UID) bool {
 	return object != "" && len(d.indexed(unplaced, string(object))) > 0

@@ -191,6 +191,9 @@ func deliveriesStay(t *testing.T) {
 	if !deliveries.Unplaced("u-lost") || deliveries.Unplaced("u-a") || deliveries.Unplaced("") {
 		t.Error("only the object of the delivery without a Secret is unplaced")
 	}
+	if lost := deliveries.Named("lost"); lost == nil || lost.Name != "lost" || deliveries.Named("none") != nil || len(deliveries.Of(types.NamespacedName{})) != 1 {
+		t.Errorf("named lost: %v; without a Secret: %v", lost, deliveries.Of(types.NamespacedName{}))
+	}
 	if got := deliveries.Secrets("ns"); len(got) != 2 || len(deliveries.Secrets("")) != 2 || len(deliveries.Secrets("other")) != 0 {
 		t.Errorf("Secrets %v", got)
 	}

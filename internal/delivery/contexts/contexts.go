@@ -29,6 +29,8 @@ type Deliveries interface {
 	Known() bool
 	// Of returns those into a Secret.
 	Of(secret types.NamespacedName) []*identityv1alpha1.ContextDelivery
+	// Named returns the delivery of a name, or nil.
+	Named(name string) *identityv1alpha1.ContextDelivery
 	// Unplaced reports whether it is not known at the moment which Secrets an object needs.
 	Unplaced(object types.UID) bool
 	// Secrets returns the Secrets of a namespace into which something is to be delivered; of all namespaces if it is empty.
@@ -64,6 +66,8 @@ type Entry struct {
 	State State
 	// unneeded is since when nothing is to be delivered into a Secret of ours; zero: something is.
 	unneeded time.Time
+	// unplaced is since when the Secret of a delivery is not known; zero: it is.
+	unplaced time.Time
 }
 
 // Count returns how many Secrets are in each state.
@@ -80,12 +84,26 @@ const (
 	foreignLook = time.Minute
 	// settling is for how long a Secret stays that none needs any more: an object that is placed anew loses its deliveries for a moment.
 	settling = 2 * time.Second
+	// placing is for how long it is not reported that the Secret of a delivery is not known: an object that has just been made may have no place yet.
+	placing = time.Minute
 )
 
-// Reconcile looks at one Secret.
+// Unplaced are the requests for those deliveries whose Secret is not known, by their names.
+func (c *Controller) Unplaced() []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, d := range c.Deliveries.Of(types.NamespacedName{}) {
+		keys = append(keys, types.NamespacedName{Name: d.Name})
+	}
+	return keys
+}
+
+// Reconcile looks at one Secret, or without a namespace at a delivery whose Secret is not known.
 func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !c.Deliveries.Known() {
 		return reconcile.Result{}, nil // all are looked at once they are
+	}
+	if request.Namespace == "" {
+		return c.place(request.NamespacedName), nil
 	}
 	f, err := c.look(ctx, request.NamespacedName)
 	if err != nil {
@@ -135,6 +153,25 @@ func (c *Controller) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	c.Ledger.Change(f.key, func(e *Entry) { *e = Entry{State: a.state} })
 	return reconcile.Result{}, nil
+}
+
+// place reports a delivery whose Secret has not been known for a while.
+func (c *Controller) place(key types.NamespacedName) reconcile.Result {
+	d, now := c.Deliveries.Named(key.Name), c.Clock.Now()
+	if d == nil || d.Spec.Secret.Name != "" {
+		c.Ledger.Forget(key)
+		return reconcile.Result{}
+	}
+	since := c.Ledger.Change(key, func(e *Entry) {
+		if e.unplaced.IsZero() {
+			*e = Entry{State: Problem, unplaced: now}
+		}
+	}).unplaced
+	if wait := placing - now.Sub(since); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}
+	}
+	c.report(key, action{state: Problem, message: d.Spec.Problem, delivery: d})
+	return reconcile.Result{}
 }
 
 // patience is how many times in a row the agent lacks the right to the Secrets of a namespace before that is reported: the binder takes a
@@ -212,8 +249,8 @@ func (c *Controller) taken(ctx context.Context, key types.NamespacedName, d *ide
 	return reconcile.Result{RequeueAfter: foreignLook}, nil
 }
 
-// report writes why nothing is delivered as Events on the Secret, whether or not it exists, and on the context object: when that changes, and
-// again from time to time.
+// report writes why nothing is delivered as Events on the Secret, whether or not it exists, if it is known, and on the context object: when that
+// changes, and again from time to time.
 func (c *Controller) report(key types.NamespacedName, a action) {
 	first := false
 	c.Ledger.Change(key, func(e *Entry) {
@@ -225,7 +262,9 @@ func (c *Controller) report(key types.NamespacedName, a action) {
 	}
 	object := a.delivery.Spec.ContextObject
 	c.Log.Warn("a Secret of a context object is not as it should be", "secret", key.String(), "object", object.Kind+" "+object.Namespace+"/"+object.Name, "state", a.state, "message", a.message)
-	c.Events.Workload.Event(workload.Reference("v1", "Secret", key.Namespace, key.Name, ""), corev1.EventTypeWarning, reasons[a.state], a.message)
+	if key.Namespace != "" {
+		c.Events.Workload.Event(workload.Reference("v1", "Secret", key.Namespace, key.Name, ""), corev1.EventTypeWarning, reasons[a.state], a.message)
+	}
 	if object.Namespace != "" {
 		c.Events.Identity.Event(workload.Reference(object.APIVersion, object.Kind, object.Namespace, object.Name, string(object.UID)), corev1.EventTypeWarning, reasons[a.state], a.message)
 	}
