@@ -120,6 +120,17 @@ func (l landscape) explains(t *testing.T) {
 		t.Errorf("it names the identity of a binding that the user may not get:\n%s", text)
 	}
 
+	// The longest name is that of tokens as any other. A Secret for it is not made, as no namespace has such a name.
+	long := strings.Repeat("a", 253)
+	l.shoot(t, long, `{"seedName":"east","dns":{"providers":[{"type":"d","workloadIdentity":{"name":"kiwi"}}]}}`, `{"technicalID":"shoot--`+long+`"}`)
+	explained(admin, shoot+"/"+long, 1, "Shoot "+n+"/"+long+": refused", `token     cluster east: {"aud":["a"],`, "a Secret that is not known in cluster east", "is not the name of a namespace: it has 260 characters, and may have 63")
+	uid := l.must(t, "", "kubectl", "get", shoot, long, "-n", n, "-o", "jsonpath={.metadata.uid}")
+	_, got = claims(t, token(t, l.east, n, "kiwi", inContext(n, long, uid)).Status.Token)
+	if diff := cmp.Diff(any(map[string]any{"name": long, "namespace": n, "uid": uid}), got["gardener.cloud"].(map[string]any)["shoot"]); diff != "" {
+		t.Errorf("claim shoot (-want +got):\n%s", diff)
+	}
+	l.must(t, "", "kubectl", "delete", shoot, long, "-n", n)
+
 	// A kind that no ContextKind opens, and one that there is not.
 	for kind, words := range map[string]string{
 		"project." + landscapeGroup + "/fruit": "error: no ContextKind makes projects." + landscapeGroup + " contexts of tokens",

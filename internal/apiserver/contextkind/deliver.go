@@ -49,7 +49,7 @@ func (r reference) secrets(ctx context.Context, object map[string]any, names []t
 		return nil, fmt.Errorf("deliver.namespace: %w", err)
 	}
 	if len(utilvalidation.IsDNS1123Label(namespace)) > 0 {
-		return nil, fmt.Errorf("deliver.namespace: %q is not the name of a namespace", wording.Abbreviate(namespace))
+		return nil, fmt.Errorf("deliver.namespace: %w", misnamed(namespace, "a namespace", utilvalidation.DNS1123LabelMaxLength))
 	}
 	texts, err := r.texts(ctx, object, names)
 	if err != nil {
@@ -62,11 +62,19 @@ func (r reference) secrets(ctx context.Context, object map[string]any, names []t
 			return found, fmt.Errorf("deliver.secretName: %w", err)
 		}
 		if len(utilvalidation.IsDNS1123Subdomain(name)) > 0 {
-			return found, fmt.Errorf("deliver.secretName: %q is not the name of a Secret", wording.Abbreviate(name))
+			return found, fmt.Errorf("deliver.secretName: %w", misnamed(name, "a Secret", utilvalidation.DNS1123SubdomainMaxLength))
 		}
 		found = append(found, Delivery{Secret: types.NamespacedName{Namespace: namespace, Name: name}, Reference: r.name, To: to, Bound: r.bound})
 	}
 	return found, nil
+}
+
+// misnamed is the error of a value that is not the name of an object. One that is too long is printed in part, so its length is stated.
+func misnamed(value, what string, most int) error {
+	if n := len(value); n > most {
+		return fmt.Errorf("%q is not the name of %s: it has %d characters, and may have %d", wording.Abbreviate(value), what, n, most)
+	}
+	return fmt.Errorf("%q is not the name of %s", wording.Abbreviate(value), what)
 }
 
 // texts are the values of the variable reference, one for each name.

@@ -46,10 +46,13 @@ func TestDeliveries(t *testing.T) {
 		"no namespace":         {dns(provider("aws", "banana")), func(d *v1alpha1.ContextDeliver) { d.Namespace = "'../x'" }, deliveries{unknown(`deliver.namespace: "../x" is not the name of a namespace`)}},
 		"an empty namespace":   {dns(provider("aws", "banana")), func(d *v1alpha1.ContextDeliver) { d.Namespace = "''" }, deliveries{unknown(`deliver.namespace: "" is not the name of a namespace`)}},
 		"a bad second":         {dns(provider("aws", "banana"), provider("A/B", "kiwi")), nil, deliveries{secret("workloadidentity-dns-aws", "banana", ""), unknown(`deliver.secretName: "workloadidentity-dns-A/B" is not the name of a Secret`)}},
-		"a long name":          {dns(provider(strings.Repeat("a", 250), "banana")), nil, deliveries{unknown(`deliver.secretName: "workloadidentity-dns-` + strings.Repeat("a", 43) + `…" is not the name of a Secret`)}},
+		"a long name":          {dns(provider(strings.Repeat("a", 250), "banana")), nil, deliveries{unknown(`deliver.secretName: "workloadidentity-dns-` + strings.Repeat("a", 43) + `…" is not the name of a Secret: it has 271 characters, and may have 253`)}},
+		"the longest name":     {dns(provider(strings.Repeat("a", 253-len("workloadidentity-dns-")), "banana")), nil, deliveries{secret("workloadidentity-dns-"+strings.Repeat("a", 232), "banana", "")}},
 		"a list too short":     {dns(provider("aws", "banana")), func(d *v1alpha1.ContextDeliver) { d.References = "[]" }, deliveries{unknown("deliver.references: the list has 0 entries, and the reference has 1")}},
 		"no type":              {dns(`{"workloadIdentity":{"name":"banana"}}`), nil, deliveries{unknown("deliver.references: no such key: type")}},
 		"a reference at fault": {dns(`{"type":"aws","workloadIdentity":{"name":1}}`), nil, deliveries{unknown("entry 0 of the list is of type double, and not a string")}},
+		"a long namespace": {dns(provider("aws", "banana")), func(d *v1alpha1.ContextDeliver) { d.Namespace = "'shoot--" + strings.Repeat("a", 253) + "'" }, deliveries{unknown(
+			`deliver.namespace: "shoot--` + strings.Repeat("a", 57) + `…" is not the name of a namespace: it has 260 characters, and may have 63`)}},
 		"too dear": {dns(append(slices.Repeat([]string{"{}"}, 2000), provider("aws", "banana"))...), func(d *v1alpha1.ContextDeliver) {
 			d.SecretName = "object.spec.dns.providers.filter(p, has(p.type))[0].type"
 		}, deliveries{unknown("deliver.secretName: operation cancelled: actual cost limit exceeded")}},
