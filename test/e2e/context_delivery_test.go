@@ -321,17 +321,23 @@ func TestDeliverForContextObjects(t *testing.T) {
 	}
 	secrets := root.Secrets(there)
 	const extension = "workloadidentity-extension-dns-service"
+	kind := strings.Repeat("x", 253-len("workloadidentity-extension-"))
+	longest := "workloadidentity-extension-" + kind // a Secret can't have a longer name
 	static := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: extension}, Data: map[string][]byte{"accessKey": []byte("static")}}
 	if _, err := secrets.Create(t.Context(), static, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	project := garden.landscapeObject(t, "Project", "", "p-"+ours, fmt.Sprintf(`{"namespace":%q}`, ours))
-	foo := garden.landscapeObject(t, "Shoot", ours, "foo", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra","extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}}]}`, cluster))
+	foo := garden.landscapeObject(t, "Shoot", ours, "foo", fmt.Sprintf(`{"seedName":%q,"credentialsBindingName":"infra","extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}},{"type":%q,"workloadIdentity":{"name":"cherry"}}]}`, cluster, kind))
 	shoot := func(patch string) { garden.patchShoot(t, ours, "foo", patch) }
 	shoot(fmt.Sprintf(`{"status":{"technicalID":%q}}`, there))
+	long := strings.Repeat("n", 253) // of which there is no namespace
+	garden.landscapeObject(t, "Shoot", ours, long, fmt.Sprintf(`{"seedName":%q,"extensions":[{"type":"dns-service","workloadIdentity":{"name":"cherry"}}]}`, cluster))
+	garden.patchShoot(t, ours, long, `{"status":{"technicalID":"shoot--`+long+`"}}`)
 
 	t.Log("without the label")
 	seed.awaitWarning(t, there, "Secret/cloudprovider NamespaceNotEnabled", "a cluster admin allows it with: kubectl label namespace "+there+" "+v1alpha1.LabelNamespaceContexts+"=enabled")
+	seed.awaitWarning(t, there, "Secret/"+longest+" NamespaceNotEnabled")
 	garden.awaitWarning(t, ours, "Shoot/foo NamespaceNotEnabled")
 	garden.explained(t, 0, []string{"clusters    " + cluster + "\n", "Secret " + there + "/cloudprovider in cluster " + cluster, "NamespaceNotEnabled: "}, "context", "shoots."+landscapeGroup+"/foo", "-n", ours)
 	if list, err := secrets.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
@@ -399,6 +405,7 @@ func TestDeliverForContextObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	seed.awaitToken(t, there, extension, of("cherry"))
+	seed.awaitToken(t, there, longest, of("cherry"))
 
 	t.Log("users")
 	mallory := seed.admin(t, there, "mallory").CoreV1().Secrets(there)
@@ -466,6 +473,7 @@ func TestDeliverForContextObjects(t *testing.T) {
 	followStaticKey(t, garden, seed, agent, ours, there, foo, last.ID)
 
 	t.Log("the end")
+	garden.awaitWarning(t, ours, "Shoot/"+long+" DeliveryProblem", "is not the name of a namespace: it has 260 characters, and may have 63")
 	gone := func(name string) {
 		t.Helper()
 		eventually(t, func() error {
@@ -481,6 +489,7 @@ func TestDeliverForContextObjects(t *testing.T) {
 	}
 	shoot(`{"spec":{"extensions":null}}`)
 	gone(extension)
+	gone(longest)
 	seed.awaitToken(t, there, "cloudprovider", of("banana-testing"))
 	seed.kill(t, "agent")
 	garden.must(t, "", "kubectl", "delete", "-n", ours, "shoots."+landscapeGroup, "foo")
