@@ -66,8 +66,8 @@ type objects struct {
 	// failed is why the last list or watch could not be started, and nil after a complete list. While the API does not answer, objects may
 	// have changed, so none counts until all are listed again.
 	failed atomic.Pointer[error]
-	// unwatched is since when there has been no watch, in nanoseconds of the epoch; 0 while there is one.
-	unwatched atomic.Int64
+	// unwatched is since when there has been no watch; nil while there is one.
+	unwatched atomic.Pointer[time.Time]
 	clock     clock.PassiveClock
 }
 
@@ -147,10 +147,13 @@ func (n noted) Stop() {
 
 func (o *objects) watched() {
 	o.failed.Store(nil)
-	o.unwatched.Store(0)
+	o.unwatched.Store(nil)
 }
 
-func (o *objects) ended() { o.unwatched.CompareAndSwap(0, o.clock.Now().UnixNano()) }
+func (o *objects) ended() {
+	now := o.clock.Now()
+	o.unwatched.CompareAndSwap(nil, &now)
+}
 
 // keep is what is kept of an object that was read.
 func (o *objects) keep(read any) (any, error) {
@@ -195,7 +198,7 @@ func (o *objects) ready() error {
 	if !o.informer.HasSynced() {
 		return unknown("%s have not been read yet", name)
 	}
-	if since := o.unwatched.Load(); since != 0 && o.clock.Since(time.Unix(0, since)) > trusted {
+	if since := o.unwatched.Load(); since != nil && o.clock.Since(*since) > trusted {
 		return unknown("%s cannot be read: the watch of them has ended, and no other one has begun", name)
 	}
 	return nil
@@ -214,7 +217,7 @@ func (o *objects) get(namespace, name string) (*object, error) {
 }
 
 // related returns the object that has a key, or an error. Of several it is the one that was created first, so that a user who
-// may create candidates neither stops nor changes the tokens of those who were there before.
+// may create candidates neither stops nor changes the tokens of objects whose related object was there before.
 func (o *objects) related(text, key string) (*object, error) {
 	if err := o.ready(); err != nil {
 		return nil, err
