@@ -402,6 +402,7 @@ func TestSandboxes(t *testing.T) {
 		"an annotation of CRI-O":                                       {func(c *runtime.PodSandboxConfig) { c.Annotations["seccomp-profile.kubernetes.cri-o.io"] = "x" }, "annotation seccomp-profile.kubernetes.cri-o.io"},
 		"an annotation for containers":                                 {func(c *runtime.PodSandboxConfig) { c.Annotations["io.kubernetes.container.x"] = "x" }, "annotation io.kubernetes.container.x"},
 		"an annotation whose prefix only ends like that of Kubernetes": {func(c *runtime.PodSandboxConfig) { c.Annotations["notkubernetes.io/x"] = "x" }, "annotation notkubernetes.io/x"},
+		"an annotation of a class":                                     {func(c *runtime.PodSandboxConfig) { c.Annotations["rdt.resources.beta.kubernetes.io/pod"] = "x" }, "annotation rdt.resources.beta.kubernetes.io/pod"},
 		"an annotation without a prefix":                               {func(c *runtime.PodSandboxConfig) { c.Annotations["note"] = "x" }, "annotation note"},
 		"a uid":                                                        {func(c *runtime.PodSandboxConfig) { c.Metadata.Uid = "" }, `metadata.uid ""`},
 		"options of Windows":                                           {func(c *runtime.PodSandboxConfig) { c.Windows = &runtime.WindowsPodSandboxConfig{} }, "options of Windows"},

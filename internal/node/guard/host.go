@@ -71,6 +71,8 @@ var (
 	ofKubelet = regexp.MustCompile(`^(etc-hosts|containers/[^/]+/[^/]+|volumes/kubernetes\.io~(configmap|downward-api|empty-dir|projected|secret)/[^/]+)$`)
 	// harmless are annotations of Kubernetes itself. Any other may be for the runtime, or a plugin of it, which gives a pod by it what no field requests.
 	harmless = regexp.MustCompile(`^([^/]+\.)?kubernetes\.io/`)
+	// classes are annotations of Kubernetes all the same by which runtimes put a pod into a class of caches or of disks.
+	classes = regexp.MustCompile(`\.resources\.beta\.kubernetes\.io/`)
 	// ofKubeletContainer are annotations that the kubelet gives each container.
 	ofKubeletContainer = regexp.MustCompile(`^io\.kubernetes\.(container|pod)\.`)
 )
@@ -117,7 +119,7 @@ func checkpointOf(image *runtime.Image) []string {
 func annotationsOf(annotations map[string]string, passing *regexp.Regexp) []string {
 	var found []string
 	for name := range annotations {
-		if !passing.MatchString(name) {
+		if !passing.MatchString(name) || classes.MatchString(name) {
 			found = append(found, "annotation "+name)
 		}
 	}
