@@ -22,8 +22,13 @@ func TestMakerKeepsBindings(t *testing.T) {
 		t.Fatalf("%d RoleBindings", len(all.Items))
 	}
 	for _, each := range all.Items {
-		_, err := client.Patch(t.Context(), each.Name, types.MergePatchType, []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`), metav1.PatchOptions{})
-		refused(t, "to give binding "+each.Name+" an owner", err, "only a user that may delete it")
+		for what, patch := range map[string]string{
+			"an owner":    `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`,
+			"a finalizer": `{"metadata":{"finalizers":["e2e.example/x"]}}`,
+		} {
+			_, err := client.Patch(t.Context(), each.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			refused(t, "to give binding "+each.Name+" "+what, err, "only a user that may delete it")
+		}
 	}
 }
 
