@@ -3,6 +3,7 @@ package webhook
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,7 +70,7 @@ func newSources(needs Needs, rights *authority.Live) facts.Sources {
 			case apierrors.IsForbidden(err):
 				return nil, fmt.Errorf("credence-webhook may not read workload identities of namespace %s: a cluster admin binds ClusterRole credence:identity-reader there to its user: %w", namespace, err)
 			case apierrors.IsUnauthorized(err):
-				return nil, fmt.Errorf("read workload identity %s/%s: %s: %w", namespace, name, failures.Rejoin("", namespace), err)
+				return nil, errors.New(failures.Unauthorized(namespace, fmt.Errorf("read workload identity %s/%s: %w", namespace, name, err)))
 			case err != nil:
 				return nil, fmt.Errorf("read workload identity %s/%s: %w", namespace, name, err)
 			}
