@@ -463,6 +463,9 @@ func TestAccountUseLabel(t *testing.T) {
 	if code, answer := patch(owner, "", `"enforce"`); code != http.StatusOK {
 		t.Errorf("no change: %d %s", code, answer)
 	}
+	trusted := a.namespace + "-trusted"
+	shared.grant(t, a.namespace, user(trusted), namespaces)
+	shared.grant(t, a.namespace, user(trusted), rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"manage-profiles", "manage-quotas"}})
 	for _, label := range []string{"profiles", "quotas"} {
 		shared.must(t, "", "kubectl", "label", "namespace", a.namespace, "identity.credence.dev/"+label+"=enabled")
 		for _, who := range []string{owner, manager} {
@@ -471,6 +474,10 @@ func TestAccountUseLabel(t *testing.T) {
 				t.Errorf("the label of %s taken off by %s: %d %s", label, who, got.Code, got.Body)
 			}
 		}
+		eventually(t, func() error {
+			got := do(t, shared.as(t, trusted), "PATCH", "/api/v1/namespaces/"+a.namespace, mergePatch, `{"metadata":{"labels":{"identity.credence.dev/`+label+`":null}}}`)
+			return wantAnswer(got, http.StatusOK, "")
+		})
 	}
 }
 

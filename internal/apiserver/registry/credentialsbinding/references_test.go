@@ -139,6 +139,10 @@ func TestAccountsOfProviders(t *testing.T) {
 	}{
 		"AWS": {"aws", `"iamRoleARN":"arn:aws:iam::112233445566:role/one"`, `"iamRoleARN":"arn:aws:iam::112233445566:role/team/two","region":"eu-central-1"`, `"iamRoleARN":"arn:aws:iam::998877665544:role/one"`,
 			"iamRoleARN", "arn:aws:iam::112233445566", "arn:aws:iam::998877665544"},
+		"a store": {"aws", `"iamRoleARN":"arn:minio:iam:::role/x","region":"r","endpoint":"https://one.example"`, `"iamRoleARN":"arn:minio:iam:::role/y","region":"r","endpoint":"https://one.example"`, `"iamRoleARN":"arn:minio:iam:::role/x","region":"r","endpoint":"https://two.example"`,
+			"endpoint", "https://one.example", "https://two.example"},
+		"a cluster": {"kubernetes", `"server":"https://one.example"`, `"server":"https://one.example","namespace":"x"`, `"server":"https://two.example"`,
+			"server", "https://one.example", "https://two.example"},
 		"a partition of AWS": {"aws", `"iamRoleARN":"arn:aws:iam::112233445566:role/one"`, `"iamRoleARN":"arn:aws:iam::112233445566:role/two"`, `"iamRoleARN":"arn:aws-cn:iam::112233445566:role/one"`,
 			"iamRoleARN", "arn:aws:iam::112233445566", "arn:aws-cn:iam::112233445566"},
 		"a tenant of Azure": {"azure", client + tenant + subscription, strings.Replace(client, "1f", "2f", 1) + strings.ReplaceAll(tenant, "aaaaaaaa", "AAAAAAAA") + subscription, client + strings.Replace(tenant, "1\"", "2\"", 1) + subscription,
