@@ -179,7 +179,7 @@ func (p plane) byHand(t *testing.T, pod string) {
 // ask to, with a verdict of the API. A guard that is killed loses no container.
 func TestGuardOfANode(t *testing.T) {
 	needNode(t)
-	first(t, ofPlane+ofNode, 3)
+	first(t, ofPlane+ofNode, 4)
 	allowed := filepath.Join(t.TempDir(), "allow.yaml")
 	allow := func(content string) {
 		t.Helper()
