@@ -30,6 +30,15 @@ func TestMakerKeepsBindings(t *testing.T) {
 			refused(t, "to give binding "+each.Name+" "+what, err, "only a user that may delete it")
 		}
 	}
+	// A controller may use the accounts of all namespaces, and leaves deletion to the garbage collector.
+	controller := "controller-" + namespace
+	shared.bindCluster(t, controller, "credence:controllers")
+	shared.grant(t, namespace, user(controller), rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}, Verbs: []string{"patch"}})
+	eventually(t, func() error {
+		_, err := shared.clientAs(t, controller).RbacV1().RoleBindings(namespace).Patch(t.Context(), all.Items[0].Name, types.MergePatchType,
+			[]byte(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"u"}]}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
 }
 
 // TestGranter tries out what a platform team may do with the role that is handed out to it, and what it may not.
