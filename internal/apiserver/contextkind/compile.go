@@ -46,6 +46,9 @@ func Name(object v1alpha1.ContextResource) string {
 	return schema.GroupResource{Group: object.Group, Resource: object.Resource}.String()
 }
 
+// Name is the name of the ContextKind.
+func (k *Kind) Name() string { return k.Resource.GroupResource().String() }
+
 // Compile checks a spec, and returns what it states.
 func Compile(spec v1alpha1.ContextKindSpec) (*Kind, field.ErrorList) {
 	path := field.NewPath("spec")

@@ -130,9 +130,6 @@ func (k *Kind) End(ctx context.Context, object map[string]any) (time.Time, error
 	return end, nil
 }
 
-// Name is the name of the ContextKind.
-func (k *Kind) Name() string { return k.Resource.GroupResource().String() }
-
 // fault is an error of an expression, which a field of spec has.
 func (k *Kind) fault(field string, err error) error {
 	return fmt.Errorf("spec.%s of ContextKind %s: %w", field, k.Name(), err)

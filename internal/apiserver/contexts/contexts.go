@@ -101,10 +101,10 @@ func (f *Follower) follow(ctx context.Context) {
 			next.invalid = append(next.invalid, fmt.Sprintf("ContextKind %s is invalid: %v", each.Name, errs.ToAggregate()))
 			continue
 		}
-		kind := &Kind{Kind: compiled, name: each.Name}
+		kind := &Kind{Kind: compiled}
 		for _, other := range next.kinds {
 			if conflict := compiled.Conflict(other.Kind); conflict != "" {
-				kind.disputed, other.disputed = other.name+": "+conflict, each.Name+": "+conflict
+				kind.disputed, other.disputed = other.Name()+": "+conflict, each.Name+": "+conflict
 			}
 		}
 		next.kinds[compiled.Object] = kind

@@ -73,7 +73,7 @@ func (f *Follower) deliver(now *landscape, started map[*objects]context.Context)
 			},
 		})
 		if err != nil {
-			klog.FromContext(following).Error(err, "What a ContextKind delivers is not known", "contextKind", kind.name)
+			klog.FromContext(following).Error(err, "What a ContextKind delivers is not known", "contextKind", kind.Name())
 			continue
 		}
 		go func() {

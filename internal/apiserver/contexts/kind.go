@@ -18,7 +18,6 @@ import (
 type Kind struct {
 	*contextkind.Kind
 
-	name string
 	// disputed names the ContextKind that has the same claim for another resource: then tokens are issued by neither.
 	disputed string
 	read     map[schema.GroupVersionResource]*objects
@@ -76,7 +75,7 @@ func (k *Kind) dispute() string {
 	if k.disputed == "" {
 		return ""
 	}
-	return fmt.Sprintf("ContextKind %s conflicts with ContextKind %s, so neither is used: delete one of them", k.name, k.disputed)
+	return fmt.Sprintf("ContextKind %s conflicts with ContextKind %s, so neither is used: delete one of them", k.Name(), k.disputed)
 }
 
 // mistaken returns an error if an object is of another kind than its ContextKind states.
@@ -84,7 +83,7 @@ func (k *Kind) mistaken(kept *object) error {
 	if kept.kind == k.Object.Kind {
 		return nil
 	}
-	return fmt.Errorf("it is of kind %s, and not %s as ContextKind %s has it", kept.kind, k.Object.Kind, k.name)
+	return fmt.Errorf("it is of kind %s, and not %s as ContextKind %s has it", kept.kind, k.Object.Kind, k.Name())
 }
 
 // Uses returns an error unless the object refers to an identity.
@@ -92,7 +91,7 @@ func (o Object) Uses(identity types.NamespacedName) error {
 	if slices.Contains(o.kept.uses.Identities, identity) || slices.Contains(o.lent.Identities, identity) {
 		return nil
 	}
-	return fmt.Errorf("it does not refer to WorkloadIdentity %s, by ContextKind %s%s", identity, o.kind.name, because(cmp.Or(o.kept.uses.Fault, o.lent.Fault)))
+	return fmt.Errorf("it does not refer to WorkloadIdentity %s, by ContextKind %s%s", identity, o.kind.Name(), because(cmp.Or(o.kept.uses.Fault, o.lent.Fault)))
 }
 
 // Bindings are the CredentialsBindings that the object refers to.
@@ -115,7 +114,7 @@ func (o Object) Clusters() []string { return o.kept.uses.Clusters }
 func (o Object) Renewal() string { return o.kept.renewal }
 
 // ContextKind is the name of its ContextKind.
-func (o Object) ContextKind() string { return o.kind.name }
+func (o Object) ContextKind() string { return o.kind.Name() }
 
 // Own is the object without what others lend to it.
 func (o Object) Own() Object {
@@ -199,7 +198,7 @@ func (o Object) Claims() ([]issuer.Object, error) {
 		if status := apierrors.APIStatus(nil); errors.As(found.err, &status) {
 			return nil, found.err
 		} else if found.err != nil {
-			return nil, apierrors.NewConflict(o.kind.Resource.GroupResource(), o.kept.Name, fmt.Errorf("the claim %s of ContextKind %s is not known: %w", related.Claim, o.kind.name, found.err))
+			return nil, apierrors.NewConflict(o.kind.Resource.GroupResource(), o.kept.Name, fmt.Errorf("the claim %s of ContextKind %s is not known: %w", related.Claim, o.kind.Name(), found.err))
 		}
 		claims = append(claims, claimOf(related.Claim, found.object))
 	}
