@@ -56,7 +56,7 @@ type Config struct {
 	// Objects reads the context objects of ContextKinds, and what decides about the pods of a node.
 	Objects dynamic.Interface
 	// Usernames has the names of service accounts outside of the cluster.
-	Usernames tokenrequest.Usernames
+	Usernames Usernames
 	Recorder  tokenrequest.Recorder
 	// Keys carries out commands on the ring of keys; its View is not used.
 	Keys keyring.Operator
@@ -71,6 +71,12 @@ type Core interface {
 	corev1client.ServiceAccountsGetter
 	corev1client.PodsGetter
 	corev1client.SecretsGetter
+}
+
+// Usernames has the names of service accounts outside of the cluster, once they have been read.
+type Usernames interface {
+	tokenrequest.Usernames
+	HasSynced() bool
 }
 
 // Server is the API server, with what else is made of its storage.
@@ -246,6 +252,11 @@ func New(config Config) (*Server, error) {
 		if err := server.AddPostStartHook(name, hook); err != nil {
 			return nil, fmt.Errorf("add hook %s: %w", name, err)
 		}
+	}
+	if err := server.AddReadyzChecks(&reads{clock: clock.RealClock{}, of: map[string]func() bool{
+		"workload clusters": index.HasSynced, "context objects": objects.HasSynced, "deliveries": deliveries.HasSynced, "bindings": keeper.HasSynced, "profiles of service accounts": config.Usernames.HasSynced,
+	}}); err != nil {
+		return nil, fmt.Errorf("add check of what is followed: %w", err)
 	}
 	return &Server{GenericAPIServer: server, KeyRings: rings, identities: identities}, nil
 }

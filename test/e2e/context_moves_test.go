@@ -35,12 +35,23 @@ func (n neighbor) has(t *testing.T, shoot, uid string, code int, words string) {
 	eventually(t, func() error { return wantAnswer(n.tokenFor(t, shoot, uid), code, words) })
 }
 
+// deliveries waits until the server knows what is delivered to the cluster. One that was killed has to read that first, also after the objects.
+func (n neighbor) deliveries(t *testing.T) []byte {
+	t.Helper()
+	var list response
+	eventually(t, func() error {
+		list = do(t, n.agent, "GET", deliveriesPath, "", "")
+		return wantAnswer(list, http.StatusOK, "ContextDeliveryList")
+	})
+	return list.Body
+}
+
 // deliveriesOf are the names of what is delivered to the cluster for a Shoot.
 func (n neighbor) deliveriesOf(t *testing.T, shoot string) []string {
 	t.Helper()
 	var list identityv1alpha1.ContextDeliveryList
-	if got := do(t, n.agent, "GET", deliveriesPath, "", ""); got.Code != http.StatusOK || json.Unmarshal(got.Body, &list) != nil {
-		t.Fatalf("what is delivered to %s: %d %s", n.cluster, got.Code, got.Body)
+	if err := json.Unmarshal(n.deliveries(t), &list); err != nil {
+		t.Fatalf("what is delivered to %s: %v", n.cluster, err)
 	}
 	var names []string
 	for _, each := range list.Items {
@@ -122,8 +133,8 @@ func moveShoot(t *testing.T, east neighbor, foo string) stolen {
 		if err := wantAnswer(dataFor(t, p.agent, ours, "infra", inContext(ours, shoot, uid)), http.StatusForbidden, "is not on WorkloadCluster "+p.cluster); err != nil {
 			t.Errorf("data for %s: %v", shoot, err)
 		}
-		if got := do(t, p.agent, "GET", deliveriesPath, "", ""); got.Code != http.StatusOK || strings.Contains(string(got.Body), "--"+shoot+`"`) {
-			t.Errorf("what is delivered to %s: %d %s", p.cluster, got.Code, got.Body)
+		if got := p.deliveries(t); strings.Contains(string(got), "--"+shoot+`"`) {
+			t.Errorf("what is delivered to %s: %s", p.cluster, got)
 		}
 		there := other.deliveriesOf(t, shoot)
 		if len(there) == 0 {

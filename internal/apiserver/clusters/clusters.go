@@ -40,10 +40,13 @@ func New(storage storagewatch.Storage) *Index {
 // Run follows the clusters until ctx is done.
 func (i *Index) Run(ctx context.Context) { i.informer.RunWithContext(ctx) }
 
+// HasSynced reports whether the clusters have been read.
+func (i *Index) HasSynced() bool { return i.informer.HasSynced() }
+
 // Of returns the cluster that lists a user, or nil. The error is 503 until the clusters have been read, and 403 for a user whom two
 // clusters list, or one that is being deleted.
 func (i *Index) Of(user string) (*Cluster, error) {
-	if !i.informer.HasSynced() {
+	if !i.HasSynced() {
 		return nil, unavailable.New("of which workload cluster user %q is, is not known: the workload clusters have not been read yet", user)
 	}
 	found, err := i.informer.GetIndexer().ByIndex(byUser, user)
@@ -67,7 +70,7 @@ func (i *Index) Of(user string) (*Cluster, error) {
 // Named returns the cluster of a name; nil without one. The error is 503 before the clusters were read, and 403 for one without users or
 // that is being deleted.
 func (i *Index) Named(name string) (*Cluster, error) {
-	if !i.informer.HasSynced() {
+	if !i.HasSynced() {
 		return nil, unavailable.New("WorkloadCluster %s is not known: the workload clusters have not been read yet", name)
 	}
 	found, exists, err := i.informer.GetStore().GetByKey(name)

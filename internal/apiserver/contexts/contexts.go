@@ -164,6 +164,20 @@ func addViews(views map[schema.GroupVersionResource]view, kind *contextkind.Kind
 	}
 }
 
+// HasSynced reports whether the ContextKinds and all their objects have been read.
+func (f *Follower) HasSynced() bool {
+	current := f.current.Load()
+	if current == nil {
+		return false
+	}
+	for _, reader := range current.read {
+		if reader.ready() != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // Kind returns a kind of objects, or nil if no ContextKind has it. The error is 503 until the ContextKinds have been read.
 func (f *Follower) Kind(apiVersion, kind string) (*Kind, error) {
 	current := f.current.Load()

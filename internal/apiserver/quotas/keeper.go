@@ -107,9 +107,12 @@ func (k *Keeper) Run(ctx context.Context) {
 	}, sweepEvery, 0.5, true)
 }
 
+// HasSynced reports whether the bindings have been read.
+func (k *Keeper) HasSynced() bool { return k.listed.HasSynced() }
+
 // sweep settles all ledgers, removes those of Quotas that do not exist any more, and reports what the others have.
 func (k *Keeper) sweep(ctx context.Context) error {
-	if !k.listed.HasSynced() {
+	if !k.HasSynced() {
 		return nil
 	}
 	all, err := k.store.all(ctx)
@@ -198,7 +201,7 @@ func fill(entries, seen map[string]entry) map[string]entry {
 
 // seen are the objects that count for a ledger, as the server last saw them.
 func (k *Keeper) seen(of *Ledger) (map[string]entry, error) {
-	if !k.listed.HasSynced() {
+	if !k.HasSynced() {
 		return nil, unavailable.New("the CredentialsBindings have not been read yet")
 	}
 	bindings, err := k.listed.GetIndexer().ByIndex(byQuota, of.Namespace+"/"+of.Name)

@@ -92,6 +92,9 @@ func decode(content *unstructured.Unstructured) (*accounts.ServiceAccountProfile
 // Run follows the profiles until ctx is done.
 func (f *Follower) Run(ctx context.Context) { f.informer.RunWithContext(ctx) }
 
+// HasSynced reports whether the profiles have been read, or the cluster has none.
+func (f *Follower) HasSynced() bool { return f.informer.HasSynced() || f.unserved.Load() }
+
 // Username returns the username of an account; empty if it has none. An account with a profile is looked up live: one whose profile was
 // deleted has none any more.
 func (f *Follower) Username(ctx context.Context, namespace, name string) (string, error) {

@@ -182,6 +182,9 @@ func (r *REST) known() error {
 	return nil
 }
 
+// HasSynced reports whether what is to be delivered is known.
+func (r *REST) HasSynced() bool { return r.known() == nil }
+
 // callersCluster returns the cluster of the caller. The error is 403 if no cluster lists the caller, and 503 while its deliveries are not
 // known.
 func (r *REST) callersCluster(ctx context.Context) (*clusters.Cluster, error) {
