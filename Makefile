@@ -66,10 +66,15 @@ compiled:
 	@echo "building Helm, etcd and cert-manager for the tests of the chart"
 	cd test/install && $(COMPILE) -ldflags "-s -w" -o $(BIN)/ helm.sh/helm/v4/cmd/helm
 	cd test/install && $(COMPILE) -ldflags "-s -w" -o $(BIN)/helm3 helm.sh/helm/v3/cmd/helm
-	cd test/install && $(COMPILE) -ldflags "-s -w" -o $(BIN)/etcd go.etcd.io/etcd/server/v3
+	$(MAKE) --no-print-directory $(BIN)/etcd
 	cd test/install/certmanager && $(COMPILE) -ldflags "-s -w" -o $(BIN)/ .
 	@echo "building MinIO for the tests of SDKs; the first time takes some minutes"
 	cd test/sdk/minio && $(COMPILE) -ldflags "-s -w" -o $(BIN)/minio github.com/minio/minio
+
+# An etcd by itself, of the version that is embedded.
+.PHONY: $(BIN)/etcd
+$(BIN)/etcd:
+	cd test/install && $(COMPILE) -ldflags "-s -w" -o $@ go.etcd.io/etcd/server/v3
 
 .PHONY: test-install
 test-install:
@@ -125,7 +130,7 @@ soak: build ## Kill the parts of a node in each step of 100 pods; Linux, as root
 	CREDENCE_BIN=$(BIN) CREDENCE_KILLED_PODS=100 go test -count=1 -timeout 30m -v -run '^TestGuardOfANode$$' ./test/e2e
 
 .PHONY: bench
-bench: build ## Measure a plane beside its peers: one table, also in bin/benchmarks.md
+bench: build $(BIN)/etcd ## Measure a plane beside its peers: one table, also in bin/benchmarks.md
 	go build -C test/bench -o $(BIN)/ .
 	$(BIN)/bench -bin $(BIN) -out $(BIN)/benchmarks.md
 

@@ -75,7 +75,7 @@ func measureContexts(ctx context.Context, s settings, p plane, t *table) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	of, err := copyStored(ctx, p, w.client, dir, w.namespace, map[string]string{"--etcd-data-dir": filepath.Join(dir, "etcd")})
+	of, err := copyStored(ctx, p, w.client, "contexts", dir, w.namespace, map[string]string{"--etcd-data-dir": filepath.Join(dir, "etcd")})
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/credence-id/credence/test/testkit"
 )
 
 const (
@@ -24,13 +29,23 @@ const (
 type stored struct {
 	*client
 	copied
+	name string
+	// aside are the processes that do a part of its work.
+	aside []int
 	// again starts it once more, after it was stopped, with what it has stored.
 	again   func(context.Context) (copied, error)
 	path    string // of identities
 	created atomic.Int64
 }
 
-// measureStorage measures two API servers that differ in where they store: in records of the cluster, and in an etcd of their own.
+// against is a peer, and the target of the time for one; 0: none.
+type against struct {
+	*stored
+	limit float64
+}
+
+// measureStorage measures API servers that differ in where they store: in records of the cluster, in an etcd of their own, by TLS, and in one that is
+// embedded.
 func measureStorage(ctx context.Context, s settings, p plane, t *table) error {
 	c, err := newClient(p)
 	if err != nil {
@@ -46,7 +61,11 @@ func measureStorage(ctx context.Context, s settings, p plane, t *table) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	ours, err := copyStored(ctx, p, c, filepath.Join(dir, "c"), namespace, map[string]string{"--storage": "cluster", "--etcd-data-dir": ""})
+	kube, err := p.pid("devcluster")
+	if err != nil {
+		return err
+	}
+	ours, err := copyStored(ctx, p, c, "cluster", dir, namespace, map[string]string{"--storage": "cluster", "--etcd-data-dir": ""}, kube)
 	if err != nil {
 		return err
 	}
@@ -54,24 +73,27 @@ func measureStorage(ctx context.Context, s settings, p plane, t *table) error {
 	if s.dir != "" {
 		defer ours.empty(context.WithoutCancel(ctx))
 	}
-	peer, err := copyStored(ctx, p, c, filepath.Join(dir, "e"), namespace, map[string]string{"--etcd-data-dir": filepath.Join(dir, "e", "etcd")})
+	embedded, err := copyStored(ctx, p, c, "embedded etcd", dir, namespace, map[string]string{"--etcd-data-dir": filepath.Join(dir, "embedded")})
 	if err != nil {
 		return err
 	}
-	defer peer.stop()
-	kube, err := p.pid("devcluster")
+	defer embedded.stop()
+	etcd, err := copyWithEtcd(ctx, s, p, c, dir, namespace)
 	if err != nil {
 		return err
 	}
+	defer etcd.stop()
 	for _, workers := range []int{1, 16} {
-		if err := compareStored(ctx, s, t, workers, kube, "creation", 3, ours, peer, func(of *stored) func(context.Context) error { return of.create }); err != nil {
+		if err := compareStored(ctx, s, t, workers, "creation", ours, []against{{etcd, 3}, {embedded, 0}}, func(of *stored) func(context.Context) error { return of.create }); err != nil {
 			return err
 		}
 	}
-	if err := compareStored(ctx, s, t, 32, kube, "token request", 1.1, ours, peer, (*stored).token); err != nil {
+	// Nothing but creations differs by where the etcd is.
+	etcd.stop()
+	if err := compareStored(ctx, s, t, 32, "token request", ours, []against{{embedded, 1.1}}, (*stored).token); err != nil {
 		return err
 	}
-	for _, of := range []*stored{ours, peer} {
+	for _, of := range []*stored{ours, embedded} {
 		if err := many(ctx, storedIdentities-int(of.created.Load()), createWorkers, func(ctx context.Context, _ int) error { return of.create(ctx) }); err != nil {
 			return err
 		}
@@ -84,7 +106,7 @@ func measureStorage(ctx context.Context, s settings, p plane, t *table) error {
 		{"list from the watch cache", func(of *stored) func(context.Context) error { return of.cached }},
 		{"watch from the watch cache, until all have come", func(of *stored) func(context.Context) error { return of.watch }},
 	} {
-		if err := compareStored(ctx, s, t, 1, kube, measured.what, 0, ours, peer, measured.of); err != nil {
+		if err := compareStored(ctx, s, t, 1, measured.what, ours, []against{{embedded, 0}}, measured.of); err != nil {
 			return err
 		}
 	}
@@ -92,34 +114,85 @@ func measureStorage(ctx context.Context, s settings, p plane, t *table) error {
 	if err != nil {
 		return err
 	}
-	second, err := residentMB(peer.pid)
+	second, err := residentMB(embedded.pid)
 	if err != nil {
 		return err
 	}
-	t.add(row{what: fmt.Sprintf("storage, %d identities: memory of the aggregated server", storedIdentities), unit: "MB", ours: first, peer: "embedded etcd", theirs: second, target: atMost(1.1)})
+	t.add(row{what: fmt.Sprintf("storage, %d identities: memory of the aggregated server", storedIdentities), unit: "MB", ours: first, peer: embedded.name, theirs: second, target: atMost(1.1)})
 	return nil
 }
 
-// compareStored adds rows of one kind of request; limit is the target of the time for one, 0: none.
-func compareStored(ctx context.Context, s settings, t *table, workers, kube int, what string, limit float64, ours, peer *stored, of func(*stored) func(context.Context) error) error {
-	results, err := rounds(ctx, s, workers, []subject{{name: "cluster", once: of(ours), pids: []int{ours.pid}, aside: []int{kube}}, {name: "etcd", once: of(peer), pids: []int{peer.pid}, aside: []int{kube}}})
+// compareStored adds rows of one kind of request.
+func compareStored(ctx context.Context, s settings, t *table, workers int, what string, ours *stored, peers []against, of func(*stored) func(context.Context) error) error {
+	measured := func(each *stored) subject {
+		return subject{name: each.name, once: of(each), pids: []int{each.pid}, aside: each.aside}
+	}
+	subjects := []subject{measured(ours)}
+	for _, peer := range peers {
+		subjects = append(subjects, measured(peer.stored))
+	}
+	results, err := rounds(ctx, s, workers, subjects)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	first, second := results["cluster"], results["etcd"]
-	name := fmt.Sprintf("storage, %d at a time: %s: ", workers, what)
-	took := row{what: name + "time for one", unit: "ms", ours: 1000 * float64(workers) / first.perSecond, peer: "embedded etcd", theirs: 1000 * float64(workers) / second.perSecond}
-	if limit > 0 {
-		took.target = atMost(limit)
+	name, first := fmt.Sprintf("storage, %d at a time: %s: ", workers, what), results[ours.name]
+	for _, peer := range peers {
+		second := results[peer.name]
+		took := row{what: name + "time for one", unit: "ms", ours: 1000 * float64(workers) / first.perSecond, peer: peer.name, theirs: 1000 * float64(workers) / second.perSecond}
+		if peer.limit > 0 {
+			took.target = atMost(peer.limit)
+		}
+		t.add(took)
+		t.add(row{what: name + "CPU of the aggregated server", unit: "µs", ours: micro(first.cpu), peer: peer.name, theirs: micro(second.cpu)})
+		t.add(row{what: name + "CPU of that and of the storage", unit: "µs", ours: micro(first.cpu + first.aside), peer: peer.name, theirs: micro(second.cpu + second.aside)})
 	}
-	t.add(took)
-	t.add(row{what: name + "CPU of the aggregated server", unit: "µs", ours: micro(first.cpu), peer: "embedded etcd", theirs: micro(second.cpu)})
-	t.add(row{what: name + "CPU of both API servers", unit: "µs", ours: micro(first.cpu + first.aside), peer: "embedded etcd", theirs: micro(second.cpu + second.aside)})
 	return nil
 }
 
+// copyWithEtcd is copyStored with an etcd of one member, which runs by itself and has TLS.
+func copyWithEtcd(ctx context.Context, s settings, p plane, c *client, dir, namespace string) (*stored, error) {
+	first, err := testkit.FreePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	data := filepath.Join(dir, "member")
+	url, members := fmt.Sprintf("https://127.0.0.1:%d", first), fmt.Sprintf("http://127.0.0.1:%d", first+1)
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "etcd"), "--data-dir", data, "--auto-tls", "--log-level", "fatal", "--listen-client-urls", url, "--advertise-client-urls", url,
+		"--listen-peer-urls", members, "--initial-advertise-peer-urls", members, "--initial-cluster", "default="+members)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start etcd: %w", err)
+	}
+	member := copied{pid: cmd.Process.Pid, stop: sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	})}
+	// It makes the certificate before it listens.
+	ca := filepath.Join(data, "fixtures", "client", "cert.pem")
+	if err := until(ctx, "etcd has a certificate", time.Minute, 100*time.Millisecond, func(context.Context) (bool, error) {
+		_, err := os.Stat(ca)
+		return err == nil, err
+	}); err != nil {
+		member.stop()
+		return nil, err
+	}
+	of, err := copyStored(ctx, p, c, "etcd", dir, namespace, map[string]string{"--etcd-servers": url, "--etcd-cafile": ca, "--etcd-data-dir": ""}, member.pid)
+	if err != nil {
+		member.stop()
+		return nil, err
+	}
+	server := of.stop
+	of.stop = sync.OnceFunc(func() {
+		server()
+		member.stop()
+	})
+	return of, nil
+}
+
 // copyStored starts the plane's API server once more, and waits until it issues tokens.
-func copyStored(ctx context.Context, p plane, c *client, dir, namespace string, storage map[string]string) (*stored, error) {
+func copyStored(ctx context.Context, p plane, c *client, name, dir, namespace string, storage map[string]string, aside ...int) (*stored, error) {
+	dir = filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 	port, err := freePorts(1)
 	if err != nil {
 		return nil, err
@@ -136,7 +209,7 @@ func copyStored(ctx context.Context, p plane, c *client, dir, namespace string, 
 	if err != nil {
 		return nil, err
 	}
-	of := &stored{client: &client{http: c.http, aggregated: "https://127.0.0.1:" + port}, copied: running, again: start}
+	of := &stored{name: name, aside: aside, client: &client{http: c.http, aggregated: "https://127.0.0.1:" + port}, copied: running, again: start}
 	of.path = of.aggregated + fmt.Sprintf(identityPath, namespace)
 	if err := until(ctx, "a second API server issues tokens", time.Minute, 100*time.Millisecond, func(ctx context.Context) (bool, error) {
 		if of.created.Load() == 0 {
